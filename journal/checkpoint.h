@@ -1,24 +1,25 @@
 /*
- * Checkpoint (commit-log rule 7): sync the journals whose bytes an epoch of the log holds, so that
- * the region can be used again.
+ * Checkpoint (commit-log rule 7): sync the journals whose bytes an epoch of the log contains, so
+ * that its region can be reused.
  */
 #ifndef JOURNAL_CHECKPOINT_H
 #define JOURNAL_CHECKPOINT_H
 
 #include "journal/store.h"
 
-/* Sync events/, if names in it changed. A failure stops the store. */
+/* Sync events/ if names in it changed. A failure stops the store. */
 annal_status annal__checkpoint_events(annal_store *store, annal_error *err);
 
-/* Sync the journals of these sessions, which are in use, four at a time. A failure stops the
- * store. */
+/*
+ * Sync the journals of these sessions, which are in use, four at a time. A failure stops the store.
+ */
 annal_status annal__checkpoint_journals(annal_store *store, struct session **sessions, size_t count,
                                         annal_error *err);
 
 /*
  * Sync every journal that was written in epochs up to this one, and then events/; afterwards
- * commit.released is at least epoch. A session whose sync fails is late, and while any is nothing
- * is released: ANNAL_ERR_IO.
+ * commit.released is at least epoch. A session whose sync fails becomes late, and while a session
+ * is late nothing is released: ANNAL_ERR_IO.
  */
 annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_error *err);
 

@@ -1,17 +1,18 @@
 /*
- * How events lie in a journal: one table of functions for each format.
+ * How events are stored in a journal: one table of functions for each format.
  *
- * A journal is a row of frames: the header first, then one frame for each event. Walking, proving
- * and finding a way through damage are the same in every format (scan.h); only these functions know
- * its bytes. What holds for all of them:
+ * A journal is a sequence of frames: the header first, then one frame for each event. Walking,
+ * proving, and finding a way through damage are the same in every format (scan.h); only these
+ * functions know its bytes. For all formats:
  *
- * (1) A frame ends in a trailer of fixed width, which holds its h: a hash of the bytes before it
- *     that follows from the h of the frame before. The header follows from 0.
+ * (1) A frame ends in a trailer of fixed width, which contains its h: a hash of the bytes before
+ *     it, seeded with the h of the frame before. The header is seeded with 0.
  * (2) seq rises by one from frame to frame.
- * (3) Nothing but data needs a parser: type, id and cause are pointed at where they stand.
- * (4) The format of a journal shows in the name of its file, and in the toc of a commit log.
- * (5) A header of a newer version proves itself like any other. Nothing but the version is relied
- *     on; events are read as far as they have the shape that is known, and nothing is appended.
+ * (3) Only data needs a parser: type, id and cause are slices of the frame.
+ * (4) The format of a journal can be seen from the name of its file, and from the toc of a commit
+ *     log.
+ * (5) A header of a newer version proves itself like any other. Only its version is relied on;
+ *     events are read if they have the shape that is known, and nothing is appended.
  */
 #ifndef JOURNAL_CODEC_H
 #define JOURNAL_CODEC_H
@@ -32,15 +33,15 @@ struct frame_header {
     annal_slice session; /* points into the frame */
     uint8_t file[FRAME_FILE_ID_BYTES];
     int64_t created_us;
-    /* The session that this one is a fork of; points into the frame; empty: none. */
+    /* The session that this one is a fork of; points into the frame; empty if it is not a fork. */
     annal_slice fork;
     uint64_t fork_seq; /* the last event of its history that this one shares */
     uint64_t fork_h;   /* of that event */
     bool is_replacement;
-    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that stood here before */
+    uint8_t replaces[FRAME_FILE_ID_BYTES]; /* the file id of the journal that this one replaced */
 };
 
-/* Where an event goes. */
+/* The place of an event. */
 struct frame_place {
     uint64_t seq;
     int64_t ts_us;
@@ -49,51 +50,53 @@ struct frame_place {
 };
 
 struct codec {
-    annal_format format; /* its number stands in the toc of a commit log */
-    const char *suffix;  /* of a journal's file, ".jsonl" */
+    annal_format format; /* its number in the toc of a commit log */
+    const char *suffix;  /* of a journal's file name, ".jsonl" */
     size_t trailer_bytes;
     size_t event_bytes_min;
 
-    /* Append the frame of a new journal's header to out. ANNAL_ERR_NOMEM only. */
+    /* Append the frame of a new journal's header to out. Fails with ANNAL_ERR_NOMEM only. */
     annal_status (*encode_header)(struct buf *out, const struct frame_header *header,
                                   uint64_t *out_h);
 
-    /* Append the frame of an event to out. The draft was checked, and its data is in this
-     * format. */
+    /*
+     * Append the frame of an event to out. The draft was checked, and its data is in this format.
+     */
     annal_status (*encode_event)(struct buf *out, const annal_draft *draft,
                                  const struct frame_place *place, uint64_t *out_h);
 
     /*
-     * How many of these bytes are the frame that begins with them; when none begins there, how many
-     * stand before something else. 0: that takes more bytes than these, or, when they are all that
-     * there are, nothing ends in them. The first `searched` of them were looked at before, in vain.
+     * The length of the frame that these bytes begin with; if none begins there, how many bytes
+     * come before something else. 0: it is longer than these bytes, or, if `all` (there are no more
+     * bytes), nothing ends in them. The first `searched` bytes were searched before, without
+     * success.
      */
     size_t (*measure)(annal_slice bytes, size_t searched, bool all);
 
-    /* The h in the trailer that these bytes end with. What only ends a frame is not looked at. */
+    /* The h in the trailer that these bytes end with. Looks only at the end of the frame. */
     bool (*trailer)(annal_slice bytes, uint64_t *out_h);
 
     /* Whether the bytes end as a frame does. */
     bool (*ends)(annal_slice bytes);
 
-    /* The h that a frame at offset should have. It is at least a trailer long. */
+    /* The h that a frame at offset should have. The frame is at least as long as a trailer. */
     uint64_t (*hash)(annal_slice frame, uint64_t offset, uint64_t h_before);
 
     /*
-     * A frame whose end was lost runs into what follows: find it by its proof. NULL where lengths
-     * say what belongs to a frame.
+     * A frame that lost its end runs into what follows it: find its end by its proof. NULL in a
+     * format in which lengths say what belongs to a frame.
      */
     bool (*split)(annal_slice bytes, uint64_t h_before, size_t *out_length, uint64_t *out_h);
 
-    /* The envelope, without looking at h; data as it stands there. offset, length and h are the
-     * caller's to fill. */
+    /* Parse the envelope, without checking h; data is left as it is. The caller fills in offset,
+     * length and h. */
     bool (*parse_event)(annal_slice frame, annal_event *out_event);
     bool (*parse_header)(annal_slice frame, struct frame_header *out_header);
 
     /*
-     * The envelope of a frame of which only the first bytes are given, without data, and where that
-     * begins. NULL: a frame is always held whole. A format that has this one hashes a frame from
-     * its first byte to the trailer, seeded with h_before.
+     * Parse the envelope of a frame of which only the first bytes are given, without data, and find
+     * where data begins. NULL: frames are always in memory as a whole. A format that has this
+     * function hashes a frame from its first byte to the trailer, seeded with h_before.
      */
     bool (*parse_head)(annal_slice head, annal_event *out_event, size_t *out_data_at);
 
@@ -101,7 +104,7 @@ struct codec {
      * *out_end. */
     bool (*find_last)(annal_slice bytes, size_t *out_start, size_t *out_end);
 
-    /* Whether bytes behind the last frame that proves itself were a whole frame once. */
+    /* Whether bytes after the last frame that proves itself were once a whole frame. */
     bool (*was_whole)(annal_slice bytes);
 };
 
@@ -112,14 +115,15 @@ extern const struct codec annal__codec_msgpack;
 #define CODEC_COUNT 2
 extern const struct codec *const annal__codecs[CODEC_COUNT];
 
-/* NULL for a number that is none of ours. */
+/* The codec with this number, or NULL. */
 const struct codec *annal__codec_of(unsigned format);
 
-/* Whether a frame proves itself: it ends as one, and its h follows from that before it. */
+/* Whether a frame proves itself: it ends as a frame, and its h follows from that of the frame
+ * before. */
 bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h);
 
-/* Read the header at the front of these bytes; false when none proves itself there. */
+/* Read the header at the front of these bytes; false if none proves itself there. */
 bool annal__frame_first(const struct codec *codec, annal_slice bytes,
                         struct frame_header *out_header, uint64_t *out_h);
 

@@ -15,15 +15,16 @@
 #include <string.h>
 
 #define WAIT_US 1000000 /* a bound on one sleep; nothing depends on it */
-/* A region that is full so soon is too small: checkpoints would disturb the syncs of the log. */
+/* A region that fills up faster than this is too small: checkpoints would disturb the syncs of the
+ * log. */
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
 
-/* Who writes a group into the journals, from two times so many records on. */
+/* Groups with at least twice so many records are written into the journals by several threads. */
 #define APPLIERS_MAX        4u
 #define RECORDS_PER_APPLIER 32u
 
-/* A group that is not full yet takes one append of any size, and the loose bytes before it. */
+/* A group that is not full accepts one more append of any size, and the loose bytes before it. */
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 2 * (size_t)ANNAL_APPEND_BYTES_MAX)
 
 /* ---- Groups ---- */
@@ -46,7 +47,7 @@ static void group_free(struct group *group)
     annal__free(group);
 }
 
-/* Nobody looks at it any more: keep its memory for the next one, unless it is large. */
+/* Nobody uses it any more: keep its memory for the next group, unless it is large. */
 static void group_recycle(struct commit *commit, struct group *group)
 {
     if (commit->spare != NULL || group->payload.cap > 2 * GROUP_BYTES_SOFT) {
@@ -90,7 +91,7 @@ void annal__commit_done(struct commit *commit)
     pthread_mutex_destroy(&commit->lock);
 }
 
-/* Say what happened to a group. */
+/* Publish what happened to a group. */
 static void tell(struct group *group, uint32_t bits, int sleepers)
 {
     atomic_fetch_or(&group->word, bits);
@@ -101,7 +102,7 @@ static void tell(struct group *group, uint32_t bits, int sleepers)
 
 static annal_status refuse(const struct commit *commit, annal_error *err)
 {
-    if (!commit->failed) { /* it goes on in a moment */
+    if (!commit->failed) { /* it continues in a moment */
         if (err != NULL)
             *err = commit->failure;
         return commit->failure.status;
@@ -120,7 +121,7 @@ annal_status annal__commit_check(annal_store *store, annal_error *err)
     return status;
 }
 
-/* With the lock held. */
+/* Lock held. */
 static void stop_all(struct commit *commit, const annal_error *failure)
 {
     if (!commit->failed)
@@ -136,7 +137,7 @@ static void stop_all(struct commit *commit, const annal_error *failure)
         }
         tell(commit->flying, GROUP_DONE, INT_MAX);
     }
-    /* Nothing of this one was written, and nothing will be. */
+    /* Nothing of this group was written, and nothing will be. */
     commit->current->outcome = ANNAL_ERR_CLOSED;
     tell(commit->current, GROUP_DONE, INT_MAX);
     pthread_cond_broadcast(&commit->turn);
@@ -167,7 +168,7 @@ static bool is_full(const struct group *group)
 
 static annal_status add_record(struct group *group, const struct group_record *record)
 {
-    /* Most often the same session goes on where its last record ended. */
+    /* Most often the session's last record simply continues. */
     struct group_record *last = group->count > 0 ? &group->records[group->count - 1] : NULL;
     if (last != NULL && last->session == record->session && !record->create &&
         record->offset == last->offset + last->length - last->header_bytes) {
@@ -282,7 +283,7 @@ static annal_status put_record(struct buf *toc, const struct group_record *from,
     return status;
 }
 
-/* Write a group to the log and sync it, measured. bytes is what it takes there. */
+/* Write a group to the log and sync it, measuring the sync. bytes is its size in the log. */
 static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t records,
                               const struct buf *toc, const struct buf *payload, uint64_t released,
                               annal_error *err)
@@ -296,7 +297,7 @@ static annal_status log_group(annal_store *store, uint64_t bytes, uint32_t recor
     return status;
 }
 
-/* No event is lost: the log is replaced. But a disk that fails is not to be kept secret. */
+/* No event is lost, because the log is replaced; but the user must learn that a disk fails. */
 static void note_broken(annal_store *store, const annal_error *why)
 {
     if (store->slot.log.state != LOG_BROKEN)
@@ -345,7 +346,7 @@ static annal_status free_other_region(annal_store *store, annal_error *err)
     return log->state == LOG_BROKEN ? annal__failure_renew_log(store, err) : status;
 }
 
-/* A log with larger regions, for a group that fits into none of ours. */
+/* Replace the log by one with larger regions, for a group that fits into none of ours. */
 static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -360,9 +361,9 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
 }
 
 /*
- * What the keeper should make of our log, 0: leave it. A region that is needed before it was
- * checkpointed is too small, and one that was full at once. A larger log is not worth the last of
- * the disk.
+ * The size of regions that the keeper should give our log; 0: leave it. A region is too small if it
+ * is needed before it was checkpointed, or if it filled up at once. A larger log is not worth the
+ * last space on the disk.
  */
 static uint64_t wish(const annal_store *store, bool behind)
 {
@@ -379,7 +380,7 @@ static uint64_t wish(const annal_store *store, bool behind)
 
 /*
  * Make room for a group in the log: rule 5 of the commit log. Groups of a released epoch do not
- * count, so none joins one, however much room its region has.
+ * count, so no group is added to one, however much room its region has.
  */
 static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_error *err)
 {
@@ -396,7 +397,7 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
     uint64_t least = bytes + 2 * (uint64_t)log->block;
     if (least <= log->regions[0].bytes)
         status = free_other_region(store, err);
-    /* Also when that had to replace the log: a fresh one is small. */
+    /* Also if the log had to be replaced for that: a fresh one is small. */
     if (status == ANNAL_OK && least > log->regions[0].bytes)
         status = grow_on_need(store, least, err);
     if (status < 0)
@@ -413,8 +414,8 @@ static annal_status make_log_room(annal_store *store, uint64_t bytes, annal_erro
 }
 
 /*
- * Below 0 the group was refused, and never happened; ANNAL_ERR_UNKNOWN: that is not certain. With
- * that and with ANNAL_ERR_CLOSED no more work can be taken.
+ * Below 0: the group was refused, and never happened. ANNAL_ERR_UNKNOWN: that is not certain. After
+ * that and after ANNAL_ERR_CLOSED no more work is accepted.
  */
 static annal_status write_group(annal_store *store, const struct group *group, annal_error *err)
 {
@@ -433,8 +434,8 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     uint64_t bytes = annal__log_group_bytes(log, toc.len, group->payload.len);
     status = make_log_room(store, bytes, err);
     if (status == ANNAL_OK)
-        /* Nobody would redo it, and others may take our sessions, since they do not see our
-         * slot. */
+        /* Nobody would redo it, and other processes may take our sessions, since they do not see
+         * our slot. */
         status = annal__log_check_place(log, err);
     if (status < 0)
         goto done;
@@ -444,7 +445,7 @@ static annal_status write_group(annal_store *store, const struct group *group, a
     status = log_group(store, bytes, records, &toc, &group->payload, released, err);
     if (status < 0) {
         status = annal__failure_settle(store, err);
-    } else if (group->payload.len > 0) { /* more than marks */
+    } else if (group->payload.len > 0) { /* not only marks */
         annal__metrics_add(store, METRIC_GROUPS, 1);
         annal__metrics_record(store, HISTOGRAM_GROUP_EVENTS, group->events);
         annal__metrics_record(store, HISTOGRAM_GROUP_BYTES, group->payload.len);
@@ -455,7 +456,7 @@ done:
     return status;
 }
 
-/* Write one record into its journal. What fails here is durable all the same: the log has it. */
+/* Write one record into its journal. If this fails the record is still durable: the log has it. */
 static void apply_record(annal_store *store, const struct group *group, struct group_record *record)
 {
     struct session *session = record->session;
@@ -464,7 +465,7 @@ static void apply_record(annal_store *store, const struct group *group, struct g
     annal_slice bytes = {group->payload.ptr + record->at + record->loose,
                          record->length - record->loose};
     pthread_mutex_lock(&session->lock);
-    /* One that is behind gets everything from the log, in order. */
+    /* A session that is behind gets everything from the log, in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         annal__session_write(store, session, offset, bytes, &failure) < 0)
         annal__session_set_late(store, session, LATE_BYTES, &failure);
@@ -474,8 +475,8 @@ static void apply_record(annal_store *store, const struct group *group, struct g
     pthread_mutex_unlock(&session->lock);
 }
 
-/* What one of several threads applies: whole sessions, by where their structs lie, so that the
- * order within each is kept. */
+/* What one of several threads applies: whole sessions, assigned by the addresses of their structs,
+ * so that the order within each is kept. */
 struct share {
     annal_store *store;
     struct group *group;
@@ -494,8 +495,7 @@ static void *apply_share(void *arg)
     return NULL;
 }
 
-/* The journals of many sessions are written by several threads: a write costs more than its bytes.
- */
+/* Several threads write the journals of many sessions: a write costs more than its bytes. */
 static void apply_records(annal_store *store, struct group *group)
 {
     pthread_t helpers[APPLIERS_MAX];
@@ -516,7 +516,7 @@ static void apply_records(annal_store *store, struct group *group)
         group->replaced = group->replaced || group->records[i].replaced;
 }
 
-/* Rule (2) of the bell: once all of it stands in the journals. */
+/* Rule (2) of the bell: once the whole group is in the journals. */
 static void tell_news(annal_store *store, const struct group *group, int64_t now_us)
 {
     struct bell_page *page = annal__bell_page(store, now_us, false);
@@ -549,7 +549,7 @@ static void stop_leading(struct commit *commit)
     pthread_cond_broadcast(&commit->turn);
 }
 
-/* The end of a group that was refused. With the lock held. */
+/* End a group that was refused. Lock held. */
 static void end_refused(struct commit *commit, struct group *group, const annal_error *why)
 {
     group->outcome = why->status;
@@ -561,7 +561,7 @@ static void end_refused(struct commit *commit, struct group *group, const annal_
     tell(group, GROUP_DONE, INT_MAX);
 }
 
-/* Rule (4): neither this group nor what was encoded behind it happened. */
+/* Rule (4): neither this group nor what was encoded after it happened. */
 static void refuse_groups(annal_store *store, struct group *group, const annal_error *why)
 {
     struct commit *commit = &store->commit;
@@ -615,12 +615,15 @@ static void lead(annal_store *store)
     bool crowd = commit->last_appends > 1 || group->appends > 1;
     commit->last_appends = group->appends;
     pthread_mutex_unlock(&commit->lock);
-    /* Those whom the group before has just woken are about to append: let them, it is one sync
-     * less. Not for one appender alone: on a busy machine it would give its time to strangers. */
+    /*
+     * The threads that the last group has just woken are about to append: let them run first,
+     * because that saves a sync. Not for a single appender: on a busy machine its time would go to
+     * other processes.
+     */
     if (crowd)
         sched_yield();
     pthread_mutex_lock(&commit->lock);
-    if (commit->failed) { /* meanwhile; the group was told so */
+    if (commit->failed) { /* meanwhile; the group's waiters were woken with that */
         group_free(next);
         stop_leading(commit);
         drop_reference(commit, group);
@@ -640,7 +643,7 @@ static void lead(annal_store *store)
         annal__commit_fail(store, &failure);
     } else {
         refuse_groups(store, group, &failure);
-        (void)annal__failure_renew_log(store, NULL); /* else the next group tries again */
+        (void)annal__failure_renew_log(store, NULL); /* if it fails, the next group tries again */
     }
 
     pthread_mutex_lock(&commit->lock);
@@ -656,7 +659,7 @@ static void lead(annal_store *store)
 
 /* ---- Waiting ---- */
 
-/* Lead, if the group still takes appends and nobody does. */
+/* Lead, if the group still accepts appends and no thread leads. */
 static void try_to_lead(annal_store *store, const struct group *group)
 {
     struct commit *commit = &store->commit;
@@ -666,7 +669,7 @@ static void try_to_lead(annal_store *store, const struct group *group)
     pthread_mutex_unlock(&commit->lock);
 }
 
-/* Until it has its end, leading if nobody does. */
+/* Wait until the group has ended; lead if no thread does. */
 static void wait_for_end(annal_store *store, struct group *group)
 {
     try_to_lead(store, group);
@@ -832,7 +835,7 @@ annal_status annal__commit_catch_up(annal_store *store, annal_error *err)
     return status;
 }
 
-/* With the lead. */
+/* The caller has the lead. */
 static annal_status empty_log(annal_store *store, annal_error *err)
 {
     struct log *log = &store->slot.log;
@@ -865,7 +868,7 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     if (region == 0)
         return ANNAL_OK;
     annal_status status = annal__slot_make_log(store, region, &fresh, err);
-    /* Most journals are synced before anybody has to wait for it. */
+    /* Most journals are synced before any thread has to wait for that. */
     if (status == ANNAL_OK)
         status = annal__checkpoint_epoch(store, full, err);
     if (status < 0) {
@@ -885,7 +888,7 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     return status;
 }
 
-/* Empty the log under the lead, and take one more step there; NULL: none. */
+/* Take the lead, empty the log, and then run step, unless it is NULL. */
 static annal_status empty_and(annal_store *store,
                               annal_status (*step)(annal_store *store, annal_error *err),
                               annal_error *err)
@@ -909,9 +912,9 @@ annal_status annal__commit_rotate(annal_store *store, annal_error *err)
 }
 
 /*
- * With the lead, and the log empty. A group that says so comes first, in the other region, and is
- * not overwritten: whatever a power cut leaves of the rest does not count. A log that has grown is
- * replaced by a small one, which is quicker; when there is no room for that, it stays.
+ * The caller has the lead, and the log is empty. First a group that says so is written to the other
+ * region, which is not overwritten: whatever a power cut leaves of the rest does not count. A log
+ * that has grown is replaced by a small one, which is quicker; without room for that it stays.
  */
 static annal_status wipe_log(annal_store *store, annal_error *err)
 {

@@ -1,13 +1,13 @@
 /*
- * Events at known places, of which an index keeps offset and length.
+ * Events at known places: an index keeps their offset and length.
  *
- * (1) A query reads many, of few sessions or of a hundred: the buffer keeps the journals open that
- *     it used last. One is used again as long as its name stands for the same file.
- * (2) Who says what comes next (annal_event_read_ahead()) has neighbours read together, and what is
- *     not in memory fetched from the disk all at once instead of one after the other. The name of
- *     each journal is looked at once for all that is read ahead of it.
- * (3) What was read ahead and does not prove itself counts for nothing: it is read again where it
- *     stands, as if nobody had asked before.
+ * (1) A query reads many events, of few sessions or of a hundred: the buffer keeps the journals
+ *     open that it used last. A journal is used again as long as its name belongs to the same file.
+ * (2) If the caller says which events come next (annal_event_read_ahead()), neighbours are read
+ *     together, and what is not in memory is fetched from the disk all at once instead of one after
+ *     the other. The name of each journal is checked once for all that is read ahead from it.
+ * (3) An event that was read ahead and does not prove itself is ignored: it is read again in its
+ *     place, as if it had not been read ahead.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -24,7 +24,7 @@
 #define GUESSES          1024
 #define AHEAD_EVENTS_MAX 1024
 #define AHEAD_BYTES      ((size_t)256 << 10) /* what stays in a processor's cache */
-#define AHEAD_GAP_BYTES  4096u /* reading so much for nothing costs less than another call */
+#define AHEAD_GAP_BYTES  4096u /* reading so much in vain costs less than another call */
 
 struct journal {
     const annal_store *store; /* NULL: this place is free */
@@ -32,17 +32,17 @@ struct journal {
     char *path;
     dev_t device;
     ino_t inode;
-    uint64_t used; /* buffer->uses, then */
-    uint64_t look; /* buffer->looks, when its name was looked at */
+    uint64_t used; /* buffer->uses at that time */
+    uint64_t look; /* buffer->looks when its name was checked */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
 /* An event that is read ahead, with the trailer before it. */
 struct ahead {
-    size_t journal; /* which of them */
+    size_t journal; /* index of the journal */
     uint64_t offset, length;
     size_t at;          /* of the trailer, in buffer->ahead_bytes */
-    size_t piece_bytes; /* of the first one in a piece: how much is read at once; else 0 */
+    size_t piece_bytes; /* of the first one in a piece: how much is read in one call; else 0 */
     bool held;
 };
 
@@ -51,11 +51,12 @@ struct annal_event_buffer {
     struct buf json;
     struct journal *journals;
     size_t journal_count, journal_room;
-    uint8_t guess[GUESSES]; /* 1 + which journal it may be, by the hash of the session's id */
+    /* 1 + the likely index of the journal, by the hash of the session's id */
+    uint8_t guess[GUESSES];
     uint64_t uses;
     uint64_t looks; /* calls of annal_event_read_ahead() */
     struct ahead *ahead;
-    struct ahead **by_place; /* the same, sorted */
+    struct ahead **by_place; /* `ahead`, sorted */
     size_t ahead_room, ahead_count;
     size_t ahead_next; /* those before it were asked for */
     struct buf ahead_bytes;
@@ -63,7 +64,7 @@ struct annal_event_buffer {
 
 /* ---- Journals ---- */
 
-/* Its place is free then; what was read ahead from it counts no more. */
+/* Its place is free then; what was read ahead from it is not used any more. */
 static void close_journal(annal_event_buffer *buffer, struct journal *journal)
 {
     size_t number = (size_t)(journal - buffer->journals);
@@ -102,7 +103,7 @@ static bool is_of(const struct journal *journal, const annal_store *store, annal
            journal->session[session.len] == '\0';
 }
 
-/* NULL: it is not open. */
+/* NULL if it is not open. */
 static struct journal *find_journal(annal_event_buffer *buffer, const annal_store *store,
                                     annal_slice session)
 {
@@ -119,8 +120,7 @@ static struct journal *find_journal(annal_event_buffer *buffer, const annal_stor
     return NULL;
 }
 
-/* A place that is free, if need be that of the journal that was used least lately. NULL: no
- * memory. */
+/* A free place, if necessary that of the journal that was used least recently. NULL: no memory. */
 static struct journal *make_room(annal_event_buffer *buffer)
 {
     struct journal *oldest = buffer->journals;
@@ -145,7 +145,7 @@ static struct journal *make_room(annal_event_buffer *buffer)
     return journal;
 }
 
-/* A place that is free gets this session's journal. */
+/* Open this session's journal in a free place. */
 static annal_status fill_journal(struct journal *journal, const annal_store *store,
                                  annal_slice session, annal_error *err)
 {
@@ -186,7 +186,7 @@ static bool stands(const struct journal *journal)
            device == journal->device && inode == journal->inode;
 }
 
-/* The journal that the name stands for now. */
+/* The journal that has the name now. */
 static annal_status open_journal(annal_event_buffer *buffer, const annal_store *store,
                                  annal_slice session, struct journal **out_journal,
                                  annal_error *err)
@@ -225,7 +225,7 @@ static bool make_ahead_room(annal_event_buffer *buffer, size_t count)
     return buffer->ahead_room > 0;
 }
 
-/* As many of them as there is room for, of journals that can be opened. */
+/* Accept as many as there is room for, of journals that can be opened. */
 static void take_places(annal_event_buffer *buffer, const annal_store *store,
                         const annal_event_place *places, size_t count)
 {
@@ -270,7 +270,7 @@ static int compare_places(const void *left, const void *right)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Put neighbours into one piece each; returns how many bytes all of them take. */
+/* Join neighbours into pieces; returns the number of bytes of all pieces. */
 static size_t lay_out(annal_event_buffer *buffer)
 {
     struct ahead *first = NULL;
@@ -295,7 +295,7 @@ static size_t lay_out(annal_event_buffer *buffer)
     return bytes + (first == NULL ? 0 : first->piece_bytes);
 }
 
-/* Of the piece that begins with by_place[first], so much was read. */
+/* Note how many bytes were read of the piece that begins with by_place[first]. */
 static void hold(annal_event_buffer *buffer, size_t first, size_t got)
 {
     size_t from = buffer->by_place[first]->at;
@@ -308,7 +308,7 @@ static void hold(annal_event_buffer *buffer, size_t first, size_t got)
     }
 }
 
-/* Of what is not in memory the disk is told first; then it is waited for. Rule (2). */
+/* First tell the disk what is not in memory, then wait for it. Rule (2). */
 static void read_pieces(annal_event_buffer *buffer)
 {
     bool missing = false;
@@ -357,7 +357,7 @@ size_t annal_event_read_ahead(annal_store *store, const annal_event_place *place
     return used->ahead_count;
 }
 
-/* The event, if it was read ahead; NULL: it was not. They are asked for in their order, mostly. */
+/* The event, if it was read ahead; else NULL. Mostly they are asked for in their order. */
 static const struct ahead *find_ahead(annal_event_buffer *buffer, const annal_store *store,
                                       annal_slice session, uint64_t offset, uint64_t length)
 {
@@ -375,8 +375,8 @@ static const struct ahead *find_ahead(annal_event_buffer *buffer, const annal_st
 /* ---- The event ---- */
 
 /*
- * Read the frame that stands there, and the trailer before it, into the buffer. An empty frame: the
- * journal does not have so many bytes there.
+ * Read the frame in that place, and the trailer before it, into the buffer. An empty frame: the
+ * journal is too short for it.
  */
 static annal_status read_frame(annal_event_buffer *buffer, const struct scan *scan, uint64_t offset,
                                uint64_t length, annal_slice *out_before, annal_slice *out_frame,
@@ -386,7 +386,7 @@ static annal_status read_frame(annal_event_buffer *buffer, const struct scan *sc
     *out_before = *out_frame = (annal_slice){NULL, 0};
     annal__buf_clear(&buffer->bytes);
     if (length > FRAME_BYTES_MAX || offset < before)
-        return ANNAL_OK; /* no event is that long, or stands there */
+        return ANNAL_OK; /* no event is that long, or is there */
     annal_status status = annal__buf_reserve(&buffer->bytes, before + (size_t)length);
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: no memory",
@@ -400,7 +400,7 @@ static annal_status read_frame(annal_event_buffer *buffer, const struct scan *sc
     return ANNAL_OK;
 }
 
-/* A neighbour is damaged, so the event cannot prove itself alone: walk to it. */
+/* A neighbour is damaged, so the event cannot be proved alone: walk to it. */
 static annal_status read_by_walking(annal_event_buffer *buffer, struct scan *scan, uint64_t seq,
                                     uint64_t offset, uint64_t length, annal_event *out_event,
                                     annal_error *err)

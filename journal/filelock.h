@@ -15,13 +15,13 @@ struct file_lock {
 
 annal_status annal__file_lock_init(struct file_lock *lock, const char *name);
 
-/* Open its file, and take nothing: where the store cannot be written, this says so. */
+/* Open its file without locking it; fails if the store cannot be written. */
 annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err);
 
 /*
- * Wait for it until the deadline (monotonic), as far as the store may wait at all (seam.h), but in
- * any case for least_us. ANNAL_ERR_BUSY names the process that has it: it may be stopped, so nobody
- * waits without limit.
+ * Wait for the lock until the deadline (monotonic), as far as the store may wait at all (seam.h),
+ * but in any case for least_us. ANNAL_ERR_BUSY names the process that has it: that process may be
+ * stopped, so no wait is without a limit.
  */
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
                                    int64_t least_us, annal_error *err);

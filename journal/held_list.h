@@ -1,21 +1,21 @@
 /*
- * The held list of a slot: which sessions the slot owns. locks/<nn>.held, memory shared between
+ * The held list of a slot: the sessions that the slot owns. locks/<nn>.held, memory shared between
  * processes, never synced.
  *
- * (1) The list means something only in the boot and for the log (device, inode) that it names; for
- *     both logs while its owner puts another one in the place of the first.
- * (2) Names are added under locks/claim only, and by the slot's owner only. Removing needs no lock.
+ * (1) The list is valid only in the boot and for the log (device, inode) that it names; for two
+ *     logs while its owner replaces one by the other.
+ * (2) Names are added under locks/claim only, and by the slot's owner only. Removing a name needs
+ *     no lock.
  * (3) An entry's id is written before its hash, which makes it valid; hash 0 is a free entry.
- * (4) Whoever wants a session sets its entry's word to HELD_WANTED, rings the owner's bell, and
- *     sleeps on the word; the owner frees the entry and wakes it.
+ * (4) A process that wants a session sets the word of its entry to HELD_WANTED, rings the owner's
+ *     bell, and sleeps on the word; the owner frees the entry and wakes it.
  * (5) A list is filled before it is bound (1), so that a part of one is never taken for all of it.
  * (6) The file grows by written zeros, so that no access meets a hole, and never shrinks.
- * (7) Whoever deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
+ * (7) A process that deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
  *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number
- *     that it saw. A slot that owes an answer when its owner is gone loses its log once that is
- *     empty.
+ *     that it saw. If the owner ends before it answers, the slot's log is removed once it is empty.
  *
- * All numbers are of the machine's byte order: the file never leaves it.
+ * All numbers are in the machine's byte order: the file never leaves the machine.
  */
 #ifndef JOURNAL_HELD_LIST_H
 #define JOURNAL_HELD_LIST_H
@@ -33,7 +33,7 @@ enum held_state {
     HELD_UNKNOWN = 0,
     HELD_EMPTY = 1, /* the log holds nothing that is needed */
     HELD_OWNED = 2, /* a process writes, or died writing */
-    HELD_REDONE = 3 /* the process died, and another one recovers the log, or died recovering it */
+    HELD_REDONE = 3 /* the process died, and another one is recovering the log, or died doing so */
 };
 
 enum held_word { HELD_QUIET = 0, HELD_WANTED = 1 };
@@ -46,7 +46,7 @@ struct held_header {
     _Atomic uint32_t state;
     _Atomic uint32_t bell;    /* futex: raised when an entry is wanted */
     uint32_t pid;             /* of the owner, for messages */
-    _Atomic uint32_t entries; /* that the file has room for */
+    _Atomic uint32_t entries; /* how many the file has room for */
     /* The end of the log, valid while EMPTY. */
     uint32_t end_region;
     _Atomic uint32_t
@@ -57,7 +57,7 @@ struct held_header {
     _Atomic uint32_t wipe_wanted;
     _Atomic uint32_t wipe_done;  /* futex */
     _Atomic uint32_t named;      /* the log's name in commit/ is durable, as far as we know */
-    _Atomic uint64_t next_inode; /* of the log that takes the place of ours; 0: none does */
+    _Atomic uint64_t next_inode; /* of the log that replaces ours; 0: none does */
 };
 
 struct held_entry {
@@ -72,10 +72,10 @@ struct held {
     const struct io *io;
     int fd;
     struct held_header *header; /* one page, then the entries; mapped at full length */
-    _Atomic uint32_t entries;   /* that may be touched; see annal__held_entries() */
+    _Atomic uint32_t entries;   /* how many may be touched; see annal__held_entries() */
 };
 
-/* Map the file, made if create; *out_held is empty (header NULL) when it is missing. */
+/* Map the file, and create it if `create`; *out_held is empty (header NULL) if it is missing. */
 annal_status annal__held_open(const struct io *io, const char *path, bool create,
                               struct held *out_held, annal_error *err);
 void annal__held_close(struct held *held);
@@ -84,30 +84,32 @@ void annal__held_close(struct held *held);
 bool annal__held_is_for(const struct held *held, const uint8_t boot[16], const struct stat *log);
 
 /*
- * Make an empty list that means nothing yet: entries are added, and only then is it bound. So
- * whoever dies in between leaves a list whose content is unknown, never a part of one.
+ * Make an empty list that is not valid yet: entries are added, and only then is it bound. So a
+ * process that dies in between leaves a list whose content is unknown, never a part of one.
  */
 void annal__held_clear(struct held *held);
 void annal__held_bind(struct held *held, const uint8_t boot[16], const struct stat *log);
 
-/* Rule (1): before the name goes to the other log, and when one of the two has it for sure. */
+/* Rule (1): call the first before the name moves to the other log, the second once one of the two
+ * certainly has it. */
 void annal__held_bind_next(const struct held *held, const struct stat *next);
 void annal__held_bind_done(const struct held *held, const struct stat *log);
 
-/* Rule (7). *out_wanted (may be NULL): what to answer with. */
+/* Rule (7). *out_wanted (may be NULL): the number to answer with. */
 bool annal__held_is_to_wipe(const struct held *held, uint32_t *out_wanted);
 void annal__held_wiped(const struct held *held, uint32_t wanted);
 
 /*
- * How many entries may be touched: what the file had when it was opened, whatever the header says,
- * and what we added since. Asking the file again could fail, and who takes that for an empty list
- * takes sessions that are somebody's, or skips their redo. A list of another slot is opened for one
- * look under locks/claim, so its owner does not add to it meanwhile (2).
+ * How many entries may be touched: those that the file had when it was opened, whatever the header
+ * says, and those that we added since. The file's size is not asked for again, because that could
+ * fail, and a caller that took the failure for an empty list would take sessions that others own,
+ * or skip their redo. A list of another slot is opened for one look under locks/claim, so its owner
+ * does not add to it meanwhile (2).
  */
 uint32_t annal__held_entries(const struct held *held);
 struct held_entry *annal__held_entry(const struct held *held, uint32_t index);
 
-/* The session that an entry names; empty when that cannot be one. */
+/* The session that an entry names; empty if it cannot be one. */
 annal_slice annal__held_id(const struct held_entry *entry);
 
 /* The index of a session's entry, or -1. */

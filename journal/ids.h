@@ -1,9 +1,9 @@
 /*
  * The ids of a session's last events, for exactly-once appends.
  *
- * Two generations of up to IDS_REMEMBERED ids each: when the young one is full it becomes the old
- * one. So at least the last IDS_REMEMBERED ids are known, in bounded memory. An id is kept as its
- * hash and the place of its event; the caller compares the bytes there.
+ * There are two generations of up to IDS_REMEMBERED ids each: when the young one is full it becomes
+ * the old one. So at least the last IDS_REMEMBERED ids are known, in bounded memory. An id is kept
+ * as its hash and the place of its event; the caller compares the bytes there.
  */
 #ifndef JOURNAL_IDS_H
 #define JOURNAL_IDS_H
@@ -30,7 +30,7 @@ struct ids {
 
 annal_status annal__ids_add(struct ids *ids, annal_slice id, uint64_t offset);
 
-/* The offset of the event that has (very probably) this id; false when none has. */
+/* The offset of the event that has (very probably) this id; false if there is none. */
 bool annal__ids_find(const struct ids *ids, annal_slice id, uint64_t *out_offset);
 void annal__ids_done(struct ids *ids);
 

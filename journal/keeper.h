@@ -1,6 +1,7 @@
 /*
- * The keeper: the one background thread of an open store. Checkpoints, commits batches in time,
- * gives sessions back to who wants them, runs the chores of higher floors.
+ * The keeper: the one background thread of an open store. It runs checkpoints, commits batches when
+ * they are due, releases sessions that other processes want, and runs the chores of the layers
+ * above.
  */
 #ifndef JOURNAL_KEEPER_H
 #define JOURNAL_KEEPER_H
@@ -10,13 +11,13 @@
 annal_status annal__keeper_start(annal_store *store, annal_error *err);
 void annal__keeper_stop(annal_store *store);
 
-/* Do what is due. */
+/* Do everything that is due. */
 void annal__keeper_round(annal_store *store);
 
-/* Let it sleep on another word from now on. */
+/* Make it sleep on another word from now on. */
 void annal__keeper_change_bell(annal_store *store, _Atomic uint32_t *bell);
 
-/* Wake it: there is something to do. */
+/* Wake it: there is work. */
 void annal__keeper_ring(annal_store *store);
 
 #endif

@@ -21,9 +21,10 @@
 #define READ_BYTES          ((size_t)256 << 10) /* in one step */
 #define ZERO_FILL_BYTES     ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
 #define LOG_BLOCK_BYTES_MAX 65536
-#define LARGE_BYTES         ((size_t)128 << 10) /* a payload so large is worth a second write */
+/* for a payload of this size a second write pays off */
+#define LARGE_BYTES         ((size_t)128 << 10)
 #define PAYLOAD_BYTES_FIRST ((size_t)16 << 10)
-#define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: we never come so far */
+#define NUMBER_MAX          ((uint64_t)1 << 62) /* of an epoch or group: never reached */
 
 static const char log_magic[8] = {'A', 'N', 'N', 'A', 'L', 'L', 'O', 'G'};
 static const char group_magic[8] = {'A', 'N', 'N', 'A', 'L', 'G', 'R', 'P'};
@@ -65,8 +66,8 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
 }
 
 /*
- * O_DIRECT where the filesystem has it: a large group reaches the disk without a copy, and a read
- * asks the disk and not the cache.
+ * O_DIRECT if the filesystem has it: a large group reaches the disk without a copy, and a read asks
+ * the disk and not the cache.
  */
 static int open_log(const struct io *io, const char *path, int flags)
 {
@@ -83,14 +84,14 @@ static uint32_t block_bytes(const struct stat *file)
     return (uint32_t)file->st_blksize;
 }
 
-/* Where the copy of block 0 stands. */
+/* The offset of the copy of block 0. */
 static uint64_t copy_offset(const struct log *log)
 {
     const struct region *last = &log->regions[LOG_REGIONS - 1];
     return last->offset + last->bytes + log->block - LOG_BLOCK_BYTES;
 }
 
-/* The scratch is zeros. */
+/* The scratch is filled with zeros. */
 static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, const char *verb,
                                 annal_error *err)
 {
@@ -173,7 +174,7 @@ done:
     return status;
 }
 
-/* Whoever made its hash right, sizes that we never write are not worked with. */
+/* Even if its hash is right: sizes that we never write are not used. */
 static bool is_sane(const struct log *log, uint64_t file_bytes)
 {
     bool sane = log->block >= LOG_BLOCK_BYTES && log->block <= LOG_BLOCK_BYTES_MAX;
@@ -183,7 +184,7 @@ static bool is_sane(const struct log *log, uint64_t file_bytes)
     return sane;
 }
 
-/* The block at an offset, into scratch. */
+/* Read the block at an offset into scratch. */
 static annal_status read_block(struct log *log, uint64_t offset, annal_error *err)
 {
     const char *block = log->scratch;
@@ -197,7 +198,7 @@ static annal_status read_block(struct log *log, uint64_t offset, annal_error *er
     return ANNAL_OK;
 }
 
-/* Block 0, or, when it is damaged or cannot be read, its copy. */
+/* Read block 0, or its copy if block 0 is damaged or cannot be read. */
 static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal_error *err)
 {
     annal_status status = reserve_scratch(log, LOG_BLOCK_BYTES, err);
@@ -384,7 +385,7 @@ annal_status annal__log_align_toc(const struct log *log, struct buf *toc, const 
     return annal__buf_append_zeros(toc, (size_t)round_up(head, log->block) - head);
 }
 
-/* Whether the payload can be written from where it stands: see annal__log_reserve(). */
+/* Whether the payload can be written from its own memory: see annal__log_reserve(). */
 static bool stands_apart(const struct log *log, const struct buf *toc, const struct buf *payload)
 {
     return payload->len >= LARGE_BYTES && (uintptr_t)payload->ptr % LOG_BLOCK_BYTES_MAX == 0 &&
@@ -491,7 +492,7 @@ annal_status annal__log_wipe(struct log *log, annal_error *err)
 
 /* ---- Reading ---- */
 
-/* A group's header is sane: what it names lies inside its region. */
+/* Whether a group's header is sane: what it names is inside its region. */
 static bool parse_group(const char *at, const struct region *region, uint64_t offset_in_region,
                         struct log_group *out_group)
 {
@@ -546,11 +547,11 @@ static annal_status add_found(void *arg, const struct log_group *group, annal_sl
     return ANNAL_OK;
 }
 
-/* What stands at a block; group is NULL when no group that verifies begins there. */
+/* The content of a block; group is NULL if no group that verifies begins there. */
 typedef annal_status (*block_fn)(void *arg, const struct log_group *group, annal_slice bytes,
                                  annal_error *err);
 
-/* What verifies counts, wherever it stands: a bad group does not hide the ones behind it. */
+/* Every group that verifies counts, wherever it is: a bad group does not hide those after it. */
 static annal_status walk_region(struct log *log, unsigned index, block_fn fn, void *arg,
                                 annal_error *err)
 {
@@ -650,7 +651,7 @@ struct names {
     void *arg;
 };
 
-/* Damage anywhere in a group leaves most of its toc as it was. */
+/* Damage anywhere in a group leaves most of its toc intact. */
 static annal_status take_names(void *arg, const struct log_group *group, annal_slice bytes,
                                annal_error *err)
 {
@@ -681,7 +682,7 @@ annal_status annal__log_read_group(struct log *log, const struct log_group *grou
         (ssize_t)size)
         return annal__fail_errno(err, "read commit log %s", log->path);
     annal__buf_clear(bytes);
-    status = annal__buf_reserve(bytes, 1); /* so that there is a pointer, also to nothing */
+    status = annal__buf_reserve(bytes, 1); /* so that ptr is not NULL, even without bytes */
     if (status == ANNAL_OK)
         status = annal__buf_append(bytes, log->scratch + GROUP_HEADER_BYTES,
                                    (size_t)(group->toc_bytes + group->payload_bytes));

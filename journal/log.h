@@ -1,23 +1,24 @@
 /*
  * The commit log file: commit/<nn>.log.
  *
- * One fdatasync covers one file, so the events of all sessions of a process become durable here
- * first, and only then go to their journals. The file is filled with zeros once and overwritten
- * ever after, so that a sync never has to change the file's metadata. commit-log rules in
- * parentheses.
+ * One fdatasync covers one file. Therefore the events of all sessions of a process become durable
+ * here first, and are written to their journals only after that. The file is filled with zeros
+ * once, and later only overwritten, so that a sync never has to change the file's metadata. Numbers
+ * in parentheses are commit-log rules.
  *
  * Block 0 (4096 bytes, the fields in its first 512, little-endian):
  *    0  8  "ANNALLOG"
  *    8  4  version, 1            12  4  block bytes
  *   16 16  slot id, random
  *   32 32  two regions {offset u64, bytes u64}
- *   64  4  pid of the maker      68  4  zero
- *   72  8  when it was made, microseconds
+ *   64  4  pid of the creator    68  4  zero
+ *   72  8  time of creation, microseconds
  *   80  8  XXH3-64 of the 80 bytes before
- * The last 4096 bytes of the file, behind the regions, repeat it: without the seed no group could
- * be told from anything else, so one bad sector must not take it away. Either copy will do.
+ * The last 4096 bytes of the file, after the regions, are a copy of it: without the seed no group
+ * could be recognized, so one bad sector must not destroy it. Either copy is enough.
  *
- * A region holds groups, each at a multiple of the block size and padded with zeros to the next:
+ * A region contains groups. Each begins at a multiple of the block size, and is padded with zeros
+ * to the next:
  *    0  8  "ANNALGRP"
  *    8  4  version, 1            12  4  records
  *   16  8  epoch                 24  8  group             32  8  released
@@ -34,11 +35,11 @@
  *   56  8  h before   64  8  h after    72     session id, padded with zeros to a multiple of 8
  * Zeros may follow the last entry. The payload is the bytes of the records, one after the other.
  *
- * create: the header line of a new journal. bytes: what stands in the journal from offset on; a
- * record of no bytes says that the journal is durable up to there. loose, the mark of level os, has
- * no bytes: from offset on, where event `first seq` follows a line with `h before`, the journal may
- * hold bytes that no sync has covered, and none of them was acknowledged as durable, until a later
- * record of its session says something else. level_os.h has the rules.
+ * create: the header line of a new journal. bytes: what is in the journal from offset on; a record
+ * without bytes says that the journal is durable up to offset. loose: the mark of level os, without
+ * bytes. From offset on, where event `first seq` follows a line with `h before`, the journal may
+ * contain bytes that no sync has covered, and none of them was acknowledged as durable. This holds
+ * until a later record of the session says something else. level_os.h has the rules.
  */
 #ifndef JOURNAL_LOG_H
 #define JOURNAL_LOG_H
@@ -49,11 +50,12 @@
 
 #include <stdatomic.h>
 
-#define LOG_BLOCK_BYTES    4096u
-#define LOG_SLOT_ID_BYTES  16
-#define LOG_REGIONS        2u
-#define LOG_REGION_FIRST   ((uint64_t)1 << 20)
-#define LOG_REGION_LEAST   ((uint64_t)64 << 10) /* of a log that is made on an almost full disk */
+#define LOG_BLOCK_BYTES   4096u
+#define LOG_SLOT_ID_BYTES 16
+#define LOG_REGIONS       2u
+#define LOG_REGION_FIRST  ((uint64_t)1 << 20)
+/* of a log that is created on an almost full disk */
+#define LOG_REGION_LEAST   ((uint64_t)64 << 10)
 #define LOG_REGION_DEFAULT ((uint64_t)64 << 20)
 
 enum record_type { RECORD_CREATE = 1, RECORD_BYTES = 2, RECORD_LOOSE = 3 };
@@ -74,12 +76,12 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t epoch; /* of the groups that stand in it, 0: none of this process */
+    uint64_t epoch; /* of the groups in it; 0: none of this process */
 };
 
 enum log_state {
     LOG_SOUND = 0,
-    LOG_UNWRITTEN, /* a write at the end failed: a whole group or a piece of one may stand there */
+    LOG_UNWRITTEN, /* a write at the end failed: a group or a piece of one may be there */
     LOG_BROKEN     /* a sync failed: never written again, rule 11 */
 };
 
@@ -87,97 +89,100 @@ struct log {
     const struct io *io;
     int fd;
     char path[4200];
-    dev_t device; /* what the name stood for when it was opened */
+    dev_t device; /* of the file when it was opened */
     ino_t inode;
     uint8_t slot_id[LOG_SLOT_ID_BYTES];
     uint64_t seed; /* its last 8 bytes */
     uint32_t block;
-    bool first_damaged; /* block 0 is, and its copy was read */
+    bool first_damaged; /* block 0 is damaged, and its copy was read */
     struct region regions[LOG_REGIONS];
 
-    /* Where the next group goes; touched by the leader only. */
+    /* Where the next group goes. Only the leader touches this. */
     unsigned current;
     uint64_t end; /* in the current region */
     uint64_t epoch;
     uint64_t group;            /* the last one written */
     uint64_t durable_released; /* what the last durable group says */
-    int64_t begun_us;          /* when the current region was begun, monotonic */
-    uint64_t wiped_group;      /* the last group when all else was overwritten; 0: it never was */
+    int64_t begun_us;          /* monotonic: when the current region was begun */
+    uint64_t wiped_group;      /* the last group when everything else was overwritten; 0: never */
     enum log_state state;
     char *scratch; /* aligned, for O_DIRECT */
     size_t scratch_bytes;
-    _Atomic uint64_t *steps; /* counts while the log is read, for who waits for that; or NULL */
+    /* counts while the log is read, for a process that waits for the end; or NULL */
+    _Atomic uint64_t *steps;
 };
 
 /* A number in little-endian bytes. */
 void annal__put(char *at, uint64_t value, int bytes);
 uint64_t annal__take(const char *at, int bytes);
 
-/* Make a zero-filled log of two regions at path, synced and locked. The directory is not synced. */
+/* Create a zero-filled log with two regions at path, synced and locked. The directory is not
+ * synced. */
 annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
                                int64_t now_us, struct log *out_log, annal_error *err);
 
-/* Open an existing one and read block 0, or its copy. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
+/* Open an existing log and read block 0, or its copy. ANNAL_ERR_NOTFOUND, ANNAL_ERR_CORRUPT. */
 annal_status annal__log_open(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 
 /*
- * The same in two steps, for who has to lock it in between: open it and read nothing, then read
- * block 0, or its copy.
+ * As above, in two steps, for a caller that must lock the log in between: open it without reading,
+ * then read block 0 or its copy.
  */
 annal_status annal__log_find(const struct io *io, const char *path, bool write, struct log *out_log,
                              annal_error *err);
 annal_status annal__log_read_first(struct log *log, annal_error *err);
 
-/* Write block 0 again from its copy, if it is damaged. The caller has locked the log. */
+/* If block 0 is damaged, write it again from its copy. The caller has locked the log. */
 annal_status annal__log_mend(struct log *log, annal_error *err);
 
-/* Closing gives the lock back too. */
+/* Close the log; this also releases its lock. */
 void annal__log_close(struct log *log);
 
-/* Whether its name still stands for the file that is open. */
+/* Whether the log's name still belongs to the file that is open. */
 bool annal__log_is_in_place(const struct log *log);
 
-/* The same: ANNAL_ERR_CLOSED when it stands for another file or none, ANNAL_ERR_IO when nobody can
- * tell now. */
+/* As above: ANNAL_ERR_CLOSED if the name belongs to another file or is gone, ANNAL_ERR_IO if that
+ * cannot be checked now. */
 annal_status annal__log_check_place(const struct log *log, annal_error *err);
 
-/* The bytes that a group takes in a region. */
+/* The number of bytes that a group takes up in a region. */
 uint64_t annal__log_group_bytes(const struct log *log, size_t toc_bytes, size_t payload_bytes);
 
-/* Whether it fits into the current region, one block being kept for a last empty group. */
+/* Whether the group fits into the current region, with one block kept for a last, empty group. */
 bool annal__log_fits(const struct log *log, uint64_t bytes);
 
-/* Begin the other region: epoch + 1. The caller knows that it is released, durably. */
+/* Begin the other region: epoch + 1. The caller knows that the region is released, durably. */
 void annal__log_switch(struct log *log);
 
 /* Append a toc entry. */
 annal_status annal__log_put_record(struct buf *toc, const struct record *record);
 
 /*
- * The payload of a large group is written from where it stands, not copied: if its memory is that
- * of annal__log_reserve(), which is annal__buf_reserve() with a begin and an end as O_DIRECT wants
- * them, and if the toc was aligned by annal__log_align_toc(), which does so for large ones.
+ * The payload of a large group is written from its own memory, without a copy. Two things are
+ * needed: memory from annal__log_reserve(), which is annal__buf_reserve() with begin and end
+ * aligned for O_DIRECT, and a toc aligned by annal__log_align_toc(), which aligns large ones only.
  */
 annal_status annal__log_reserve(struct buf *payload, size_t more);
 annal_status annal__log_align_toc(const struct log *log, struct buf *toc,
                                   const struct buf *payload);
 
 /*
- * Write a group at the end, and sync it. When that fails with the state LOG_SOUND nothing was
- * written, with LOG_UNWRITTEN the next group will overwrite it, with LOG_BROKEN there must be no
- * next one.
+ * Write a group at the end of the log and sync it. After a failure the state says what is possible.
+ * LOG_SOUND: nothing was written. LOG_UNWRITTEN: the next group will overwrite it. LOG_BROKEN:
+ * there must be no next group.
  */
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err);
 
 /*
- * Overwrite all but the groups of the current epoch with zeros, and sync that. One of them says,
- * durably, that every earlier epoch is released. When the sync fails the state is LOG_BROKEN.
+ * Overwrite everything but the groups of the current epoch with zeros, and sync. One of those
+ * groups says, durably, that every earlier epoch is released. If the sync fails the state is
+ * LOG_BROKEN.
  */
 annal_status annal__log_wipe(struct log *log, annal_error *err);
 
-/* A group as it was found. */
+/* A group that was found in a log. */
 struct log_group {
     unsigned region;
     uint64_t offset; /* in the file */
@@ -190,24 +195,24 @@ struct log_group {
 };
 
 /*
- * Find every group that verifies, in order of group number. *out_groups is freed with
- * annal__free(). The caller has synced the log and dropped its cache.
+ * Find all groups that verify, in the order of their numbers. Free *out_groups with annal__free().
+ * The caller has synced the log and dropped its cache.
  */
 annal_status annal__log_find_groups(struct log *log, struct log_group **out_groups,
                                     size_t *out_count, annal_error *err);
 
-/* Every epoch up to this one is checkpointed: the groups that count are those behind it. */
+/* The last epoch that is checkpointed, as are all before it: only groups of later epochs count. */
 uint64_t annal__log_released(const struct log_group *groups, size_t count);
 
 /*
- * Whether groups are missing although one behind them is there: by rule 1 that is damage, and not
- * the trace of a crash. *out_last is the number of the last missing one. Only groups that are not
+ * Whether groups are missing although a later group is there: by rule 1 this is damage, and not the
+ * trace of a crash. *out_last is the number of the last missing group. Only groups that are not
  * released count; groups are those of annal__log_find_groups().
  */
 bool annal__log_lost(const struct log *log, const struct log_group *groups, size_t count,
                      uint64_t *out_last);
 
-/* The sessions that tocs name which belong to no group that verifies. What they say is not
+/* The sessions that are named by tocs of groups that do not verify. What these tocs say is not
  * proven. */
 typedef annal_status (*annal__log_name_fn)(void *arg, annal_slice session, annal_error *err);
 annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void *arg,
@@ -217,7 +222,7 @@ annal_status annal__log_lost_names(struct log *log, annal__log_name_fn fn, void 
 annal_status annal__log_read_group(struct log *log, const struct log_group *group,
                                    struct buf *bytes, annal_error *err);
 
-/* Take one record off the front of a toc; false when the toc is not well formed. */
+/* Read one record from the front of a toc, and remove it there; false if the toc is malformed. */
 bool annal__log_take_record(annal_slice *toc, struct record *out_record);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * commit/<nn>.void: groups of a commit log that never happened (commit-log rule 11).
  *
- * A sync of the log that failed leaves its last group on the disk or not, and nothing that is
- * written into that log later can tell. So a file beside it tells: from this group on, what the log
- * holds is to be ignored. Once it is durable the answer to those events is "refused", whatever
- * happens next.
+ * After a sync of the log failed, its last group may be on the disk or not, and nothing that is
+ * written into that log later can tell. So a file beside it does: from this group on, the content
+ * of the log is to be ignored. Once this file is durable the answer to those events is "refused",
+ * whatever happens next.
  *
  *    0  8  "ANNALVOI"
  *    8  4  version, 1      12  4  zero
@@ -13,9 +13,10 @@
  *   40  8  XXH3-64 of the 40 bytes before
  *
  * (1) It is written whole, under another name first, and never changed.
- * (2) It speaks of the log with this slot id only. Beside another log it means nothing, and may go.
- * (3) A log with a void is not written any more. Its groups before the void are redone as ever,
- *     then the log goes, durably, and only then the void.
+ * (2) It is about the log with this slot id only. Beside another log it means nothing, and may be
+ *     removed.
+ * (3) A log with a void is not written any more. Its groups before the void are redone as usual;
+ *     then the log is removed, durably, and only then the void.
  */
 #ifndef JOURNAL_LOG_VOID_H
 #define JOURNAL_LOG_VOID_H
@@ -24,18 +25,18 @@
 
 #define VOID_NOTHING UINT64_MAX
 
-/* Say durably that this group of the log, and all behind it, never happened. */
+/* Make durable that this group of the log, and all after it, never happened. */
 annal_status annal__void_write(const struct log *log, uint64_t group, annal_error *err);
 
-/* The first group that never happened; VOID_NOTHING when there is no void that speaks of this
- * log. */
+/* The first group that never happened; VOID_NOTHING if there is no void for this log. */
 annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
-/* The groups of a log that happened, as annal__log_find_groups(). *out_void: some did not. */
+/* The groups of a log that happened, as annal__log_find_groups(). *out_void: there are some that
+ * did not. */
 annal_status annal__void_find_groups(struct log *log, struct log_group **out_groups,
                                      size_t *out_count, bool *out_void, annal_error *err);
 
-/* Remove what stands beside this log, if anything. */
+/* Remove the void beside this log, if there is one. */
 void annal__void_remove(const struct log *log);
 
 #endif

@@ -2,12 +2,12 @@
  * Counters and histograms, in this object and in memory that all processes of the store share.
  *
  * (1) locks/metrics is a struct metrics_block, in the machine's byte order: it never leaves the
- *     machine. It is made of written zeros, so that no access meets a hole, and begins to count
- *     when its magic is set.
- * (2) It is never synced and may vanish at any moment: whoever has it mapped goes on counting into
- *     what no name stands for any more. A block with another magic, that of another version, is
- *     left alone.
- * (3) Everything is added relaxed; nothing is decided by these numbers.
+ *     machine. It is made of written zeros, so that no access meets a hole, and counts from the
+ *     moment that its magic is set.
+ * (2) It is never synced and may be deleted at any time: processes that have it mapped continue to
+ *     count in a file without a name. A block with another magic, that of another version, is left
+ *     alone.
+ * (3) All additions are relaxed; nothing depends on these numbers.
  */
 #ifndef JOURNAL_METRICS_H
 #define JOURNAL_METRICS_H
@@ -63,18 +63,18 @@ struct metrics_block {
 
 struct metrics {
     struct metrics_block own;
-    struct metrics_block *shared; /* mapped; NULL: could not be had */
+    struct metrics_block *shared; /* mapped; NULL: could not be mapped */
     _Atomic uint32_t sessions_owned;
 };
 
-/* Begin to count; a store that is open for reading only reads what is there. Never fails. */
+/* Begin to count. A store that is open only for reading reads what is there. Never fails. */
 void annal__metrics_open(annal_store *store);
 void annal__metrics_close(annal_store *store);
 
 void annal__metrics_add(annal_store *store, enum metric metric, uint64_t amount);
 void annal__metrics_record(annal_store *store, enum histogram histogram, uint64_t value);
 
-/* A sync that began at begun_us (monotonic) is over: counts it, measures it, warns when it was
+/* A sync that began at begun_us (monotonic) has ended: count it, measure it, and warn if it was
  * slow. */
 void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t begun_us);
 

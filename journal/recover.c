@@ -24,10 +24,10 @@ struct target {
     const struct codec *codec;
     int fd; /* -1: there is no journal, or it is not open */
     bool stopped;
-    annal_error *reason; /* for being stopped, if there was memory for it */
-    bool skipped;        /* the last record was of a journal that is not there any more */
-    uint64_t redone;     /* number of the last group that had something for it */
-    bool loose;          /* the last word about it is a mark: rule (7) */
+    annal_error *reason; /* why it was stopped, if there was memory for it */
+    bool skipped;        /* the last record was for a journal that does not exist any more */
+    uint64_t redone;     /* number of the last group with a record for it */
+    bool loose;          /* its last record is a mark: rule (7) */
     uint64_t loose_offset;
     uint64_t loose_seq;
     uint64_t loose_h; /* of the line before */
@@ -75,14 +75,14 @@ static void free_targets(struct redo *redo)
     }
 }
 
-/* Rule (3): report it, and touch this journal no more. */
+/* Rule (3): report it, and do not touch this journal any more. */
 static void stop_target(struct redo *redo, struct target *target, const char *why, uint64_t offset)
 {
     annal_error reason;
     annal__fail(&reason, ANNAL_ERR_CORRUPT,
                 "session '%s' cannot be redone at byte %" PRIu64 " of its journal: %.300s",
                 target->session, offset, why);
-    if (!redo->own) /* who redoes its own says so once, not at every try */
+    if (!redo->own) /* a process that redoes its own log says so once, not at each try */
         annal__say(redo->store, ANNAL_LOG_WARNING, "%s", reason.message);
     target->stopped = true;
     target->reason = annal__zalloc(sizeof *target->reason);
@@ -116,7 +116,7 @@ static void sync_targets(struct redo *redo)
     }
 }
 
-/* The dead process may have had more sessions than we may have open, beside our own. */
+/* The dead process may have had more sessions than we may open in addition to our own. */
 static void make_room(struct redo *redo)
 {
     if (redo->open < redo->store->descriptors_max / 2)
@@ -128,7 +128,7 @@ static void make_room(struct redo *redo)
     }
 }
 
-/* The journal that stands there, whatever its format, or else the one of the target's. */
+/* The journal that exists, whatever its format, or else the one in the target's format. */
 static annal_status find_journal(const struct redo *redo, struct target *target, struct buf *path,
                                  annal_error *err)
 {
@@ -142,13 +142,14 @@ static annal_status find_journal(const struct redo *redo, struct target *target,
     if (found != NULL && io->stat(io->arg, path->ptr, &file) < 0 && errno != ENOENT)
         return annal__fail_errno(err, "look at %s", path->ptr);
     if (found != NULL && file.st_size == 0)
-        found = NULL; /* nothing that would have a format */
+        found = NULL; /* an empty file, which has no format */
     if (found != NULL)
         target->codec = found;
     return annal__journal_path(redo->store, session, target->codec, path, err);
 }
 
-/* Its fd stays -1 when there is no journal; what else cannot be opened is stopped. */
+/* fd stays -1 if there is no journal; if it cannot be opened for another reason, the target is
+ * stopped. */
 static annal_status open_journal(struct redo *redo, struct target *target, int flags,
                                  annal_error *err)
 {
@@ -163,7 +164,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
         if (target->fd < 0 && errno != ENOENT)
             status = annal__fail_errno(&failure, "open %s", path.ptr);
     }
-    if (status == ANNAL_ERR_IO) { /* one bad journal does not keep the others */
+    if (status == ANNAL_ERR_IO) { /* one bad journal does not stop the others */
         stop_target(redo, target, failure.message, 0);
         status = ANNAL_OK;
     } else if (status < 0 && err != NULL) {
@@ -173,7 +174,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     return status;
 }
 
-/* format: of the journal if there is none, or only an empty file. */
+/* format: of the journal, if there is none or only an empty file. */
 static annal_status open_target(struct redo *redo, annal_slice session, annal_format format,
                                 struct target **out_target, annal_error *err)
 {
@@ -196,7 +197,7 @@ static annal_status open_target(struct redo *redo, annal_slice session, annal_fo
 
 /* ---- Records ---- */
 
-/* What the header of a journal says to a record. */
+/* How the journal's header relates to a record. */
 enum owner { OWNER_SAME, OWNER_OTHER, OWNER_NONE /* no header that verifies */ };
 
 static annal_status compare_file(const struct redo *redo, const struct target *target,
@@ -225,8 +226,8 @@ static annal_status is_gone(const struct redo *redo, const struct record *record
 }
 
 /*
- * Rule (9): who is alive knows whether the journal was there. One that was and is gone may come
- * back; in the place of one that was not, only a piece of ours is written over.
+ * Rule (9): a living owner knows whether the journal existed. If it did and is gone, it may be
+ * created again; if it did not, only a piece of our own is overwritten.
  */
 static const char *refuse_create(const struct redo *redo, const struct target *target,
                                  annal_slice bytes)
@@ -278,9 +279,9 @@ static annal_status redo_create(struct redo *redo, struct target *target,
             return status;
         atomic_store(&redo->store->events_dirty, true);
     }
-    target->loose = false; /* what was before is another journal */
-    /* Never over a header that verifies, and never for a journal that is gone: then what stands
-     * there is the beginning of another one. */
+    target->loose = false; /* what came before belongs to another journal */
+    /* Never over a header that verifies, and never for a journal that is gone: then the file is the
+     * beginning of another one. */
     enum owner owner;
     bool gone = false;
     status = compare_file(redo, target, record, &owner, err);
@@ -294,7 +295,7 @@ static annal_status redo_create(struct redo *redo, struct target *target,
 
 enum place { PLACE_FITS, PLACE_GAP, PLACE_CONFLICT };
 
-/* What stands where a record wants to go. */
+/* Look at the bytes in the place that a record is for. */
 static annal_status look_at_place(const struct redo *redo, const struct target *target,
                                   const struct record *record, annal_slice bytes,
                                   enum place *out_place, annal_error *err)
@@ -317,7 +318,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
     if (got < (ssize_t)before.len || !codec->trailer(before, &h) || h != record->h_before)
         goto done;
     *out_place = PLACE_FITS;
-    if (bytes.len == 0) /* it only says how far the journal is durable */
+    if (bytes.len == 0) /* it says only how far the journal is durable */
         goto done;
 
     size_t first = codec->measure(bytes, 0, true);
@@ -330,7 +331,7 @@ static annal_status look_at_place(const struct redo *redo, const struct target *
         status = annal__fail_errno(err, "read the journal of session '%s'", target->session);
         goto done;
     }
-    /* Another event than ours that proves itself: two histories. */
+    /* An event that proves itself and is not ours: two histories. */
     annal_slice other = {there.ptr, (size_t)got};
     if (got > 0 && memcmp(there.ptr, bytes.ptr, (size_t)got) != 0) {
         other.len = codec->measure(other, 0, true);
@@ -343,7 +344,7 @@ done:
     return status;
 }
 
-/* Whether this is the file that the record means, and may be written where it says. */
+/* Whether this is the file that the record is for, and the record may be written where it says. */
 static annal_status check_record(struct redo *redo, struct target *target,
                                  const struct record *record, annal_slice bytes, bool *out_fits,
                                  annal_error *err)
@@ -366,7 +367,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
         status = is_gone(redo, record, &gone, err);
     if (status < 0)
         return status;
-    /* Another journal stands in its place, or the beginning of one: nothing of it is needed. */
+    /* Another journal is in its place, or the beginning of one: nothing of the record is needed. */
     target->skipped = owner == OWNER_OTHER || gone;
     if (target->skipped)
         return ANNAL_OK;
@@ -432,7 +433,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
         annal_error failure;
         status = record.type == RECORD_CREATE ? redo_create(redo, target, &record, data, &failure)
                                               : redo_bytes(redo, target, &record, data, &failure);
-        /* One bad journal, or tombstone, does not keep the others. */
+        /* One bad journal, or tombstone, does not stop the others. */
         if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT) {
             stop_target(redo, target, failure.message, record.offset);
             status = ANNAL_OK;
@@ -449,7 +450,7 @@ static annal_status redo_group(struct redo *redo, const struct log_group *group,
 typedef annal_status (*group_fn)(struct redo *redo, const struct log_group *group,
                                  struct buf *bytes, annal_error *err);
 
-/* The groups of a log that count: neither released nor void, in order. */
+/* The groups of a log that count, in order: neither released nor void. */
 struct walk {
     struct log_group *groups;
     size_t count;
@@ -497,8 +498,8 @@ static annal_status hold_sessions(struct redo *redo, const struct log_group *gro
     return status;
 }
 
-/* In another boot nobody knows what this slot held: every session that its log names, before any is
- * redone. */
+/* After a reboot nobody knows what this slot held: hold every session that its log names, before
+ * any is redone. */
 static annal_status hold_all(struct redo *redo, const struct stat *log, const struct walk *walk,
                              annal_error *err)
 {
@@ -561,7 +562,7 @@ static annal_status open_loose(struct redo *redo, annal_error *err)
     return status;
 }
 
-/* Where the proven bytes behind a mark end. */
+/* Where the proven bytes after a mark end. */
 static annal_status find_loose_end(const struct redo *redo, const struct target *target,
                                    uint64_t *out_end, annal_error *err)
 {
@@ -633,7 +634,7 @@ static annal_status cut_loose_tails(struct redo *redo, annal_error *err)
     return status;
 }
 
-/* Say in the log that nothing of it is needed, unless it is void, and then in the held list. */
+/* Write to the log, unless it is void, that nothing in it is needed, and then to the held list. */
 static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     static const struct buf nothing;
@@ -651,7 +652,7 @@ static annal_status mark_empty(struct redo *redo, const struct walk *walk, annal
     }
     annal__held_remove_all(redo->held);
     if (walk->is_void)
-        return ANNAL_OK; /* not empty: nobody may go on in it */
+        return ANNAL_OK; /* not empty: no process may continue it */
     header->end_region = log->current;
     header->end_epoch = log->epoch;
     header->end_group = log->group;
@@ -673,7 +674,7 @@ static void keep_stopped(struct redo *redo)
     }
 }
 
-/* Redo what is needed, and sync all that it touched. */
+/* Redo what is needed, and sync everything that was touched. */
 static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_error *err)
 {
     annal_store *store = redo->store;
@@ -687,13 +688,13 @@ static annal_status redo_all(struct redo *redo, const struct walk *walk, annal_e
     if (status < 0)
         return status;
     sync_targets(redo);
-    atomic_store(&store->events_dirty, true); /* a killed owner may have made journals */
+    atomic_store(&store->events_dirty, true); /* a killed owner may have created journals */
     if (annal__store_sync_events(store) < 0)
         return annal__fail_errno(err, "sync directory %s/events", store->path);
     return ANNAL_OK;
 }
 
-/* Rule (2): what it cannot sync will not be read. */
+/* Rule (2): what cannot be synced will not be read. */
 static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_error *err)
 {
     annal_store *store = redo->store;
@@ -701,7 +702,7 @@ static annal_status look_at_log(struct redo *redo, struct walk *out_walk, annal_
     if (store->io->fstat(store->io->arg, redo->log->fd, &file) < 0)
         return annal__fail_errno(err, "look at %s", redo->log->path);
     bool held = annal__held_is_for(redo->held, store->boot, &file);
-    if (held) /* others are to know at once that this is no living owner */
+    if (held) /* others must see at once that this is not a living owner */
         atomic_store(&redo->held->header->state, HELD_REDONE);
     (void)annal__store_fdatasync(store, redo->log->fd);
     (void)store->io->drop_cache(store->io->arg, redo->log->fd);
@@ -765,7 +766,7 @@ static void report(const struct redo *redo, redo_done_fn done, void *arg)
     }
 }
 
-/* We know what we wrote: a group that is needed and cannot be read back is damage, also when it is
+/* We know what we wrote: a group that is needed and cannot be read back is damage, even if it is
  * the last. */
 static annal_status check_own(const struct log *log, const struct walk *walk, annal_error *err)
 {
@@ -794,7 +795,7 @@ annal_status annal__redo_own(annal_store *store, bool all, uint64_t released, re
     redo->own = true;
     redo->late_only = !all;
     annal_status status = annal__log_find_groups(redo->log, &walk.groups, &walk.count, err);
-    /* The last one that is there may be one that failed. */
+    /* The last group in the log may be one that failed. */
     while (walk.count > 0 && walk.groups[walk.count - 1].group > redo->log->group)
         walk.count--;
     walk.released = released;

@@ -17,7 +17,7 @@
 
 #define GONE          ".gone"
 #define FILE_ID_TEXT  (2 * FRAME_FILE_ID_BYTES)
-#define RETRY_US      2000 /* between two tries of the session, twice as long each time */
+#define RETRY_US      2000 /* between two tries of the session, doubled each time */
 #define RETRY_US_MOST 20000
 
 /* ---- Tombstones ---- */
@@ -105,7 +105,7 @@ static annal_status bury(annal_store *store, const char *file, annal_slice heade
     annal_status status = annal__store_path(store, &path, "events", GONE, err);
     if (status == ANNAL_OK)
         status = annal__make_dir(store->io, path.ptr, err);
-    /* Somebody may have made it a moment ago, and died before the sync. */
+    /* Another process may have created it just now, and died before the sync. */
     atomic_store(&store->events_dirty, true);
     if (status == ANNAL_OK)
         status = annal__checkpoint_events(store, err);
@@ -153,7 +153,7 @@ static annal_status find_record(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* ---- What a crash and the years leave ---- */
+/* ---- What crashes leave, and what gathers over the years ---- */
 
 struct names {
     struct name {
@@ -162,7 +162,7 @@ struct names {
     } * list;
     size_t count;
     size_t room;
-    const char *prefix; /* only names that begin so */
+    const char *prefix; /* only names that begin with this */
 };
 
 static int collect(void *arg, const char *text)
@@ -175,7 +175,7 @@ static int collect(void *arg, const char *text)
         size_t room = names->room == 0 ? 16 : names->room * 2;
         struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
         if (bigger == NULL)
-            return 1; /* the rest another time */
+            return 1; /* the rest next time */
         names->list = bigger;
         names->room = room;
     }
@@ -216,7 +216,7 @@ static annal_status mark_needed(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* The header frame of a journal into out; it stays empty when none proves itself there. */
+/* The header frame of a journal into out; out stays empty if none proves itself there. */
 static annal_status read_header(annal_store *store, const char *path, const struct codec *codec,
                                 struct buf *out, struct frame_header *out_header, annal_error *err)
 {
@@ -238,7 +238,7 @@ static annal_status read_header(annal_store *store, const char *path, const stru
     return status;
 }
 
-/* The header of a journal; false when there is none. */
+/* The header of a journal; false if there is none. */
 static bool header_at(annal_store *store, annal_slice session, const struct codec *codec,
                       struct buf *path, struct buf *frame, struct frame_header *out_header)
 {
@@ -252,7 +252,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
-/* The last event of a journal; false: nobody can tell. */
+/* The last event of a journal; false if it cannot be found out. */
 static bool last_seq_at(annal_store *store, annal_slice session, const struct codec *codec,
                         uint64_t *out_seq)
 {
@@ -273,9 +273,9 @@ static bool last_seq_at(annal_store *store, annal_slice session, const struct co
 }
 
 /*
- * Rule (5): a conversion that broke off between its two names. What readers have seen all the time
- * is the first of them; the other goes, whichever of the two is the new one. Not when it has events
- * that the first has not: then somebody has copied the old journal back to its name.
+ * Rule (5): a conversion was interrupted between its two names. Readers have always seen the first;
+ * the other is removed, whichever of the two is the new one. It is kept if it has events that the
+ * first has not: then somebody has copied the old journal back to its name.
  */
 static void settle_pair(annal_store *store, annal_slice session)
 {
@@ -300,7 +300,7 @@ static void settle_pair(annal_store *store, annal_slice session)
     annal__buf_done(&path);
 }
 
-/* The session of a tombstone, as its header says. */
+/* For the session that the header of a tombstone names. */
 static void settle_double(annal_store *store, const char *tombstone)
 {
     struct buf path = {0}, frame = {.limit = FRAME_ENVELOPE_BYTES};
@@ -353,8 +353,7 @@ done:
 
 /* ---- Having it to ourselves ---- */
 
-/* Take the session while locks/structure is held. With sound its journal must be sound at the
- * end. */
+/* Take the session while locks/structure is held. With sound, its journal must have a sound end. */
 static annal_status seize(struct change *change, bool sound, annal_error *err)
 {
     struct session *session = change->session;
@@ -368,7 +367,7 @@ static annal_status seize(struct change *change, bool sound, annal_error *err)
     return status;
 }
 
-/* Whoever has one of the two gets until the store's limit to give it back. */
+/* Waits up to the store's limit for the process that holds one of the two. */
 annal_status annal__change_claim(struct change *change, annal_store *store, annal_slice id,
                                  bool sound, annal_error *err)
 {
@@ -428,7 +427,7 @@ void annal__change_end(struct change *change)
     annal__keeper_ring(change->store);
 }
 
-/* ---- What stands there ---- */
+/* ---- What is in its place ---- */
 
 struct fork_search {
     annal_store *store;
@@ -468,7 +467,7 @@ static annal_status look_at_journal(struct change *change, annal_error *err)
     if (status == ANNAL_OK)
         status = read_header(store, change->path.ptr, change->codec, &change->frame,
                              &change->header, err);
-    /* A copy of another session's journal: what it says is not of this one. */
+    /* A copy of another session's journal: what it says is not about this one. */
     if (status == ANNAL_OK && change->frame.len > 0 &&
         annal__frame_check_owner(&change->header, id, NULL) < 0)
         annal__buf_clear(&change->frame);
@@ -487,7 +486,7 @@ annal_status annal__change_examine(struct change *change, annal_error *err)
     status = annal__store_list(store, refuse_fork, &search, err);
     if (status < 0)
         return status;
-    /* Damage keeps nobody from deleting: then less is known of what goes. */
+    /* Damage does not prevent deletion: then less is known about what is deleted. */
     if (annal_session_info_get(store, id, &change->info, NULL) < 0) {
         change->info = (annal_session_info){.format = change->codec->format};
         memcpy(change->info.session, id.ptr, id.len);
@@ -504,7 +503,7 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
         annal_error failure = {0};
         annal__frame_file_id_text(change->header.file, file);
         annal_status status = bury(change->store, file, annal__buf_slice(&change->frame), &failure);
-        /* On a full disk: it is needed only while a log names the journal. */
+        /* On a full disk: a tombstone is needed only while a log names the journal. */
         if (annal__error_is_no_space(&failure) &&
             annal__slots_each_record(change->store, SLOTS_ALL, find_record, change, NULL) ==
                 ANNAL_OK &&
@@ -514,7 +513,8 @@ annal_status annal__change_bury(struct change *change, annal_error *err)
             *err = failure;
         return status;
     }
-    /* Damaged, or the journal of another session: every one of this session that a log names. */
+    /* Damaged, or the journal of another session: bury every journal of this session that a log
+     * names. */
     struct burial burial = {change->store, annal__session_id(change->session)};
     return annal__slots_each_record(change->store, SLOTS_ALL, bury_record, &burial, err);
 }
@@ -534,7 +534,7 @@ static annal_status remove_journal(struct change *change, annal_error *err)
     return annal__checkpoint_events(store, err);
 }
 
-/* Of one that is not listed the journal is looked at again, now that nobody takes it. */
+/* If the session is not listed, look at the journal again, now that no process can take it. */
 static annal_status delete_journal(struct change *change, annal_error *err)
 {
     const struct session *session = change->session;
@@ -552,8 +552,8 @@ static annal_status delete_journal(struct change *change, annal_error *err)
 
 /* ---- What else has its content ---- */
 
-/* Copies that conversions left which broke off: nobody but us, who have locks/structure, makes
- * them. */
+/* Copies that interrupted conversions left: only a process that has locks/structure, as we do,
+ * creates such files. */
 static void remove_unfinished(annal_store *store)
 {
     struct names unfinished;
@@ -563,21 +563,21 @@ static void remove_unfinished(annal_store *store)
     annal__free(unfinished.list);
 }
 
-/* Of which nothing is in a file of its own any more, but in commit logs. */
+/* Afterwards no file of its own has anything of the session, only commit logs. */
 static annal_status delete_files(struct change *change, annal_store *store, annal_slice session,
                                  annal_session_info *out_info, annal_error *err)
 {
     annal_status status = annal__change_begin(change, store, session, false, err);
     if (status == ANNAL_OK)
         status = annal__change_examine(change, err);
-    /* Before the journal: where it fails, there is still something to delete. */
+    /* Before the journal: if it fails, there is still something to delete. */
     if (status == ANNAL_OK)
         status = annal__torn_forget(store, session, err);
     if (status == ANNAL_OK)
         remove_unfinished(store);
     if (status == ANNAL_OK)
         status = delete_journal(change, err);
-    /* A conversion that broke off may have left a second one. */
+    /* An interrupted conversion may have left a second one. */
     while (status == ANNAL_OK && annal__journal_is_double(store, session, NULL)) {
         status = look_at_journal(change, err);
         if (status == ANNAL_OK)
@@ -610,7 +610,7 @@ annal_status annal_session_delete(annal_store *store, annal_slice session,
     struct change change;
     annal_error why;
     annal_status status = delete_files(&change, store, session, out_info, err);
-    /* It is deleted: what cannot be overwritten now is no failure, but is told. */
+    /* The session is deleted: what cannot be overwritten now is not a failure, but is logged. */
     if (status == ANNAL_OK && annal__slots_wipe(store, change.deadline_us, &why) < 0)
         annal__say(store, ANNAL_LOG_WARNING, "session '%.*s' is deleted: %s", ANNAL_FMT(session),
                    why.message);

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/param.h>
 
-/* A look at one place reads little; who goes on reads as much as stays in the processor's cache
- * until it is hashed. */
+/* A look at one place reads little; a walk reads as much as stays in the processor's cache until it
+ * is hashed. */
 #define READ_FIRST       ((size_t)32 << 10)
 #define READ_NEAR        ((size_t)128 << 10)
 #define READ_BYTES       ((size_t)256 << 10)
@@ -41,7 +41,7 @@ void annal__scan_done(struct scan *scan)
 
 void annal__scan_rest(struct scan *scan)
 {
-    if (scan->resume == 0 && scan->sound_length == 0) /* what it found out stands in the window */
+    if (scan->resume == 0 && scan->sound_length == 0) /* what it found is in the window */
         annal__buf_done(&scan->window);
     annal__free(scan->marks);
     scan->marks = NULL;
@@ -57,7 +57,7 @@ void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_
     scan->sound_length = 0;
 }
 
-/* What stands in the file may not be any more what is in the window. */
+/* The file may have changed since the window was read. */
 static void forget_bytes(struct scan *scan)
 {
     annal__buf_clear(&scan->window);
@@ -72,8 +72,7 @@ void annal__scan_set(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t 
 
 /* ---- Bytes ---- */
 
-/* Read more behind the window, of which the bytes from keep on stay. ANNAL_END at the end of the
- * file. */
+/* Read more after the window, keeping the bytes from keep on. ANNAL_END at the end of the file. */
 static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err)
 {
     if (keep > scan->window_offset) {
@@ -96,8 +95,8 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
 }
 
 /*
- * The frame at offset, or what stands before the next one; longer than any frame may be it is cut
- * there. Bytes from keep on stay in the window. ANNAL_END when its end is not there yet.
+ * The frame at offset, or what is there before the next frame; cut if it is longer than any frame
+ * may be. Bytes from keep on stay in the window. ANNAL_END if its end is not there yet.
  */
 annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                annal_slice *out_frame, annal_error *err)
@@ -165,8 +164,9 @@ static annal_status report(struct scan *scan, uint64_t length, bool event_lost, 
     return ANNAL_DAMAGE;
 }
 
-/* The event in the next length bytes is sound although they are damaged; it comes with the next
- * call. */
+/*
+ * The event in the next length bytes is sound although they are damaged; the next call returns it.
+ */
 static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h, const char *what)
 {
     annal_status status = report(scan, length, false, what);
@@ -180,7 +180,7 @@ static annal_status report_sound(struct scan *scan, uint64_t length, uint64_t h,
     return status;
 }
 
-/* The h that the bytes from the damaged frame up to end should have, were they one frame. */
+/* The h that the bytes from the damaged frame up to end should have if they were one frame. */
 static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
 {
     if (end - scan->offset < scan->codec->trailer_bytes || scan->window_offset > scan->offset)
@@ -239,14 +239,14 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     if (status != ANNAL_OK)
         return status;
     uint64_t length = frame.len;
-    /* Where a frame has lost its length, what stands in its data may look like frames: the last
-     * event that is missing takes all that is left. */
+    /* If a frame has lost its length, bytes in its data may look like frames: the last missing
+     * event takes everything that is left. */
     if (scan->codec->split == NULL && scan->next_seq + 1 >= scan->resume_seq)
         length = scan->resume - scan->offset;
     bool last = scan->offset + length >= scan->resume;
     uint64_t h;
     bool whole = scan->codec->trailer(frame, &h);
-    /* The header stands first, but something may stand before it, or it may be gone. */
+    /* The header is the first frame, but there may be something before it, or it may be gone. */
     annal_event event;
     struct frame_header header;
     bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
@@ -267,8 +267,7 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
 
 /* ---- Walking ---- */
 
-/* The version of the format that the header names; what is no header that proves itself is of
- * ours. */
+/* The version of the format that the header names; ours if no header proves itself. */
 static annal_status read_version(const struct scan *scan, uint32_t *out_version, annal_error *err)
 {
     char bytes[FRAME_ENVELOPE_BYTES];
@@ -283,7 +282,8 @@ static annal_status read_version(const struct scan *scan, uint32_t *out_version,
     return ANNAL_OK;
 }
 
-/* A frame that proves itself and has not the shape of an event: of a newer version, or nobody's. */
+/* A frame that proves itself and does not have the shape of an event: of a newer version, or
+ * invalid. */
 static annal_status refuse_shape(struct scan *scan, annal_slice frame, uint64_t h, annal_error *err)
 {
     uint32_t version;
@@ -356,7 +356,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
         if (status == ANNAL_OK)
             status = diagnose(scan, frame, err);
         if (status == ANNAL_END)
-            forget_bytes(scan); /* what stands there may be cut and written again */
+            forget_bytes(scan); /* what is there may be cut and written again */
         if (status != ANNAL_OK)
             return status;
     }
@@ -364,7 +364,7 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
 /* ---- The tail ---- */
 
-/* Look for the last proven frame in bytes [from, size) of the file, which buf holds. */
+/* Find the last proven frame in bytes [from, size) of the file, which are in buf. */
 static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
                               struct journal_tail *tail)
 {
@@ -394,7 +394,7 @@ static bool find_proven_frame(const struct codec *codec, const struct buf *buf, 
     return false;
 }
 
-/* What was whole once and does not prove itself is damaged, unless it is too short to have been an
+/* What was once whole and does not prove itself is damaged, unless it is too short to have been an
  * event. */
 static enum tail_state judge_rest(const struct codec *codec, const struct buf *buf, size_t rest)
 {
@@ -421,8 +421,8 @@ static annal_status read_range(const struct io *io, int fd, uint64_t from, uint6
 }
 
 /*
- * When the last line is long: find its begin backwards, and prove it in pieces. ANNAL_END: it is
- * not so, or does not prove itself.
+ * If the last line is long: find its beginning backwards, and prove it in pieces. ANNAL_END: it is
+ * not long, or does not prove itself.
  */
 static annal_status find_long_tail(const struct io *io, int fd, const struct codec *codec,
                                    struct buf *buf, struct journal_tail *tail, annal_error *err)

@@ -21,7 +21,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* How long we keep our hands off a session that we just gave away, so that the other one gets
+/* How long we do not take a session again after releasing it to another process, so that it gets
  * it. */
 #define YIELD_US 5000
 
@@ -38,7 +38,7 @@ static struct session *session_new(const annal_store *store, annal_slice id)
     struct session *session = annal__zalloc(sizeof *session);
     if (session == NULL)
         return NULL;
-    /* The longest suffix is the first. */
+    /* The suffix of the first codec is the longest. */
     if (annal__journal_path(store, id, annal__codecs[0], &path, NULL) == ANNAL_OK)
         session->path = annal__strndup(path.ptr, path.len);
     annal__buf_done(&path);
@@ -78,7 +78,7 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
     return session;
 }
 
-/* Structs are never taken out, and new ones come in front: a walk needs the lock for the heads
+/* Structs are never removed, and new ones are added in front: a walk needs the lock for the heads
  * only. */
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
 {
@@ -138,8 +138,8 @@ static annal_status evict(void *arg, struct session *session, annal_error *err)
     struct eviction *eviction = arg;
     if (session == eviction->keep || pthread_mutex_trylock(&session->lock) != 0)
         return ANNAL_OK;
-    /* Synced first: a descriptor that is opened later is not told of a failed writeback. One that
-     * cannot be synced stays open, and late. */
+    /* Synced first: the kernel does not report a failed writeback to a descriptor that is opened
+     * later. One that cannot be synced stays open, and late. */
     if (session->fd >= 0 && session->pending == 0 && !session->in_use &&
         session->used_us <= eviction->used_before_us &&
         annal__session_sync(eviction->store, session, err) == ANNAL_OK)
@@ -156,7 +156,7 @@ static bool has_room(annal_store *store)
     return room;
 }
 
-/* Close what was not used for a second; and if that is not enough, whatever is idle. */
+/* Close what was not used for a second; if that is not enough, whatever is idle. */
 static annal_status make_room(annal_store *store, const struct session *keep, annal_error *err)
 {
     static const int64_t ages_us[] = {1000000, 0};
@@ -168,7 +168,7 @@ static annal_status make_room(annal_store *store, const struct session *keep, an
     return status;
 }
 
-/* Open the journal, made if create. *out_found says whether it was there. */
+/* Open the journal, and create it if `create`. *out_found says whether it existed. */
 static annal_status open_journal(annal_store *store, struct session *session, bool create,
                                  bool *out_found, annal_error *err)
 {
@@ -212,7 +212,7 @@ static void set_codec(struct session *session, const struct codec *codec)
     session->codec = codec;
 }
 
-/* All or nothing: what failed half way would leave a header of another format, and it would be
+/* All or nothing: a failure half way would leave a header of another format, which would be
  * written. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err)
@@ -290,7 +290,7 @@ static annal_status continue_journal(annal_store *store, struct session *session
     return ANNAL_OK;
 }
 
-/* Another process may have made it, or made another one of it. */
+/* Another process may have created it, or replaced it. */
 static annal_status find_journal(annal_store *store, struct session *session, annal_error *err)
 {
     struct buf path = {0};
@@ -303,7 +303,7 @@ static annal_status find_journal(annal_store *store, struct session *session, an
     set_codec(session, codec == NULL ? store->codec : codec);
     if (codec == NULL || !annal__journal_is_double(store, id, codec))
         return ANNAL_OK;
-    annal__replace_sweep(store); /* a conversion broke off between the two names */
+    annal__replace_sweep(store); /* a conversion was interrupted between its two names */
     if (annal__journal_is_double(store, id, codec))
         return annal__fail(
             err, ANNAL_ERR_CORRUPT,
@@ -345,8 +345,8 @@ static annal_status release_if_idle(void *arg, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Another thread is taking the session, or giving it back; and who keeps it from that, if we can
- * tell. */
+/* Another thread is taking the session, or releasing it: say which process keeps it waiting, if
+ * that is known. */
 static annal_status refuse_taken(annal_store *store, const struct session *session,
                                  annal_error *err)
 {
@@ -384,7 +384,7 @@ annal_status annal__session_own(annal_store *store, struct session *session, int
     annal_slice id = annal__session_id(session);
     annal_status status = annal__slot_take(store, id, deadline_us, &held_index, err);
     if (status == ANNAL_ERR_LIMIT) { /* the held list is full */
-        /* What releasing one would sync, and say in the log, is done for all at once. */
+        /* What releasing one session would sync, and write to the log, is done for all at once. */
         (void)annal__commit_rotate(store, NULL);
         (void)annal__session_each(store, release_if_idle, store, NULL);
         status = annal__slot_take(store, id, deadline_us, &held_index, err);
@@ -417,10 +417,10 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
                HELD_WANTED;
 }
 
-/* With nothing pending and nobody appending: sync and close the journal. */
+/* With nothing pending and no appends: sync and close the journal. */
 static annal_status settle(annal_store *store, struct session *session, annal_error *err)
 {
-    /* A store that failed keeps what it has until it is closed: its log is redone then, and only
+    /* A store that failed keeps its sessions until it is closed: its log is redone then, and only
      * for sessions that it still holds. */
     annal_status status = annal__commit_check(store, err);
     if (status < 0)
@@ -436,7 +436,7 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     return ANNAL_OK;
 }
 
-/* Keep new appends off, which wait in annal__session_own(), and settle it. */
+/* Keep new appends waiting in annal__session_own(), and settle the session. */
 static annal_status quiesce(annal_store *store, struct session *session, annal_error *err)
 {
     session->state = SESSION_BUSY;
@@ -548,7 +548,7 @@ void annal__session_wait_unused(annal_store *store, struct session *session)
 
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    annal__session_wait_unused(store, session); /* dirty tells only then */
+    annal__session_wait_unused(store, session); /* `dirty` is final only then */
     annal_error failure = session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -566,7 +566,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
     annal_status status = annal__checkpoint_events(store, err);
     if (status < 0)
         return status;
-    /* What was loose is on the disk now; that the log says so is up to annal_sync(). */
+    /* The loose bytes are on the disk now; annal_sync() sees to it that the log says so. */
     if (session->loose.len > 0) {
         annal__buf_clear(&session->loose);
         session->logged = session->end;
@@ -597,8 +597,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 /* ---- Writing ---- */
 
 /*
- * Somebody may have put another file in the place of the journal: an editor, a restore. When nobody
- * can tell just now, that is a failure like one of the write.
+ * Another program, an editor or a restore, may have put another file in the journal's place. If
+ * that cannot be checked now, it is a failure like a failed write.
  */
 static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
 {
@@ -630,14 +630,14 @@ static annal_status reopen_journal(annal_store *store, struct session *session, 
     struct stat file = {0};
     if (!session->exists && found && store->io->fstat(store->io->arg, session->fd, &file) < 0) {
         status = annal__fail_errno(err, "look at the journal of session '%s'", session->id);
-        close_journal(store, session); /* so that the next write asks again */
+        close_journal(store, session); /* so that the next write checks again */
         return status;
     }
     if (!session->exists && found && file.st_size > 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN,
                            "a journal of session '%s' appeared that is not ours", session->id);
     if (session->exists) {
-        /* What check_place() compares with the name. */
+        /* What check_place() compares with the file of that name. */
         session->device = device;
         session->inode = inode;
     }

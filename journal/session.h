@@ -1,21 +1,21 @@
 /*
  * A session that this store object writes, or wrote.
  *
- * The struct lives from the first append to the close of the store. What it says about the journal
- * holds while the state is SESSION_OWNED; another process may have written in between otherwise.
+ * The struct lives from the first append until the store is closed. What it says about the journal
+ * is true while the state is SESSION_OWNED; otherwise another process may have written to it since.
  *
  *      0 ────────── logged ────────── end        bytes of the journal
  *      in the log or synced  │ level os: in the page cache, and in `loose`
  *
- * (1) Everything below `logged` is in a group (durable or on its way) or synced in the journal.
+ * (1) Everything below `logged` is in a group (durable or being written) or synced in the journal.
  *     The next record starts there (commit-log rule 3).
- * (2) `pending` records in groups hold bytes of this session that are not in the journal yet. While
- *     there are any, an append of level os joins the current group.
- * (3) While `marked`, a durable group says that bytes may follow which no sync covers: only then
- *     level os writes to the journal directly. Whoever releases the group takes the mark away
- *     first.
- * (4) The descriptor stays open from a write until the sync that covers it: a descriptor opened
- *     later would not be told of a failed writeback.
+ * (2) `pending` records in groups contain bytes of this session that are not yet in the journal.
+ *     While there are any, an append of level os joins the current group.
+ * (3) While `marked`, a durable group says that bytes may follow which no sync covers. Only then
+ *     does level os write to the journal directly. Before the group is released, the mark is
+ *     removed.
+ * (4) The descriptor stays open from a write until the sync that covers it: the kernel would not
+ *     report a failed writeback to a descriptor that was opened later.
  */
 #ifndef JOURNAL_SESSION_H
 #define JOURNAL_SESSION_H
@@ -35,11 +35,11 @@ enum session_state { SESSION_FREE, SESSION_BUSY, SESSION_OWNED };
  * failure.h. */
 enum session_late {
     LATE_NOT,
-    LATE_SYNC, /* a sync of its journal failed: its bytes are to be written again */
-    LATE_BYTES /* behind: its journal could not be written; takes no appends */
+    LATE_SYNC, /* a sync of its journal failed: its bytes must be written again */
+    LATE_BYTES /* behind: its journal could not be written; accepts no appends */
 };
 
-/* Where a session stands, to go back to. */
+/* The end of a session, kept so that it can be restored. */
 struct session_tail {
     bool create_logged;
     uint64_t mark_group;
@@ -68,15 +68,15 @@ struct session {
     enum session_state state;
     uint32_t held_index;
     bool unlisted;          /* seized without a slot: see annal__session_seize() */
-    int64_t yield_until_us; /* somebody else wants it: do not take it again before */
+    int64_t yield_until_us; /* another process wants it: do not take it again before */
     bool refused;           /* no more appends until the store is opened again */
     enum session_late late;
-    annal_error refusal; /* why it is refused or behind */
-    bool redone;         /* the catching up that is under way has seen it */
-    /* The last refusal of groups that it was part of, with a mark or with events. */
+    annal_error refusal; /* why it is refused or late */
+    bool redone;         /* the catch-up that is running has seen it */
+    /* The last refusal of groups that contained a mark, or events, of this session. */
     uint64_t rolled_marks;
     uint64_t rolled_back;
-    struct annal_writer *lossy; /* writers that have batch events under way */
+    struct annal_writer *lossy; /* writers with batch events that are not durable yet */
     bool in_use;                /* its descriptor is being synced; do not close it */
     int fd;                     /* of the journal, -1: not open */
     dev_t device;
@@ -96,20 +96,20 @@ struct session {
     struct buf loose;
     uint64_t loose_first_seq; /* the first event in loose */
     uint32_t pending;
-    bool marked;         /* or about to be: true for sure when nothing is pending; see (3) */
-    uint64_t mark_group; /* the group of the last mark that no later record took back; 0: none */
+    bool marked;         /* or about to be: certainly true if nothing is pending; see (3) */
+    uint64_t mark_group; /* the group of the last mark that no later record ended; 0: none */
     bool dirty;          /* the journal has bytes that no sync has covered */
-    uint64_t dirty_from; /* about where they begin */
+    uint64_t dirty_from; /* roughly where they begin */
     struct ids ids;
     bool ids_loaded;
     uint64_t changed; /* the store's change counter at the last apply */
-    int64_t used_us;  /* monotonic, for choosing which descriptor to close */
+    int64_t used_us;  /* monotonic, to choose which descriptor to close */
 };
 
-/* The struct of a session, made at first use. Lives until the store is closed. */
+/* The struct of a session, created at first use. It lives until the store is closed. */
 struct session *annal__session_get(annal_store *store, annal_slice id, annal_error *err);
 
-/* Call fn for each; it may lock the session. Stops and returns what fn returned below 0. */
+/* Call fn for each session; fn may lock it. Stops if fn returns below 0, and returns that. */
 typedef annal_status (*session_fn)(void *arg, struct session *session, annal_error *err);
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err);
 void annal__sessions_done(annal_store *store);
@@ -117,62 +117,65 @@ void annal__sessions_done(annal_store *store);
 annal_slice annal__session_id(const struct session *session);
 
 /*
- * Own the session by the deadline (monotonic): take it (commit-log rule 8) and read the end of its
- * journal, cutting a torn tail (rule 13). Called and returns with the lock held; lets go of it in
- * between.
+ * Own the session, waiting at most until the deadline (monotonic): take it (commit-log rule 8) and
+ * read the end of its journal; a torn end is cut (rule 13). Call it with the lock held; it releases
+ * the lock in between, and returns with it held.
  */
 annal_status annal__session_own(annal_store *store, struct session *session, int64_t deadline_us,
                                 annal_error *err);
 
 /*
- * Give it back (rule 9): waits for pending groups, syncs the journal, frees the entry. Called and
- * returns with the lock held; lets go of it in between, and keeps new appends off.
+ * Release the session (rule 9): wait for pending groups, sync the journal, free the entry. Call it
+ * with the lock held; it releases the lock in between, keeps new appends out, and returns with the
+ * lock held.
  */
 annal_status annal__session_release(annal_store *store, struct session *session, annal_error *err);
 
 /*
- * Own it with its journal synced and closed, and keep everybody off until annal__session_let_go():
- * other threads wait in annal__session_own(), other processes for the held entry. Does not look at
- * the journal, which need not be there or sound. Waits neither for another process nor for a thread
- * that takes it: ANNAL_ERR_BUSY, but the owner has been asked. Called and returns with the lock
- * held; lets go of it in between.
+ * Own the session with its journal synced and closed, and keep everybody else out until
+ * annal__session_let_go(): other threads wait in annal__session_own(), other processes for the held
+ * entry. Does not look at the journal, which may be missing or damaged. Waits neither for another
+ * process nor for a thread that is taking the session: it returns ANNAL_ERR_BUSY, after asking the
+ * owner for it. Call it with the lock held; it releases the lock in between, and returns with it
+ * held.
  *
- * On a full disk, where there is no room for the log of a slot, it is `unlisted`: then other
- * threads are kept off, and other processes only while the caller has annal__slot_keep_off().
+ * If the disk is too full for the log of a slot, the session is `unlisted`: other threads are kept
+ * out, but other processes only while the caller has annal__slot_keep_off().
  */
 annal_status annal__session_seize(annal_store *store, struct session *session, annal_error *err);
 void annal__session_let_go(annal_store *store, struct session *session);
 
-/* Whether another process asked for it. */
+/* Whether another process asked for the session. */
 bool annal__session_is_wanted(annal_store *store, const struct session *session);
 
-/* Write bytes into the journal, which is made if need be. With the lock held. */
+/* Write bytes into the journal, which is created if necessary. Lock held. */
 annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
                                   annal_slice bytes, annal_error *err);
 
-/* Wait until no checkpoint uses its descriptor, and let that one hurry. Lock held. */
+/* Wait until no checkpoint uses its descriptor; makes a running checkpoint hurry. Lock held. */
 void annal__session_wait_unused(annal_store *store, struct session *session);
 
 /*
- * fdatasync the journal if it is dirty; and the directory when the journal is new. A journal that
- * cannot be synced is late. Lock held.
+ * fdatasync the journal if it is dirty, and the directory if the journal is new. If the sync fails
+ * the session becomes late. Lock held.
  */
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err);
 
 /*
- * In the held list: whether it has bytes of level os of which no durable group says that they are
- * durable. Lock held, session owned or being given back.
+ * In the held list: whether the session has bytes of level os that no durable group says are
+ * durable. Lock held, session owned or being released.
  */
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
 /*
- * Its journal holds, synced, all that the log has of it: open it anew, write what is loose again.
- * Lock held.
+ * The journal contains, synced, everything that the log has of the session: open it again, and
+ * write the loose bytes again. Lock held.
  */
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err);
 
-/* Let it go without a look at its journal, which is not ours; false: not now. Lock held. */
+/* Forget that we own it, without looking at its journal, which is not ours; false: not possible
+ * now. Lock held. */
 bool annal__session_forget(annal_store *store, struct session *session);
 
 /* The path of a session's journal in one format. */
@@ -180,19 +183,19 @@ annal_status annal__journal_path(const annal_store *store, annal_slice session,
                                  const struct codec *codec, struct buf *out, annal_error *err);
 
 /*
- * Which journal a session has: its path, and the codec of its format. Without any: the path that it
- * would have in the default format, and *out_codec is NULL. A file of 0 bytes is one only when
+ * The journal of a session: its path, and the codec of its format. If there is none: the path that
+ * it would have in the default format, and *out_codec is NULL. A file of 0 bytes counts only if
  * there is no other.
  */
 annal_status annal__journal_find(const annal_store *store, annal_slice session,
                                  struct buf *out_path, const struct codec **out_codec,
                                  annal_error *err);
 
-/* The same, and open it for reading. ANNAL_ERR_NOTFOUND without any. */
+/* As above, and open it for reading. ANNAL_ERR_NOTFOUND if there is none. */
 annal_status annal__journal_open(const annal_store *store, annal_slice session, int *out_fd,
                                  const struct codec **out_codec, annal_error *err);
 
-/* Whether a journal in another format than this one stands there too. */
+/* Whether the session also has a journal in another format than this one. */
 bool annal__journal_is_double(const annal_store *store, annal_slice session,
                               const struct codec *codec);
 

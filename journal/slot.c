@@ -18,14 +18,18 @@
 #include <unistd.h>
 
 #define SLOTS_KEPT    8
-#define LEFTOVER_S    3600   /* nobody needs so long to make a log */
+#define LEFTOVER_S    3600   /* creating a log never takes this long */
 #define WAIT_SLICE_US 50000  /* an owner that was killed wakes nobody */
 #define OWED_US       500000 /* for a log that an earlier deletion asked for */
 
-/* locks/claim is held for microseconds: so long it is worth waiting for, whatever the limit. */
+/*
+ * locks/claim is held for microseconds: waiting this long is always worth it, whatever the limit.
+ */
 #define CLAIM_LEAST_US 20000
 
-/* Opening a store waits for who recovers a log, unless nothing was seen to move for so long. */
+/*
+ * Opening a store waits for processes that recover logs, until no progress was seen for this long.
+ */
 #define REDO_QUIET_US 250000
 #define REDO_LOOK_US  2000
 
@@ -91,8 +95,8 @@ struct other {
     uint32_t number;
     struct log log;   /* open while locked */
     struct held held; /* header NULL: there is none */
-    bool locked;      /* we hold its lock: nobody lives in it */
-    bool bound;       /* its held list speaks of this log, in this boot */
+    bool locked;      /* we hold its lock: no living process owns it */
+    bool bound;       /* its held list is for this log, in this boot */
 };
 
 static void other_done(struct other *other)
@@ -113,10 +117,11 @@ static annal_status other_open(annal_store *store, uint32_t number, struct other
         status = annal__slot_path(store, &list, "locks", number, err);
     if (status == ANNAL_OK)
         status = annal__held_open(store->io, list.ptr, false, &other.held, err);
-    /* Its owner may put another log in its place while we look. */
+    /* Its owner may replace the log while we look. */
     do {
         seen = file.st_ino;
-        /* Only what is surely gone holds nothing: what cannot be looked at may hold any session. */
+        /* Only a log that is certainly gone contains nothing: one that cannot be examined may have
+         * any session. */
         if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) < 0)
             status = errno == ENOENT
                          ? annal__fail(err, ANNAL_ERR_NOTFOUND, "slot %" PRIu32 " is gone", number)
@@ -136,8 +141,8 @@ done:
 }
 
 /*
- * Try its lock, and read nothing: the caller may hold locks/claim. A log whose name went to another
- * file while we looked counts as locked.
+ * Try its lock, and read nothing: the caller may hold locks/claim. A log whose name moved to
+ * another file while we looked counts as locked.
  */
 static annal_status other_try(annal_store *store, struct other *other, annal_error *err)
 {
@@ -163,7 +168,7 @@ done:
     return status;
 }
 
-/* Then read its first block, and mend it if need be. */
+/* Then read its first block, and mend it if necessary. */
 static annal_status other_read(annal_store *store, struct other *other, annal_error *err)
 {
     annal_status status = annal__log_read_first(&other->log, err);
@@ -176,8 +181,8 @@ static annal_status other_read(annal_store *store, struct other *other, annal_er
     return annal__log_mend(&other->log, err);
 }
 
-/* Whether somebody only looks whether its lock is free: who owns or recovers it is not to be
- * passed. */
+/* Whether the lock is only held by a process that tests whether it is free. An owner, or a process
+ * that recovers the log, holds it exclusively. */
 static bool is_looked_at(annal_store *store, const struct other *other)
 {
     struct buf path = {0};
@@ -195,13 +200,14 @@ static bool is_empty(const struct other *other)
     return other->bound && atomic_load(&other->held.header->state) == HELD_EMPTY;
 }
 
-/* Until the deadline (monotonic). */
+/* Waits until the deadline (monotonic). */
 static annal_status take_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     return annal__file_lock_take(store, &store->claim_lock, deadline_us, CLAIM_LEAST_US, err);
 }
 
-/* For what the next one can do as well: as take_claim(), but not beyond what the store may wait. */
+/* As take_claim(), but not longer than the store may wait: for work that the next process can do as
+ * well. */
 static annal_status take_claim_if_idle(annal_store *store)
 {
     int64_t deadline_us = annal__now_us(store) + CLAIM_LEAST_US;
@@ -209,9 +215,9 @@ static annal_status take_claim_if_idle(annal_store *store)
 }
 
 /*
- * A void log of which nothing is needed goes, durably, and then its void: under its number there
- * may be another log by then, whose void it is. Its sessions are free already: when somebody keeps
- * locks/claim, it stays for the next one.
+ * Remove a void log of which nothing is needed, durably, and then its void: by then there may be
+ * another log with this number, and the void is that log's. Its sessions are free already. If
+ * another process keeps locks/claim, the log stays for the next one.
  */
 static annal_status discard(annal_store *store, const struct other *other, annal_error *err)
 {
@@ -230,7 +236,7 @@ static annal_status discard(annal_store *store, const struct other *other, annal
     if (status == ANNAL_OK)
         status = annal__sync_dir(store->io, path.ptr, err);
     if (status < 0 ||
-        take_claim_if_idle(store) < 0) /* who takes the number removes the void, too */
+        take_claim_if_idle(store) < 0) /* the process that takes the number removes the void, too */
         goto done;
     if (store->io->stat(store->io->arg, other->log.path, &file) < 0 && errno == ENOENT)
         annal__void_remove(&other->log);
@@ -243,9 +249,9 @@ done:
 }
 
 /*
- * Redo what a dead process left. Its held list is made when somebody removed it. Logs of which
- * nobody knows what they held, those of another boot, are recovered by one process at a time: two
- * of them may name the same session. *out_read: its first block was read.
+ * Redo what a dead process left. Its held list is created if it was removed. Logs of another boot,
+ * of which nobody knows which sessions they held, are recovered by one process at a time, because
+ * two of them may name the same session. *out_read: its first block was read.
  */
 static annal_status other_recover(annal_store *store, struct other *other, int64_t deadline_us,
                                   bool *out_read, annal_error *err)
@@ -256,7 +262,9 @@ static annal_status other_recover(annal_store *store, struct other *other, int64
         alone ? annal__file_lock_take(store, &store->recovery_lock, deadline_us, 0, err) : ANNAL_OK;
     if (status < 0)
         return status;
-    /* First of all: others tell by it that somebody recovers the log, and does not own it. */
+    /*
+     * Before anything else: this shows others that a process recovers the log, and does not own it.
+     */
     if (other->held.header == NULL) {
         status = annal__slot_path(store, &path, "locks", other->number, err);
         if (status == ANNAL_OK)
@@ -282,10 +290,10 @@ static bool is_to_wipe(const struct held *held)
 }
 
 /*
- * Take an empty slot away whose lock we hold. Low numbers stay, ready for the next process, unless
- * they have grown: many writers at once, or quick ones, should not leave their logs on the disk for
- * ever. Nor does a small one, or one that was to be overwritten. When somebody keeps locks/claim,
- * it stays for the next one.
+ * Remove an empty slot whose lock we hold. Low numbers stay, ready for the next process, unless
+ * their log has grown: many or fast writers should not leave large logs on the disk permanently. A
+ * small log, or one that was to be overwritten, does not stay either. If another process keeps
+ * locks/claim, the slot stays for the next one.
  */
 static void remove_slot(annal_store *store, uint32_t number, const struct log *log,
                         const struct held *held)
@@ -306,8 +314,8 @@ static void remove_slot(annal_store *store, uint32_t number, const struct log *l
 /* ---- Opening a store ---- */
 
 /*
- * Whether somebody who has its lock recovers it, or makes it. A list that was removed is that of an
- * owner, who goes on without one.
+ * Whether the process that has its lock recovers it, or creates it. If the list was removed, it is
+ * an owner, which continues without one.
  */
 static bool is_being_redone(const struct other *other)
 {
@@ -316,8 +324,8 @@ static bool is_being_redone(const struct other *other)
 }
 
 /*
- * *out_recovering: another process recovers it, or keeps us from it. *out_moved, added to: what it
- * did so far.
+ * *out_recovering: another process recovers it, or keeps us from doing so. *out_moved: increased by
+ * the progress that it made so far.
  */
 static annal_status recover_one(annal_store *store, uint32_t number, bool *out_recovering,
                                 uint64_t *out_moved, annal_error *err)
@@ -344,7 +352,7 @@ done:
     return status;
 }
 
-/* A process that died while it made a log left it under its first name. */
+/* The first name of a log whose process died while it created the log. */
 static int remove_leftover(void *arg, const char *name)
 {
     annal_store *store = arg;
@@ -370,8 +378,8 @@ static annal_status remove_leftovers(annal_store *store, annal_error *err)
 }
 
 /*
- * One look at the slots of the list; those that others are at stay in it. A slot that cannot be
- * recovered keeps its sessions; the rest of the store works.
+ * Look once at the slots of the list; those that other processes are recovering stay in it. A slot
+ * that cannot be recovered keeps its sessions; the rest of the store works.
  */
 static void recover_listed(annal_store *store, struct slot_list *list, uint64_t *out_moved)
 {
@@ -392,8 +400,9 @@ static void recover_listed(annal_store *store, struct slot_list *list, uint64_t 
 }
 
 /*
- * Who recovers a log may be stopped; then the store opens without what only that log has, and says
- * so (unapplied.h). Sessions that may have redo in it are not to be had until it is recovered.
+ * A process that recovers a log may be stopped. Then the store opens without what only that log
+ * has, and says so (unapplied.h). Sessions that may have redo in it cannot be taken until it is
+ * recovered.
  */
 static void wait_for_others(annal_store *store, struct slot_list *list, uint64_t moved)
 {
@@ -449,7 +458,7 @@ uint32_t annal__slots_find_redone(annal_store *store)
     return redone;
 }
 
-/* Whether nobody has written to it since a process died, or somebody recovers it. */
+/* Whether no process has written to it since its owner died, or a process is recovering it. */
 static bool is_dead(annal_store *store, uint32_t number, struct log *log)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -500,7 +509,7 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
         if (status == ANNAL_OK && (which == SLOTS_ALL || is_dead(store, list->numbers[i], &log)))
             status = each_record(&log, fn, arg, err);
         else if (status == ANNAL_ERR_NOTFOUND)
-            status = ANNAL_OK; /* it was empty, and its owner took it away */
+            status = ANNAL_OK; /* it was empty, and its owner removed it */
         annal__log_close(&log);
     }
     annal__buf_done(&path);
@@ -511,8 +520,8 @@ annal_status annal__slots_each_record(annal_store *store, enum slots_which which
 /* ---- Claiming ---- */
 
 /*
- * Make it ours, whose lock we have. Others may look at its list meanwhile: that of an empty slot
- * stays bound, and says where its log ends; a fresh log has none yet.
+ * Make the slot ours; we have its lock. Others may look at its list meanwhile: the list of an empty
+ * slot stays bound, and says where its log ends; a fresh log has none yet.
  */
 static annal_status adopt(annal_store *store, uint32_t number, struct log *log, struct held *held,
                           annal_error *err)
@@ -554,10 +563,10 @@ enum found {
     FOUND_NONE,
     FOUND_EMPTY, /* to be read, and made ours */
     FOUND_DEAD,  /* to be recovered first */
-    FOUND_FRESH  /* ours, that was just published */
+    FOUND_FRESH  /* our own, which was just published */
 };
 
-/* Look at one existing slot, with locks/claim held. Found: its lock is ours. */
+/* Look at one existing slot, with locks/claim held. If it is found, its lock is ours. */
 static enum found try_slot(annal_store *store, uint32_t number, struct other *out_other)
 {
     struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};
@@ -566,11 +575,11 @@ static enum found try_slot(annal_store *store, uint32_t number, struct other *ou
         *out_other = other;
         return is_empty(&other) ? FOUND_EMPTY : FOUND_DEAD;
     }
-    other_done(&other); /* somebody's, or not to be had: look on */
+    other_done(&other); /* owned by another process, or not usable: look at the next */
     return FOUND_NONE;
 }
 
-/* The lowest number that has no log, with locks/claim held. */
+/* Give the log the lowest number that has none, with locks/claim held. */
 static annal_status publish_log(annal_store *store, struct log *log, uint32_t *out_number,
                                 annal_error *err)
 {
@@ -606,7 +615,7 @@ done:
     return status;
 }
 
-/* A new log under a name that is not a slot's yet. */
+/* Create a log under a name that does not belong to a slot yet. */
 annal_status annal__slot_make_log(annal_store *store, uint64_t region_bytes, struct log *out_log,
                                   annal_error *err)
 {
@@ -632,7 +641,7 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     if (status == ANNAL_OK)
         status = annal__slot_path(store, &path, "locks", number, err);
     if (status == ANNAL_OK) {
-        /* Not the list that stands there: an owner whose log was removed may still write to it. */
+        /* Not in the list that is there: an owner whose log was removed may still write to it. */
         store->io->unlink(store->io->arg, path.ptr);
         status = annal__held_open(store->io, path.ptr, true, &held, err);
     }
@@ -643,7 +652,7 @@ static annal_status publish_and_adopt(annal_store *store, struct log *log, annal
     return status;
 }
 
-/* One look at all slots under locks/claim: find one, or else publish the fresh log. */
+/* Look at all slots once, under locks/claim: find one, or publish the fresh log. */
 static annal_status claim_once(annal_store *store, struct slot_list *list, uint32_t from,
                                struct log *fresh, int64_t deadline_us, enum found *out_found,
                                struct other *out_other, annal_error *err)
@@ -666,8 +675,9 @@ static annal_status claim_once(annal_store *store, struct slot_list *list, uint3
 }
 
 /*
- * A power cut must not take the name of a log that we rely on, nor bring another one back under it.
- * Who published it, or put it in the place of another one, may have died before it synced commit/.
+ * A power cut must not remove the name of a log that we rely on, nor bring back another log under
+ * it. The process that published it, or replaced another log by it, may have died before it synced
+ * commit/.
  */
 static annal_status sync_name(annal_store *store, const struct held *held, annal_error *err)
 {
@@ -683,7 +693,8 @@ static annal_status sync_name(annal_store *store, const struct held *held, annal
     return status;
 }
 
-/* What was found outside the lock: reading and syncing may take long. */
+/* Take the slot that was found. This happens outside the lock, because reading and syncing may take
+ * long. */
 static annal_status take_found(annal_store *store, enum found found, struct other *other,
                                annal_error *err)
 {
@@ -706,13 +717,13 @@ static annal_status take_found(annal_store *store, enum found found, struct othe
         }
     }
     if (status == ANNAL_OK)
-        annal__void_remove(&store->slot.log); /* left by an earlier log of this number */
+        annal__void_remove(&store->slot.log); /* left by an earlier log with this number */
     return status;
 }
 
 /*
- * On an almost full disk a small one: it is enough to delete and to prune, leaves room for what
- * they write, and goes at close.
+ * On an almost full disk, a small log: it is enough to delete and to prune, leaves room for what
+ * they write, and is removed at close.
  */
 static annal_status make_first_log(annal_store *store, struct log *out_log, annal_error *err)
 {
@@ -737,7 +748,7 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
 {
     struct slot_list *list = annal__zalloc(sizeof *list);
     struct log fresh = {.fd = -1};
-    uint32_t from = 0; /* slots below this one are not to be had */
+    uint32_t from = 0; /* slots below this one are not usable */
     bool ours = false;
     if (list == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "claim a commit log: no memory");
@@ -772,7 +783,8 @@ static annal_status claim(annal_store *store, int64_t deadline_us, annal_error *
     return status;
 }
 
-/* Another thread claims, and did not end in time: who keeps it from that, if locks/claim does. */
+/* Another thread claims, and did not finish in time: say which process keeps it waiting, if that is
+ * for locks/claim. */
 static annal_status refuse_claiming(annal_store *store, annal_error *err)
 {
     annal_status status = take_claim(store, 0, err);
@@ -785,7 +797,7 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
                        store->path);
 }
 
-/* One thread does it. The others wait for its end until their own deadlines, and claim if it
+/* One thread claims. The others wait for it until their own deadlines, and claim themselves if it
  * failed. */
 annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err)
 {
@@ -822,9 +834,9 @@ void annal__slot_drop_log(annal_store *store, struct log *fresh)
 }
 
 /*
- * Without locks/claim, which a process that is stopped may have: the lead is not to be kept up by
- * that. Others find a log that is locked, and a list that is for it, whenever they look; who opened
- * the old file before finds that the name went to another one (other_try()).
+ * Works without locks/claim, because a stopped process may have it, and the lead must not wait for
+ * that. Whenever other processes look, they find a log that is locked, and a list that is for it;
+ * those that opened the old file before find that its name moved (other_try()).
  */
 static annal_status swap_logs(annal_store *store, struct log *fresh, annal_error *err)
 {
@@ -857,7 +869,7 @@ annal_status annal__slot_put_log(annal_store *store, struct log *fresh, annal_er
     if (status == ANNAL_OK) {
         status = sync_name(store, &store->slot.held, err);
         if (status < 0)
-            log->state = LOG_BROKEN; /* which of the two the name stands for is not certain */
+            log->state = LOG_BROKEN; /* it is not certain which of the two has the name */
     }
     annal__slot_drop_log(store, fresh);
     return status;
@@ -882,7 +894,7 @@ static bool is_ours(const annal_store *store, uint32_t number)
     return atomic_load(&store->slot.claimed) && store->slot.number == number;
 }
 
-/* Who names the session: *out_other is open then, and its number is valid. */
+/* Find the slot that names the session: then *out_other is open, and its number is valid. */
 static annal_status find_holder(annal_store *store, struct slot_list *list, annal_slice session,
                                 struct other *out_other, int *out_entry, bool *out_found,
                                 annal_error *err)
@@ -900,7 +912,7 @@ static annal_status find_holder(annal_store *store, struct slot_list *list, anna
         }
         if (status < 0)
             return status;
-        /* A list that does not speak of this boot may name any session. */
+        /* A list that is not for this boot may name any session. */
         int entry = other.bound ? annal__held_find(&other.held, session) : -1;
         if (is_empty(&other) || (other.bound && entry < 0)) {
             other_done(&other);
@@ -961,8 +973,8 @@ static void want(const struct other *other, int entry)
     atomic_store(&annal__held_entry(&other->held, (uint32_t)entry)->word, HELD_WANTED);
 }
 
-/* Sleep until something changes, or a slice is over. ANNAL_ERR_BUSY: it still has it, and time is
- * up. */
+/* Sleep until something changes, or for one slice. ANNAL_ERR_BUSY: the owner still has it, and time
+ * is up. */
 static annal_status wait_for_owner(annal_store *store, const struct other *other,
                                    annal_slice session, int entry, int64_t deadline_us,
                                    annal_error *err)
@@ -984,7 +996,7 @@ static annal_status wait_for_owner(annal_store *store, const struct other *other
     return refuse_busy(store, session, other, err);
 }
 
-/* The holder is dead: redo its log. What cannot be redone stays held. */
+/* The holder is dead: redo its log. Sessions that cannot be redone stay held. */
 static annal_status recover_holder(annal_store *store, struct other *other, annal_slice session,
                                    int entry, int64_t deadline_us, annal_error *err)
 {
@@ -992,8 +1004,8 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     annal_status status = other_recover(store, other, deadline_us, &read, err);
     if (status != ANNAL_ERR_CORRUPT)
         return status;
-    /* A list that was made names those that were stopped; without one, nobody knows who they
-     * are. */
+    /* A list that was created names the sessions that were stopped; without one, nobody knows which
+     * they are. */
     const struct stat log = {.st_dev = other->log.device, .st_ino = other->log.inode};
     bool known = read && annal__held_is_for(&other->held, store->boot, &log);
     if (known && annal__held_find(&other->held, session) < 0)
@@ -1005,8 +1017,8 @@ static annal_status recover_holder(annal_store *store, struct other *other, anna
     return status;
 }
 
-/* One look under locks/claim: in our list now, or else *out_other has it, which was asked for
- * it. */
+/* Look once, under locks/claim: either the session is in our list now, or *out_other has it and was
+ * asked for it. */
 static annal_status take_once(annal_store *store, struct slot_list *list, annal_slice session,
                               int64_t deadline_us, struct other *out_other, int *out_entry,
                               bool *out_found, uint32_t *out_held_index, annal_error *err)
@@ -1101,18 +1113,18 @@ void annal__slot_let_on(annal_store *store)
 
 /* ---- Overwriting what is not needed ---- */
 
-/* An owner that is to overwrite its log. */
+/* An owner that was asked to overwrite its log. */
 struct asked {
     uint32_t number;
     uint32_t wanted; /* its answer */
-    bool owes;       /* it has not answered somebody else before, either */
+    bool owes;       /* it did not answer an earlier question, either */
 };
 
 struct wipe {
     annal_store *store;
     int64_t deadline_us;
     struct buf left; /* "commit log 03 of process 1234 (stopped), until …; commit log …" */
-    bool removed;    /* some log was */
+    bool removed;    /* a log was removed */
     struct slot_list list;
     struct asked asked[SLOTS_MAX];
     size_t asked_count;
@@ -1136,7 +1148,7 @@ static void note_left(struct wipe *wipe, uint32_t number, const struct other *ot
                 header == NULL ? annal__slot_holder(wipe->store, number) : header->pid, name));
 }
 
-/* Nobody has it. */
+/* No living process has it. */
 static annal_status wipe_idle(struct wipe *wipe, struct other *other, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -1168,9 +1180,9 @@ static void ask_to_wipe(struct wipe *wipe, const struct other *other)
 }
 
 /*
- * The owner answers, or ends, or is stopped, which its number is looked up for after a moment only.
- * The list is opened again for each look: by then it may belong to another process, which nobody
- * asked.
+ * Wait until the owner answers, ends, or turns out to be stopped; its process is looked up only
+ * after a moment. The list is opened again for each look, because by then it may belong to another
+ * process, which was not asked.
  */
 static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked,
                                     int64_t deadline_us, struct other *other, annal_error *err)
@@ -1198,8 +1210,8 @@ static annal_status wait_for_answer(struct wipe *wipe, const struct asked *asked
     }
 }
 
-/* Remove a log that nobody has; ask the owner of any other, all of them before one is waited
- * for. */
+/* Remove a log that no process has; ask the owner of any other. All are asked before the first is
+ * waited for. */
 static void wipe_or_ask(struct wipe *wipe, uint32_t number)
 {
     annal_error why = {0};
@@ -1218,7 +1230,9 @@ static void wipe_or_ask(struct wipe *wipe, uint32_t number)
     other_done(&other);
 }
 
-/* An owner that owes an earlier answer may have no keeper: all of these get a moment together. */
+/*
+ * An owner that owes an earlier answer may have no keeper: all such owners together get one moment.
+ */
 static void wait_for_answers(struct wipe *wipe)
 {
     int64_t moment_us = annal__now_us(wipe->store) + OWED_US;
@@ -1260,7 +1274,7 @@ annal_status annal__slots_wipe(annal_store *store, int64_t deadline_us, annal_er
         if (!is_ours(store, wipe->list.numbers[i]))
             wipe_or_ask(wipe, wipe->list.numbers[i]);
     }
-    if (atomic_load(&store->slot.claimed)) /* they do theirs meanwhile */
+    if (atomic_load(&store->slot.claimed)) /* they work meanwhile */
         wipe_own(wipe);
     wait_for_answers(wipe);
     if (wipe->removed) {

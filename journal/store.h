@@ -1,5 +1,6 @@
-/* The store object: what the files of this folder share. Read commit.h, session.h and slot.h
- * first. */
+/*
+ * The store object: what the files of this folder share. Read commit.h, session.h and slot.h first.
+ */
 #ifndef JOURNAL_STORE_H
 #define JOURNAL_STORE_H
 
@@ -25,8 +26,8 @@
 #define SESSION_BUCKETS      4096u
 #define CHORES_MAX           16
 #define PATH_BYTES_MAX       8192
-#define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the host and to SQLite */
-#define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never asked for */
+#define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the program and to SQLite */
+#define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never used */
 
 /* What tests replace. */
 struct seams {
@@ -56,14 +57,14 @@ struct keeper {
     pthread_t thread;
     bool running;
     _Atomic bool stop;
-    _Atomic bool idle;              /* it sleeps for long: ring when there is work */
+    _Atomic bool idle;              /* it sleeps for long: ring if there is work */
     _Atomic uint32_t local_bell;    /* futex, until a slot is claimed */
     _Atomic uint32_t *_Atomic bell; /* the one it sleeps on: the local one, then the held list's */
     pthread_mutex_t round;          /* one round at a time; guards what follows */
     struct chore_state chores[CHORES_MAX];
     size_t chore_count;
     int64_t rotated_us; /* monotonic */
-    int64_t retry_us;   /* monotonic: what the disk refused is not tried before; 0: nothing was */
+    int64_t retry_us;   /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */
 };
 
@@ -72,7 +73,7 @@ struct waits {
     pthread_mutex_t lock;
     /* Guarded by lock. */
     int64_t limit_us;  /* INT64_MAX: none */
-    int64_t waited_us; /* until now, but for those who wait at this moment */
+    int64_t waited_us; /* until now, without the threads that wait at this moment */
     uint32_t threads;  /* that wait at this moment */
     int64_t since_us;  /* monotonic: when the first of them began */
 };
@@ -92,7 +93,7 @@ struct annal_store {
     annal_log_fn log;
     void *log_arg;
     pid_t pid;
-    /* a page that fork() wipes: 0 in a child. NULL: the system cannot, and getpid() is asked */
+    /* a page that fork() wipes: 0 in a child. NULL: the system has none, and getpid() is asked */
     uint32_t *same_process;
     int events_dir; /* a descriptor, for syncing and for free space */
     uint32_t descriptors_max;
@@ -110,15 +111,15 @@ struct annal_store {
     uint32_t open_journals;                   /* guarded by sessions_lock */
 
     pthread_mutex_t checkpoint_lock;     /* one checkpoint at a time */
-    _Atomic uint32_t checkpoint_waiters; /* so many wait for the end of one: it hurries */
-    pthread_mutex_t
-        events_lock;           /* held while events/ is synced: who finds it clean may rely on it */
-    _Atomic bool events_dirty; /* names in events/ that no sync has covered */
-    _Atomic uint64_t changes;  /* counts applied groups and os writes */
+    _Atomic uint32_t checkpoint_waiters; /* so many threads wait for the end of one: it hurries */
+    /* Held while events/ is synced: a thread that finds it clean may rely on that. */
+    pthread_mutex_t events_lock;
+    _Atomic bool events_dirty;       /* names in events/ that no sync has covered */
+    _Atomic uint64_t changes;        /* counts applied groups and os writes */
     _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
     _Atomic uint32_t loose_sessions; /* their held entries say `loose` */
     _Atomic uint32_t late_sessions;  /* see failure.h */
-    _Atomic bool tombstones;         /* we made some: sweep when the log is empty */
+    _Atomic bool tombstones;         /* we made tombstones: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */
@@ -134,30 +135,30 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
                                const struct seams *seams, annal_store **out_store,
                                annal_error *err);
 
-/* Every entry point asks this first: a child of fork() must not use its parent's handle. */
+/* Every entry point calls this first: a child of fork() must not use its parent's handle. */
 annal_status annal__store_check(const annal_store *store, annal_error *err);
 
-/* The same, for what writes. */
+/* As above, for functions that write. */
 annal_status annal__store_check_writable(const annal_store *store, annal_error *err);
 
-/* STORE/<part>/<name>; ANNAL_ERR_LIMIT when it is too long. */
+/* STORE/<part>/<name>; ANNAL_ERR_LIMIT if it is too long. */
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err);
 
-/* Measured syncs. -1 with errno. */
+/* Syncs that are measured. -1 with errno. */
 int annal__store_fdatasync(annal_store *store, int fd);
 int annal__store_sync_events(annal_store *store);
 
 int64_t annal__now_us(const annal_store *store); /* monotonic */
 
 /*
- * Wait until another thread of ours tells the condition, or for a while. ANNAL_ERR_BUSY, without a
- * message, when the deadline (monotonic) is over.
+ * Wait until another thread of ours signals the condition, or for a while. ANNAL_ERR_BUSY, without
+ * a message, after the deadline (monotonic).
  */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us);
 
-/* Until when one wait for other processes, which begins now, is at most (monotonic). */
+/* The latest end of one wait for other processes that begins now (monotonic). */
 int64_t annal__store_deadline(const annal_store *store);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Cutting the end of a journal (commit-log rule 13): only what does not prove itself, only by who
- * owns the session or recovers its slot, and only after the bytes are safe under events/.torn/.
+ * Cutting the end of a journal (commit-log rule 13): only what does not prove itself, only by the
+ * process that owns the session or recovers its slot, and only after the bytes are safe under
+ * events/.torn/.
  */
 #ifndef JOURNAL_TORN_TAIL_H
 #define JOURNAL_TORN_TAIL_H
@@ -8,13 +9,13 @@
 #include "journal/store.h"
 
 /*
- * Keep bytes [from, to) of the journal that fd has open as events/.torn/<session>.<from>.<time>,
- * synced; then cut them off, and sync that. Broken off anywhere it may be done again.
+ * Save bytes [from, to) of the journal that is open as fd to events/.torn/<session>.<from>.<time>,
+ * synced; then cut them off, and sync that. If it is interrupted it may be repeated.
  */
 annal_status annal__torn_cut(annal_store *store, annal_slice session, int fd, uint64_t from,
                              uint64_t to, annal_error *err);
 
-/* Remove what was kept of a session's journal. */
+/* Remove what was saved of a session's journal. */
 annal_status annal__torn_forget(annal_store *store, annal_slice session, annal_error *err);
 
 #endif

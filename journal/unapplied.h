@@ -1,7 +1,7 @@
 /*
  * What readers cannot see: events that are durable, in the log of a process that died, and not in
- * their journals, because nobody opened the store for writing since, or who did is stopped. Whoever
- * opens the store says so.
+ * their journals, because no process has opened the store for writing since, or the one that did is
+ * stopped. Opening the store reports them.
  */
 #ifndef JOURNAL_UNAPPLIED_H
 #define JOURNAL_UNAPPLIED_H
@@ -9,8 +9,8 @@
 #include "journal/store.h"
 
 /*
- * Warn, once for the store, of how many there are and of which sessions. missing: a slot that
- * another process is recovering and makes no progress with (annal__slots_recover()).
+ * Warn, once for each store object, how many there are and of which sessions. missing: a slot that
+ * another process is recovering without making progress (annal__slots_recover()).
  */
 void annal__unseen_warn(annal_store *store, uint32_t missing);
 

@@ -1,39 +1,43 @@
 /*
- * The bell: shared memory in which whoever writes journals says so, and wakes who listens.
+ * The bell: shared memory in which processes that write journals say so, and wake those that
+ * listen.
  *
  * STORE/locks/bell is a struct bell_page, in the machine's byte order: it never leaves the machine.
  *
- * (1) Everything in it is a hint. It is never synced, and recovery does not read it. Any bytes in
- *     it, of a crash or of a stranger, may delay what is told, and never lose or invent an event:
- *     who listens reads the events in the journals, checks every entry, and looks by itself each
- *     second.
- * (2) The ring: who wrote a journal takes a ticket (one addition), fills slot ticket % BELL_SLOTS,
- *     and stamps it with ticket + 1. One entry for each run of records of one session, in their
- *     order in the group, after the whole group stands in its journals: so one process's tickets
- *     are in the order of its commits. An entry without a session says: look at everything.
- * (3) Who listens keeps the ticket that it reads next. `tickets` more than BELL_SLOTS ahead of it,
- *     an entry whose check does not match its ticket, or one that is taken and not stamped within
- *     BELL_STUCK_US (its writer was killed): it has missed something, looks at everything, and
- *     goes on from `tickets`. Two who fill one slot, a lap apart, spoil its check, no more.
- * (4) Waking: `word` changes after the entries are stamped; then, if `asleep`, that is taken back
+ * (1) Everything in it is a hint. It is never synced, and recovery does not read it. Wrong bytes in
+ *     it, left by a crash or written by another program, may delay news, but never lose or invent
+ *     an event: a listener reads the events in the journals, checks every entry, and looks by
+ *     itself each second.
+ * (2) The ring: a process that wrote a journal takes a ticket (one addition), fills slot ticket %
+ *     BELL_SLOTS, and stamps it with ticket + 1. There is one entry for each run of records of one
+ *     session, in the order that they have in the group, after the whole group is in its journals:
+ *     so the tickets of one process are in the order of its commits. An entry without a session
+ *     means: look at everything.
+ * (3) A listener keeps the ticket that it reads next. In three cases it has missed something:
+ *     `tickets` is more than BELL_SLOTS ahead, the check of an entry does not match its ticket, or
+ *     a ticket was taken and not stamped within BELL_STUCK_US (its writer was killed). Then it
+ *     looks at everything, and continues from `tickets`. Two processes that fill one slot, one lap
+ *     apart, spoil its check and nothing else.
+ * (4) Waking: `word` changes after the entries are stamped; then, if `asleep` is set, it is cleared
  *     and one sleeper is woken. Each sleeper that is woken by a change wakes two more before it
- *     does anything else, so waking a thousand costs who rings one call. Who goes to sleep sets
- *     `asleep`, and sleeps only while the word is what it was before it looked: either it sees the
- *     change, or who rings sees it. What one that was killed leaves undone ends with the next
- *     sleeper's second.
- * (5) A crowd rests: `woken` counts wakings. Who was woken, and others n times since its own last
- *     time, rests for n BELL_REST_US before it sleeps where it is woken, and reads at once what
- *     came meanwhile. So however many they are, they are woken 10,000 times a second at most, and a
- *     single append after a rest wakes them all at once.
- * (6) The first who listens makes the file, of written zeros, so that no access meets a hole; where
- *     nobody ever listened there is none, and who writes has nothing to do. It belongs to a boot:
- *     whoever finds another boot's takes it over as it is. In the same boot, with another magic it
- *     is another version's and is left alone.
- * (7) It may appear and be deleted at any time. Everybody compares the name with the file that is
- *     mapped once a second, and looks for one every BELL_SEEK_US while there is none. Who listens
- *     to a page that may be new to others looks at everything, at first after BELL_UNSURE_US, then
- *     after twice as long each time, until the last has noticed. A mapping stays until the store is
- *     closed: somebody may be in it.
+ *     does anything else, so waking a thousand costs the writer one call. A listener that goes to
+ *     sleep sets `asleep`, and sleeps only while the word is what it was before it looked: either
+ *     it sees the change, or the writer sees `asleep`. What a killed process leaves undone ends
+ *     with the next sleeper's second.
+ * (5) A crowd rests: `woken` counts wakings. A listener that is woken, and sees that others were
+ *     woken n times since its own last time, rests for n BELL_REST_US before it sleeps where it can
+ *     be woken, and then reads at once what came meanwhile. So however many listeners there are,
+ *     they are woken at most 10,000 times a second, and a single append after a rest wakes them all
+ *     at once.
+ * (6) The first listener creates the file, of written zeros, so that no access meets a hole. Where
+ *     nobody ever listened there is no file, and writers have nothing to do. The file belongs to a
+ *     boot: a process that finds one of another boot takes it over as it is. In the same boot, a
+ *     file with another magic belongs to another version and is left alone.
+ * (7) The file may appear and be deleted at any time. Once a second everybody compares the name
+ *     with the file that is mapped, and while there is none looks for one every BELL_SEEK_US. A
+ *     listener to a page that may be new to others looks at everything, first after BELL_UNSURE_US,
+ *     then after twice as long each time, until the last process has noticed. A mapping stays until
+ *     the store is closed: a thread may be using it.
  */
 #ifndef JOURNAL_WAKEUP_PAGE_H
 #define JOURNAL_WAKEUP_PAGE_H
@@ -65,7 +69,7 @@ struct bell_page {
     _Atomic uint64_t magic;
     _Atomic uint64_t boot[2];
     char pad1[104];
-    _Atomic uint64_t tickets; /* given out */
+    _Atomic uint64_t tickets; /* tickets taken so far */
     char pad2[120];
     _Atomic uint32_t word;   /* futex */
     _Atomic uint32_t asleep; /* somebody sleeps, or is about to */
@@ -78,13 +82,13 @@ struct bell_map {
     struct bell_page *page;
     dev_t device;
     ino_t inode;
-    struct bell_map *older; /* mapped still: rule (7) */
+    struct bell_map *older; /* still mapped: rule (7) */
 };
 
 /* Of a store object. */
 struct bell {
     pthread_mutex_t lock;         /* for mapping */
-    struct bell_map *_Atomic map; /* NULL: could not be had */
+    struct bell_map *_Atomic map; /* NULL: none could be mapped */
     _Atomic int64_t checked_us;   /* 0: never */
 };
 
@@ -95,27 +99,28 @@ struct bell_entry {
 };
 
 enum bell_heard {
-    BELL_NOTHING, /* no such ticket is given out */
+    BELL_NOTHING, /* this ticket was not taken yet */
     BELL_ENTRY,
-    BELL_NOT_YET, /* taken, and not stamped */
+    BELL_NOT_YET, /* taken, and not stamped yet */
     BELL_LOST     /* rule (3) */
 };
 
 annal_status annal__bell_init(struct bell *bell);
 void annal__bell_done(annal_store *store);
 
-/* The page, mapped if it is not; NULL: there is none. Who listens makes it. Any thread. */
+/* The page, mapped if it is not yet; NULL: there is none. Listeners create it. Any thread. */
 struct bell_page *annal__bell_page(annal_store *store, int64_t now_us, bool make);
 
-/* Say that a session's journal ends at end_seq; to be followed by annal__bell_ring(). NULL is
- * accepted as page. */
+/*
+ * Say that a session's journal ends at end_seq; call annal__bell_ring() after it. page may be NULL.
+ */
 void annal__bell_say(struct bell_page *page, annal_slice session, uint64_t end_seq);
 void annal__bell_ring(struct bell_page *page);
 
-/* Say it of everything, and ring. */
+/* Say that anything may have changed, and ring. */
 void annal__bell_ring_all(annal_store *store);
 
-/* The entry of this ticket; checks it. */
+/* Read the entry of this ticket and check it. */
 enum bell_heard annal__bell_hear(struct bell_page *page, uint64_t ticket, struct bell_entry *out);
 
 /* Rule (4): sleep while the word is value, at most timeout_us; false: nobody rang. */

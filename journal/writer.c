@@ -1,3 +1,25 @@
+/*
+ * Writers: from drafts to events that are as durable as asked for.
+ *
+ * One call of annal_writer_append() takes these steps; docs/tour.md follows the same call through
+ * the other files.
+ *
+ * (1) With no lock held it checks the drafts, whether storage failed before, and free space: what
+ *     is refused here has changed nothing. Then it waits if the current group is full.
+ * (2) Under the session's lock it owns the session (session.h), reports events that were lost
+ *     earlier, brings data into the format of the journal, looks whether the events are there
+ *     already, and checks expected_seq. These steps may release the lock to wait, so they are
+ *     repeated if the session changed meanwhile.
+ * (3) Still under the lock it encodes the events and adds them to the current group (commit.h),
+ *     after which the session's end is theirs: the next append continues from there, although these
+ *     are not durable yet. Or, at level os, it writes them into the journal at once (level_os.h).
+ * (4) With no lock held, level sync waits until the group is durable and in the journals, leading
+ *     the commit if no other thread does. Level batch returns without waiting.
+ *
+ * Events of level batch may be refused after their append returned. Therefore a writer that added
+ * events below level sync to a group is in session->lossy, and the loss is reported by its next
+ * append or by annal_writer_sync().
+ */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -17,9 +39,9 @@
 
 #define FREE_CHECK_EVERY_US 100000
 
-/* What is left of FREE_RESERVE_BYTES by appends that may spend it: for their journals to grow. */
+/* What appends that may use FREE_RESERVE_BYTES leave of it, so that their journals can grow. */
 #define SPENDING_RESERVE_BYTES ((uint64_t)64 << 10)
-#define FRAMES_KEPT_BYTES      ((size_t)64 << 10) /* a writer's memory for frames that it keeps */
+#define FRAMES_KEPT_BYTES      ((size_t)64 << 10) /* memory for frames that a writer keeps */
 
 struct annal_writer {
     annal_store *store;
@@ -30,14 +52,13 @@ struct annal_writer {
     bool spends_reserve;
 
     /* Guarded by the session's lock. */
-    uint64_t
-        batched_seq;   /* the last one that it was given at level batch; 0: it is not in the list */
-    uint64_t lost_seq; /* events from this one on are lost; 0: none, or everybody was told */
-    bool loss_told;    /* by an append; annal_writer_sync() tells it too, before the next one */
-    uint64_t doubt_seq;        /* events from this one on may be lost; 0: none */
-    bool loose;                /* it has, or found, events that were written at level os */
+    uint64_t batched_seq; /* of its last event at level batch; 0: it is not in the list */
+    uint64_t lost_seq;    /* events from this one on are lost; 0: none, or it was reported */
+    bool loss_told;     /* by an append; annal_writer_sync() reports it too, before the next one */
+    uint64_t doubt_seq; /* events from this one on may be lost; 0: none */
+    bool loose;         /* it wrote events at level os, or found them there */
     struct annal_writer *next; /* in session->lossy */
-    struct buf frames;         /* of the append that is under way */
+    struct buf frames;         /* of the append that is running */
 };
 
 /* One call of annal_writer_append(). */
@@ -45,17 +66,17 @@ struct append {
     annal_writer *writer;
     annal_store *store;
     struct session *session;
-    const struct codec *codec; /* that is asked for; NULL: any */
+    const struct codec *codec; /* that the caller asked for; NULL: any */
     const annal_draft *given;
-    const annal_draft *drafts; /* the same, with data in the journal's format */
-    struct buf converted; /* annal_draft: what drafts points to if some data had another format */
+    const annal_draft *drafts; /* as given, with data in the journal's format */
+    struct buf converted; /* annal_draft: what drafts points to, if some data had another format */
     struct buf converted_data;
     size_t count;
     annal_level level;
     annal_expect expect;
     uint64_t expected_seq;
     uint64_t data_bytes;
-    bool is_copy; /* these events were there already */
+    bool is_copy; /* these events were in the journal already */
 };
 
 annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -150,7 +171,7 @@ static void forget_loss(annal_writer *writer)
     writer->loss_told = false;
 }
 
-/* Told once. */
+/* Reports it once. */
 static annal_status report_loss(annal_writer *writer, annal_error *err)
 {
     uint64_t seq = writer->lost_seq;
@@ -169,7 +190,7 @@ static annal_status report_loss(annal_writer *writer, annal_error *err)
 
 /* ---- Before anything is encoded ---- */
 
-/* An id names one event. */
+/* Each id may occur once. */
 static annal_status check_ids_differ(const struct append *append, annal_error *err)
 {
     struct ids seen = {0};
@@ -233,7 +254,7 @@ static annal_status check_space(annal_store *store, uint64_t bytes, uint64_t res
         atomic_store(&store->space_checked_us, now_us);
     }
     uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + reserve;
-    /* An append larger than a region makes the log grow, to regions of at most twice its size. */
+    /* For an append larger than a region the log grows, to regions of at most twice its size. */
     if (bytes + LOG_REGION_FIRST / 2 > atomic_load(&store->log_region_bytes) &&
         bytes > LOG_REGION_FIRST / 2)
         needed += 2 * LOG_REGIONS * bytes;
@@ -247,8 +268,7 @@ static annal_status check_space(annal_store *store, uint64_t bytes, uint64_t res
 
 /* ---- The format of the journal ---- */
 
-/* A journal that does not exist yet gets the format that is asked for; one that does keeps its
- * own. */
+/* A new journal gets the format that was asked for; an existing one keeps its own. */
 static annal_status choose_format(const struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -284,7 +304,7 @@ static annal_status convert_draft(struct append *append, size_t i, annal_error *
     return status;
 }
 
-/* Give every draft data in the journal's format. */
+/* Convert the data of all drafts to the journal's format. */
 static annal_status convert_drafts(struct append *append, annal_error *err)
 {
     const struct codec *codec = append->session->codec;
@@ -300,8 +320,8 @@ static annal_status convert_drafts(struct append *append, annal_error *err)
         annal__buf_append_zeros(&append->converted, append->count * sizeof *append->drafts);
     if (status < 0)
         return annal__fail(err, status, "append to session '%s': no memory", append->session->id);
-    /* All that do not fit go behind each other into one buffer, which may move until the last is
-     * in. */
+    /* All converted data goes into one buffer, one after the other; the buffer may move until the
+     * last is in it. */
     annal_draft *converted = (annal_draft *)(void *)append->converted.ptr;
     for (size_t i = 0; i < append->count && status == ANNAL_OK; i++) {
         size_t start = append->converted_data.len;
@@ -336,7 +356,7 @@ static annal_status open_scan(const struct append *append, struct scan *scan, an
     return ANNAL_OK;
 }
 
-/* Whether the events from here on are the drafts: *out_same, and the seq of the first. */
+/* Whether the next events in the journal are the drafts: *out_same, and the seq of the first. */
 static annal_status compare_drafts(const struct append *append, struct scan *scan, bool *out_same,
                                    uint64_t *out_seq, annal_error *err)
 {
@@ -370,7 +390,7 @@ static annal_status wait_until_applied(struct append *append, annal_error *err)
     return status;
 }
 
-/* Read ids backwards from the end until enough are known, in steps that grow. */
+/* Read ids backwards from the end until enough are known, in growing steps. */
 static annal_status load_ids(struct append *append, annal_error *err)
 {
     struct session *session = append->session;
@@ -417,8 +437,8 @@ static bool any_id(const struct append *append)
 }
 
 /*
- * ANNAL_END: these events are there already, the first as *out_seq. ANNAL_OK: they are new.
- * ANNAL_ERR_CONFLICT: an id is there with something else.
+ * ANNAL_END: these events are in the journal already, the first as *out_seq. ANNAL_OK: they are
+ * new. ANNAL_ERR_CONFLICT: an id belongs to a different event.
  */
 static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_error *err)
 {
@@ -432,11 +452,11 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
         with_id++;
     if (status < 0 || with_id == append->count)
         return status;
-    /* When the first copy's fate is unknown, so is the answer. */
+    /* If it is unknown what became of the first copy, so is the answer. */
     annal_error failure;
     if (wait_until_applied(append, &failure) < 0)
         return annal__fail(err, ANNAL_ERR_UNKNOWN, "%.400s", failure.message);
-    if (!session->ids_loaded) /* it was refused: append anew */
+    if (!session->ids_loaded) /* it was refused: append it again */
         return find_copies(append, out_seq, err);
 
     struct scan scan;
@@ -445,7 +465,7 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     status = open_scan(append, &scan, err);
     if (status < 0)
         return status;
-    /* With drafts before it that have no id, the copy begins so many events earlier. */
+    /* If drafts without an id come before this one, the copy begins that many events earlier. */
     annal_event event;
     status = annal__scan_h_before(&scan, offset, &h_before, err);
     if (status == ANNAL_OK) {
@@ -467,7 +487,7 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
                        session->id, ANNAL_FMT(id));
 }
 
-/* expected_seq lies behind us: a retry finds its events right after it, however long ago that
+/* expected_seq is before the end: a retry finds its events right after it, however long ago that
  * was. */
 static annal_status find_copies_behind(struct append *append, uint64_t seq, uint64_t *out_seq,
                                        annal_error *err)
@@ -483,7 +503,7 @@ static annal_status find_copies_behind(struct append *append, uint64_t seq, uint
     if (status == ANNAL_OK)
         status = compare_drafts(append, &scan, &same, out_seq, err);
     annal__scan_done(&scan);
-    /* A fork that stood there had not begun: what its ancestors have is not compared. */
+    /* A fork at this seq would not contain them: events of its ancestors are not compared. */
     same = same && *out_seq == seq + 1;
     return status < 0 ? status : same ? ANNAL_END : ANNAL_OK;
 }
@@ -508,7 +528,7 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 
 /* ---- Encoding ---- */
 
-/* A live append does not go back in time, unless the last event is far ahead of the clock. */
+/* Times of a live append do not go back, unless the last event is far ahead of the clock. */
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
     if (draft->has_ts || draft->ts_us != 0)
@@ -516,7 +536,7 @@ static int64_t choose_time(const struct append *append, const annal_draft *draft
     return annal__clock_after(append->store->clock, last_us);
 }
 
-/* What the session will be when these events are in it. */
+/* The session's end after these events. */
 struct advance {
     uint64_t seq;
     int64_t ts_us;
@@ -580,9 +600,8 @@ static void move_session(struct append *append, const struct advance *advance)
 /* ---- The two ways into a journal ---- */
 
 /*
- * A write of level os failed, and a piece of it may stand in the journal. One event without its
- * newline is nothing that a reader saw, and is cut off again; the first of several may be whole,
- * and stays.
+ * A write at level os failed, and a piece of it may be in the journal. A single event without its
+ * newline was seen by no reader, and is cut off; the first of several may be whole, and stays.
  */
 static annal_status take_back(const struct append *append, annal_status status, annal_error *err)
 {
@@ -602,8 +621,7 @@ static annal_status take_back(const struct append *append, annal_status status, 
         session->id);
 }
 
-/* Level os: into the page cache, behind a mark. More than 1 MiB of such bytes is synced (rule
- * 3). */
+/* Level os: into the page cache, after a mark. More than 1 MiB of such bytes is synced (rule 3). */
 static annal_status write_loose(struct append *append, const struct advance *advance,
                                 annal_error *err)
 {
@@ -667,19 +685,19 @@ static annal_status join_group(struct append *append, const struct advance *adva
     return ANNAL_OK;
 }
 
-/* Whether the session takes appends. */
+/* Whether the session accepts appends. */
 static annal_status check_health(const struct session *session, annal_error *err)
 {
     if (!session->refused && session->late != LATE_BYTES)
         return ANNAL_OK;
     if (err != NULL)
         *err = session->refusal;
-    /* Refused, not unknown: nothing of this append is under way. */
+    /* Refused, not unknown: nothing of this append was written. */
     return session->refused ? ANNAL_ERR_CLOSED : ANNAL_ERR_IO;
 }
 
-/* Own the session, and see whether these events may be appended. ANNAL_END: they are there
- * already. */
+/* Own the session, and check whether these events may be appended. ANNAL_END: they are in the
+ * journal already. */
 static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                             annal_error *err)
 {
@@ -699,7 +717,7 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = find_copies(append, out_seq, err);
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
-        /* The lock was let go of while waiting: somebody may have given the session away. */
+        /* The lock was released while waiting: another thread may have released the session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
               append->writer->lost_seq != 0));
@@ -707,8 +725,8 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
 }
 
 /*
- * With the session's lock held. *out_group is NULL when there is nothing to wait for. ANNAL_END:
- * the current group is full, nothing was done.
+ * Lock held. *out_group is NULL if there is nothing to wait for. ANNAL_END: the current group is
+ * full, and nothing was done.
  */
 static annal_status append_locked(struct append *append, int64_t deadline_us, uint64_t *out_seq,
                                   struct group **out_group, annal_error *err)
@@ -753,7 +771,7 @@ static annal_status sync_all(annal_store *store, annal_error *err)
     annal_status status = annal__store_check_writable(store, err);
     if (status < 0)
         return status;
-    /* What it says in groups of its own is said by nobody when they are refused. */
+    /* It writes groups of its own, and no caller gets an error when they are refused. */
     uint64_t refusals = annal__commit_refusals(store);
     status = annal__loose_sync(store, err);
     if (status == ANNAL_OK)
@@ -768,7 +786,7 @@ static annal_status sync_all(annal_store *store, annal_error *err)
 static annal_status wait_for_group(struct append *append, struct group *group, annal_error *err)
 {
     annal_store *store = append->store;
-    /* The first copy is in its journal; as durable as asked it is when everything is. */
+    /* The first copy is in its journal; it is as durable as asked when everything is. */
     if (append->is_copy && append->level == ANNAL_LEVEL_SYNC)
         return sync_all(store, err);
     if (group == NULL)
@@ -780,8 +798,7 @@ static annal_status wait_for_group(struct append *append, struct group *group, a
     return annal__commit_wait(store, group, append->session, err);
 }
 
-/* Without a keeper somebody has to do what is due: commit old batches, give back what others
- * want. */
+/* Without a keeper, appends do what is due: commit old batches, release what others want. */
 static void keep_in_passing(annal_store *store)
 {
     if (!store->keeper.running)
@@ -854,8 +871,8 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
 /* ---- What became of it ---- */
 
 /*
- * Of what was encoded for this writer: every group of it has its end by now. Session's lock held.
- * *why is why, if something is lost.
+ * What became of the events of this writer, all groups of which have ended by now. Session's lock
+ * held. *why is set if something is lost.
  */
 static void find_fate(const annal_writer *writer, annal_sync_result *out, annal_error *why)
 {
@@ -906,7 +923,7 @@ annal_status annal_writer_sync(annal_writer *writer, annal_sync_result *out_resu
     pthread_mutex_lock(&session->lock);
     bool loose = writer->loose;
     pthread_mutex_unlock(&session->lock);
-    /* That this failed does not say whose events it cost. At level os it may be ours. */
+    /* This failure does not say whose events were lost. At level os they may be ours. */
     status = loose ? sync_all(store, &failure) : annal__commit_flush(store, &failure);
     pthread_mutex_lock(&session->lock);
     find_fate(writer, &result, &why);

@@ -1,10 +1,10 @@
-/* Telling the program that opened a store what no status can tell. */
+/* Telling the program that opened a store what no status can express. */
 #ifndef JOURNAL_SYS_SAY_H
 #define JOURNAL_SYS_SAY_H
 
 #include <annal/store.h>
 
-/* One line to the log of the store, when it has one. Any thread. */
+/* Write one line to the log of the store, if it has one. Any thread. */
 void annal__say(const annal_store *store, annal_log_level level, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 

@@ -1,6 +1,6 @@
 /*
- * The seams of a store, for the floors above the journal: what tests put under the journal, they
- * put under everything. journal/store_context.c answers.
+ * The seams of a store, for the layers above the journal: what tests replace for the journal is
+ * replaced for everything. Implemented in journal/store_context.c.
  */
 #ifndef JOURNAL_SYS_SEAM_H
 #define JOURNAL_SYS_SEAM_H
@@ -20,36 +20,38 @@ const struct clock *annal__store_clock(const annal_store *store);
 /* The boot of the system, 16 bytes. */
 const uint8_t *annal__store_boot(const annal_store *store);
 
-/* Whether a thread of its own does what is due. If not, whoever waits long calls annal_keep(). */
+/* Whether it has a thread that does what is due. If not, a function that waits long calls
+ * annal_keep(). */
 bool annal__store_has_keeper(const annal_store *store);
 
 /*
- * Whether the file that is named for this session is the journal of another one, copied or renamed.
- * It is named in the log then, once. Whoever goes through all sessions leaves it out; see stray.h.
+ * Whether the file named for this session is the journal of another session, copied or renamed. If
+ * so, it is named in the log, once. Functions that go through all sessions leave it out; see
+ * stray.h.
  */
 bool annal__store_is_stray(annal_store *store, annal_slice session);
 
 /*
- * Call fn with the path of each file in events/ that is named like a journal and is not the one
+ * Call fn with the path of each file in events/ that has the name of a journal and is not the one
  * that is read for a session: strays, the second of two journals, files whose name no session can
- * have. What fn returns below 0 is the answer.
+ * have. Stops if fn returns below 0, and returns that.
  */
 typedef annal_status (*annal__stray_file_fn)(void *arg, const char *path);
 annal_status annal__store_stray_files(const annal_store *store, annal__stray_file_fn fn, void *arg,
                                       annal_error *err);
 
-/* annal_store_sessions() that names no strays in the log, for work that answers no question. */
+/* annal_store_sessions() that names no strays in the log, for internal work. */
 annal_status annal__store_list(annal_store *store, annal_session_fn fn, void *arg,
                                annal_error *err);
 
-/* The wait_ms that it was opened with: how long one wait for another process is at most. */
+/* The wait_ms of its options: the longest that one wait for another process may take. */
 uint32_t annal__store_wait_ms(const annal_store *store);
 
 /*
  * How long this store object waits for other processes, in all: as long as the callers of each wait
- * say, unless who opened it sets a limit from now on (UINT32_MAX: none). Only waiting counts,
- * and not the work between: so a command keeps its --wait however many things it waits for. Time in
- * which several threads wait counts once. Each wait asks how much is left, and sleeps through
+ * say, unless the program sets a limit from now on (UINT32_MAX: none). Only waiting counts, not the
+ * work in between, so a command keeps its --wait however many things it waits for. Time in which
+ * several threads wait counts once. Each wait asks how much is left, and sleeps through
  * annal__store_wait(), or between the other two.
  */
 void annal__store_limit_waits(annal_store *store, uint32_t limit_ms);
@@ -59,18 +61,18 @@ void annal__store_wait(annal_store *store, int64_t us);
 void annal__store_wait_begin(annal_store *store);
 void annal__store_wait_end(annal_store *store);
 
-/* What it waited since it was opened, or since the limit was set. */
+/* How long it has waited since it was opened, or since the limit was set. */
 int64_t annal__store_waited_us(annal_store *store);
 
 /*
- * This writer may append while less than 16 MiB of the disk are free, as long as there is room for
- * its events and 64 KiB: for events that make room.
+ * This writer may append although less than 16 MiB of the disk are free, as long as there is room
+ * for its events and 64 KiB: for events that make room.
  */
 void annal__writer_spend_reserve(annal_writer *writer);
 
 /*
- * Where what the tails of a store object share hangs (replay/hub.h), for there is no global state:
- * made by the first tail, gone with the last.
+ * A place in the store object for what its tails share (replay/hub.h), because there is no global
+ * state: created by the first tail, removed with the last.
  */
 struct tails_place {
     pthread_mutex_t lock;
