@@ -252,6 +252,8 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
         applier->has_core |= strcmp(packs[i]->name, "core") == 0;
         applier->settles |= annal__pack_settles(packs[i]);
         for (size_t j = 0; j < packs[i]->section_count; j++) {
+            if (packs[i]->sections[j].kind >= PACK_NOUN)
+                continue;
             status = compile_handler(&applier->handlers[applier->handler_count++], packs[i],
                                      &packs[i]->sections[j], db, err);
             if (status < 0)

@@ -15,15 +15,15 @@ extern const char annal__sql_teams[];
 static const struct {
     const char *name;
     const char *text;
-} packs[] = {
-    {"agentweaver", annal__sql_agentweaver},
+} packs[] = { /* in the order in which help lists their nouns */
     {"core", annal__sql_core},
     {"lionagi", annal__sql_lionagi},
-    {"memory", annal__sql_memory},
+    {"teams", annal__sql_teams},
     {"prose", annal__sql_prose},
     {"prose-agents", annal__sql_prose_agents},
     {"prose-user", annal__sql_prose_user},
-    {"teams", annal__sql_teams},
+    {"agentweaver", annal__sql_agentweaver},
+    {"memory", annal__sql_memory},
 };
 
 const char *annal__builtin_pack(const char *name)

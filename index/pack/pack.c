@@ -26,6 +26,10 @@
  *             Statements with no parameter but :session: its rows go, for its journal is gone.
  *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
  *             No SQL. A $.FIELD of more bytes goes to artifacts/ before the event is appended.
+ *         -- noun NOUN   "SENTENCE"
+ *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
+ *         -- verb NOUN VERB   selects   "SENTENCE"
+ *             What `annal NOUN VERB` does. pack_verbs.c has the lines that follow.
  *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
  *     that begin so, `$field` for the one that a field of data names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
@@ -103,11 +107,18 @@ static char *copy_of(annal_slice word)
 }
 
 /* In the order of enum pack_section_kind. */
-static const char *const section_words[] = {"on", "fill", "forget", "artifact", "settle"};
+static const char *const section_words[] = {"on",     "fill", "forget", "artifact",
+                                            "settle", "noun", "verb"};
 
-static bool has_types(int kind)
+/* Whether anything follows on the line of a section. */
+static bool has_more(int kind)
 {
     return kind != PACK_FORGET && kind != PACK_SETTLE;
+}
+
+static bool is_for_people(enum pack_section_kind kind)
+{
+    return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
 static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
@@ -118,7 +129,7 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     annal_slice word = take_word(&rest);
     bool more = take_word(&rest).len > 0;
     for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
-        if (annal__slice_is(word, section_words[i]) && more == has_types((int)i)) {
+        if (annal__slice_is(word, section_words[i]) && more == has_more((int)i)) {
             *out_kind = (enum pack_section_kind)i;
             return true;
         }
@@ -149,20 +160,25 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
         if (is_nearly(word, section_words[i]))
             return annal__fail(err, ANNAL_ERR_INVALID,
                                "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
-                               "'-- settle', '-- forget' and '-- artifact TYPE' do (a comment "
-                               "begins with another word)",
+                               "'-- settle', '-- forget', '-- artifact TYPE', '-- noun NOUN' and "
+                               "'-- verb NOUN VERB' do (a comment begins with another word)",
                                pack->file, number, ANNAL_FMT(line));
     return ANNAL_OK;
 }
 
 static annal_status check_comments(const annal_pack *pack, struct text text, annal_error *err)
 {
-    enum pack_section_kind kind;
+    enum pack_section_kind kind = PACK_ON;
+    bool below_verb = false;
     annal_status status = ANNAL_OK;
     while (status >= 0 && text.at < text.end) {
         unsigned number = text.line;
         annal_slice line = take_line(&text);
-        if (!begins_section(line, &kind))
+        if (below_verb && annal__is_verb_line(line))
+            continue;
+        bool begins = begins_section(line, &kind);
+        below_verb = begins && kind == PACK_VERB;
+        if (!begins)
             status = check_comment(pack, line, number, err);
     }
     return status;
@@ -461,7 +477,12 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
     annal_slice rest = line;
     take_word(&rest); /* -- */
     take_word(&rest); /* on, fill, … */
-    if (!has_types(section->kind))
+    if (is_for_people(section->kind)) {
+        section->head = copy_of(rest);
+        return section->head == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file)
+                                     : ANNAL_OK;
+    }
+    if (!has_more(section->kind))
         return ANNAL_OK;
     annal_slice word = take_word(&rest);
     annal_status status =
@@ -472,21 +493,25 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
                                           : parse_conditions(&place, section, &rest, &word, err);
 }
 
-/* Text up to the next section, as a string of its own. */
-static char *take_body(struct text *text)
+/* Text up to the next section, as a string of its own. The lines of a verb begin none. */
+static char *take_body(struct text *text, bool of_verb)
 {
     const char *begin = text->at;
     enum pack_section_kind kind;
     while (text->at < text->end) {
         struct text peek = *text;
-        if (begins_section(take_line(&peek), &kind))
+        annal_slice line = take_line(&peek);
+        of_verb = of_verb && annal__is_verb_line(line);
+        if (!of_verb && begins_section(line, &kind))
             break;
         *text = peek;
     }
     return annal__strndup(begin, (size_t)(text->at - begin));
 }
 
-static annal_status parse_sections(annal_pack *pack, struct text *text, annal_error *err)
+/* pack->hash is made on the way; hashed is up to where it is. */
+static annal_status parse_sections(annal_pack *pack, struct text *text, const char *hashed,
+                                   annal_error *err)
 {
     while (text->at < text->end) {
         struct pack_section *grown =
@@ -497,15 +522,22 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, annal_er
         struct pack_section *section = &grown[pack->section_count++];
         *section = (struct pack_section){.line = text->line + 1};
         unsigned number = text->line;
+        const char *begin = text->at;
         annal_slice line = take_line(text);
         ANNAL_ASSERT(begins_section(line, &section->kind));
         annal_status status = parse_section(pack, section, line, number, err);
         if (status < 0)
             return status;
-        section->sql = take_body(text);
+        section->sql = take_body(text, section->kind == PACK_VERB);
         if (section->sql == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+        if (is_for_people(section->kind)) {
+            pack->hash = annal__hash(hashed, (size_t)(begin - hashed), pack->hash);
+            hashed = text->at;
+        }
     }
+    if (hashed < text->end)
+        pack->hash = annal__hash(hashed, (size_t)(text->end - hashed), pack->hash);
     return ANNAL_OK;
 }
 
@@ -762,7 +794,6 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
         status = annal__fail(err, ANNAL_ERR_INVALID, "%s: a pack is a text file", name);
         goto done;
     }
-    pack->hash = annal__hash(text.ptr, text.len, 0);
     status = parse_header(pack, take_line(&rest), err);
     if (status < 0)
         goto done;
@@ -770,12 +801,14 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     if (status < 0)
         goto done;
     pack->tables_line = rest.line;
-    pack->tables = take_body(&rest);
+    pack->tables = take_body(&rest, false);
     if (pack->tables == NULL) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
         goto done;
     }
-    status = parse_sections(pack, &rest, err);
+    status = parse_sections(pack, &rest, text.ptr, err);
+    if (status >= 0)
+        status = annal__pack_read_verbs(pack, err);
     if (status >= 0)
         status = find_own(pack, err);
     if (status < 0)
@@ -799,11 +832,13 @@ void annal_pack_free(annal_pack *pack)
 {
     if (pack == NULL)
         return;
+    annal__pack_free_verbs(pack);
     for (size_t i = 0; i < pack->section_count; i++) {
         annal__free(pack->sections[i].types);
         annal__free(pack->sections[i].guard);
         annal__free(pack->sections[i].reads);
         annal__free(pack->sections[i].field);
+        annal__free(pack->sections[i].head);
         annal__free(pack->sections[i].sql);
     }
     annal__free(pack->sections);

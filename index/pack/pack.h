@@ -6,18 +6,29 @@
 
 #include <sqlite3.h>
 
-enum pack_section_kind { PACK_ON, PACK_FILL, PACK_FORGET, PACK_ARTIFACT, PACK_SETTLE };
+struct annal_noun;
+
+enum pack_section_kind {
+    PACK_ON,
+    PACK_FILL,
+    PACK_FORGET,
+    PACK_ARTIFACT,
+    PACK_SETTLE,
+    PACK_NOUN, /* and what follows is for the command: it runs for no event */
+    PACK_VERB
+};
 
 /* One section of a pack. Lists are strings with a NUL behind each, and an empty one at the end. */
 struct pack_section {
     enum pack_section_kind kind;
-    char *types; /* one or more; none for PACK_FORGET and PACK_SETTLE */
+    char *types; /* one or more; none for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
     char *guard; /* the sentence of its guard; NULL when it has none */
     /* PACK_ON, PACK_FILL: sessions, "name*" for all that begin so, "$field"; NULL: none but its own
      */
     char *reads;
     char *field;         /* PACK_ARTIFACT: of data, "output" or "result::text" */
     uint64_t over_bytes; /* PACK_ARTIFACT */
+    char *head;          /* PACK_NOUN, PACK_VERB: their line, as pack_verbs.c cut it */
     char *sql;           /* PACK_ARTIFACT: nothing but comments */
     unsigned line;       /* where sql begins, 1 for the first line of the file */
 };
@@ -33,11 +44,12 @@ struct annal_pack {
     unsigned tables_line;
     char *own; /* the names of tables and views that `tables` makes; a list */
     uint32_t version;
-    uint64_t hash;          /* of the text */
+    uint64_t hash;          /* of the text without verbs */
     uint64_t tables_hash;   /* of what makes the tables */
     uint64_t handlers_hash; /* of what fills them: PACK_ON and PACK_SETTLE */
     struct pack_section *sections;
     size_t section_count;
+    struct annal_noun *nouns; /* one without a name ends them */
 };
 
 /* Read a pack's text; whether its SQL is right is not known yet. See annal_pack_parse(). */
@@ -68,6 +80,20 @@ bool annal__pack_forgets(const annal_pack *pack);
 /* Whether it has a `-- settle` section. */
 bool annal__pack_settles(const annal_pack *pack);
 
+/* ---- pack_verbs.c ---- */
+
+/* Whether it is a line that belongs to the verb above it. */
+bool annal__is_verb_line(annal_slice line);
+
+/* Make the nouns of the sections that were read; annal__pack_free_verbs() in either case. */
+annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err);
+void annal__pack_free_verbs(annal_pack *pack);
+
+/* Whether the SELECTs of its verbs can be asked, where the pack's tables stand in main. */
+annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_error *err);
+
+/* ---- pack.c ---- */
+
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
@@ -81,5 +107,12 @@ annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_e
 annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
                                         const char **at, sqlite3 *db, sqlite3_stmt **out_stmt,
                                         annal_error *err);
+
+/* ---- builtin.c ---- */
+
+/* The text of a pack that is built in; NULL when there is none of that name. core is one. */
+const char *annal__builtin_pack(const char *name);
+/* Name number i, NULL at the end. */
+const char *annal__builtin_name(size_t i);
 
 #endif

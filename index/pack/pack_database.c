@@ -669,11 +669,7 @@ static void lock_name(const annal_index *index, const char *path, char out[ANNAL
             *c = '_';
 }
 
-/*
- * What SQL calls it: state for state.db. Databases that users write stand in folders of their own,
- * and several may have the same file name: they are called as their pack, prose_agents.
- */
-static char *stem_of(const char *path, const annal_pack *pack)
+char *annal__pack_stem(const annal_pack *pack, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = pack->writable ? pack->name : slash == NULL ? path : slash + 1;
@@ -689,7 +685,7 @@ static annal_status fill_base(annal_index *index, struct pack_database *base, co
                               size_t slot_count, annal_error *err)
 {
     char lock[ANNAL__LOCK_NAME_BYTES];
-    base->stem = stem_of(path, slots[0]->pack);
+    base->stem = annal__pack_stem(slots[0]->pack, path);
     base->star = star == NULL ? NULL : annal__strndup(star, strlen(star));
     base->fills = annal__zalloc((slot_count + 1) * sizeof *base->fills);
     if (base->stem == NULL || base->fills == NULL || (star != NULL && base->star == NULL))

@@ -24,6 +24,8 @@
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
+#include <annal/verb.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,13 +64,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names of packs/ that mean something, sorted; *out is the caller's, and points into *names. */
-static annal_status list_packs(annal_index *index, struct listing *listing, const char ***out,
-                               annal_error *err)
+/* The names of STORE/packs/ that mean something, sorted; *out is the caller's, and points into
+ * *names. */
+static annal_status list_packs(const struct io *io, const char *store, struct listing *listing,
+                               const char ***out, annal_error *err)
 {
     struct buf path = {0};
-    const struct io *io = io_of(index);
-    annal_status status = annal__buf_printf(&path, "%s/packs", annal_store_path(index->store));
+    annal_status status = annal__buf_printf(&path, "%s/packs", store);
     if (status >= 0 && annal__buf_cstr(&path) == NULL)
         status = ANNAL_ERR_NOMEM;
     if (status >= 0) {
@@ -95,12 +97,11 @@ static annal_status list_packs(annal_index *index, struct listing *listing, cons
     return ANNAL_OK;
 }
 
-static annal_status pack_path(const annal_index *index, const char *name, struct buf *out,
+static annal_status pack_path(const char *store, const char *name, struct buf *out,
                               annal_error *err)
 {
     annal__buf_clear(out);
-    if (annal__buf_printf(out, "%s/packs/%s", annal_store_path(index->store), name) < 0 ||
-        annal__buf_cstr(out) == NULL)
+    if (annal__buf_printf(out, "%s/packs/%s", store, name) < 0 || annal__buf_cstr(out) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
     return ANNAL_OK;
 }
@@ -113,7 +114,7 @@ static annal_status look(annal_index *index, const char *const *names, size_t co
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < count; i++) {
         struct stat file = {0};
-        status = pack_path(index, names[i], &path, err);
+        status = pack_path(annal_store_path(index->store), names[i], &path, err);
         if (status < 0 || io_of(index)->stat(io_of(index)->arg, path.ptr, &file) < 0)
             continue;
         const uint64_t facts[] = {(uint64_t)file.st_ino, (uint64_t)file.st_size,
@@ -444,7 +445,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
     struct buf path = {0};
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < count; i++) {
-        status = pack_path(index, names[i], &path, err);
+        status = pack_path(annal_store_path(index->store), names[i], &path, err);
         if (status >= 0 && strcmp(names[i], "enabled") == 0)
             status = read_enabled(index, set, path.ptr, err);
         else if (status >= 0)
@@ -476,7 +477,8 @@ annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, ann
     const char **names = NULL;
     struct pack_set *fresh = NULL;
     uint64_t seen = 0;
-    annal_status status = list_packs(index, &listing, &names, err);
+    annal_status status =
+        list_packs(io_of(index), annal_store_path(index->store), &listing, &names, err);
     if (status >= 0)
         status = look(index, names, listing.count, &seen, err);
     pthread_mutex_lock(&index->packs.mutex);
@@ -549,4 +551,67 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
         base = base->next;
     pthread_mutex_unlock(&index->packs.mutex);
     return base;
+}
+
+/* ---- Read for their verbs ---- */
+
+/* One file of a user's: a pack, or why it is none. */
+static annal_status read_for_verbs(const char *path, annal_pack_read_fn fn, void *arg,
+                                   annal_error *err)
+{
+    struct buf text = {0};
+    annal_pack *pack = NULL;
+    annal_error why = {0};
+    annal_status status = annal__packs_read_text(&annal__system_io, path, &text, &why);
+    if (status >= 0)
+        status = annal__pack_read(path, annal__buf_slice(&text), &pack, &why);
+    if (status >= 0 && annal__builtin_pack(pack->name) != NULL) {
+        status = annal__fail(&why, ANNAL_ERR_INVALID, "%s:1: pack '%s' is one of those built in",
+                             path, pack->name);
+        annal_pack_free(pack);
+        pack = NULL;
+    }
+    annal__buf_done(&text);
+    if (status == ANNAL_ERR_NOMEM) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    return (annal_status)fn(arg, pack, path, &why);
+}
+
+annal_status annal_packs_of_users(const char *store, annal_pack_read_fn fn, void *arg,
+                                  annal_error *err)
+{
+    struct listing listing = {0};
+    struct buf path = {0};
+    const char **names = NULL;
+    annal_status status = list_packs(&annal__system_io, store, &listing, &names, err);
+    for (size_t i = 0; status == ANNAL_OK && i < listing.count; i++) {
+        if (strcmp(names[i], "enabled") == 0)
+            continue;
+        status = pack_path(store, names[i], &path, err);
+        if (status >= 0)
+            status = read_for_verbs(path.ptr, fn, arg, err);
+    }
+    annal__free(names);
+    annal__buf_done(&path);
+    annal__buf_done(&listing.names);
+    return status;
+}
+
+annal_status annal_packs_built_in(annal_pack_read_fn fn, void *arg, annal_error *err)
+{
+    static const annal_error none = {0};
+    annal_status status = ANNAL_OK;
+    const char *name;
+    char file[160];
+    for (size_t i = 0; status == ANNAL_OK && (name = annal__builtin_name(i)) != NULL; i++) {
+        annal_pack *pack = NULL;
+        snprintf(file, sizeof file, "packs/%.100s.sql", name);
+        status = annal__pack_read(file, annal_slice_of(annal__builtin_pack(name)), &pack, err);
+        if (status >= 0)
+            status = (annal_status)fn(arg, pack, NULL, &none);
+    }
+    return status;
 }

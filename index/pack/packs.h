@@ -162,17 +162,17 @@ annal_status annal__pack_take_in(struct pack_database *base, const struct pack_f
 annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill,
                                int64_t deadline_us, annal_error *err);
 
+/*
+ * What SQL calls the database of a pack at this path: state for state.db. Databases that users
+ * write stand in folders of their own, and several may have the same file name: they are called as
+ * their pack, prose_agents. The caller's; NULL: no memory.
+ */
+char *annal__pack_stem(const annal_pack *pack, const char *path);
+
 /* Close its connection until it is needed again, when nobody uses it now. */
 void annal__pack_rest(struct pack_database *base);
 
 /* The part of a database that is this pack's; NULL when it has none. */
 struct pack_fill *annal__pack_fill(struct pack_database *base, const struct pack_slot *slot);
-
-/* ---- builtin.c ---- */
-
-/* The text of a pack that is built in; NULL when there is none of that name. core is one. */
-const char *annal__builtin_pack(const char *name);
-/* Name number i, NULL at the end. */
-const char *annal__builtin_name(size_t i);
 
 #endif

@@ -103,6 +103,8 @@ annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **o
     if (status >= 0)
         status = annal_state_new(ANNAL_SLICE("trial"), (const annal_pack *const[]){pack}, 1, &trial,
                                  err);
+    if (status >= 0)
+        status = annal__pack_check_verbs(pack, trial->db, err);
     annal_state_free(trial);
     if (status < 0) {
         annal_pack_free(pack);

@@ -6,23 +6,40 @@
  *     have.
  * (3) Its tables' text and its sections' are what stands between the section lines: no byte is
  *     lost.
- * (4) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
+ * (4) A verb has what help prints of it, and is at most one of an event and a SELECT.
+ * (5) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
  */
 #include "index/pack/pack.h"
 #include "tests/fuzz/fuzz.h"
+
+#include <annal/verb.h>
 
 #include <string.h>
 
 static void check_types(const struct pack_section *section)
 {
     const char *type = section->types == NULL ? "" : section->types;
-    MUST((*type == '\0') == (section->kind == PACK_FORGET || section->kind == PACK_SETTLE));
+    MUST((*type == '\0') == (section->kind == PACK_FORGET || section->kind >= PACK_SETTLE));
     for (; *type != '\0'; type += strlen(type) + 1) {
         annal_draft draft = {.type = annal_slice_of(type), .data = ANNAL_SLICE("0")};
         if (type[draft.type.len - 1] == '*') /* any that begins so */
             draft.type.len--;
         MUST(draft.type.len == 0 || annal_draft_check(&draft, NULL) == ANNAL_OK);
         MUST(annal__section_takes(section, draft.type));
+    }
+}
+
+/* What help prints is there, and a session's name leads to fields. */
+static void check_verbs(const annal_pack *pack)
+{
+    for (const annal_noun *noun = annal_pack_nouns(pack); noun->name != NULL; noun++) {
+        MUST(noun->name[0] != '\0' && noun->summary[0] != '\0');
+        for (const annal_verb *verb = noun->verbs; verb->name != NULL; verb++) {
+            MUST(verb->name[0] != '\0' && verb->summary[0] != '\0' && verb->line > noun->line);
+            MUST(verb->type == NULL || verb->sql == NULL);
+            for (const annal_field *field = verb->fields; field->kind != ANNAL_FIELD_END; field++)
+                MUST((field->kind == ANNAL_FIELD_CONST) == (field->help == NULL));
+        }
     }
 }
 
@@ -89,6 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         return 0;
     }
     check_header(pack);
+    check_verbs(pack);
     size_t kept = strlen(pack->tables);
     for (size_t i = 0; i < pack->section_count; i++) {
         kept += strlen(pack->sections[i].sql);

@@ -1,6 +1,7 @@
 /* The example of docs/packs.md, word for word. */
 #include "tests/packs/fixture.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,40 @@ START_TEST(when_its_file_changes_its_tables_are_made_anew)
     ck_assert_ptr_nonnull(month);
     memcpy(month, "substr(:ts, 1,  7)", 18);
     file_write(pack_path(&p), text, strlen(text));
+    ck_packs(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
+    packs_done(&p);
+    free(text);
+}
+END_TEST
+
+/* A row that is gone by another hand is there again when the tables were rebuilt. */
+static void delete_row(struct packs *p)
+{
+    sqlite3 *db = NULL;
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&p->dir, "store/tools.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM tool_days WHERE tool = 'Read'", 0, 0, 0),
+                     SQLITE_OK);
+    sqlite3_close(db);
+}
+
+START_TEST(when_its_verbs_change_its_tables_stay_as_they_are)
+{
+    static const char verbs[] = "\n-- noun tool   \"tools\"\n"
+                                "-- verb tool call   appends tool.called   session s   \"call\"\n"
+                                "--   TOOL text tool \"which\"\n";
+    char *text = example(), more[3000];
+    struct packs p;
+    init_with_pack(&p, text);
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
+    delete_row(&p);
+    snprintf(more, sizeof more, "%s%s", text, verbs);
+    file_write(pack_path(&p), more, strlen(more));
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n");
+    strstr(more, "TOOL")[0] = 'P';
+    file_write(pack_path(&p), more, strlen(more));
+    ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n");
+    memcpy(strstr(more, "substr(:ts, 1, 10)"), "substr(:ts, 1,  7)", 18);
+    file_write(pack_path(&p), more, strlen(more));
     ck_packs(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
     packs_done(&p);
     free(text);
@@ -261,6 +296,7 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, dropped_into_a_store_it_is_filled_and_kept_up_to_date);
     tcase_add_test(tcase, the_rows_of_a_session_that_is_deleted_go);
     tcase_add_test(tcase, when_its_file_changes_its_tables_are_made_anew);
+    tcase_add_test(tcase, when_its_verbs_change_its_tables_stay_as_they_are);
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
     tcase_add_test(tcase, a_table_or_column_that_somebody_dropped_comes_back_with_its_rows);
     tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);

@@ -108,8 +108,8 @@ START_TEST(no_verb_and_no_noun_is_left_out)
 {
     for (size_t i = 0; commands[i] != NULL; i++)
         ck_assert_msg(in_story(commands[i]->name), "%s", commands[i]->name);
-    for (size_t i = 0; nouns[i] != NULL; i++)
-        ck_assert_msg(in_story(nouns[i]->name), "%s", nouns[i]->name);
+    for (size_t i = 0; noun_at(i) != NULL; i++)
+        ck_assert_msg(in_story(noun_at(i)->name), "%s", noun_at(i)->name);
 }
 END_TEST
 

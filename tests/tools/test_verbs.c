@@ -259,10 +259,10 @@ static char *all_help(struct cli *cli)
     pid_t pid = fork();
     if (pid == 0) {
         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-        for (int i = 0; nouns[i] != NULL; i++) {
-            for (const struct command *verb = nouns[i]->verbs; verb->name != NULL; verb++) {
+        for (size_t i = 0; noun_at(i) != NULL; i++) {
+            for (const struct command *verb = noun_at(i)->verbs; verb->name != NULL; verb++) {
                 putchar('\f');
-                help_print_command(nouns[i], verb);
+                help_print_command(noun_at(i), verb);
             }
         }
         fflush(stdout);
@@ -280,11 +280,12 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
     cli_assert_done(&cli);
     char *help = all_help(&cli), *pages = NULL, *lines = NULL;
     char *page = strtok_r(help, "\f", &pages);
-    for (int i = 0; nouns[i] != NULL; i++) {
-        const struct command *verb = nouns[i]->verbs;
+    const struct noun *noun;
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        const struct command *verb = noun->verbs;
         for (; verb->name != NULL; verb++, page = strtok_r(NULL, "\f", &pages)) {
             char text[100];
-            snprintf(text, sizeof text, "annal %s %s", nouns[i]->name, verb->name);
+            snprintf(text, sizeof text, "annal %s %s", noun->name, verb->name);
             ck_assert_ptr_nonnull(page);
             ck_assert_ptr_eq(strstr(page, text), page);
             char *examples = strstr(page, "examples:\n");
@@ -325,11 +326,12 @@ END_TEST
  * exist. */
 START_TEST(the_tables_of_the_verbs_are_sound)
 {
-    for (int i = 0; nouns[i] != NULL; i++) {
-        for (const struct command *verb = nouns[i]->verbs; verb->name != NULL; verb++) {
+    const struct noun *noun;
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
             const struct option *option, *other;
             ck_assert_msg(verb->run != NULL && verb->examples != NULL, "%s", verb->name);
-            ck_assert_msg(noun_verb(nouns[i], verb->name) == verb, "%s twice", verb->name);
+            ck_assert_msg(noun_verb(noun, verb->name) == verb, "%s twice", verb->name);
             ck_assert_msg((verb->run == verb_select) == (verb->sql != NULL), "%s", verb->name);
             if (verb->run == verb_append)
                 ck_assert_msg(verb->type != NULL &&

@@ -76,8 +76,8 @@ int args_fail_verb(const struct noun *noun, const char *given)
         consider(given, verb->name, &nearest, &how_far);
     for (int i = 0; noun == NULL && commands[i] != NULL; i++)
         consider(given, commands[i]->name, &nearest, &how_far);
-    for (int i = 0; noun == NULL && nouns[i] != NULL; i++)
-        consider(given, nouns[i]->name, &nearest, &how_far);
+    for (size_t i = 0; noun == NULL && noun_at(i) != NULL; i++)
+        consider(given, noun_at(i)->name, &nearest, &how_far);
     const char *name = noun ? noun->name : "";
     const char *space = noun ? " " : "";
     if (nearest != NULL)
@@ -296,6 +296,19 @@ static int check_fields(const struct args *args)
     return 0;
 }
 
+/* The store that is named, wherever on the command line: its packs may have verbs. */
+static const char *find_store(int argc, char **argv)
+{
+    const char *store = getenv("ANNAL_STORE");
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--store=", 8) == 0)
+            return argv[i] + 8;
+        if (strcmp(argv[i], "--store") == 0 && i + 1 < argc)
+            return argv[i + 1];
+    }
+    return store;
+}
+
 int args_parse(struct args *args, int argc, char **argv)
 {
     *args = (struct args){.wait_ms = WAIT_MS_USUAL};
@@ -305,6 +318,7 @@ int args_parse(struct args *args, int argc, char **argv)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
+    nouns_look_in(find_store(argc, argv));
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;
         if (!options_end && strcmp(argv[i], "--") == 0)

@@ -20,31 +20,7 @@ const struct command *command_find(const char *name)
     return NULL;
 }
 
-const struct noun *const nouns[] = {&noun_pack,     &noun_snapshot, &noun_artifact,
-                                    &noun_cursor,   &noun_lionagi,  &noun_team,
-                                    &noun_prose,    &noun_project,  &noun_cast,
-                                    &noun_workflow, &noun_run,      &noun_backlog,
-                                    &noun_revision, &noun_lease,    &noun_usage,
-                                    &noun_decision, &noun_memory,   &noun_context,
-                                    &noun_plan,     &noun_steering, NULL};
-
-const struct noun *noun_find(const char *name)
-{
-    for (int i = 0; nouns[i] != NULL; i++) {
-        if (strcmp(nouns[i]->name, name) == 0)
-            return nouns[i];
-    }
-    return NULL;
-}
-
-const struct command *noun_verb(const struct noun *noun, const char *name)
-{
-    for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
-        if (strcmp(verb->name, name) == 0)
-            return verb;
-    }
-    return NULL;
-}
+const struct verb_code *const verb_codes[] = {NULL};
 
 const struct option *command_option(const struct command *command, int *at)
 {

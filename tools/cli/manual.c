@@ -23,8 +23,8 @@ void words_print(const struct noun *noun, const struct command *verb)
         printf("%s\n", row->name);
     for (int i = 0; noun == NULL && commands[i] != NULL; i++)
         printf("%s\n", commands[i]->name);
-    for (int i = 0; noun == NULL && nouns[i] != NULL; i++)
-        printf("%s\n", nouns[i]->name);
+    for (size_t i = 0; noun == NULL && noun_at(i) != NULL; i++)
+        printf("%s\n", noun_at(i)->name);
 }
 
 /* ---- roff ---- */
@@ -92,6 +92,8 @@ static void print_verb(const struct noun *noun, const struct command *verb)
     }
     for (int at = 0; (option = command_option(verb, &at)) != NULL;)
         print_tag(option, command_choices(verb, option));
+    if (verb->examples == NULL)
+        return;
     printf(".PP\n.nf\n.RS\n");
     print_roff(verb->examples);
     printf(".RE\n.fi\n");
@@ -105,13 +107,14 @@ void manual_print(void)
            ".SH DESCRIPTION\n"
            "What agents and people write into the tables of the packs, one event each.\n"
            "Options of every verb, exit statuses and files:\n.BR annal (1).\n");
-    for (int i = 0; nouns[i] != NULL; i++) {
-        printf(".SH \"ANNAL %s\"\n", nouns[i]->name);
-        print_roff(nouns[i]->summary);
-        printf("%s%s%s\n", nouns[i]->pack ? " (pack " : "", nouns[i]->pack ? nouns[i]->pack : "",
-               nouns[i]->pack ? ")" : "");
-        for (const struct command *verb = nouns[i]->verbs; verb->name != NULL; verb++)
-            print_verb(nouns[i], verb);
+    const struct noun *noun;
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        printf(".SH \"ANNAL %s\"\n", noun->name);
+        print_roff(noun->summary);
+        printf("%s%s%s\n", noun->pack ? " (pack " : "", noun->pack ? noun->pack : "",
+               noun->pack ? ")" : "");
+        for (const struct command *verb = noun->verbs; verb->name != NULL; verb++)
+            print_verb(noun, verb);
     }
     printf(".SH SEE ALSO\n.BR annal (1)\n");
 }

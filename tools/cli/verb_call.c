@@ -5,6 +5,7 @@
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
+#include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/verb_data.h"
 
@@ -395,6 +396,10 @@ int verb_select(const struct args *args)
     struct rows rows = {.format = args->json ? OUT_JSONL : OUT_TABLE};
     int exit_status = verb_open(&call, args);
     size_t asked = count_params(args->command->sql);
+    bool of_user = args->noun != NULL && args->noun->of_user;
+    annal_limits limits = of_user ? limits_usual : (annal_limits){0};
+    if (of_user)
+        overdue_watch(&limits);
     for (; exit_status == 0 && count < asked; count++)
         exit_status = read_param(args, &args->command->fields[count], &json[count], &params[count]);
     if (exit_status != 0)
@@ -402,6 +407,7 @@ int verb_select(const struct args *args)
     const annal_sql_options options = {.params = params,
                                        .param_count = count,
                                        .columns = rows_columns,
+                                       .limits = limits,
                                        .session = annal_slice_of(call.session)};
     if (annal_sql(call.index, annal_slice_of(args->command->sql), &options, rows_row, &rows, &err) <
         0)

@@ -12,27 +12,23 @@
  *     verb_select   the rows of a SELECT: a table, or with --json one object a line
  *     a function    of its own, which may use verb_open(), verb_post() and verb_close()
  *
- * For instance:
+ * Verbs of packs are said in the pack's SQL file (index/pack/pack_verbs.c), and nouns.c makes the tables.
+ * The code of those that need some is found by their names:
  *
- *     static const struct field send_fields[] = {
- *         OPERAND("TEAM", FIELD_TEXT, NULL, "the team"),
- *         OPERAND("TEXT", FIELD_BODY, "content", "what to say; - reads standard input"),
- *         OPTION_MUST("from", "NAME", FIELD_TEXT, "sender", "who says it"),
- *         OPTION("to", "NAME", FIELD_LIST, "to", "to whom (all)"),
- *         FIELDS_END};
+ *     const struct verb_code team_code[] = {
+ *         {"team", "send", .prepare = prepare_send}, {"team", "show", .run = run_show}, {NULL}};
  *
- *     static const struct command team_verbs[] = {
- *         {.name = "send", .summary = "say something to a team", .about = "…",
- *          .examples = "  annal team send t1 \"done\" --from ada\n",
- *          .fields = send_fields, .type = "team.message", .session = "team_{TEAM}",
- *          .said = "sent {id} to team {TEAM}", .run = verb_append},
+ * Nouns of the command itself (pack, snapshot, artifact, cursor) are tables in C:
+ *
+ *     static const struct field cursor_fields[] = {
+ *         OPERAND("CURSOR", FIELD_TEXT, NULL, "its name"), FIELDS_END};
+ *
+ *     static const struct command verbs[] = {
+ *         {.name = "drop", .summary = "forget a cursor", .about = "…",
+ *          .examples = "  annal cursor drop billing\n", .fields = cursor_fields, .run = drop},
  *         {0}};
  *
- *     const struct noun noun_team = {.name = "team", .summary = "…", .pack = "teams",
- *                                      .verbs = team_verbs};
- *
- * A noun's name goes into commands.c and command.h, its file into CMakeLists.txt; manual page and
- * completion ask the table.
+ *     const struct noun noun_cursor = {.name = "cursor", .summary = "…", .verbs = verbs};
  */
 #ifndef TOOLS_CLI_VERBS_H
 #define TOOLS_CLI_VERBS_H
@@ -41,19 +37,20 @@
 
 #include <annal/journal.h>
 #include <annal/query.h>
+#include <annal/verb.h>
 
-/* What a value is on the command line, and what it becomes in data. */
+/* What a value is on the command line, and what it becomes in data: annal/verb.h says it. */
 enum field_kind {
-    FIELD_END = 0,
-    FIELD_TEXT,   /* a string */
-    FIELD_BODY,   /* a string; "-" reads standard input */
-    FIELD_FILE,   /* the name of a file (or "-"), whose text becomes the string */
-    FIELD_NUMBER, /* a JSON number, spelled as it was given */
-    FIELD_JSON,   /* a JSON value; @FILE and "-" read it */
-    FIELD_FLAG,   /* true; an option without value */
-    FIELD_LIST,   /* an array of strings: repeat the option; as an operand it takes all the rest */
-    FIELD_TIME,   /* a time, or an age such as 2h: a string in our fixed width */
-    FIELD_CONST   /* always preset; not on the command line */
+    FIELD_END = ANNAL_FIELD_END,
+    FIELD_TEXT = ANNAL_FIELD_TEXT,
+    FIELD_BODY = ANNAL_FIELD_BODY,
+    FIELD_FILE = ANNAL_FIELD_FILE,
+    FIELD_NUMBER = ANNAL_FIELD_NUMBER,
+    FIELD_JSON = ANNAL_FIELD_JSON,
+    FIELD_FLAG = ANNAL_FIELD_FLAG,
+    FIELD_LIST = ANNAL_FIELD_LIST,
+    FIELD_TIME = ANNAL_FIELD_TIME,
+    FIELD_CONST = ANNAL_FIELD_CONST
 };
 
 struct field {
@@ -108,6 +105,7 @@ struct noun {
     const char *name;
     const char *summary;         /* one line, no full stop */
     const char *pack;            /* that must be on in the store; NULL: none */
+    bool of_user;                /* the pack is a file in the store */
     const struct command *verbs; /* {0} ends them */
     const char *usual;           /* the verb that is meant where none is named; NULL: none */
 };
@@ -115,11 +113,30 @@ struct noun {
 /* The options that every verb with an event takes; a NULL name ends them. */
 extern const struct option verb_common[];
 
-/* Every noun, in the order in which help lists them; NULL ends it. In commands.c. */
-extern const struct noun *const nouns[];
+/* ---- Which nouns there are: nouns.c ---- */
 
+/* Where packs of users are looked for: a directory; NULL: the default place. The text must stay. */
+void nouns_look_in(const char *store);
+
+/* Every noun, in the order in which help lists them; NULL behind the last. */
+const struct noun *noun_at(size_t i);
+
+/* NULL: there is none. And one that is there in every store. */
 const struct noun *noun_find(const char *name);
+const struct noun *noun_find_built_in(const char *name);
+
 const struct command *noun_verb(const struct noun *noun, const char *name);
+
+/* The code of a verb that a pack says. */
+struct verb_code {
+    const char *noun, *verb; /* NULL ends a table */
+    int (*prepare)(struct verb_call *call);
+    int (*finish)(struct verb_call *call);
+    int (*run)(const struct args *args);
+};
+
+/* Every such table; NULL ends it. In commands.c. */
+extern const struct verb_code *const verb_codes[];
 
 /* ---- The command line of a verb ---- */
 

@@ -84,7 +84,8 @@ void help_print_command(const struct noun *noun, const struct command *command)
     }
     for (option = args_common; !command->no_store && option->name != NULL; option++)
         print_option(option);
-    printf("%sexamples:\n%s", options ? "\n" : "", command->examples);
+    if (command->examples != NULL)
+        printf("%sexamples:\n%s", options ? "\n" : "", command->examples);
 }
 
 void help_print_noun(const struct noun *noun)
@@ -93,7 +94,9 @@ void help_print_noun(const struct noun *noun)
            noun->name);
     for (const struct command *verb = noun->verbs; verb->name != NULL; verb++)
         printf("  %-14s %s\n", verb->name, verb->summary);
-    if (noun->pack != NULL)
+    if (noun->of_user)
+        printf("\nOf the pack %s, which is a file in this store.\n", noun->pack);
+    else if (noun->pack != NULL)
         printf("\nThe store runs the pack %s: 'annal pack enable %s'.\n", noun->pack, noun->pack);
     printf("\n'annal help %s VERB' tells more.\n", noun->name);
 }
@@ -104,10 +107,11 @@ void help_print_all(void)
            "usage: annal [--store DIR] [--json] VERB [options]\n\n");
     for (int i = 0; commands[i] != NULL; i++)
         printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
-    for (int i = 0; nouns[i] != NULL; i++)
+    const struct noun *noun;
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++)
         printf("%s  %-11s %s\n",
-               i == 0 ? "\nnouns, with verbs of their own ('annal help pack'):\n" : "",
-               nouns[i]->name, nouns[i]->summary);
+               i == 0 ? "\nnouns, with verbs of their own ('annal help pack'):\n" : "", noun->name,
+               noun->summary);
     printf("\nThe store is --store DIR, else $ANNAL_STORE, else $XDG_DATA_HOME/annal, else\n"
            "~/.local/share/annal. Data goes to standard output, everything else to\n"
            "standard error.\n\n"

@@ -7,7 +7,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/verbs.h"
 
-#include <annal/pack.h>
+#include <annal/verb.h>
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -119,6 +119,23 @@ done:
 
 /* ---- check ---- */
 
+/* Those whose name has somebody who comes first: their verbs would never run. */
+static int check_nouns(const annal_pack *pack, const char *path)
+{
+    int exit_status = 0;
+    for (const annal_noun *noun = annal_pack_nouns(pack); noun->name != NULL; noun++) {
+        const struct noun *other = noun_find_built_in(noun->name);
+        bool is_same =
+            other != NULL && other->pack != NULL && strcmp(other->pack, annal_pack_name(pack)) == 0;
+        if (command_find(noun->name) != NULL || (other != NULL && !is_same))
+            exit_status =
+                fail_refused("%s:%u: '%s' is a %s of annal itself, which comes first: "
+                             "give the noun another name",
+                             path, noun->line, noun->name, other != NULL ? "noun" : "verb");
+    }
+    return exit_status;
+}
+
 static int check_file(const struct args *args, const char *path)
 {
     struct buf text = {0};
@@ -127,6 +144,8 @@ static int check_file(const struct args *args, const char *path)
     int exit_status = verb_read_file(path, &text);
     if (exit_status == 0 && annal_pack_parse(path, annal__buf_slice(&text), &pack, &err) < 0)
         exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = check_nouns(pack, path);
     if (exit_status == 0 && args->json)
         printf("{\"name\":\"%s\",\"version\":%" PRIu32 ",\"database\":\"%s\"}\n",
                annal_pack_name(pack), annal_pack_version(pack), annal_pack_database(pack));

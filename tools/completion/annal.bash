@@ -42,9 +42,9 @@ _annal()
     # A noun's words are its verbs, a verb's its options; of a verb of one word, the second is an operand.
     local words
     [[ $verb == help ]] && verb=$second second=""
-    words=$(annal help --words ${verb:+"$verb"} 2>/dev/null)
+    words=$(annal ${store:+--store "$store"} help --words ${verb:+"$verb"} 2>/dev/null)
     if [[ -n $verb && -n $second && $words != --* ]]; then
-        words=$(annal help --words "$verb" "$second" 2>/dev/null)
+        words=$(annal ${store:+--store "$store"} help --words "$verb" "$second" 2>/dev/null)
     fi
     [[ $before == --* && $'\n'$words$'\n' == *$'\n'$before=$'\n'* ]] && return
     words=${words//=/}

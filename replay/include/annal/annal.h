@@ -12,6 +12,7 @@
  *   <annal/index.h>     open the index; catch up
  *   <annal/query.h>     events by session, seq, time and type; SQL
  *   <annal/pack.h>      packs (what events do to tables) and states
+ *   <annal/verb.h>      the verbs that packs say of themselves
  *   <annal/diff.h>      what differs between two states
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
@@ -84,5 +85,6 @@
 #include <annal/snapshot.h>
 #include <annal/store.h>
 #include <annal/tail.h>
+#include <annal/verb.h>
 
 #endif

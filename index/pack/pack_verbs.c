@@ -1,0 +1,666 @@
+/*
+ * The verbs of a pack: what `annal NOUN VERB` does, said in the pack's file.
+ *
+ * (1) A noun, and then its verbs:
+ *         -- noun NOUN   "SENTENCE"
+ *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
+ *             One event of this type, through the guards. {NAME} in SESSION is what was given as
+ *             NAME: team_{TEAM}, _state.
+ *         -- verb NOUN VERB   selects   [session SESSION]   "SENTENCE"
+ *             The rows of the one SELECT that follows; ?1, ?2, … are the fields, in the order of
+ *             their lines. The databases that packs keep for SESSION alone are asked, too.
+ *     In packs that are built in the command may have code for a verb. Such a verb `runs` where it
+ *     is neither an event nor a SELECT, and its event needs no `session` here.
+ * (2) The lines right below, each with two dashes and three spaces in front, say what is given, and
+ *     what is printed. A line that is indented deeper goes on with the one above.
+ *         NAME            KIND [MEMBER] [= JSON] [(A|B|…)]   "HELP"        an operand
+ *         [NAME]          …                                                that may be left out
+ *         --NAME VALUE    KIND [MEMBER] [= JSON] [(A|B|…)] [required]   "HELP"
+ *         --NAME          flag [MEMBER]   "HELP"
+ *         MEMBER = JSON                                 is always in data
+ *         says TEXT       with {NAME} for what was given, {MEMBER} for what is in data, and {seq}
+ *                         and {session_id} for where the event is
+ *         about TEXT      the paragraphs of its help
+ *         example TEXT    commands
+ *     KIND is that of enum annal_field_kind (annal/verb.h) in small letters. MEMBER is what the
+ *     value becomes in data: content, run.id. JSON is what it is when it was not given; A and B are
+ *     the only values.
+ * (3) Verbs make no tables: they are left out of the hashes that decide whether tables are rebuilt.
+ */
+#include "index/pack/pack.h"
+
+#include "index/db/database.h"
+#include "index/pack/packs.h"
+#include "index/pack/token.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/slice.h"
+
+#include <annal/verb.h>
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A name on the command line is short; a path into data may be longer. PARAMS_MAX: of a SELECT. */
+enum { NAME_BYTES_MAX = 24, MEMBER_BYTES_MAX = 60, PARAMS_MAX = 16 };
+
+#define ITEM_PREFIX "--   "
+#define VERB_GRAMMAR                                                                               \
+    "'-- verb NOUN VERB   appends TYPE   session SESSION   \"SENTENCE\"', or selects"
+
+/* A section as it is read; words are cut out of its text in place. */
+struct reading {
+    const annal_pack *pack;
+    unsigned line; /* of what is read now */
+    unsigned next; /* of *rest */
+    char *rest;
+};
+
+static annal_status wrong(const struct reading *r, annal_error *err, const char *format, ...)
+    ANNAL_PRINTF(3, 4);
+
+static annal_status wrong(const struct reading *r, annal_error *err, const char *format, ...)
+{
+    char what[320];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: %s", r->pack->file, r->line, what);
+}
+
+/* ---- Words ---- */
+
+static char *skip_space(char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* The next word, ended in place; empty at the end. */
+static char *take(char **at)
+{
+    char *word = skip_space(*at), *end = word + strcspn(word, " \t");
+    *at = *end == '\0' ? end : end + 1;
+    *end = '\0';
+    return word;
+}
+
+static bool take_if(char **at, const char *word)
+{
+    char *next = skip_space(*at);
+    size_t len = strlen(word);
+    bool is = strncmp(next, word, len) == 0 && strchr(" \t", next[len]) != NULL;
+    *at = is ? next + len : *at;
+    return is;
+}
+
+/* "TEXT" to the end of the line, which may have quotes inside; NULL: something else is there. */
+static char *take_sentence(char **at)
+{
+    char *text = skip_space(*at), *end = text + strlen(text);
+    while (end > text && strchr(" \t", end[-1]) != NULL)
+        end--;
+    if (end - text < 3 || text[0] != '"' || end[-1] != '"')
+        return NULL;
+    end[-1] = '\0';
+    *at = end;
+    return text + 1;
+}
+
+/* The JSON value that is next, which may have spaces in strings and brackets; NULL: it is none. */
+static char *take_json(char **at)
+{
+    char *json = skip_space(*at), *end = json;
+    bool quoted = false;
+    int depth = 0;
+    for (; *end != '\0' && (quoted || depth > 0 || strchr(" \t", *end) == NULL); end++) {
+        if (quoted && *end == '\\' && end[1] != '\0')
+            end++;
+        else if (*end == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            depth += (strchr("[{", *end) != NULL) - (strchr("]}", *end) != NULL);
+    }
+    *at = *end == '\0' ? end : end + 1;
+    *end = '\0';
+    return annal__json_check(annal_slice_of(json), ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID ? json
+                                                                                             : NULL;
+}
+
+/* A letter, and then letters, digits and dashes: of a noun, a verb, an option. */
+static bool is_name(const char *word, bool large)
+{
+    size_t len = strlen(word);
+    for (size_t i = 0; i < len; i++) {
+        bool letter = word[i] >= (large ? 'A' : 'a') && word[i] <= (large ? 'Z' : 'z');
+        if (!letter && (i == 0 || (word[i] != '-' && !isdigit((unsigned char)word[i]))))
+            return false;
+    }
+    return len > 0 && len <= NAME_BYTES_MAX;
+}
+
+/* content, run.id */
+static bool is_member(const char *word)
+{
+    size_t len = strlen(word);
+    char before = '.';
+    for (size_t i = 0; i < len; before = word[i++])
+        if (!isalpha((unsigned char)word[i]) && word[i] != '_' &&
+            (before == '.' || (word[i] != '.' && !isdigit((unsigned char)word[i]))))
+            return false;
+    return before != '.' && len <= MEMBER_BYTES_MAX;
+}
+
+/* ---- Lines below a verb, rule 2 ---- */
+
+bool annal__is_verb_line(annal_slice line)
+{
+    return line.len > strlen(ITEM_PREFIX) &&
+           memcmp(line.ptr, ITEM_PREFIX, strlen(ITEM_PREFIX)) == 0;
+}
+
+/* How much of a section's text are such lines. */
+static size_t head_len(const char *text)
+{
+    size_t len = 0;
+    for (size_t line;
+         line = strcspn(text + len, "\n"), annal__is_verb_line((annal_slice){text + len, line});)
+        len += line + (text[len + line] == '\n');
+    return len;
+}
+
+/* The next line with those that go on with it, ended in place; NULL at the end. */
+static char *take_item(struct reading *r)
+{
+    char *item = r->rest, *end = item;
+    if (*item == '\0')
+        return NULL;
+    r->line = r->next;
+    for (;; end++) {
+        end += strcspn(end, "\n");
+        r->next++;
+        if (*end == '\0' || strncmp(end + 1, ITEM_PREFIX " ", strlen(ITEM_PREFIX) + 1) != 0)
+            break;
+    }
+    r->rest = *end == '\0' ? end : end + 1;
+    *end = '\0';
+    return item;
+}
+
+/* All of it as one line. */
+static void join(char *item)
+{
+    while ((item = strstr(item, "\n--")) != NULL)
+        memset(item, ' ', 3);
+}
+
+/*
+ * The text that begins at text in an item, and its lines further down, each without what is left of
+ * the first one's beginning; so many spaces come in front of each. It is moved to the left.
+ */
+static char *take_text(char *item, const char *text, size_t indent)
+{
+    size_t column = (size_t)(text - item);
+    char *out = item;
+    for (bool more = true; more;) {
+        size_t len = strcspn(text, "\n");
+        const char *next = text + len + 1;
+        more = text[len] == '\n';
+        memset(out, ' ', indent);
+        memmove(out + indent, text, len);
+        out += indent + len;
+        if (more)
+            *out++ = '\n';
+        text = more ? next + 2 : text;
+        for (size_t i = 2; more && i < column && *text == ' '; i++)
+            text++;
+    }
+    *out++ = '\n';
+    *out = '\0';
+    return item;
+}
+
+/* ---- Fields ---- */
+
+/* Behind KIND: the rest of a line that says what is given. */
+static annal_status parse_rest(const struct reading *r, annal_field *field, char *at,
+                               annal_error *err)
+{
+    while (field->help == NULL) {
+        at = skip_space(at);
+        char *word = at;
+        if (*at == '"') {
+            field->help = take_sentence(&at);
+            if (field->help == NULL)
+                return wrong(r, err, "a line ends with its help in quotes, not with %s", word);
+        } else if (*at == '(' && strchr(at, ')') != NULL && field->choices == NULL) {
+            field->choices = at + 1;
+            at += strcspn(at, ")");
+            *at++ = '\0';
+        } else if (take_if(&at, "=") && field->preset == NULL) {
+            field->preset = take_json(&at);
+            if (field->preset == NULL)
+                return wrong(r, err, "JSON stands behind =, such as \"all\", 10 or [\"a\",\"b\"]");
+        } else if (take_if(&at, "required") && field->name != NULL) {
+            field->required = true;
+        } else if (*(word = take(&at)) == '\0') {
+            return wrong(r, err, "a line ends with its help in quotes");
+        } else if (is_member(word) && field->to == NULL) {
+            field->to = word;
+        } else {
+            return wrong(r, err, "'%s' does not belong behind the kind of a value", word);
+        }
+    }
+    return ANNAL_OK;
+}
+
+/* word is the first of the line, and the others are at. */
+static annal_status parse_field(const struct reading *r, annal_field *field, char *word, char *at,
+                                annal_error *err)
+{
+    /* In the order of enum annal_field_kind. */
+    static const char *const kinds[] = {"",     "text", "body", "file", "number",
+                                        "json", "flag", "list", "time"};
+    size_t len = strlen(word);
+    if (strncmp(word, "--", 2) == 0) {
+        field->name = word + 2;
+        if (!take_if(&at, "flag"))
+            field->value = take(&at);
+        else
+            field->kind = ANNAL_FIELD_FLAG;
+        if (!is_name(field->name, false) || (field->value != NULL && !is_name(field->value, true)))
+            return wrong(r, err, "an option is '--name VALUE kind', or '--name flag'");
+    } else {
+        field->required = word[0] != '[';
+        if (word[0] == '[' && word[len - 1] == ']')
+            word[len - 1] = '\0';
+        field->value = field->required ? word : word + 1;
+        if (!is_name(field->value, true))
+            return wrong(
+                r, err,
+                "'%s' begins no line of a verb: NAME, [NAME], --name, member = JSON, says, "
+                "about and example do",
+                word);
+    }
+    word = field->kind == ANNAL_FIELD_FLAG ? word : take(&at);
+    for (size_t i = ANNAL_FIELD_TEXT; i < sizeof kinds / sizeof *kinds; i++)
+        if (i != ANNAL_FIELD_FLAG && strcmp(word, kinds[i]) == 0)
+            field->kind = (annal_field_kind)i;
+    if (field->kind == ANNAL_FIELD_END)
+        return wrong(r, err, "'%s' is no kind of value: text, body, file, number, json, list, time",
+                     word);
+    return parse_rest(r, field, at, err);
+}
+
+/* MEMBER = JSON; at is behind the =. */
+static annal_status parse_constant(const struct reading *r, annal_field *field, char *word,
+                                   char *at, annal_error *err)
+{
+    field->kind = ANNAL_FIELD_CONST;
+    field->to = word;
+    field->preset = take_json(&at);
+    if (!is_member(word) || field->preset == NULL || *skip_space(at) != '\0')
+        return wrong(r, err, "what is always in data is 'MEMBER = JSON'");
+    return ANNAL_OK;
+}
+
+/* What an option is called, or an operand; NULL: a constant. */
+static const char *called(const annal_field *field)
+{
+    return field->name != NULL ? field->name : field->value;
+}
+
+/* A field among those before it: each name once, and operands can be told apart by their place. */
+static annal_status check_field(const struct reading *r, const annal_verb *verb,
+                                const annal_field *field, annal_error *err)
+{
+    static const char *const common[] = {"store", "json", "wait", "help", "version"};
+    static const char *const of_events[] = {"event-id", "cause"};
+    bool taken = false;
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        taken |= field->name != NULL && strcmp(field->name, common[i]) == 0;
+    for (size_t i = 0; i < sizeof of_events / sizeof *of_events; i++)
+        taken |=
+            field->name != NULL && verb->type != NULL && strcmp(field->name, of_events[i]) == 0;
+    if (taken)
+        return wrong(r, err, "every verb has an option --%s: give this one another name",
+                     field->name);
+    for (const annal_field *before = verb->fields; before < field; before++) {
+        if (called(field) != NULL && called(before) != NULL &&
+            strcmp(called(field), called(before)) == 0)
+            return wrong(r, err, "there is another '%s'", called(field));
+        if (field->name != NULL || field->value == NULL || before->name != NULL ||
+            before->value == NULL)
+            continue;
+        if (before->kind == ANNAL_FIELD_LIST)
+            return wrong(r, err, "%s takes all operands that are left: it must be the last",
+                         before->value);
+        if (field->required && !before->required)
+            return wrong(r, err, "%s may be left out, so %s behind it may, too", before->value,
+                         field->value);
+    }
+    if (field->choices != NULL && field->kind != ANNAL_FIELD_TEXT &&
+        field->kind != ANNAL_FIELD_LIST)
+        return wrong(r, err, "only a text or a list has choices");
+    if (verb->type == NULL && field->to != NULL)
+        return wrong(r, err, "'%s' is a member of no event: this verb appends none", field->to);
+    return ANNAL_OK;
+}
+
+/* ---- Verbs ---- */
+
+static annal_status parse_item(const struct reading *r, annal_verb *verb, annal_field *fields,
+                               size_t *count, char *item, annal_error *err)
+{
+    static const char *const words[] = {"says", "about", "example"};
+    const char **const texts[] = {&verb->said, &verb->about, &verb->examples};
+    char *at = item + 2, *word = skip_space(at);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!take_if(&at, words[i]))
+            continue;
+        if (*texts[i] != NULL || *skip_space(at) == '\0')
+            return wrong(r, err, "a verb has one '%s', with a text", words[i]);
+        char *text = take_text(item, skip_space(at), i == 2 ? 2 : 0);
+        if (i < 2) /* only commands end with a newline */
+            text[strlen(text) - 1] = '\0';
+        *texts[i] = text;
+        return ANNAL_OK;
+    }
+    join(item);
+    annal_field *field = &fields[(*count)++];
+    word = take(&at);
+    annal_status status = take_if(&at, "=") ? parse_constant(r, field, word, at, err)
+                                            : parse_field(r, field, word, at, err);
+    return status < 0 ? status : check_field(r, verb, field, err);
+}
+
+/* Each {NAME} of a session's name is given. */
+static annal_status check_session(const struct reading *r, const annal_verb *verb, annal_error *err)
+{
+    for (const char *at = verb->session; at != NULL && (at = strchr(at, '{')) != NULL; at++) {
+        size_t len = strcspn(at, "}") - 1;
+        const annal_field *field = verb->fields;
+        while (
+            field->kind != ANNAL_FIELD_END &&
+            (called(field) == NULL || !annal__slice_is((annal_slice){at + 1, len}, called(field))))
+            field++;
+        if (field->kind == ANNAL_FIELD_END || at[len + 1] != '}')
+            return wrong(r, err,
+                         "session %s: a {NAME} there is an operand or an option of the verb",
+                         verb->session);
+    }
+    return ANNAL_OK;
+}
+
+/* The one SELECT of a verb, without the semicolon and comments around it; *sql is ended in place. */
+static annal_status cut_select(const struct reading *r, char *sql, const char **out,
+                               annal_error *err)
+{
+    const char *at = sql;
+    struct token token = annal__token_next(&at);
+    char *begin = sql + (token.text.ptr - sql), *end = begin;
+    bool good = annal__token_is(&token, "select") || annal__token_is(&token, "with") ||
+                annal__token_is(&token, "values");
+    for (; token.kind != TOKEN_END && !annal__slice_is(token.text, ";");
+         token = annal__token_next(&at))
+        end = sql + (token.text.ptr + token.text.len - sql);
+    if (token.kind != TOKEN_END)
+        token = annal__token_next(&at);
+    if (!good || token.kind != TOKEN_END)
+        return wrong(r, err, "a verb that selects has one SELECT below its lines");
+    *end = '\0';
+    *out = begin;
+    return ANNAL_OK;
+}
+
+/* What must be there, and what must not, once all is read; sql is what is below the lines. */
+static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects, bool runs,
+                               char *sql, annal_error *err)
+{
+    const char *at;
+    bool of_user = annal__builtin_pack(r->pack->name) == NULL;
+    if (of_user && runs)
+        return wrong(r, err, "only a pack that is built in has verbs that run code");
+    if ((verb->type != NULL) + selects + runs != 1)
+        return wrong(r, err, "a verb is " VERB_GRAMMAR);
+    if (selects && verb->said != NULL)
+        return wrong(r, err, "a verb that selects prints rows, so it says nothing");
+    for (at = verb->said; at != NULL && (at = strchr(at, '{')) != NULL; at++)
+        if (strchr(at, '}') == NULL)
+            return wrong(r, err, "says: a { without its }");
+    if (of_user && verb->type != NULL && verb->session == NULL)
+        return wrong(r, err, "say in which session the event is: session NAME");
+    for (size_t i = 0; selects && verb->fields[i].kind != ANNAL_FIELD_END; i++)
+        if (i == PARAMS_MAX)
+            return wrong(r, err, "a SELECT is asked with at most %d values", PARAMS_MAX);
+    annal_status status = check_session(r, verb, err);
+    if (status < 0 || selects)
+        return status < 0 ? status : cut_select(r, sql, &verb->sql, err);
+    at = sql;
+    return annal__token_next(&at).kind == TOKEN_END
+               ? ANNAL_OK
+               : wrong(r, err, "only a verb that selects has SQL below its lines");
+}
+
+/* Of the first line, behind NOUN VERB. */
+static annal_status parse_clauses(const struct reading *r, annal_verb *verb, bool *selects,
+                                  bool *runs, char *at, annal_error *err)
+{
+    for (at = skip_space(at); *at != '"' && *at != '\0'; at = skip_space(at)) {
+        if (take_if(&at, "appends") && verb->type == NULL) {
+            verb->type = take(&at);
+            const annal_draft draft = {.type = annal_slice_of(verb->type),
+                                       .data = ANNAL_SLICE("{}")};
+            if (annal_draft_check(&draft, NULL) < 0)
+                return wrong(r, err, "'%s' is no event type", verb->type);
+        } else if (take_if(&at, "session") && verb->session == NULL) {
+            verb->session = take(&at);
+        } else if (take_if(&at, "selects") && !*selects) {
+            *selects = true;
+        } else if (take_if(&at, "runs") && !*runs) {
+            *runs = true;
+        } else {
+            break;
+        }
+    }
+    verb->summary = take_sentence(&at);
+    return verb->summary == NULL ? wrong(r, err, "a verb is " VERB_GRAMMAR) : ANNAL_OK;
+}
+
+/* NOUN VERB …, and the lines below. */
+static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_verb *verb,
+                               char *sql, annal_error *err)
+{
+    size_t count = 1;
+    bool selects = false, runs = false;
+    char *line = take_item(r);
+    join(line);
+    const char *word = take(&line);
+    verb->line = r->line;
+    verb->name = take(&line);
+    if (strcmp(word, noun->name) != 0)
+        return wrong(r, err, "verbs of '%s' stand below '-- noun %s'", word, word);
+    if (!is_name(verb->name, false))
+        return wrong(r, err, "'%s' is no name of a verb: it has a-z, 0-9 and -", verb->name);
+    for (const annal_verb *before = noun->verbs; before < verb; before++)
+        if (strcmp(before->name, verb->name) == 0)
+            return wrong(r, err, "there is another verb '%s %s'", noun->name, verb->name);
+    for (const char *c = r->rest; *c != '\0'; c++)
+        count += *c == '\n';
+    annal_field *fields = annal__zalloc((count + 1) * sizeof *fields);
+    verb->fields = fields;
+    if (fields == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+    annal_status status = parse_clauses(r, verb, &selects, &runs, line, err);
+    char *item = NULL;
+    for (count = 0; status >= 0 && (item = take_item(r)) != NULL;)
+        status = parse_item(r, verb, fields, &count, item, err);
+    r->line = verb->line;
+    return status < 0 ? status : check_verb(r, verb, selects, runs, sql, err);
+}
+
+/* ---- All of a pack ---- */
+
+static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, annal_error *err)
+{
+    char *line = r->pack->sections[i].head;
+    const char *at = r->pack->sections[i].sql;
+    size_t verbs = 0;
+    for (i++; i < r->pack->section_count && r->pack->sections[i].kind != PACK_NOUN; i++)
+        verbs += r->pack->sections[i].kind == PACK_VERB;
+    noun->line = r->line;
+    noun->name = take(&line);
+    noun->summary = take_sentence(&line);
+    noun->verbs = annal__zalloc((verbs + 1) * sizeof *noun->verbs);
+    if (noun->verbs == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+    if (!is_name(noun->name, false) || noun->summary == NULL)
+        return wrong(r, err, "a noun is '-- noun NOUN   \"SENTENCE\"', of a-z, 0-9 and -");
+    for (const annal_noun *before = r->pack->nouns; before < noun; before++)
+        if (strcmp(before->name, noun->name) == 0)
+            return wrong(r, err, "there is another noun '%s'", noun->name);
+    return annal__token_next(&at).kind == TOKEN_END
+               ? ANNAL_OK
+               : wrong(r, err, "a noun has no SQL below its line");
+}
+
+/* The lines of a verb, and its SQL, as texts to be cut; section->head has both. */
+static annal_status split(struct reading *r, struct pack_section *section, char **out_sql,
+                          annal_error *err)
+{
+    size_t first = strlen(section->head), head = head_len(section->sql);
+    size_t sql = strlen(section->sql) - head;
+    char *text = annal__realloc_array(section->head, first + head + sql + 3, 1);
+    if (text == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
+    section->head = r->rest = text;
+    text[first] = '\n';
+    memcpy(text + first + 1, section->sql, head);
+    text[first + 1 + head] = '\0';
+    *out_sql = text + first + head + 2;
+    memcpy(*out_sql, section->sql + head, sql + 1);
+    for (char *c = r->rest; *c != '\0'; c++)
+        *c = *c == '\r' ? ' ' : *c;
+    return ANNAL_OK;
+}
+
+annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err)
+{
+    annal_noun *noun = NULL, *next = annal__zalloc((pack->section_count + 1) * sizeof *next);
+    annal_verb *verb = NULL;
+    annal_status status = ANNAL_OK;
+    pack->nouns = next;
+    if (next == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {
+        struct pack_section *section = &pack->sections[i];
+        struct reading r = {pack, section->line - 1, section->line - 1, NULL};
+        char *sql = NULL;
+        if (section->kind == PACK_NOUN) {
+            noun = next++;
+            status = parse_noun(&r, i, noun, err);
+            verb = (annal_verb *)noun->verbs;
+        } else if (section->kind == PACK_VERB && noun == NULL) {
+            status = wrong(&r, err, "a verb stands below the line of its noun, '-- noun NOUN'");
+        } else if (section->kind == PACK_VERB) {
+            status = split(&r, section, &sql, err);
+            if (status >= 0)
+                status = parse_verb(&r, noun, verb++, sql, err);
+        }
+    }
+    return status;
+}
+
+void annal__pack_free_verbs(annal_pack *pack)
+{
+    for (annal_noun *noun = pack->nouns; noun != NULL && noun->name != NULL; noun++) {
+        for (const annal_verb *verb = noun->verbs; verb != NULL && verb->name != NULL; verb++)
+            annal__free((void *)verb->fields);
+        annal__free((void *)noun->verbs);
+    }
+    annal__free(pack->nouns);
+}
+
+const annal_noun *annal_pack_nouns(const annal_pack *pack)
+{
+    return pack->nouns;
+}
+
+/* ---- Whether their SELECTs are right ---- */
+
+/* Whether SQLite's message is about a table that may be another pack's, or the store's. */
+static bool is_elsewhere(const annal_error *why)
+{
+    return strstr(why->message, "no such table: ") != NULL;
+}
+
+/* Whether a ? has no number. */
+static bool has_plain(const char *sql)
+{
+    struct token token = annal__token_next(&sql);
+    while (token.kind != TOKEN_END &&
+           (!annal__slice_is(token.text, "?") || isdigit((unsigned char)*sql)))
+        token = annal__token_next(&sql);
+    return token.kind != TOKEN_END;
+}
+
+static annal_status check_select(const annal_pack *pack, const struct pack_section *section,
+                                 const annal_verb *verb, sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_error why = {0};
+    const char *at = section->sql;
+    size_t given = 0;
+    const char *begin = annal__token_next(&at).text.ptr;
+    unsigned line = section->line;
+    while (verb->fields[given].kind != ANNAL_FIELD_END)
+        given++;
+    annal_status status = annal__db_prepare_select(db, annal_slice_of(verb->sql), &stmt, &why);
+    int offset = status < 0 ? sqlite3_error_offset(db) : 0;
+    for (const char *c = section->sql; c < begin + (offset < 0 ? 0 : offset); c++)
+        line += *c == '\n';
+    if (status == ANNAL_ERR_NOMEM && err != NULL)
+        *err = why;
+    else if (status < 0 && is_elsewhere(&why))
+        status = ANNAL_OK;
+    else if (status < 0)
+        annal__fail(err, status, "%s:%u: %s", pack->file, line,
+                    why.message + (strncmp(why.message, "SQL: ", 5) == 0 ? 5 : 0));
+    for (int i = 1; status >= 0 && i <= sqlite3_bind_parameter_count(stmt); i++) {
+        const char *name = sqlite3_bind_parameter_name(stmt, i); /* NULL: ?, or not used */
+        if ((name != NULL && name[0] != '?') || (size_t)i > given || has_plain(verb->sql))
+            status = annal__fail(err, ANNAL_ERR_SQL,
+                                 "%s:%u: parameter '%s' is none of ?1 to ?%zu, the values of the "
+                                 "verb '%s'",
+                                 pack->file, line, name == NULL ? "?" : name, given, verb->name);
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_error *err)
+{
+    const annal_noun *noun = pack->nouns;
+    const annal_verb *verb = noun->verbs;
+    char *stem = noun->name == NULL ? NULL : annal__pack_stem(pack, pack->database);
+    annal_status status = noun->name == NULL || stem != NULL
+                              ? ANNAL_OK
+                              : annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    if (stem != NULL) /* tools.calls is main.calls */
+        sqlite3_db_config(db, SQLITE_DBCONFIG_MAINDBNAME, stem);
+    for (size_t i = 0; status >= 0 && i < pack->section_count; i++) {
+        if (pack->sections[i].kind != PACK_VERB)
+            continue;
+        while (verb->name == NULL)
+            verb = (++noun)->verbs;
+        if (verb->sql != NULL)
+            status = check_select(pack, &pack->sections[i], verb, db, err);
+        verb++;
+    }
+    sqlite3_db_config(db, SQLITE_DBCONFIG_MAINDBNAME, "main");
+    annal__free(stem);
+    return status;
+}

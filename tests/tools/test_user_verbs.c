@@ -1,0 +1,298 @@
+/* Verbs that a pack of the user's says: annal NOUN VERB, the moment its file is in the store. */
+#include "tests/tools/cli.h"
+#include "tools/cli/command.h"
+#include "tools/cli/verbs.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define HEAD                                                                                       \
+    "-- pack tasks   version 1   database tasks.db\n"                                              \
+    "CREATE TABLE tasks (session_id TEXT, id TEXT, title TEXT, tags TEXT, rank INTEGER,\n"         \
+    "                    PRIMARY KEY (session_id, id));\n"                                         \
+    "-- on task.added   guarded \"a task of this id is there already\"\n"                          \
+    "INSERT INTO tasks VALUES (:session, $id, $title, $tags, $run::rank);\n"
+
+static const char tasks[] =
+    HEAD "-- noun task   \"what is to be done\"\n"
+         "-- verb task add   appends task.added   session tasks_{LIST}   \"add a \"task\"\"\n"
+         "--   LIST         text             \"whose it is\"\n"
+         "--   ID           text id          \"what it is called\"\n"
+         "--   [TITLE]      body title = \"nothing\"\n"
+         "--                                 \"what is to be done\"\n"
+         "--   --tag TAG    list tags (a|b)  \"a tag; repeat it\"\n"
+         "--   --rank N     number run.rank required\n"
+         "--                                 \"how urgent it is\"\n"
+         "--   source = \"shell\"\n"
+         "--   says     task {id} of {LIST} is number {seq}\n"
+         "--   about    A task has a title.\n"
+         "--            on the next line it goes on.\n"
+         "--   example  annal task add home t1 \\\n"
+         "--                --rank 1\n"
+         "-- verb task ls   selects   \"list the tasks\"\n"
+         "--   --rank N     number = 1       \"only of this rank (1)\"\n"
+         "--   [LIST]       text             \"whose (all)\"\n"
+         "SELECT id, title, tags\n"
+         "  FROM tasks.tasks -- by its full name; and a comment\n"
+         " WHERE rank = ?1 AND (?2 IS NULL OR session_id = 'tasks_' || ?2);\n"
+         "-- That was all.\n";
+
+static void drop(struct cli *cli, const char *text)
+{
+    mkdir(tmpdir_path(&cli->dir, "store/packs"), 0700);
+    file_write(tmpdir_path(&cli->dir, "store/packs/tasks.sql"), text, strlen(text));
+}
+
+static void init_with_tasks(struct cli *cli)
+{
+    CLI_INIT(cli);
+    CLI(cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    cli_assert_done(cli);
+    drop(cli, tasks);
+}
+
+START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "task t1 of home is number 1\n");
+    CLI(&cli, NULL, "task", "add", "home", "t2", "x", "--rank", "2", "--tag", "a", "--tag", "b",
+        "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(
+        cli.out,
+        "{\"session_id\":\"tasks_home\",\"seq\":2,\"type\":\"task.added\",\"data\":{\"id\":\"t2\","
+        "\"title\":\"x\",\"tags\":[\"a\",\"b\"],\"run\":{\"rank\":2},\"source\":\"shell\"}}\n");
+    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "a task of this id is there already");
+    CLI(&cli, NULL, "task", "add", "home", "t3");
+    cli_assert_refused(&cli, EXIT_USAGE, "annal task add needs --rank N");
+    CLI(&cli, NULL, "task", "add", "home", "t3", "--rank", "1", "--tag", "c");
+    cli_assert_refused(&cli, EXIT_USAGE, "--tag is one of a|b");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
+    CLI(&cli, NULL, "task", "add", "work", "t2", "x", "--rank", "1", "--tag", "a");
+    CLI(&cli, NULL, "task", "ls", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"title\":\"nothing\",\"tags\":null}\n"
+                              "{\"id\":\"t2\",\"title\":\"x\",\"tags\":\"[\\\"a\\\"]\"}\n");
+    CLI(&cli, NULL, "task", "ls", "work");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "t2"));
+    ck_assert_ptr_null(strstr(cli.out, "t1"));
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    CLI(&cli, NULL, "task", "add", "--help");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(
+        cli.out,
+        "annal task add: add a \"task\"\n\n"
+        "usage: annal task add [options] LIST ID [TITLE] --rank N\n\n"
+        "A task has a title.\non the next line it goes on.\n\n"
+        "operands:\n"
+        "  LIST                   whose it is\n"
+        "  ID                     what it is called\n"
+        "  TITLE                  what is to be done\n\n"
+        "options:\n"
+        "  --tag TAG ...          a tag; repeat it\n"
+        "                         one of a, b\n"
+        "  --rank N               how urgent it is\n"
+        "  --event-id ID          a name for this event: a second time it changes nothing\n"
+        "  --cause SESSION:SEQ    the event that led to this one\n"
+        "  --store DIR            the store ('annal help' says which is the default)\n"
+        "  --json                 print one JSON object a line\n"
+        "  --wait SECONDS         how long to wait for other processes in all (10)\n\n"
+        "examples:\n"
+        "  annal task add home t1 \\\n"
+        "      --rank 1\n");
+    CLI(&cli, NULL, "help", "task");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "  ls             list the tasks\n"));
+    CLI(&cli, NULL, "help", "--words", "task");
+    ck_assert_str_eq(cli.out, "add\nls\n");
+    CLI(&cli, NULL, "help", "--words", "task", "ls");
+    ck_assert_str_eq(cli.out, "--rank=\n--store=\n--json\n--wait=\n--help\n");
+    CLI(&cli, NULL, "help", "--man");
+    ck_assert_ptr_nonnull(strstr(cli.out, ".SS annal task add LIST ID [TITLE]\n"));
+    CLI(&cli, NULL, "taks");
+    cli_assert_refused(&cli, EXIT_USAGE, "did you mean 'task'?");
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    CLI(&cli, NULL, "help", "--words");
+    cli_assert_done(&cli);
+    const char *last = strstr(cli.out, "\ntask\n");
+    ck_assert(last != NULL && strcmp(last, "\ntask\n") == 0);
+    CLI(&cli, NULL, "task", "ls", "--store", tmpdir_path(&cli.dir, "other"));
+    cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
+    char *store = strdup(cli.store);
+    cli.store = tmpdir_path(&cli.dir, "other");
+    CLI(&cli, NULL, "task", "ls");
+    cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
+    CLI(&cli, NULL, "task", "ls", "--store", store);
+    cli_assert_done(&cli);
+    free(store);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_file_that_is_wrong_is_named_when_its_verb_is_asked_for)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    drop(&cli, HEAD "-- noun task   \"x\"\n-- verb task add   appends task.added   \"y\"\n");
+    CLI(&cli, NULL, "task", "add");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    ck_assert_ptr_nonnull(strstr(cli.err, "packs/tasks.sql:7: say in which session the event is"));
+    cli_done(&cli);
+}
+END_TEST
+
+#define NOUN "-- noun task   \"x\"\n"
+#define ONE  "-- verb task add   appends task.added   session tasks   \"y\"\n"
+#define ADD  NOUN ONE
+#define LS   NOUN "-- verb task ls   selects   \"y\"\n"
+
+static const struct {
+    const char *verbs; /* their first line is 6 */
+    const char *said;
+} mistakes[] = {
+    {"-- noun Task   \"x\"\n", ":6: a noun is '-- noun NOUN"},
+    {"-- noun task\n", ":6: a noun is '-- noun NOUN"},
+    {"-- noun task   \"x\"\nSELECT 1;\n", ":6: a noun has no SQL"},
+    {NOUN NOUN, ":7: there is another noun 'task'"},
+    {"-- verb task ls   selects   \"y\"\nSELECT 1;\n", ":6: a verb stands below the line of its"},
+    {NOUN "-- verb note ls   selects   \"y\"\nSELECT 1;\n", ":7: verbs of 'note' stand below"},
+    {NOUN "-- verb task l_s   selects   \"y\"\nSELECT 1;\n", ":7: 'l_s' is no name of a verb"},
+    {NOUN "-- verb task ls   selects\nSELECT 1;\n", ":7: a verb is '-- verb NOUN VERB"},
+    {NOUN "-- verb task ls   \"y\"\nSELECT 1;\n", ":7: a verb is '-- verb NOUN VERB"},
+    {NOUN "-- verb task ls   runs   \"y\"\n", ":7: only a pack that is built in"},
+    {NOUN "-- verb task ls   appends A   session s   \"y\"\n", ":7: 'A' is no event type"},
+    {NOUN "-- verb task ls   appends a   \"y\"\n", ":7: say in which session the event is"},
+    {NOUN "-- verb task ls   appends a   session s_{X}   \"y\"\n", ":7: session s_{X}: a {NAME}"},
+    {NOUN "-- Verb task ls\n", ":7: '-- Verb task ls' begins no section"},
+    {ADD ONE, ":8: there is another verb 'task add'"},
+    {ADD "--   NAME text name\n", ":8: a line ends with its help in quotes"},
+    {ADD "--   NAME text name 'x'\n", ":8: ''x'' does not belong behind the kind"},
+    {ADD "--   NAME words name \"x\"\n", ":8: 'words' is no kind of value"},
+    {ADD "--   name text name \"x\"\n", ":8: 'name' begins no line of a verb"},
+    {ADD "--   name = x\n", ":8: what is always in data is 'MEMBER = JSON'"},
+    {ADD "--   NAME text name = x \"x\"\n", ":8: JSON stands behind ="},
+    {ADD "--   A text a \"x\"\n--   A text b \"x\"\n", ":9: there is another 'A'"},
+    {ADD "--   A list a \"x\"\n--   B text b \"x\"\n", ":9: A takes all operands"},
+    {ADD "--   [A] text a \"x\"\n--   B text b \"x\"\n", ":9: A may be left out, so B"},
+    {ADD "--   --a text a \"x\"\n", ":8: an option is '--name VALUE kind'"},
+    {ADD "--   --store DIR text a \"x\"\n", ":8: every verb has an option --store"},
+    {ADD "--   --cause X text a \"x\"\n", ":8: every verb has an option --cause"},
+    {ADD "--   --a N number a (1|2) \"x\"\n", ":8: only a text or a list has choices"},
+    {ADD "--   says x\n--   says y\n", ":9: a verb has one 'says'"},
+    {ADD "--   about\n", ":8: a verb has one 'about', with a text"},
+    {ADD "--   says {id\n", ":7: says: a { without its }"},
+    {ADD "SELECT 1;\n", ":7: only a verb that selects has SQL"},
+    {LS "-- nothing\n", ":7: a verb that selects has one SELECT"},
+    {LS "SELECT 1; SELECT 2;\n", ":7: a verb that selects has one SELECT"},
+    {LS "DELETE FROM tasks;\n", ":7: a verb that selects has one SELECT"},
+    {LS "--   says x\nSELECT 1;\n", ":7: a verb that selects prints rows"},
+    {LS "--   A text a \"x\"\nSELECT 1;\n", ":8: 'a' is a member of no event"},
+    {LS "--   A text \"x\"\nSELECT id,\n naem FROM tasks WHERE id = ?1;\n",
+     ":10: no such column: naem"},
+    {LS "SELECT id\n\nFORM tasks;\n", ":10: near \"tasks\": syntax error"},
+    {LS "WITH x AS (SELECT 1) DELETE FROM tasks;\n", ":8: only reading is possible"},
+    {LS "--   A text \"x\"\nSELECT ?2;\n", ":9: parameter '?2' is none of ?1 to ?1"},
+    {LS "--   A text \"x\"\nSELECT ?;\n", ":9: parameter '?' is none of ?1 to ?1"},
+    {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is none of"},
+};
+
+START_TEST(check_says_where_a_mistake_in_a_verb_is)
+{
+    struct cli cli;
+    char text[2000];
+    CLI_INIT(&cli);
+    const char *path = tmpdir_path(&cli.dir, "tasks.sql");
+    file_write(path, tasks, strlen(tasks));
+    CLI(&cli, NULL, "pack", "check", path);
+    cli_assert_done(&cli);
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        snprintf(text, sizeof text, "%s%s", HEAD, mistakes[i].verbs);
+        file_write(path, text, strlen(text));
+        CLI(&cli, NULL, "pack", "check", path);
+        ck_assert_msg(strstr(cli.err, mistakes[i].said) != NULL, "%s: %s", mistakes[i].said,
+                      cli.err);
+        cli_assert_refused(&cli, EXIT_REFUSED, "tasks.sql:");
+    }
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
+{
+    struct cli cli;
+    init_with_tasks(&cli);
+    const char *path = tmpdir_path(&cli.dir, "store/packs/tasks.sql");
+    drop(&cli, HEAD "-- noun append   \"x\"\n-- noun team   \"y\"\n"
+                    "-- verb team ls   selects   \"z\"\nSELECT 'mine' AS who;\n");
+    CLI(&cli, NULL, "pack", "check", path);
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(strstr(cli.err, ":6: 'append' is a verb of annal itself"));
+    ck_assert_ptr_nonnull(strstr(cli.err, ":7: 'team' is a noun of annal itself"));
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, NULL, "team", "ls");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, "mine"));
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+START_TEST(code_belongs_to_verbs_that_there_are)
+{
+    for (size_t i = 0; verb_codes[i] != NULL; i++) {
+        for (const struct verb_code *code = verb_codes[i]; code->noun != NULL; code++) {
+            const struct noun *noun = noun_find(code->noun);
+            ck_assert_msg(noun != NULL && noun_verb(noun, code->verb) != NULL, "%s %s", code->noun,
+                          code->verb);
+        }
+    }
+}
+END_TEST
+
+Suite *suite_user_verbs(void)
+{
+    Suite *suite = suite_create("user_verbs");
+    TCase *tcase = tcase_create("user_verbs");
+    tcase_add_test(tcase, a_verb_of_a_users_pack_appends_its_event_through_the_guards);
+    tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
+    tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
+    tcase_add_test(tcase, verbs_of_a_users_pack_are_those_of_its_store_and_come_last);
+    tcase_add_test(tcase, a_file_that_is_wrong_is_named_when_its_verb_is_asked_for);
+    tcase_add_test(tcase, check_says_where_a_mistake_in_a_verb_is);
+    tcase_add_test(tcase, a_name_of_annals_own_comes_first_and_check_says_so);
+    tcase_add_test(tcase, code_belongs_to_verbs_that_there_are);
+    tcase_set_timeout(tcase, 60);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

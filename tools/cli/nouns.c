@@ -1,0 +1,225 @@
+/*
+ * The nouns that there are: those of the command, and those that packs say of themselves, as tables
+ * of the command.
+ *
+ * (1) Packs are read when a word is none of the command's own: those that are built in, and then
+ *     those of users in the store. A store is not opened for that.
+ * (2) Who comes first has the name: verbs of one word, nouns of the command, of packs that are
+ *     built in, of users' packs in the order of their files.
+ * (3) What is neither one event nor one SELECT has code here (struct verb_code), found by the names
+ *     of noun and verb. Verbs of users have none.
+ */
+#include "tools/cli/verbs.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/default_store.h"
+#include "tools/cli/out.h"
+
+#include <annal/verb.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct noun *const own[] = {
+    &noun_pack,     &noun_snapshot, &noun_artifact, &noun_cursor, &noun_lionagi,
+    &noun_team,     &noun_prose,    &noun_project,  &noun_cast,   &noun_workflow,
+    &noun_run,      &noun_backlog,  &noun_revision, &noun_lease,  &noun_usage,
+    &noun_decision, &noun_memory,   &noun_context,  &noun_plan,   &noun_steering};
+
+enum { OWN_COUNT = sizeof own / sizeof *own };
+
+/* A pack with nouns, until the process ends. */
+struct said {
+    struct said *next;
+    annal_pack *pack;
+    struct noun *nouns; /* one without a name ends them */
+};
+
+static struct {
+    struct said *first;
+    const char *store; /* as nouns_look_in() was told */
+    bool in_store;
+    bool built_in, of_users; /* were read */
+} known;
+
+/* ---- From a pack to tables ---- */
+
+static struct field *fields_of(const annal_field *from)
+{
+    size_t count = 0;
+    while (from[count].kind != ANNAL_FIELD_END)
+        count++;
+    struct field *fields = annal__zalloc((count + 1) * sizeof *fields);
+    for (size_t i = 0; fields != NULL && i < count; i++)
+        fields[i] = (struct field){
+            .option = {.name = from[i].name,
+                       .value = from[i].value,
+                       .help = from[i].help,
+                       .repeatable = from[i].name != NULL && from[i].kind == ANNAL_FIELD_LIST},
+            .kind = (enum field_kind)from[i].kind,
+            .to = from[i].to,
+            .required = from[i].required,
+            .preset = from[i].preset,
+            .choices = from[i].choices};
+    return fields;
+}
+
+static void add_code(const char *noun, struct command *verb)
+{
+    for (size_t i = 0; verb_codes[i] != NULL; i++) {
+        for (const struct verb_code *code = verb_codes[i]; code->noun != NULL; code++) {
+            if (strcmp(code->noun, noun) != 0 || strcmp(code->verb, verb->name) != 0)
+                continue;
+            verb->prepare = code->prepare;
+            verb->finish = code->finish;
+            verb->run = code->run != NULL ? code->run : verb->run;
+        }
+    }
+}
+
+static struct command *verbs_of(const annal_noun *noun, bool has_code)
+{
+    const annal_verb *from = noun->verbs;
+    size_t count = 0;
+    while (from[count].name != NULL)
+        count++;
+    struct command *verbs = annal__zalloc((count + 1) * sizeof *verbs);
+    for (size_t i = 0; verbs != NULL && i < count; i++) {
+        verbs[i] = (struct command){.name = from[i].name,
+                                    .summary = from[i].summary,
+                                    .about = from[i].about,
+                                    .examples = from[i].examples,
+                                    .fields = fields_of(from[i].fields),
+                                    .type = from[i].type,
+                                    .session = from[i].session,
+                                    .said = from[i].said,
+                                    .sql = from[i].sql};
+        if (verbs[i].fields == NULL)
+            return NULL;
+        if (verbs[i].sql != NULL)
+            verbs[i].run = verb_select;
+        else if (verbs[i].type != NULL)
+            verbs[i].run = verb_append;
+        if (has_code)
+            add_code(noun->name, &verbs[i]);
+    }
+    return verbs;
+}
+
+static const struct noun *find(const char *name)
+{
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        if (strcmp(own[i]->name, name) == 0)
+            return own[i];
+    }
+    for (const struct said *said = known.first; said != NULL; said = said->next) {
+        for (const struct noun *noun = said->nouns; noun->name != NULL; noun++) {
+            if (strcmp(noun->name, name) == 0)
+                return noun;
+        }
+    }
+    return NULL;
+}
+
+static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_error *why)
+{
+    const annal_noun *from = pack == NULL ? NULL : annal_pack_nouns(pack);
+    struct said **last = arg, *said = annal__zalloc(sizeof *said);
+    size_t count = 0, kept = 0;
+    if (pack == NULL)
+        say("a pack is left out: %s", why->message);
+    while (from != NULL && from[count].name != NULL)
+        count++;
+    if (said != NULL)
+        said->nouns = annal__zalloc((count + 1) * sizeof *said->nouns);
+    if (said == NULL || said->nouns == NULL)
+        return ANNAL_ERR_NOMEM;
+    said->pack = pack;
+    for (size_t i = 0; i < count; i++) {
+        if (command_find(from[i].name) != NULL || find(from[i].name) != NULL)
+            continue;
+        struct noun *noun = &said->nouns[kept];
+        *noun = (struct noun){.name = from[i].name,
+                              .summary = from[i].summary,
+                              .pack = annal_pack_name(pack),
+                              .of_user = file != NULL,
+                              .verbs = verbs_of(&from[i], file == NULL)};
+        if (noun->verbs == NULL)
+            return ANNAL_ERR_NOMEM;
+        kept++;
+    }
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = said;
+    return 0;
+}
+
+/* ---- Reading packs, rule 1 ---- */
+
+static void read_built_in(void)
+{
+    annal_error err = {0};
+    if (!known.built_in && annal_packs_built_in(add_pack, &known.first, &err) < 0)
+        say("%s", err.message[0] != '\0' ? err.message : "out of memory");
+    known.built_in = true;
+}
+
+static void read_of_users(void)
+{
+    struct buf store = {0};
+    annal_error err = {0};
+    if (!known.of_users && known.in_store &&
+        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >= 0 &&
+        annal_packs_of_users(store.ptr, add_pack, &known.first, &err) < 0)
+        say("%s", err.message[0] != '\0' ? err.message : "out of memory");
+    known.of_users = known.in_store;
+    annal__buf_done(&store);
+}
+
+void nouns_look_in(const char *store)
+{
+    known.store = store;
+    known.in_store = true;
+}
+
+/* ---- Asking ---- */
+
+const struct noun *noun_find_built_in(const char *name)
+{
+    read_built_in();
+    const struct noun *noun = find(name);
+    return noun == NULL || noun->of_user ? NULL : noun;
+}
+
+const struct noun *noun_find(const char *name)
+{
+    const struct noun *noun = noun_find_built_in(name);
+    if (noun == NULL)
+        read_of_users();
+    return noun == NULL ? find(name) : noun;
+}
+
+const struct noun *noun_at(size_t i)
+{
+    read_built_in();
+    read_of_users();
+    if (i < OWN_COUNT)
+        return own[i];
+    i -= OWN_COUNT;
+    for (const struct said *said = known.first; said != NULL; said = said->next) {
+        for (const struct noun *noun = said->nouns; noun->name != NULL; noun++) {
+            if (i-- == 0)
+                return noun;
+        }
+    }
+    return NULL;
+}
+
+const struct command *noun_verb(const struct noun *noun, const char *name)
+{
+    for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+    }
+    return NULL;
+}
