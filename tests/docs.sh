@@ -75,6 +75,7 @@ run() {
 run README.md
 run docs/guide.md
 block packs.md sql 1 >"$work/tools_per_day.sql"
+block packs.md sql 2 >"$work/tasks.sql"
 run docs/packs.md "$work"
 for page in docs/packs/*.md; do
     run "$page"
