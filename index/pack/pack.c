@@ -509,6 +509,13 @@ static char *take_body(struct text *text, bool of_verb)
     return annal__strndup(begin, (size_t)(text->at - begin));
 }
 
+/* A part of the text that is no verb. */
+static void hash_text(annal_pack *pack, const char *from, const char *to)
+{
+    if (from < to)
+        pack->hash = annal__hash(from, (size_t)(to - from), pack->hash);
+}
+
 /* pack->hash is made on the way; hashed is up to where it is. */
 static annal_status parse_sections(annal_pack *pack, struct text *text, const char *hashed,
                                    annal_error *err)
@@ -532,12 +539,11 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
         if (section->sql == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
         if (is_for_people(section->kind)) {
-            pack->hash = annal__hash(hashed, (size_t)(begin - hashed), pack->hash);
+            hash_text(pack, hashed, begin);
             hashed = text->at;
         }
     }
-    if (hashed < text->end)
-        pack->hash = annal__hash(hashed, (size_t)(text->end - hashed), pack->hash);
+    hash_text(pack, hashed, text->end);
     return ANNAL_OK;
 }
 

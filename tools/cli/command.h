@@ -67,14 +67,9 @@ extern const struct command *const commands[];
 /* NULL when there is no such verb. */
 const struct command *command_find(const char *name);
 
-/* A noun with its verbs is one file, too, and stands in nouns[] of commands.c. */
+/* A noun of no pack is one file, too, and stands in nouns.c. */
 struct noun;
-extern const struct noun noun_backlog, noun_cast, noun_context, noun_decision, noun_lease,
-    noun_lionagi;
-extern const struct noun noun_memory, noun_pack, noun_plan, noun_project, noun_prose, noun_revision,
-    noun_run;
-extern const struct noun noun_artifact, noun_cursor, noun_snapshot;
-extern const struct noun noun_steering, noun_team, noun_usage, noun_workflow;
+extern const struct noun noun_artifact, noun_cursor, noun_pack, noun_snapshot;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
 const struct option *command_option(const struct command *command, int *at);

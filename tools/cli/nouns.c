@@ -20,11 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct noun *const own[] = {
-    &noun_pack,     &noun_snapshot, &noun_artifact, &noun_cursor, &noun_lionagi,
-    &noun_team,     &noun_prose,    &noun_project,  &noun_cast,   &noun_workflow,
-    &noun_run,      &noun_backlog,  &noun_revision, &noun_lease,  &noun_usage,
-    &noun_decision, &noun_memory,   &noun_context,  &noun_plan,   &noun_steering};
+static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artifact, &noun_cursor};
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 

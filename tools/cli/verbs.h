@@ -135,6 +135,8 @@ struct verb_code {
     int (*run)(const struct args *args);
 };
 
+extern const struct verb_code agentweaver_code[], lionagi_code[], prose_code[], team_code[];
+
 /* Every such table; NULL ends it. In commands.c. */
 extern const struct verb_code *const verb_codes[];
 

@@ -1,5 +1,5 @@
-/* Verbs of packs agentweaver and memory with code of their own: following a run to its end, what a
- * restart must put right, proposals merged together. */
+/* The code of verbs of packs agentweaver and memory: following a run to its end, what a restart must
+ * put right, proposals merged together. */
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
@@ -79,7 +79,7 @@ static int follow(annal_tail *tail, annal_slice session, uint64_t from, bool wai
     }
 }
 
-int run_tail(const struct args *args)
+static int run_tail(const struct args *args)
 {
     struct verb_call call;
     uint64_t from = 1;
@@ -134,7 +134,7 @@ static int print_recovered(void *arg, const annal_run_recovered *recovered)
     return 0;
 }
 
-int run_recover(const struct args *args)
+static int run_recover(const struct args *args)
 {
     struct verb_call call;
     annal_error err = {0};
@@ -161,7 +161,7 @@ static int take_count(void *arg, const annal_row *row)
     return 0;
 }
 
-int promote_all(const struct args *args)
+static int promote_all(const struct args *args)
 {
     struct verb_call call;
     int64_t pending = 0;
@@ -186,3 +186,26 @@ int promote_all(const struct args *args)
     }
     return verb_close(&call, exit_status);
 }
+
+/* ---- annal run create ---- */
+
+/* So that the project's last word is heard, should a crash have kept it from the tables. */
+static int name_project(struct verb_call *call)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    if (verb_text(call->args, "project") == NULL)
+        return 0;
+    int exit_status = verb_session_id(call->args, "proj_{project}", session, sizeof session);
+    if (exit_status != 0)
+        return exit_status;
+    return verb_set_text(call, "project_session", annal_slice_of(session));
+}
+
+const struct verb_code agentweaver_code[] = {{"project", "export", .run = mirror_export},
+                                             {"project", "import", .run = mirror_import},
+                                             {"run", "create", .prepare = name_project},
+                                             {"run", "recover", .run = run_recover},
+                                             {"run", "tail", .run = run_tail},
+                                             {"decision", "promote-all", .run = promote_all},
+                                             {"memory", "compile", .run = memory_compile},
+                                             {NULL}};

@@ -1,4 +1,4 @@
-/* annal team: teams and their messages, of the pack teams. */
+/* The code of annal team: which team is meant, who is told what, who has read it. */
 #include "tools/verbs/team.h"
 
 #include "journal/base/buf.h"
@@ -126,13 +126,6 @@ static int prepare_create(struct verb_call *call)
     return exit_status != 0 ? exit_status : verb_set_session(call, "team_%s", id);
 }
 
-static const struct field create_fields[] = {
-    OPERAND("NAME", FIELD_TEXT, "name", "what people call it"),
-    OPTION("member", "NAME", FIELD_LIST, "members", "a member; repeat it"),
-    OPTION("id", "ID", FIELD_TEXT, "id", "its id (12 random hex digits)"),
-    OPTION("metadata", "JSON", FIELD_JSON, "node_metadata", "configuration, coordination mode"),
-    FIELDS_END};
-
 /* ---- send ---- */
 
 /* --to bob --to alice,carol: names, as a list; "all" when there is none. */
@@ -235,17 +228,6 @@ static int prepare_send(struct verb_call *call)
             warn_of_strangers(call, team, verb_member(call, "sender"), verb_member(call, "to"));
     return exit_status;
 }
-
-static const struct field send_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPERAND("TEXT", FIELD_BODY, "content", "what to say; - reads standard input"),
-    OPTION_WITH("from", "NAME", FIELD_TEXT, "sender", "who says it (_cli)", .preset = "\"_cli\""),
-    OPTION("to", "NAME", FIELD_LIST, "to", "to whom; repeat it, or separate by commas (all)"),
-    OPTION("summary", "TEXT", FIELD_TEXT, "summary", "one line, for what is long"),
-    OPTION("session", "SESSION", FIELD_TEXT, NULL, "whose work it is about ($ANNAL_SESSION)"),
-    OPTION("from-op", "OP", FIELD_TEXT, "from_op", "the operation it belongs to"),
-    OPTION("id", "ID", FIELD_TEXT, "id", "the message's id (12 random hex digits)"),
-    FIELDS_END};
 
 /* ---- Messages, printed ---- */
 
@@ -394,18 +376,6 @@ static int run_inbox(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-static const struct field inbox_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPTION("as", "NAME", FIELD_TEXT, NULL, "read as this member; else all are shown, none marked"),
-    FLAG("peek", NULL, "mark nothing"), FIELDS_END};
-
-/* ---- read ---- */
-
-static const struct field read_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPERAND("MESSAGE", FIELD_LIST, "message_ids", "the ids of messages"),
-    OPTION_MUST("as", "NAME", FIELD_TEXT, "member", "who has read them"), FIELDS_END};
-
 /* ---- members ---- */
 
 static const char member_rows[] =
@@ -447,33 +417,7 @@ static int run_members(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-static const struct field members_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPTION("add", "NAME", FIELD_LIST, "add", "who joins; repeat it"),
-    OPTION("remove", "NAME", FIELD_LIST, "remove", "who leaves; repeat it"), FIELDS_END};
-
-/* ---- archive, delete, rename ---- */
-
-static const struct field reason_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPTION("reason", "TEXT", FIELD_TEXT, "reason", "why"), FIELDS_END};
-
-static const struct field rename_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    OPERAND("NAME", FIELD_TEXT, "name", "the new name"), FIELDS_END};
-
-/* ---- ls, show, timeline ---- */
-
-static const struct field ls_fields[] = {OPTION_WITH("status", "STATUS", FIELD_TEXT, NULL,
-                                                     "active or archived (both)",
-                                                     .choices = "active|archived"),
-                                         FIELDS_END};
-
-static const char list_rows[] =
-    "SELECT id, name, status, member_count, members,"
-    " (SELECT count(*) FROM team_messages m WHERE m.team_id = t.id) AS messages,"
-    " strftime('%Y-%m-%dT%H:%M:%SZ', updated_at, 'unixepoch') AS updated "
-    "FROM teams t WHERE ?1 IS NULL OR status = ?1 ORDER BY t.updated_at DESC, id";
+/* ---- show, timeline ---- */
 
 static const char show_row[] =
     "SELECT id, name, status, member_count, members, node_metadata,"
@@ -503,10 +447,6 @@ static int run_show(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-static const struct field show_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"),
-    FLAG("full", NULL, "messages in full, not their summaries"), FIELDS_END};
-
 /* By time; of the same time by session and seq. */
 static const char timeline_rows[] =
     "WITH told(session) AS (SELECT 'team_' || ?1 UNION"
@@ -532,208 +472,11 @@ static int run_timeline(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-static const struct field team_fields[] = {
-    OPERAND("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name"), FIELDS_END};
-
-/* ---- runs, dashboard ---- */
-
-static const struct field runs_fields[] = {
-    OPTION_WITH("health", "HEALTH", FIELD_TEXT, NULL, "only these",
-                .choices = "healthy|idle|unresponsive|stale|orphaned|zombie"),
-    OPTION("status", "STATUS", FIELD_TEXT, NULL, "only these: running, failed, ..."), FIELDS_END};
-
-static const char run_rows[] =
-    "SELECT session_id, name, invocation_kind, status, effective_health, last_message_at,"
-    " message_count, duration_seconds FROM run_list "
-    "WHERE (?1 IS NULL OR effective_health = ?1) AND (?2 IS NULL OR status = ?2) "
-    "ORDER BY last_activity DESC, session_id";
-
-static const struct field health_fields[] = {
-    OPTION_WITH("by", "WHAT", FIELD_TEXT, NULL, "all, kind, show or team (all)",
-                .preset = "\"all\"", .choices = "all|kind|show|team"),
-    FIELDS_END};
-
-/* Of no runs the worst is healthy. */
-static const char health_rows[] =
-    "WITH parts(id, session_id, health) AS ("
-    "SELECT 'all', NULL, 'healthy' WHERE ?1 = 'all' UNION ALL "
-    "SELECT 'all', session_id, effective_health FROM run_list WHERE ?1 = 'all' UNION ALL "
-    "SELECT invocation_kind, session_id, effective_health FROM run_list WHERE ?1 = 'kind' UNION "
-    "ALL "
-    "SELECT s.show_topic, r.session_id, r.effective_health FROM run_list r JOIN state.sessions s ON"
-    " s.id = r.session_id WHERE ?1 = 'show' AND s.show_topic IS NOT NULL UNION ALL "
-    "SELECT t.id, r.session_id, COALESCE(r.effective_health, 'healthy') FROM teams t LEFT JOIN"
-    " team_sessions m ON m.team_id = t.id LEFT JOIN run_list r ON r.session_id = m.session_id"
-    " WHERE ?1 = 'team') "
-    "SELECT g.id, w.health AS effective_health, g.runs, g.idle, g.unresponsive, g.stale,"
-    " g.orphaned, g.zombie FROM (SELECT p.id, max(l.severity) AS worst,"
-    " count(session_id) AS runs,"
-    " count(session_id) FILTER (WHERE p.health = 'idle') AS idle,"
-    " count(session_id) FILTER (WHERE p.health = 'unresponsive') AS unresponsive,"
-    " count(session_id) FILTER (WHERE p.health = 'stale') AS stale,"
-    " count(session_id) FILTER (WHERE p.health = 'orphaned') AS orphaned,"
-    " count(session_id) FILTER (WHERE p.health = 'zombie') AS zombie "
-    "FROM parts p JOIN health_levels l ON l.health = p.health GROUP BY p.id) g "
-    "JOIN health_levels w ON w.severity = g.worst ORDER BY g.id";
-
-static const struct field no_fields[] = {FIELDS_END};
-
-/* ---- The noun ---- */
-
-static const struct field import_fields[] = {
-    OPERAND("FILE", FIELD_LIST, NULL, "JSON files of teams, or directories of them"), FIELDS_END};
-
-static const struct field export_fields[] = {
-    OPERAND_MAYBE("TEAM", FIELD_TEXT, NULL, "its id, the beginning of it, or its name (all)"),
-    OPTION("to", "DIR", FIELD_TEXT, NULL, "write DIR/<id>.json (standard output)"), FIELDS_END};
-
-static const struct command verbs[] = {
-    {.name = "create",
-     .summary = "make a team",
-     .about = "Names of members have no comma, and are neither 'all' nor '*'.",
-     .examples = "  annal team create review --member alice --member bob\n",
-     .fields = create_fields,
-     .type = "team.created",
-     .said = "team {id}: {name}",
-     .prepare = prepare_create,
-     .run = verb_append},
-    {.name = "send",
-     .summary = "say something to a team",
-     .about = "A sender or recipient who is no member is remarked on, and the message stored.\n"
-              "With --session, or $ANNAL_SESSION, it is linked to the session whose work it is\n"
-              "about: 'annal team timeline' shows both side by side.",
-     .examples = "  annal team send review \"approve?\" --from alice --to bob\n"
-                 "  git diff | annal team send review - --summary \"the diff\"\n",
-     .fields = send_fields,
-     .type = "team.message",
-     .said = "message {id} to {to}",
-     .prepare = prepare_send,
-     .run = verb_append},
-    {.name = "inbox",
-     .summary = "print what a member has not read, and mark it as read",
-     .about = "Each message is handed out once, also when several processes read as the same\n"
-              "member. Without --as all messages are printed and none is marked.",
-     .examples = "  annal team inbox review --as bob\n",
-     .fields = inbox_fields,
-     .type = "team.message_read",
-     .run = run_inbox},
-    {.name = "receive",
-     .summary = "the same as inbox",
-     .about = "See 'annal team help inbox'.",
-     .examples = "  annal team receive review --as bob\n",
-     .fields = inbox_fields,
-     .type = "team.message_read",
-     .run = run_inbox},
-    {.name = "read",
-     .summary = "mark messages as read",
-     .about = "All of them or none: when the member has read one already, it is refused.",
-     .examples = "  annal team read review 3f2a90c1d4e5 --as bob\n",
-     .fields = read_fields,
-     .type = "team.message_read",
-     .said = "{member} has read {message_ids}",
-     .prepare = prepare_team,
-     .run = verb_append},
-    {.name = "members",
-     .summary = "who is in a team; who joins and leaves",
-     .about = "Without options: each member, with what was sent and what is not read.",
-     .examples = "  annal team members review --add carol --remove bob\n",
-     .fields = members_fields,
-     .type = "team.members_changed",
-     .run = run_members},
-    {.name = "rename",
-     .summary = "give a team another name",
-     .about = "Its id stays.",
-     .examples = "  annal team rename review reviewers\n",
-     .fields = rename_fields,
-     .type = "team.renamed",
-     .said = "team {TEAM} is {name} now",
-     .prepare = prepare_team,
-     .run = verb_append},
-    {.name = "archive",
-     .summary = "put a team away",
-     .about = "Its messages stay; its members do not change any more.",
-     .examples = "  annal team archive review --reason \"merged\"\n",
-     .fields = reason_fields,
-     .type = "team.archived",
-     .said = "team {TEAM} is archived",
-     .prepare = prepare_team,
-     .run = verb_append},
-    {.name = "delete",
-     .summary = "take a team and its messages out of the tables",
-     .about = "Its journal stays, and with it what was said: 'annal delete' removes that.",
-     .examples = "  annal team delete review --reason \"made by mistake\"\n",
-     .fields = reason_fields,
-     .type = "team.deleted",
-     .said = "team {TEAM} is deleted",
-     .prepare = prepare_team,
-     .run = verb_append},
-    {.name = "ls",
-     .summary = "list the teams, the last active one first",
-     .about = "With their members, and how many messages each has.",
-     .examples = "  annal team ls --status active\n",
-     .fields = ls_fields,
-     .sql = list_rows,
-     .run = verb_select},
-    {.name = "show",
-     .summary = "one team with its messages",
-     .about = "Long messages show their summary, or their first 200 characters.",
-     .examples = "  annal team show review --full\n",
-     .fields = show_fields,
-     .run = run_show},
-    {.name = "timeline",
-     .summary = "a team's events beside those of its sessions",
-     .about = "By time; of the same time by session and seq.",
-     .examples = "  annal team timeline review\n",
-     .fields = team_fields,
-     .run = run_timeline},
-    {.name = "runs",
-     .summary = "list the sessions that run or ran, with their health",
-     .about = "Of the packs lionagi and teams. A run whose process is alive is idle after an\n"
-              "hour without a message, and unresponsive after 6 hours, or 12 for flow, fanout\n"
-              "and show-play (the table stale_thresholds). One whose process is dead is stale,\n"
-              "or orphaned when it has neither messages nor artifacts. Without --pid nobody\n"
-              "knows whether a process is alive: after those hours the run is stale. A run\n"
-              "that ended is healthy, and a zombie when it left *.lock files in its artifacts.\n"
-              "'annal doctor --transition-stale' ends those whose process is dead.",
-     .examples = "  annal team runs --health stale\n",
-     .fields = runs_fields,
-     .sql = run_rows,
-     .run = verb_select},
-    {.name = "health",
-     .summary = "how runs are: the worst of them decides",
-     .about = "One row for all runs, or for each kind, show or team. From the best to the\n"
-              "worst: healthy, idle, unresponsive, stale, orphaned, zombie. 'annal team help\n"
-              "runs' says what they mean.",
-     .examples = "  annal team health --by team\n",
-     .fields = health_fields,
-     .sql = health_rows,
-     .run = verb_select},
-    {.name = "dashboard",
-     .summary = "count what runs, is stale, failed, is slow, and the teams",
-     .about = "failed_24h: in the last 24 hours; slow: running for more than 30 minutes.",
-     .examples = "  annal team dashboard --json\n",
-     .fields = no_fields,
-     .sql = "SELECT * FROM dashboard",
-     .run = verb_select},
-    {.name = "import",
-     .summary = "take over teams from JSON files",
-     .about =
-         "A file holds one team: {\"id\",\"name\",\"members\",\"messages\":[…]}. Doing it again\n"
-         "adds only what is new: messages, and marks of who has read them.",
-     .examples = "  annal team import ~/.lionagi/teams\n",
-     .fields = import_fields,
-     .type = "team.imported",
-     .run = team_import},
-    {.name = "export",
-     .summary = "write teams as JSON files",
-     .about = "They import again to the same rows.",
-     .examples = "  annal team export review > review.json\n"
-                 "  annal team export --to teams/\n",
-     .fields = export_fields,
-     .run = team_export},
-    {0}};
-
-const struct noun noun_team = {.name = "team",
-                               .summary = "teams of agents and what they say to each other",
-                               .pack = "teams",
-                               .verbs = verbs};
+const struct verb_code team_code[] = {
+    {"team", "create", .prepare = prepare_create}, {"team", "send", .prepare = prepare_send},
+    {"team", "inbox", .run = run_inbox},           {"team", "receive", .run = run_inbox},
+    {"team", "read", .prepare = prepare_team},     {"team", "members", .run = run_members},
+    {"team", "rename", .prepare = prepare_team},   {"team", "archive", .prepare = prepare_team},
+    {"team", "delete", .prepare = prepare_team},   {"team", "show", .run = run_show},
+    {"team", "timeline", .run = run_timeline},     {"team", "import", .run = team_import},
+    {"team", "export", .run = team_export},        {NULL}};
