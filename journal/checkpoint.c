@@ -8,20 +8,21 @@
 #include <errno.h>
 
 /*
- * Syncs of several files at once are one flush of the device and one commit of the filesystem: of
- * 1,000 journals on ext4 they took 4 s one after the other, 180 ms by 4 threads, 75 ms by 16.
+ * Several files that are synced at once share one flush of the device and one commit of the
+ * filesystem. 1,000 journals on ext4 took 4 s one after the other, 180 ms with 4 threads, 75 ms
+ * with 16.
  */
 #define SYNCERS_MAX         16
-#define JOURNALS_PER_SYNCER 4 /* with fewer a thread costs more than it saves */
+#define JOURNALS_PER_SYNCER 4 /* with fewer, a thread costs more than it saves */
 
 /*
- * So many bytes of a journal go to the disk at once while nobody waits for the checkpoint: a sync
- * of the log that comes in between waits for no more than these. All journals at once made one
- * append in a hundred take 3 ms where it takes 1.4 so, and none faster.
+ * How many bytes of a journal go to the disk at once while no thread waits for the checkpoint: a
+ * sync of the log that comes in between waits for no more than these. When all journals were
+ * written at once, one append in a hundred took 3 ms instead of 1.4, and none was faster.
  */
 #define PIECE_BYTES ((size_t)512 << 10)
 
-/* A journal that is synced. */
+/* A journal that is being synced. */
 struct dirty {
     struct session *session;
     uint64_t from; /* what no sync has covered; a hint */
@@ -48,7 +49,7 @@ static annal_status more_room(struct work *work, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Take the dirty ones; their descriptors stay open until put_back(). */
+/* Collect the dirty ones; their descriptors stay open until put_back(). */
 static annal_status collect_dirty(void *arg, struct session *session, annal_error *err)
 {
     struct work *work = arg;
@@ -59,7 +60,7 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
         if (work->count == work->room)
             status = more_room(work, err);
         if (status == ANNAL_OK) {
-            session->dirty = false; /* bytes that come now are of a later checkpoint */
+            session->dirty = false; /* bytes that are written now belong to a later checkpoint */
             session->in_use = true;
             work->dirty[work->count++] =
                 (struct dirty){.session = session, .from = session->dirty_from, .to = session->end};
@@ -69,8 +70,8 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     return status;
 }
 
-/* Commit-log rule 7: what could not be synced is not tried again like this. With the session's
- * lock. */
+/* Commit-log rule 7: a journal that could not be synced is not simply synced again. Session's lock
+ * held. */
 static annal_status set_unsynced(const struct work *work, size_t i, annal_error *err)
 {
     annal_error failure;
@@ -100,7 +101,7 @@ static annal_status put_back(const struct work *work, bool tried, annal_error *e
     return status;
 }
 
-/* Also a batch whose time has come, and an appender that does the work of a keeper. */
+/* Also true if a batch is due, or if an appender does the work of a keeper. */
 static bool is_waited_for(annal_store *store)
 {
     struct commit *commit = &store->commit;
@@ -112,7 +113,9 @@ static bool is_waited_for(annal_store *store)
     return first_us > 0 && annal__now_us(store) - first_us >= (int64_t)store->batch_ms * 1000;
 }
 
-/* Piece after piece, until somebody waits for the end. Less than a piece is left to the sync. */
+/*
+ * Write piece after piece, until a thread waits for the end. Less than a piece is left to the sync.
+ */
 static void write_back(struct work *work)
 {
     const struct io *io = work->store->io;

@@ -1,12 +1,12 @@
 /*
- * Converting a journal: a copy of it in another format takes its place, as replace.h says.
+ * Converting a journal: a copy of it in another format replaces it, as replace.h says.
  *
  * (1) Every event keeps its seq, ts, type, id and cause, and its data as the same value. The file
  *     id and every h are new: an h is a hash of bytes.
  * (2) The copy is synced, read back, proved, and compared with the original event by event, before
- *     it takes the name.
- * (3) Only what is sound is converted: damage would be lost without a word.
- * (4) Memory is bounded by the largest event, a few times over, whatever the size of the journal.
+ *     it gets the name.
+ * (3) Only a sound journal is converted: damage would be lost silently.
+ * (4) Memory is bounded by a few times the largest event, whatever the size of the journal.
  */
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -30,8 +30,8 @@ struct conversion {
     const struct codec *from;
     const struct codec *to;
     struct buf path;   /* of the copy: events/.new-<file id> */
-    struct buf target; /* the name that it will have */
-    int fd;            /* of the copy; -1: not made */
+    struct buf target; /* the name that it will get */
+    int fd;            /* of the copy; -1: not created */
     uint64_t written;
     uint64_t h;     /* of the last frame */
     struct buf out; /* frames that are not written yet */
@@ -39,7 +39,7 @@ struct conversion {
     annal_convert_result result;
 };
 
-/* ANNAL_END when the caller's callback wants no more. */
+/* ANNAL_END if the caller's callback wants to stop. */
 static annal_status tell(const struct conversion *conversion, uint64_t done)
 {
     const annal_convert_options *options = conversion->options;
@@ -73,7 +73,7 @@ static annal_status write_out(struct conversion *conversion, annal_error *err)
     return ANNAL_OK;
 }
 
-/* The data of an event in the format of the copy. */
+/* Convert the data of an event to the format of the copy. */
 static annal_status translate(struct conversion *conversion, const annal_event *event,
                               annal_draft *draft, annal_error *err)
 {
@@ -157,7 +157,7 @@ done:
     return status;
 }
 
-/* The header, with what it replaces. */
+/* The header, with the file id of the journal that it replaces. */
 static annal_status begin_copy(struct conversion *conversion, annal_error *err)
 {
     annal_store *store = conversion->change.store;

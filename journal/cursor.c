@@ -6,9 +6,13 @@
 #include <string.h>
 
 /*
- * One history (lineage.h): the scan walks one part after the other. While it walks an ancestor's,
- * the session's own journal stays open, so that who reads goes on reading what was there when the
- * name is taken away.
+ * Cursors: reading the events of a session from one seq on.
+ *
+ * A cursor reads one history (lineage.h). Its scan walks one part after the other. While it walks
+ * the part of an ancestor, the session's own journal stays open, so that the cursor continues to
+ * read what was there if the name is removed meanwhile. A part of an ancestor is checked against
+ * the fork point that it must reach (rule 4 of lineage.h). Events whose journal is in another
+ * format than JSON are converted on the way (json_msgpack.h).
  */
 struct annal_cursor {
     annal_store *store;
@@ -19,9 +23,9 @@ struct annal_cursor {
     struct origin origin;
     struct lineage lineage;
     bool heads;       /* the next event is read without its data, if it is long */
-    annal_slice data; /* of the event that was given out last, unless it is long */
+    annal_slice data; /* of the last event that was returned, unless it is long */
     struct buf
-        json; /* the data of the event that was given out last, if its journal has another format */
+        json; /* the data of the last event that was returned, if its journal has another format */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
@@ -47,7 +51,7 @@ static annal_status cursor_new(annal_store *store, annal_slice session, annal_cu
     return ANNAL_OK;
 }
 
-/* Walk another part, from its beginning on. */
+/* Walk another part, from its beginning. */
 static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *err)
 {
     struct scan scan;
@@ -73,7 +77,7 @@ static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *e
     return ANNAL_OK;
 }
 
-/* Stand before event seq of the history. */
+/* Move to the position before event seq of the history. */
 static annal_status stand(annal_cursor *cursor, uint64_t seq, annal_error *err)
 {
     size_t part = 0;
@@ -153,7 +157,7 @@ static annal_status refuse_part(const annal_cursor *cursor, annal_error *err)
     return annal__lineage_refuse(fork, &parts[cursor->part - 1], err);
 }
 
-/* The next event of an ancestor's part; ANNAL_END behind its last one. */
+/* The next event of an ancestor's part; ANNAL_END after its last one. */
 static annal_status next_of_ancestor(annal_cursor *cursor, annal_event *out_event, annal_error *err)
 {
     const struct part *part = &cursor->lineage.parts[cursor->part - 1];

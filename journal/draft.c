@@ -42,7 +42,7 @@ static annal_status check_type(annal_slice type, annal_error *err)
     return ANNAL_OK;
 }
 
-/* An id stands in its line as it is, so it must be a JSON string without escapes. */
+/* An id is written into its line unchanged, so it must be a JSON string without escapes. */
 static annal_status check_id(annal_slice id, annal_error *err)
 {
     if (id.len == 0)
@@ -86,7 +86,7 @@ static annal_status check_json(annal_slice data, annal_error *err)
     if (fault != JSON_VALID)
         return annal__fail(err, ANNAL_ERR_INVALID, "data is not one JSON value: %s at byte %zu",
                            annal__json_fault_text(fault), offset);
-    /* JSON allows line breaks between tokens; a journal of one event a line does not. */
+    /* JSON allows line breaks between tokens; a journal with one event a line does not. */
     const char *lf = memchr(data.ptr, '\n', data.len);
     const char *cr = memchr(data.ptr, '\r', data.len);
     if (lf != NULL || cr != NULL)

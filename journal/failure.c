@@ -27,8 +27,8 @@ struct session_tail annal__session_tail(const struct session *session)
     };
 }
 
-/* Its events of these groups never happened; loose: what was in its journal before them, at level
- * os. */
+/* Its events in these groups never happened. loose: the bytes of level os that were in its journal
+ * before them. */
 static void take_back(annal_store *store, struct session *session, const struct session_tail *tail,
                       annal_slice loose)
 {
@@ -55,8 +55,8 @@ static void take_back(annal_store *store, struct session *session, const struct 
     }
 }
 
-/* A record without events is a mark, and moves nothing. The first one of a session knows where it
- * stood. */
+/* A record without events is a mark, and moves nothing. The first record of a session has the end
+ * that the session had before. */
 static void roll_back_record(annal_store *store, const struct group *group,
                              const struct group_record *record, uint64_t pass)
 {
@@ -66,7 +66,7 @@ static void roll_back_record(annal_store *store, const struct group *group,
     if (session->rolled_marks != pass) {
         session->create_logged = tail->create_logged;
         session->mark_group = tail->mark_group;
-        session->marked = false; /* level os asks for another one */
+        session->marked = false; /* level os asks for a new one */
     }
     session->rolled_marks = pass;
     if (record->length > record->header_bytes && session->rolled_back != pass) {
@@ -114,7 +114,7 @@ annal_status annal__failure_settle(annal_store *store, annal_error *failure)
     return ANNAL_ERR_UNKNOWN;
 }
 
-/* A session that could not be redone is behind, and takes no appends; another one is late no
+/* A session that could not be redone is behind, and accepts no appends; any other is not late any
  * more. */
 static void settle_session(void *arg, struct session *session, const annal_error *why)
 {
@@ -127,8 +127,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
         why = &failure;
     if (why != NULL) {
         annal__session_set_late(store, session, LATE_BYTES, why);
-        /* Another file stands there, so nothing of this one is needed: look anew at the next
-         * append. */
+        /* Another file is in its place, so nothing of this one is needed: the next append looks at
+         * the journal again. */
         if (why->status == ANNAL_ERR_UNKNOWN && annal__session_forget(store, session))
             why = NULL;
     }
@@ -141,8 +141,8 @@ static void settle_session(void *arg, struct session *session, const annal_error
     pthread_mutex_unlock(&session->lock);
 }
 
-/* The marks of level os stand in the log that goes; what was written behind them is synced with the
- * rest. */
+/* The marks of level os are in the log that is removed; what was written after them is synced with
+ * the rest. */
 static annal_status take_mark(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;
@@ -194,7 +194,8 @@ void annal__session_set_late(annal_store *store, struct session *session, enum s
     if (news)
         session->late = late;
     int os_errno = why->os_errno != 0 ? why->os_errno : session->refusal.os_errno;
-    /* Once another file stood there nobody can say what becomes of them, until it is settled. */
+    /* After another file took its place, nobody can say what becomes of the events until this is
+     * settled. */
     bool unknown =
         why->status == ANNAL_ERR_UNKNOWN || (!news && session->refusal.status == ANNAL_ERR_UNKNOWN);
     annal__fail(
@@ -224,7 +225,7 @@ bool annal__session_is_late(annal_store *store, annal_slice id)
     return late;
 }
 
-/* Hand on why the first late session is late. */
+/* Return why the first late session is late. */
 static annal_status find_late(void *arg, struct session *session, annal_error *err)
 {
     (void)arg;
@@ -272,7 +273,7 @@ static annal_status expect(void *arg, struct session *session, annal_error *err)
     return ANNAL_OK;
 }
 
-/* The log has nothing of it that is needed: only what was loose is to be written again. */
+/* The log has nothing of the session that is needed: only loose bytes must be written again. */
 static annal_status settle_rest(void *arg, struct session *session, annal_error *err)
 {
     (void)err;

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 
-#define PAUSE_US_LEAST 50 /* most are held for less */
+#define PAUSE_US_LEAST 50 /* most locks are held for less */
 #define PAUSE_US_MOST  5000
 #define TRIES_MOST     100 /* a filesystem may give a file another number each time it is asked */
 
@@ -22,8 +22,9 @@ annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 }
 
 /*
- * Somebody may have removed the file while we waited; then the lock on it excludes nobody. When
- * nobody can tell, the lock is not had: taking it again would only ask the same question for ever.
+ * The file may have been removed while we waited; then the lock on it excludes nobody. If that
+ * cannot be checked we do not have the lock: taking it again would ask the same question without
+ * end.
  */
 static annal_status look_at_place(const annal_store *store, int fd, const char *path,
                                   bool *out_there, annal_error *err)
@@ -54,7 +55,7 @@ static annal_status refuse(const annal_store *store, const struct file_lock *loc
                        store->path, annal__holder_name(pid, name));
 }
 
-/* With the mutex held. */
+/* The mutex is held. */
 static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
@@ -76,13 +77,13 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
         }
         status = look_at_place(store, lock->fd, path.ptr, &there, err);
         if (!there)
-            close_file(store, lock); /* and with it goes the lock */
+            close_file(store, lock); /* and this releases the lock */
     }
     annal__buf_done(&path);
     return status;
 }
 
-/* Who has it is looked up only when somebody is to be told. */
+/* The holder is looked up only if a message will name it. */
 static annal_status try_lock(annal_store *store, struct file_lock *lock, bool tells,
                              annal_error *err)
 {

@@ -1,11 +1,11 @@
 /*
- * Making a fork: a journal that holds a header and points at another one (lineage.h).
+ * Creating a fork: a journal that contains a header and points at another one (lineage.h).
  *
  * (1) It holds locks/structure, so what it points at is not deleted or converted meanwhile, and the
- *     name of the fork, so nobody begins a session there.
- * (2) What it points at is durable first: our own events by annal_sync(), those of another process
- *     by a sync of the journal, in which they stand. So a fork never points at what a power cut
- *     takes back.
+ *     name of the fork, so nobody begins a session with it.
+ * (2) What it points at is made durable first: our own events by annal_sync(), those of another
+ *     process by a sync of the journal that contains them. So a fork never points at something that
+ *     a power cut removes.
  * (3) Its journal is written under another name, synced, renamed, and events/ is synced: at every
  *     moment it is there whole, or not at all.
  */
@@ -25,10 +25,10 @@ struct forking {
     annal_slice parent;
     struct origin origin; /* what the fork will point at */
     const struct codec *codec;
-    annal_session_info made; /* the fork, as it is when it is there */
+    annal_session_info made; /* the fork, as it is after it was created */
 };
 
-/* Who asks for a session that is there does not take it away from its owner. */
+/* Asking for a session that exists does not take it away from its owner. */
 static annal_status refuse_child(annal_store *store, annal_slice child, annal_error *err)
 {
     struct buf path = {0};
@@ -62,7 +62,7 @@ static annal_status choose_seq(const struct forking *forking, uint64_t *at_seq, 
     return ANNAL_OK;
 }
 
-/* Which journal holds the event, and its hash. */
+/* The journal that contains the event, and the event's hash. */
 static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_error *err)
 {
     annal_cursor *cursor = NULL;
@@ -70,7 +70,7 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     annal_status status = annal_cursor_open(forking->store, forking->parent, at_seq, &cursor, err);
     if (status < 0)
         return status;
-    bool lost = false; /* what is damaged before it does not matter: it proves itself */
+    bool lost = false; /* damage before it does not matter: it proves itself */
     do {
         status = annal_cursor_next(cursor, &event, err);
         lost = status == ANNAL_DAMAGE && annal_cursor_damage(cursor).event_lost &&
@@ -107,7 +107,7 @@ static annal_status sync_origin(const struct forking *forking, const struct code
         status =
             annal__fail_errno(err, "sync the journal of session '%s'", forking->origin.session);
     store->io->close(store->io->arg, fd);
-    atomic_store(&store->events_dirty, true); /* another process may have made it just now */
+    atomic_store(&store->events_dirty, true); /* another process may have created it just now */
     return status < 0 ? status : annal__checkpoint_events(store, err);
 }
 
@@ -129,7 +129,7 @@ static void describe(struct forking *forking, const struct frame_header *header,
     annal__frame_file_id_text(header->file, made->file);
 }
 
-/* Rule (3), with the path that the journal will have. */
+/* Rule (3), with the path that the journal will get. */
 static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FILE_ID_BYTES],
                                 annal_slice frame, const char *path, annal_error *err)
 {
@@ -207,7 +207,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     status = annal_sync(forking->store, err);
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
-    if (status == ANNAL_OK) /* a fork of what is no history would be none either */
+    if (status == ANNAL_OK) /* a fork of a broken history would be broken, too */
         status = annal_session_lineage_check(forking->store, forking->parent, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);
@@ -247,7 +247,7 @@ annal_status annal_session_fork(annal_store *store, annal_slice session, uint64_
     return status;
 }
 
-/* ---- Telling ---- */
+/* ---- Looking at forks ---- */
 
 annal_status annal_session_lineage(annal_store *store, annal_slice session, annal_lineage_fn fn,
                                    void *arg, annal_error *err)

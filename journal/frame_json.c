@@ -5,18 +5,18 @@
  *   {"seq":1,"ts":"<time>","type":"tool.called","id":"…","cause":"sess_0:16","data":{…},"h":"<16
  *   hex>"}
  *
- * (1) One event is one line. No byte of it is a newline but the last.
- * (2) The members stand in this order; id and cause may be missing. Nothing but data needs a JSON
- *     parser: the others hold no escapes, and data stands between its key and the trailer.
+ * (1) One event is one line. No byte of it is a newline except the last.
+ * (2) The members have this order; id and cause may be missing. Only data needs a JSON parser: the
+ *     others contain no escapes, and data is between its key and the trailer.
  * (3) The trailer has a fixed width: ,"h":"<16 hex>"} and a newline, 25 bytes.
  * (4) h is XXH3-64 of the line's bytes before the trailer, seeded with the h of the line before it;
  *     the header's seed is 0. So a line proves itself by the line before it, and every flipped bit
- *     and every dropped, doubled, swapped or foreign line shows.
- * (5) A header may say more between fork and the trailer: "replaces":"<32 hex>" in a journal that
- *     was made from another one of this session, and took its place. Its events keep their seq and
- *     ts.
+ *     and every missing, doubled, swapped or foreign line is noticed.
+ * (5) A header may have more members between fork and the trailer: "replaces":"<32 hex>" in a
+ *     journal that was made from another one of this session, and replaced it. Its events keep
+ *     their seq and ts.
  * (6) The header of a fork says "fork":{"session":"<id>","seq":<number>,"h":"<16 hex>"}: its first
- *     event is the one behind that seq.
+ *     event is the one after that seq.
  */
 #include "journal/base/hash.h"
 #include "journal/codec.h"
@@ -27,7 +27,7 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-/* Of a hex digit, plus 1; 0 for all that is none. */
+/* The value of a hex digit, plus 1; 0 for any other character. */
 static const uint8_t hex_values[256] = {
     ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16};
@@ -170,10 +170,10 @@ static uint64_t hash_line(annal_slice line, uint64_t offset, uint64_t h_before)
     return annal__hash(line.ptr, line.len - TRAILER_BYTES, h_before);
 }
 
-/* Inline, as each event that is read goes through them: with the length of the constants known they
- * are a few instructions. */
+/* Inline, because each event that is read goes through them: if the lengths of the constants are
+ * known they are a few instructions. */
 
-/* Walks over the fixed parts of a line; everything fails once one part does not fit. */
+/* Walks over the fixed parts of a line; after one part that does not fit, everything fails. */
 struct walk {
     const char *at;
     const char *end;
@@ -204,7 +204,7 @@ static inline uint64_t take_number(struct walk *walk)
     return value;
 }
 
-/* Up to the next quote, which is passed over. */
+/* Up to the next quote, which is skipped. */
 static inline annal_slice take_string(struct walk *walk)
 {
     const char *start = walk->at;
@@ -227,7 +227,7 @@ static inline int64_t take_time(struct walk *walk)
     return time_us;
 }
 
-/* All that stands before data. */
+/* Everything before data. */
 static inline bool take_envelope(struct walk *walk, annal_event *out_event)
 {
     annal_slice id = {NULL, 0}, cause = {NULL, 0};
@@ -285,7 +285,7 @@ static void take_file_id(struct walk *walk, uint8_t out[FRAME_FILE_ID_BYTES])
     }
 }
 
-/* Behind "fork": . */
+/* What follows "fork": . */
 static void take_fork(struct walk *walk, struct frame_header *header)
 {
     if (!walk->fits || !skip(walk, ANNAL_SLICE("{\"session\":\""))) {
@@ -374,8 +374,8 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return true;
 }
 
-/* A write that broke off leaves a piece of a line, so no newline; and not all of a line but
- * that. */
+/* An interrupted write leaves a piece of a line, so no newline; or all of a line except the
+ * newline. */
 static bool was_whole(annal_slice bytes)
 {
     uint64_t h;

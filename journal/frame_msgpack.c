@@ -6,22 +6,22 @@
  *
  *   length    uint 32, always ce and 4 bytes: of the whole frame, first and last byte included
  *   seq, h    uint 64, always cf and 8 bytes
- *   ts        int 64, always d3 and 8 bytes: microseconds since 1970. created is the same
- *   file      bin of 16 bytes; replaces: the same, or nil
+ *   ts        int 64, always d3 and 8 bytes: microseconds since 1970. created has this form, too
+ *   file      bin of 16 bytes; replaces: bin of 16 bytes, or nil
  *   fork      [session, seq, h], or nil
  *   id, cause str, or nil; session, type: str
  *   data      one value
  *
- * (1) The length stands at a fixed place from either end: frames are found without decoding,
+ * (1) The length is at a fixed distance from either end: frames are found without decoding,
  *     forwards and backwards. Both must agree.
- * (2) h stands in the last 9 bytes and covers all bytes before them. It is XXH3-64, seeded with the
- *     h of the frame before XOR the offset of this one in the file; both are 0 for the header.
- * (3) A newer version may have more values; the first four, or in the header three, and the last
- *     two stay.
- * (4) A frame proves itself only where it stands. data may hold the bytes of a journal, this one's
- *     too (an agent reads its own files), and no byte of msgpack tells them from frames, as a
- *     newline does in JSON lines: a reader that looks for the next frame behind damage, in the
- *     middle of the file, or behind half an event that is being written, would take them for
+ * (2) h is in the last 9 bytes and covers all bytes before them. It is XXH3-64, seeded with the h
+ *     of the frame before XOR the offset of this one in the file; both are 0 for the header.
+ * (3) A newer version may have more values; the first four (in the header the first three) and the
+ *     last two stay.
+ * (4) A frame proves itself only at its own offset. data may contain the bytes of a journal, even
+ *     of this one (an agent reads its own files), and no byte of msgpack distinguishes them from
+ *     frames, as a newline does in JSON lines. A reader that looks for the next frame after damage,
+ *     in the middle of the file, or after half an event that is being written, would take them for
  *     events.
  */
 #include "journal/base/error.h"
@@ -49,7 +49,7 @@
 
 /* ---- Encoding ---- */
 
-/* Put the length into both its places, and h behind it. */
+/* Write the length in both its places, and h after it. */
 static annal_status close_frame(struct buf *out, size_t start, uint64_t offset, uint64_t h_before,
                                 uint64_t *out_h)
 {
@@ -70,7 +70,7 @@ static annal_status pack_file_id(struct buf *out, const uint8_t file[FRAME_FILE_
     return annal__msgpack_bin(out, (annal_slice){(const char *)file, FRAME_FILE_ID_BYTES});
 }
 
-/* The caller made room for it. */
+/* The caller has reserved room for it. */
 static void pack_fork(struct buf *out, const struct frame_header *header)
 {
     if (header->fork.len == 0) {
@@ -140,7 +140,7 @@ static bool read_trailer(annal_slice bytes, uint64_t *out_h)
     return true;
 }
 
-/* The length says where a frame ends. */
+/* The length shows where a frame ends. */
 static bool ends(annal_slice bytes)
 {
     return bytes.len >= HASH_BYTES;
@@ -200,7 +200,7 @@ static bool take_fork(annal_slice *rest, struct frame_header *header)
     return true;
 }
 
-/* The length that stands in the head of what may be a frame; 0: it is none. */
+/* The length in the head of what may be a frame; 0: it is not a frame. */
 static size_t head_length(annal_slice bytes)
 {
     if (bytes.len < HEAD_BYTES || (bytes.ptr[0] & ~15) != ARRAY_OF(0) ||
@@ -231,7 +231,7 @@ static bool parse_event(annal_slice frame, annal_event *out_event)
     return true;
 }
 
-/* What stands behind the version, up to the trailer. */
+/* Parse what follows the version, up to the trailer. */
 static bool parse_rest_of_header(annal_slice rest, struct frame_header *header)
 {
     bool given = false;
@@ -269,8 +269,7 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
 
 /* ---- Finding frames ---- */
 
-/* Whether a frame of this length, of which the last bytes are given, says the length at its end
- * too. */
+/* Whether a frame of this length, whose last bytes are given, has the same length at its end. */
 static bool tail_agrees(const char *end, size_t length)
 {
     return end[-14] == MARK_UINT32 && end[-9] == MARK_UINT64 &&
@@ -282,8 +281,8 @@ static annal_slice behind(annal_slice bytes, size_t count)
     return (annal_slice){bytes.ptr + count, bytes.len - count};
 }
 
-/* Where the next whole frame stands behind the first byte. 0: nowhere; or more bytes are needed to
- * say. */
+/* Where, after the first byte, the next whole frame begins. 0: nowhere, or more bytes are needed to
+ * tell. */
 static size_t find_next(annal_slice bytes, bool all)
 {
     for (size_t at = 1; at + HEAD_BYTES <= bytes.len; at++) {
@@ -311,7 +310,7 @@ static size_t measure(annal_slice bytes, size_t searched, bool all)
     if (length > 0 && length <= bytes.len) {
         if (tail_agrees(bytes.ptr + length, length))
             return length;
-        /* Its trailer is damaged, or its length: what stands behind it tells. */
+        /* Its trailer or its length is damaged: what follows it shows which. */
         annal_slice next = behind(bytes, length);
         if (next.len < HEAD_BYTES && !all)
             return 0;
@@ -343,7 +342,7 @@ static bool find_last(annal_slice bytes, size_t *out_start, size_t *out_end)
     return false;
 }
 
-/* Two of three marks of a trailer: one damaged byte leaves so many, and a piece of data seldom has
+/* Two of three marks of a trailer: one damaged byte leaves two, and a piece of data rarely has
  * them. */
 static bool has_trailer(const char *end, size_t length)
 {

@@ -128,7 +128,7 @@ void annal__held_bind(struct held *held, const uint8_t boot[16], const struct st
     atomic_store(&header->magic, HELD_MAGIC);
 }
 
-/* Who is stopped or dies between the two leaves a list that is for both. */
+/* A process that is stopped or dies between the two leaves a list that is valid for both. */
 void annal__held_bind_next(const struct held *held, const struct stat *next)
 {
     atomic_store(&held->header->named, 0);
@@ -187,7 +187,7 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
                            "take session '%.*s': this process already owns %d sessions",
                            ANNAL_FMT(session), HELD_ENTRIES_MAX);
     if (index == entries) {
-        /* After a growth that broke off the file has any number of entries. */
+        /* After an interrupted growth the file may have any number of entries. */
         uint32_t more = entries * 2 < HELD_ENTRIES_MAX ? entries * 2 : HELD_ENTRIES_MAX;
         if (grow_file(held->io, held->fd, file_bytes(entries), file_bytes(more)) < 0)
             return annal__fail_errno(err, "take session '%.*s': grow the held list",
@@ -204,7 +204,7 @@ void annal__held_remove(const struct held *held, uint32_t index)
 {
     struct held_entry *entry = annal__held_entry(held, index);
     atomic_store(&entry->hash, 0);
-    /* Changes the word for those who sleep on it, whatever it was. */
+    /* Changes the word for all that sleep on it, whatever it was. */
     atomic_fetch_add(&entry->word, 2);
     annal__futex_wake(&entry->word);
 }

@@ -1,10 +1,10 @@
 /*
- * Taking a journal over from another store.
+ * Moving a journal from another store into this one.
  *
  * (1) It holds locks/structure, so what a fork points at is not deleted or converted meanwhile, and
- *     the name of the session, so nobody begins one there.
- * (2) A commit log may hold redo for a journal of the same file id, which stood here and was
- *     deleted; where it has a tombstone it is refused, for that redo is of what it was then.
+ *     the name of the session, so nobody begins one with it.
+ * (2) A commit log may contain redo for a journal of the same file id that was here and was
+ *     deleted; if it has a tombstone here it is refused, because that redo is for what it was then.
  * (3) Nothing is copied: the journal is synced, renamed, and events/ is synced.
  */
 #include "journal/base/error.h"
@@ -57,7 +57,7 @@ static annal_status examine(struct adoption *adoption, annal_store *from, annal_
     return annal__frame_check_owner(&adoption->header, adoption->session, err);
 }
 
-/* Rule (2), once as far as it can be helped, and once for good. */
+/* Rule (2): once while it can still be avoided, and once finally. */
 static annal_status refuse_gone(const struct adoption *adoption, annal_error *err)
 {
     bool gone = false;
@@ -81,7 +81,7 @@ static annal_status settle_gone(const struct adoption *adoption, annal_error *er
     return status;
 }
 
-/* A fork points at an event that is here. */
+/* A fork must point at an event that exists here. */
 static annal_status check_parent(const struct adoption *adoption, annal_error *err)
 {
     const struct frame_header *header = &adoption->header;

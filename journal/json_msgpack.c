@@ -13,13 +13,13 @@
 #define BIN_KEY "$msgpack.bin"
 #define EXT_KEY "$msgpack.ext"
 
-/* ---- JSON, token by token; it was checked ---- */
+/* ---- JSON, token by token; it was checked before ---- */
 
 enum token_kind {
     TOKEN_OPEN_OBJECT,
     TOKEN_OPEN_ARRAY,
     TOKEN_CLOSE,
-    TOKEN_STRING, /* text has its quotes */
+    TOKEN_STRING, /* text includes the quotes */
     TOKEN_NUMBER,
     TOKEN_TRUE,
     TOKEN_FALSE,
@@ -40,7 +40,7 @@ static size_t string_length(annal_slice rest)
 {
     const char *at = rest.ptr + 1;
     const char *end = rest.ptr + rest.len;
-    const char *quote = NULL; /* the next one, which may be escaped */
+    const char *quote = NULL; /* the next quote, which may be escaped */
     for (;;) {
         if (quote == NULL || quote < at)
             quote = memchr(at, '"', (size_t)(end - at));
@@ -153,8 +153,8 @@ static bool is_low_half(const char *at, const char *end)
     return end - at >= 6 && at[0] == '\\' && at[1] == 'u' && (read_hex(at + 2) & 0xfc00) == 0xdc00;
 }
 
-/* One escape; at is on its backslash. Half of a surrogate pair comes out as three bytes that are no
- * UTF-8. */
+/* Decode one escape; at is on its backslash. Half of a surrogate pair becomes three bytes that are
+ * not UTF-8. */
 static annal_status put_escape(struct buf *out, const char **at, const char *end, bool *out_half)
 {
     static const char letters[] = "b\bf\fn\nr\rt\t";
@@ -177,7 +177,7 @@ static annal_status put_escape(struct buf *out, const char **at, const char *end
     return put_character(out, code);
 }
 
-/* The characters of a JSON string. *out_half: it has half a surrogate pair. */
+/* Decode a JSON string. *out_half: it has half a surrogate pair. */
 static annal_status decode_string(annal_slice quoted, struct buf *out, bool *out_half)
 {
     annal_slice text = inside(quoted);
@@ -199,7 +199,7 @@ static annal_status decode_string(annal_slice quoted, struct buf *out, bool *out
 
 /* ---- To msgpack ---- */
 
-/* What an object says that is the spelling of a bin or ext. */
+/* The content of an object that is the JSON form of a bin or ext. */
 struct spelling {
     bool is_ext;
     int8_t type;
@@ -208,10 +208,9 @@ struct spelling {
 
 struct packing {
     struct buf *out;
-    struct buf
-        counts; /* uint32_t: what each array and object holds, keys counted too, in their order */
-    size_t opened;   /* how many of them were packed */
-    struct buf text; /* a string without escapes; or bytes */
+    struct buf counts; /* uint32_t: of values and keys in each array and object, in order */
+    size_t opened;     /* how many of them were packed */
+    struct buf text;   /* a string without escapes; or bytes */
     struct spelling spelling;
 };
 
@@ -271,8 +270,8 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
     return annal__msgpack_ext(packing->out, DATA_EXT_JSON, text);
 }
 
-/* What at stands behind opened an array of a type: read it, and what follows it. Brackets close:
- * there is more. */
+/* If value is the opening bracket of an array and at is after it, as in an ext: read the type, and
+ * the token after it into value. */
 static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type)
 {
     struct token type;
@@ -291,8 +290,9 @@ static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type
 }
 
 /*
- * rest stands behind the bracket of an object with one member. Whether that is a spelling, and then
- * rest stands behind all of it. However it is escaped: to_json() would take it for one.
+ * rest is after the bracket of an object with one member. Whether this is the JSON form of a bin or
+ * ext; if so, rest is moved after all of it. Escapes in it make no difference: to_json() would take
+ * it for one, too.
  */
 static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool *out_found)
 {
@@ -379,7 +379,7 @@ static annal_status pack_values(struct packing *packing, annal_slice json)
     return status;
 }
 
-/* Give out no more than the largest data; a limit of its own stays. */
+/* Limit the output to the largest data; a limit that out has itself stays. */
 static size_t limit_to_data(struct buf *out)
 {
     size_t before = out->limit;
@@ -425,7 +425,7 @@ annal_status annal__data_to_msgpack(annal_slice json, struct buf *out, annal_err
 /* ---- To JSON ---- */
 
 struct level {
-    uint64_t left; /* values to come, keys counted too */
+    uint64_t left; /* values to come, with keys */
     bool is_map;
     bool begun;
 };
@@ -434,7 +434,7 @@ struct printing {
     struct buf *out;
     annal_slice rest;
     size_t depth;
-    const char *fault; /* why it cannot be said in JSON */
+    const char *fault; /* why JSON cannot express it */
     struct level levels[ANNAL_DATA_DEPTH_MAX];
 };
 
@@ -499,7 +499,7 @@ static annal_status put_ext(struct printing *printing, const struct msgpack_valu
     return put(printing, value->bytes);
 }
 
-/* rest stands behind the head of a map of one pair. */
+/* rest is after the head of a map with one pair. */
 static bool is_spelling(annal_slice rest)
 {
     struct msgpack_value key, value;
@@ -558,7 +558,7 @@ static annal_status put_value(struct printing *printing, const struct msgpack_va
     return open_level(printing, value);
 }
 
-/* The comma or colon before a value, and whether it may be a key. */
+/* Write the comma or colon before a value, and find out whether it may be a key. */
 static annal_status put_between(struct printing *printing, const struct msgpack_value *value)
 {
     if (printing->depth == 0)
@@ -662,7 +662,7 @@ annal_draft annal__data_draft(const annal_event *event)
                          .data_format = event->format};
 }
 
-/* ---- The same? ---- */
+/* ---- Equality ---- */
 
 static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scratch[2],
                                   bool *out_equal)
@@ -680,7 +680,7 @@ static annal_status strings_equal(annal_slice a, annal_slice b, struct buf scrat
     return status;
 }
 
-/* Both were checked. */
+/* Both were checked before. */
 static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
 {
     struct buf scratch[2] = {{0}, {0}};
@@ -705,8 +705,8 @@ static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
     return status;
 }
 
-/* Data as JSON that was checked: itself, or made in scratch. *out_readable is false when it is
- * neither. */
+/* Data as JSON that was checked: itself, or converted in scratch. *out_readable is false if neither
+ * is possible. */
 static annal_status as_json(annal_format format, annal_slice data, struct buf *scratch,
                             annal_slice *out_json, bool *out_readable)
 {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define QUIET_US      5000000  /* after so long without an append, the log is emptied */
+#define QUIET_US      5000000  /* after this long without an append, the log is emptied */
 #define ROTATE_US     30000000 /* and at least this often */
 #define RETRY_US      500000   /* between attempts at what the disk refused */
 #define LONG_SLEEP_US 60000000
@@ -22,13 +22,16 @@ void annal__keeper_ring(annal_store *store)
 
 void annal__keeper_change_bell(annal_store *store, _Atomic uint32_t *bell)
 {
-    /* In this order: whoever went to sleep on the old word before it saw the new one is woken. */
+    /* In this order: a keeper that went to sleep on the old word before it saw the new one is
+     * woken. */
     _Atomic uint32_t *old = atomic_exchange(&store->keeper.bell, bell);
     atomic_fetch_add(old, 1);
     annal__futex_wake(old);
 }
 
-/* Log what a round could not do; the next round tries again, or the store has stopped itself. */
+/*
+ * Log what a round could not do; the next round tries again, unless the store has stopped itself.
+ */
 static void complain(const annal_store *store, const char *what, annal_status status,
                      const annal_error *err)
 {
@@ -56,7 +59,7 @@ static void release_wanted(annal_store *store)
         struct held_entry *entry = annal__held_entry(held, i);
         some = atomic_load(&entry->hash) != 0 && atomic_load(&entry->word) == HELD_WANTED;
     }
-    /* A store that failed keeps everything until it is closed. */
+    /* A store that failed keeps all its sessions until it is closed. */
     if (some && annal__commit_check(store, NULL) == ANNAL_OK)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
@@ -71,7 +74,7 @@ static void commit_batches(annal_store *store, int64_t now_us)
         complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
 }
 
-/* Commit-log rule 7: when it is time. What fails is tried again, but not at once. */
+/* Commit-log rule 7, when a checkpoint is due. If it fails it is tried again, but not at once. */
 static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, annal_error *err)
 {
     struct keeper *keeper = &store->keeper;
@@ -97,7 +100,8 @@ static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, anna
     return status;
 }
 
-/* What the disk refused is tried again: late sessions first, which no checkpoint can do without. */
+/* Try again what the disk refused: late sessions first, because no checkpoint succeeds without
+ * them. */
 static void tend_log(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
@@ -113,7 +117,7 @@ static void tend_log(annal_store *store, int64_t now_us)
     if (status == ANNAL_OK)
         status = checkpoint_when_due(store, now_us, &err);
     keeper->retry_us = status < 0 ? now_us + RETRY_US : 0;
-    if (!late) /* a session that is late has said so */
+    if (!late) /* a late session has reported it already */
         complain(store, "checkpoint", status, &err);
 }
 
@@ -141,7 +145,7 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
     annal_status status = state->chore.run(state->chore.arg, &err);
     if (status > 0)
-        state->ran_at_change--; /* never the number of changes that is now: it is due again */
+        state->ran_at_change--; /* never the current number of changes: it is due again */
     complain(store, state->chore.name, status, &err);
 }
 
@@ -179,8 +183,8 @@ static void earlier(int64_t *wake_us, int64_t due_us)
 }
 
 /*
- * When there is something to do next, if nobody rings. *out_idle: the next append brings work that
- * nothing is scheduled for yet.
+ * When the next work is due, if nobody rings. *out_idle: the next append brings work for which
+ * nothing is scheduled yet.
  */
 static int64_t next_due(annal_store *store, bool *out_idle)
 {
@@ -230,9 +234,9 @@ void annal__keeper_round(annal_store *store)
 }
 
 /*
- * How long to sleep. Ringing for every append would cost the appender a system call, so it rings
- * only a keeper that said it is idle. Either it sees that, or the keeper, which looks again after
- * saying so, sees what it did.
+ * How long to sleep. Ringing at every append would cost the appender a system call, so it rings
+ * only if the keeper has said that it is idle. Either the appender sees that, or the keeper, which
+ * looks once more after saying so, sees the append.
  */
 static int64_t choose_sleep(annal_store *store)
 {
@@ -337,6 +341,6 @@ void annal_chore_remove(annal_store *store, void *arg)
         break;
     }
     pthread_mutex_unlock(&keeper->round);
-    if (atomic_load(&keeper->idle)) /* one that gave way to it may be due */
+    if (atomic_load(&keeper->idle)) /* a chore that gave way to it may be due */
         annal__keeper_ring(store);
 }

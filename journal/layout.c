@@ -10,10 +10,10 @@
 
 static const char *const directories[] = {"events", "commit", "locks"};
 
-/* Those that are made when they are needed. */
+/* Directories that are created when they are needed. */
 static const char *const later[] = {"artifacts", "cursors", "packs", "snapshots"};
 
-/* Make the store's directory and the missing ones above it. */
+/* Create the store's directory and the missing ones above it. */
 static annal_status make_path(const annal_store *store, annal_error *err)
 {
     const struct io *io = store->io;
@@ -22,7 +22,7 @@ static annal_status make_path(const annal_store *store, annal_error *err)
     for (char *slash = strchr(store->path + 1, '/'); status == ANNAL_OK && slash != NULL;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        /* Whatever stands there already, also behind a link, is not ours to judge. */
+        /* Whatever exists there already, even through a link, is accepted. */
         if (io->stat(io->arg, store->path, &found) < 0)
             status = annal__make_dir(io, store->path, err);
         *slash = '/';
@@ -32,7 +32,7 @@ static annal_status make_path(const annal_store *store, annal_error *err)
     return status;
 }
 
-/* Behind a link we would write and delete outside the store. */
+/* Through a link we would write and delete outside the store. */
 static annal_status refuse_links(const annal_store *store, annal_error *err)
 {
     struct buf path = {0};
@@ -88,7 +88,7 @@ struct filesystem {
     bool refused;
 };
 
-/* Locks, syncs and shared memory do not hold across machines; copy-on-write is only slower. */
+/* Locks, syncs and shared memory do not work across machines; copy-on-write is only slower. */
 static const struct filesystem filesystems[] = {
     {0x6969, "NFS", true},        {0x517b, "SMB", true},      {0xff534d42, "CIFS", true},
     {0xfe534d42, "SMB2", true},   {0x564c, "NCP", true},      {0x73757245, "Coda", true},
@@ -118,8 +118,7 @@ annal_status annal__layout_check_filesystem(const annal_store *store, annal_erro
     return ANNAL_OK;
 }
 
-/* Never synced: a store whose locks/version is missing or empty is of version 1, which this one
- * is. */
+/* Never synced: a store whose locks/version is missing or empty has version 1, which is ours. */
 static annal_status write_version(const annal_store *store, const char *path, annal_error *err)
 {
     char text[16];
@@ -135,7 +134,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
     return ANNAL_OK;
 }
 
-/* locks/version holds the store's version as a decimal. */
+/* locks/version contains the store's version as a decimal. */
 annal_status annal__layout_check_version(annal_store *store, annal_error *err)
 {
     struct buf path = {0};

@@ -4,7 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 
-/* More loose bytes of one session than this are cheaper to sync than to write twice. */
+/* If a session has more loose bytes than this, syncing them is cheaper than writing them twice. */
 #define CARRIED_BYTES_MAX ((size_t)256 << 10)
 
 /* A session whose loose bytes are synced in the journal. */
@@ -19,15 +19,15 @@ struct direct {
 struct sync {
     annal_store *store;
     struct direct *direct;
-    struct session **files; /* those of them that are to be synced */
+    struct session **files; /* those sessions that are to be synced */
     size_t count;
     size_t file_count;
     size_t room;
-    bool missed; /* one was being given back: look again when it is */
+    bool missed; /* a session was being released: look again after that */
 };
 
 /*
- * Say something of the session in the current group: its loose bytes, if carry; a mark behind them,
+ * Add a record of the session to the current group: its loose bytes, if carry; a mark after them,
  * if mark. ANNAL_END: the group is full.
  */
 static annal_status say(annal_store *store, struct session *session, bool carry, bool mark,
@@ -73,7 +73,7 @@ annal_status annal__loose_mark(annal_store *store, struct session *session, anna
     pthread_mutex_unlock(&session->lock);
     annal_error failure;
     status = annal__commit_wait(store, group, session, &failure);
-    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be there; what it is for is not */
+    if (status == ANNAL_ERR_UNKNOWN) /* the mark may be there; the bytes that it is for are not */
         status = annal__fail(err, ANNAL_ERR_CLOSED,
                              "append to session '%s': refused, nothing was written: %.300s",
                              session->id, failure.message);
@@ -110,13 +110,13 @@ annal_status annal__loose_end(annal_store *store, struct session *session, annal
 
 /* ---- Acknowledging ---- */
 
-/* With the session's lock held: whether it has something that annal_sync() has to say. */
+/* Whether annal_sync() must acknowledge something of this session. Session's lock held. */
 static bool is_loose(const annal_store *store, const struct session *session)
 {
     return session->state == SESSION_OWNED && annal__session_is_loose(store, session);
 }
 
-/* Who gives a session back syncs its journal. */
+/* Releasing a session syncs its journal. */
 static bool is_being_synced(const struct session *session)
 {
     return session->state == SESSION_BUSY && session->loose.len > 0;
@@ -174,8 +174,8 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     pthread_mutex_lock(&session->lock);
     bool loose = is_loose(sync->store, session);
     sync->missed =
-        sync->missed || is_being_synced(session); /* not to be waited for with our lock */
-    if (loose && session->late != LATE_NOT) {     /* its journal is to be written again first */
+        sync->missed || is_being_synced(session); /* we cannot wait for it while we hold our lock */
+    if (loose && session->late != LATE_NOT) {     /* its journal must be written again first */
         status = session->refusal.status;
         if (err != NULL)
             *err = session->refusal;
@@ -191,7 +191,7 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
                                   .h = session->h};
         if (direct->in_use) {
             session->dirty =
-                false; /* as in a checkpoint: bytes that come now are of a later sync */
+                false; /* as in a checkpoint: bytes that are written now belong to a later sync */
             session->in_use = true;
             sync->files[sync->file_count++] = session;
         }
@@ -200,7 +200,7 @@ static annal_status collect(void *arg, struct session *session, annal_error *err
     return status;
 }
 
-/* What was loose when the sync began is durable now, unless a group carries it already. */
+/* What was loose when the sync began is durable now, unless it is in a group already. */
 static void settle(struct session *session, const struct direct *direct)
 {
     if (session->loose.len == 0 || session->logged >= direct->end)
@@ -244,7 +244,8 @@ static annal_status mark_behind(struct sync *sync, annal_error *err)
     return status;
 }
 
-/* The others: their journals are synced, and then marks behind what was synced go into the log. */
+/* The other sessions: their journals are synced, and then marks after the synced bytes are added to
+ * the log. */
 static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
 {
     struct sync sync = {.store = store};

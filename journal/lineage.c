@@ -18,7 +18,7 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
         return annal__fail_errno(err, "read the journal of session '%.*s'", ANNAL_FMT(session));
     if (!annal__frame_first(scan->codec, (annal_slice){bytes, (size_t)got}, &header, &h))
         return ANNAL_OK;
-    /* A file that was moved, restored or copied to the wrong name holds right events of a wrong
+    /* A file that was moved, restored or copied to the wrong name has correct events of another
      * session. */
     annal_status status = annal__frame_check_owner(&header, session, err);
     if (status < 0 || header.fork.len == 0)
@@ -59,7 +59,7 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
     return ANNAL_OK;
 }
 
-/* The ancestor that this origin names becomes the last of the parts. */
+/* Add the ancestor that this origin names as the last part. */
 static annal_status climb(annal_store *store, struct lineage *lineage, const char *session,
                           const struct origin *origin, annal_error *err)
 {
@@ -129,14 +129,15 @@ bool annal__lineage_differs(const struct scan *scan, annal_status status, const 
     uint64_t h = 0;
     if (status == ANNAL_OK && event->seq == part->to_seq)
         return event->h != part->to_h;
-    if (status == ANNAL_OK) /* the one before it may be lost, and its hash still proves this one */
+    /* The event at the fork point may be lost; its hash is before the event after it. */
+    if (status == ANNAL_OK)
         return event->seq == part->to_seq + 1 &&
                annal__scan_h_before(scan, event->offset, &h, NULL) == ANNAL_OK && h != part->to_h;
     return status == ANNAL_DAMAGE && scan->damage.seq == part->to_seq && scan->damage.event_lost &&
            scan->resume == 0 && scan->h != part->to_h;
 }
 
-/* What is damaged before the fork point, or at it, is not for this to say. */
+/* Damage before the fork point, or at it, is not reported here. */
 static annal_status check_part(annal_store *store, const char *fork, const struct part *part,
                                annal_error *err)
 {

@@ -1,4 +1,6 @@
-/* Looking at the commit logs of a store, without changing or taking any: for verify and doctor. */
+/*
+ * Looking at the commit logs of a store, without changing or claiming any: for verify and doctor.
+ */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/slot.h"
@@ -10,8 +12,8 @@
 #define SETTLE_US    5000
 
 /*
- * Whether nobody has its lock. Tried under claim, so that nobody who claims finds it taken by us,
- * but not when claim is taken: who looks waits for nobody.
+ * Whether nobody has its lock. Tried under locks/claim, so that a process that claims does not find
+ * it locked by us; not tried if locks/claim is taken, because looking waits for nobody.
  */
 static bool is_free(annal_store *store, struct log *log)
 {
@@ -44,7 +46,7 @@ done:
     annal__buf_done(&path);
 }
 
-/* Count the groups; ANNAL_DAMAGE when some are missing in front of others. */
+/* Count the groups; ANNAL_DAMAGE if some are missing before others. */
 static annal_status look_at_groups(struct log *log, annal_log_info *info, annal_error *err)
 {
     struct log_group *groups = NULL;
@@ -125,7 +127,7 @@ annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn, void *ar
     return status;
 }
 
-/* Whether the process that has this slot has the session; *pid stays when not. */
+/* Whether the process that has this slot has the session; if not, *pid is unchanged. */
 static annal_status look_for_session(annal_store *store, uint32_t number, annal_slice session,
                                      uint32_t *pid, annal_error *err)
 {
@@ -139,7 +141,7 @@ static annal_status look_for_session(annal_store *store, uint32_t number, annal_
     if (status == ANNAL_OK)
         status = annal__log_open(store->io, path.ptr, false, &log, err);
     if (status == ANNAL_ERR_NOTFOUND || status == ANNAL_ERR_CORRUPT)
-        status = ANNAL_OK; /* closed since, or nobody can have it */
+        status = ANNAL_OK; /* closed since, or no process can have it */
     if (status < 0 || log.fd < 0 || is_free(store, &log))
         goto done;
     if (annal__held_open(store->io, list.ptr, false, &held, NULL) < 0 || held.header == NULL ||

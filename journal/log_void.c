@@ -14,7 +14,7 @@
 
 static const char void_magic[8] = {'A', 'N', 'N', 'A', 'L', 'V', 'O', 'I'};
 
-/* Beside the log, which ends in ".log". */
+/* The path beside that of the log, which ends in ".log". */
 static void void_path(const struct log *log, char out[sizeof log->path + 8])
 {
     snprintf(out, sizeof log->path + 8, "%.*s.void", (int)(strlen(log->path) - strlen(".log")),

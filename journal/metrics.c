@@ -12,7 +12,7 @@
 
 /* ---- Histograms ---- */
 
-/* A table: it is searched a few times a group. */
+/* A table: it is searched a few times for each group. */
 #define DECADE(ten) UINT64_C(1) * (ten), UINT64_C(2) * (ten), UINT64_C(5) * (ten)
 static const uint64_t bounds[ANNAL_HISTOGRAM_BUCKETS] = {0,
                                                          DECADE(1),
@@ -115,7 +115,7 @@ void annal__metrics_synced(annal_store *store, enum histogram histogram, int64_t
 
 /* ---- The shared block ---- */
 
-/* Make the file as long as a block, by written zeros. */
+/* Fill the file to the length of a block, by written zeros. */
 static bool fill(const struct io *io, int fd)
 {
     static const struct metrics_block zeros;
@@ -149,7 +149,7 @@ static void map(annal_store *store, int fd)
         io->unmap(io->arg, block, sizeof(struct metrics_block));
 }
 
-/* For reading only: a copy of what there is. */
+/* For reading only: copy what is there. */
 static void copy(annal_store *store, int fd)
 {
     struct metrics_block *own = &store->metrics.own;

@@ -14,17 +14,17 @@ struct annal_news {
     annal_store *store;
     int64_t look_every_us;
     struct bell_page *page; /* NULL: there is none */
-    uint64_t ticket;        /* the next one to hear */
+    uint64_t ticket;        /* the next ticket to hear */
     struct bell_entry entry;
     bool missed;
     int64_t look_us;   /* when the next look is due; all of these monotonic */
-    int64_t unsure_us; /* until the next look, which is for what was missed; 0: it is not */
+    int64_t unsure_us; /* until the next look, which is for what was missed; 0: there is none */
     int64_t stuck_us;  /* since when the next ticket is taken and not stamped; 0: it is not */
-    int64_t rest_us;   /* before it sleeps where it is woken: rule (5) of the bell */
+    int64_t rest_us;   /* before it sleeps where it can be woken: rule (5) of the bell */
     int64_t woken_us;  /* when it was woken last */
-    uint64_t woken;    /* how often everybody had been, then */
+    uint64_t woken;    /* how often all had been woken at that time */
     bool quick;        /* the last wait was short: rule (6) of the bell */
-    _Atomic uint32_t interrupts; /* futex where there is no page; taken back by a wait */
+    _Atomic uint32_t interrupts; /* futex if there is no page; a wait clears it */
 };
 
 static void begin_at_end(annal_news *news)
@@ -66,7 +66,7 @@ annal_status annal_news_open(annal_store *store, const annal_news_options *optio
     news->store = store;
     news->look_every_us = (int64_t)(look_ms == 0 ? LOOK_MS_DEFAULT : look_ms) * 1000;
     use_page(news, annal__bell_page(store, now_us, true), now_us);
-    /* A page in which nobody has rung yet may be new to those who will. */
+    /* A page in which nobody has rung yet may be new to those that will. */
     news->unsure_us = news->ticket == 0 ? BELL_UNSURE_US : 0;
     put_off_look(news, now_us);
     *out_news = news;
@@ -89,7 +89,7 @@ static void follow_page(annal_news *news, int64_t now_us)
     news->unsure_us = BELL_UNSURE_US;
 }
 
-/* What there is to tell; ANNAL_NEWS_SESSION: news->entry. 0: nothing. */
+/* The next news; ANNAL_NEWS_SESSION: see news->entry. 0: none. */
 static annal_news_kind find_item(annal_news *news, int64_t now_us)
 {
     follow_page(news, now_us);
@@ -114,7 +114,7 @@ static annal_news_kind find_item(annal_news *news, int64_t now_us)
     return 0;
 }
 
-/* Rule (7) of the bell: a look of one who is not sure is over. */
+/* Rule (7) of the bell: a listener that was unsure has looked. */
 static void look_again(annal_news *news, int64_t now_us)
 {
     if (news->unsure_us > 0 && now_us >= news->look_us)
@@ -156,7 +156,7 @@ static bool take_interrupt(annal_news *news)
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
-/* Rule (5) of the bell: we were woken, as others were. */
+/* Rule (5) of the bell: we were woken, and others were too. */
 static void choose_rest(annal_news *news, int64_t now_us)
 {
     uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);
@@ -167,8 +167,8 @@ static void choose_rest(annal_news *news, int64_t now_us)
     news->woken = woken;
 }
 
-/* Until somebody rings, or it is time for something else. value is that of the word before the
- * last look. */
+/* Sleep until somebody rings, or until something else is due. value is the word before the last
+ * look. */
 static void sleep_once(annal_news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
     struct bell_page *page = news->page;
@@ -212,7 +212,7 @@ void annal_news_interrupt(annal_news *news)
 {
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);
-    /* It sleeps where everybody does. */
+    /* Interrupt it where it sleeps with the others. */
     struct bell_page *page = annal__bell_page(news->store, annal__now_us(news->store), true);
     if (page == NULL)
         return;

@@ -1,3 +1,11 @@
+/*
+ * Processes that an event or a file names: whether one is dead, for certain.
+ *
+ * A process id alone is not enough, because the kernel reuses it. Therefore a process is identified
+ * by its id, its start time (field 22 of /proc/PID/stat), the boot, and the namespace of process
+ * ids. It is dead if the boot is over, if nobody has the id, or if another process has it. If that
+ * cannot be found out it is "unknown", never dead.
+ */
 #include <annal/process.h>
 
 #include "journal/base/error.h"
@@ -11,14 +19,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What /proc/PID/stat says behind the name: field 3 is the first word there. */
+/* The fields of /proc/PID/stat after the name: the first of them is field 3. */
 struct proc_stat {
     char state;
     long threads;   /* field 20 */
     uint64_t start; /* field 22 */
 };
 
-/* Bytes read, as a string; below 0 with errno. */
+/* Read a file as a string and return its length; below 0 with errno. */
 static ssize_t read_small(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -31,14 +39,14 @@ static ssize_t read_small(const char *path, char *text, size_t size)
     return got;
 }
 
-/* False with errno: ENOENT and ESRCH mean that nothing is shown under this id. */
+/* False with errno: ENOENT and ESRCH mean that nothing is shown for this id. */
 static bool read_stat(uint32_t pid, struct proc_stat *out)
 {
     char path[40], text[1024];
     snprintf(path, sizeof path, "/proc/%" PRIu32 "/stat", pid);
     if (read_small(path, text, sizeof text) < 0)
         return false;
-    /* The name stands in brackets and may hold any, so the last one ends it. */
+    /* The name is in brackets and may contain brackets itself, so the last one ends it. */
     const char *rest = strrchr(text, ')');
     if (rest != NULL &&
         sscanf(rest + 1,
@@ -60,7 +68,7 @@ static bool read_boot_id(char out[37])
     return true;
 }
 
-/* Of the caller; 0: not known. */
+/* The namespace of the caller; 0: not known. */
 static uint64_t own_pid_ns(void)
 {
     struct stat info;
@@ -89,12 +97,12 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
     return annal_process_get((uint32_t)getpid(), out_process, err);
 }
 
-/* In our namespace and boot: whether the process that began at start is no more. */
+/* For a process of our namespace and boot: whether the one that began at `start` has ended. */
 static annal_process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;
     if (!read_stat(process->pid, &stat)) {
-        /* /proc may hide the processes of others (hidepid): then the kernel still knows them. */
+        /* /proc may hide the processes of other users (hidepid): the kernel still knows them. */
         bool gone = kill((pid_t)process->pid, 0) != 0 && errno == ESRCH;
         *out_why = gone ? "no process has its id now" : "its process cannot be looked at";
         return gone ? ANNAL_PROCESS_DEAD : ANNAL_PROCESS_UNKNOWN;

@@ -1,18 +1,19 @@
 /*
- * Repair: what is sound of a damaged journal, in a new one.
+ * Repair: copy what is sound of a damaged journal into a new one.
  *
- * (1) Nothing is written to the damaged journal, nothing is guessed: an event is copied when it
+ * (1) Nothing is written to the damaged journal, and nothing is guessed: an event is copied if it
  *     proves itself, with its own type, ts, id, cause and data.
- * (2) seq has no gaps, and events are named by it (cause, expected_seq, whoever wrote it down). So
- *     every event that is missing leaves one event annal.gap in its place, and what is copied keeps
- *     its seq.
- * (3) How many are missing is told by the next event that proves itself. Behind the last one
- *     nothing tells: one gap event then says that its last_seq is not known. A torn tail, the piece
- *     of an event that a crash leaves, was never acknowledged: it is reported, and no gap.
- * (4) An event whose seq was copied already (lines that stand twice) is passed over.
- * (5) Of a fork the whole history is copied, so what is made is no fork. When an ancestor is not
- *     the one any more that it was made from, what it holds is another history: the fork's own
- *     events are copied then, and all before them is a gap.
+ * (2) seq has no gaps, and events are referred to by it (cause, expected_seq, notes of a user). So
+ *     every missing event leaves one event annal.gap in its place, and copied events keep their
+ *     seq.
+ * (3) How many are missing is known from the next event that proves itself. After the last one
+ *     nothing shows it: one gap event then says that its last_seq is not known. A torn tail, the
+ *     piece of an event that a crash leaves, was never acknowledged: it is reported, and is not a
+ *     gap.
+ * (4) An event whose seq was copied already (repeated lines) is skipped.
+ * (5) Of a fork the whole history is copied, so the result is not a fork. If an ancestor is not the
+ *     one any more that the fork was made from, it contains another history: then the fork's own
+ *     events are copied, and everything before them is a gap.
  */
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -38,7 +39,7 @@ struct repair {
     void *arg;
     annal_repair_result result; /* result.last_seq: of the new journal so far */
     int64_t last_ts_us;
-    annal_gap gap;   /* passed over since the last event that proved itself; what NULL: nothing */
+    annal_gap gap;   /* skipped since the last event that proved itself; what is NULL: nothing */
     uint64_t passed; /* bytes of it */
     struct buf text;
 };
@@ -89,8 +90,9 @@ static annal_status describe_gap(struct repair *repair, annal_error *err)
 }
 
 /*
- * Rule (2). count gap events, and fn hears of them once. next: the event behind them, NULL: none.
- * They have the time of the event before them, else of the one behind, else the present one.
+ * Rule (2). Writes count gap events, and calls fn once for all of them. next: the event after them,
+ * or NULL. They have the time of the event before them, else of the one after them, else the
+ * present time.
  */
 static annal_status put_gap(struct repair *repair, uint64_t count, const annal_event *next,
                             annal_error *err)
@@ -222,7 +224,7 @@ static annal_status check_new(annal_store *store, annal_slice to, annal_error *e
                                     ANNAL_FMT(to));
 }
 
-/* Unless asked otherwise the copy has the format of the original. */
+/* By default the copy has the format of the original. */
 static annal_status open_writer(struct repair *repair, annal_slice to, annal_format format,
                                 annal_error *err)
 {

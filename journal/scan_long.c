@@ -1,12 +1,12 @@
 /*
- * Long events, without holding them.
+ * Long events, without reading them into memory.
  *
- * (1) An event is long when its frame does not end within SCAN_HOLD_BYTES. Its envelope stands in
- *     front and is held; what follows is read in pieces, hashed and dropped, up to its end. Only
- *     when the hash is right the event is handed out, with the place of its data.
- * (2) What does not prove itself so is left to the walk that holds frames whole: what happened
- *     there is decided by what stands behind it (scan.h).
- * (3) Frames that say their length (msgpack) are held whole: their data is decoded before it is
+ * (1) An event is long if its frame does not end within SCAN_HOLD_BYTES. Its envelope is at the
+ *     front and is kept; what follows is read in pieces, hashed and dropped, up to its end. Only if
+ *     the hash is right is the event returned, with the place of its data.
+ * (2) A frame that does not prove itself in this way is left to the walk that reads frames whole:
+ *     what follows it shows what happened (scan.h).
+ * (3) Frames that contain their length (msgpack) are read whole: their data is decoded before it is
  *     shown.
  */
 #include "journal/base/error.h"
@@ -17,7 +17,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 
-/* What of the frame at scan->offset is in the window. */
+/* The part of the frame at scan->offset that is in the window. */
 static annal_slice head_of(const struct scan *scan)
 {
     size_t start = (size_t)(scan->offset - scan->window_offset);
@@ -25,7 +25,7 @@ static annal_slice head_of(const struct scan *scan)
 }
 
 /*
- * Read on behind the head, to the end of the frame. ANNAL_DAMAGE: it does not prove itself;
+ * Read on after the head, to the end of the frame. ANNAL_DAMAGE: it does not prove itself;
  * ANNAL_END: its end is not there yet. piece has room for a trailer and a piece: the bytes that may
  * be the trailer are hashed one piece later.
  */
@@ -96,7 +96,7 @@ done:
     return status;
 }
 
-/* Over the header, as annal__scan_next() goes; what is wrong with it is left to that. */
+/* Skip the header, as annal__scan_next() does; errors in it are left to that function. */
 static annal_status pass_header(struct scan *scan, annal_error *err)
 {
     annal_slice frame;

@@ -1,15 +1,16 @@
 /*
  * Finding an event in a journal by its seq.
  *
- * (1) Frames have no table: a look at any place of the file finds the next frame that proves itself
- *     by the trailer before it, and its seq says on which side of it the event stands.
- * (2) Between two known places the next look is where the event would stand if all were of one
- *     size, or a little before it; every third look halves, so that no journal is worse than that.
- * (3) A scan that seeks again remembers where events begin that it has passed: a few of them,
+ * (1) Frames have no table: a look at any place in the file finds the next frame that proves itself
+ *     by the trailer before it, and its seq shows on which side of it the event is.
+ * (2) Between two known places the next look is where the event would be if all were of one size,
+ *     or a little before it; every third look halves the distance, so that no journal is worse than
+ *     that.
+ * (3) A scan that seeks repeatedly remembers where events begin that it has passed: a few of them,
  *     evenly over the seqs, in memory that does not grow with the journal. In the end a seek is one
  *     read.
- * (4) What is remembered is where to look, and proves nothing: the frame there must prove itself
- *     and have the seq. If it does not, all is forgotten.
+ * (4) What is remembered only says where to look, and proves nothing: the frame there must prove
+ *     itself and have the seq. If it does not, everything remembered is dropped.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -17,11 +18,11 @@
 
 #include <sys/param.h>
 
-#define WALK_EVENTS    ((uint64_t)16) /* so many are walked over rather than looked for */
+#define WALK_EVENTS    ((uint64_t)16) /* this many are walked over rather than searched */
 #define WALK_BYTES     ((uint64_t)32 << 10)
 #define MARK_COUNT     ((size_t)1 << 16)
 #define MARK_SHIFT     2                     /* at first every fourth event is remembered */
-#define MARK_BYTES_MIN ((uint64_t)256 << 10) /* of a journal that is worth it */
+#define MARK_BYTES_MIN ((uint64_t)256 << 10) /* smallest journal for which it pays off */
 
 /* Mark n is where event (n << shift) + 1 begins. */
 struct scan_marks {
@@ -42,7 +43,7 @@ static bool is_known(const struct scan_marks *marks, size_t mark)
     return (marks->known[mark / 64] >> mark % 64 & 1) != 0;
 }
 
-/* Remember every other one only. */
+/* Keep only every other one. */
 static void thin_marks(struct scan_marks *marks)
 {
     for (size_t mark = 0; mark < MARK_COUNT; mark++) {
@@ -74,8 +75,8 @@ static struct place place_of(const struct scan_marks *marks, size_t mark)
     return (struct place){((uint64_t)mark << marks->shift) + 1, marks->offsets[mark]};
 }
 
-/* The nearest marks at or before seq, and behind it; what is there already stays when there is
- * none. */
+/* The nearest marks: one at or before seq, one after it. If there is none, low or high is
+ * unchanged. */
 static void nearest_marks(const struct scan_marks *marks, uint64_t seq, struct place *low,
                           struct place *high)
 {
@@ -103,7 +104,7 @@ static void nearest_marks(const struct scan_marks *marks, uint64_t seq, struct p
 
 /* ---- Looking ---- */
 
-/* A frame that is long is not held. */
+/* Long frames are not read into memory. */
 static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                 annal_slice *out_frame, bool *out_long, annal_error *err)
 {
@@ -115,7 +116,7 @@ static annal_status short_frame(struct scan *scan, uint64_t offset, uint64_t kee
     return status;
 }
 
-/* The first frame that begins at or behind offset and proves itself; ANNAL_END when there is none
+/* The first frame that begins at or after offset and proves itself; ANNAL_END if there is none
  * near. */
 static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_event,
                           annal_error *err)
@@ -154,12 +155,12 @@ static uint64_t guess(const struct place *low, const struct place *high, uint64_
 {
     uint64_t bytes = high->offset - low->offset, middle = low->offset + bytes / 2;
     if (high->seq == 0 && tries == 0 && bytes > 2 * WALK_BYTES)
-        return high->offset - WALK_BYTES; /* who comes last? */
+        return high->offset - WALK_BYTES; /* find the last seq first */
     if (high->seq <= seq || tries % 3 == 2)
         return middle;
     double events = (double)(high->seq - low->seq), before = (double)(seq - low->seq);
     double each = (double)bytes / events;
-    /* Sizes differ, so the place is uncertain by more the farther both are: aim before it. */
+    /* Sizes differ, so the place is the more uncertain the farther away both are: aim before it. */
     double near = MIN(before, events - before), root = 1;
     while (root * root < near)
         root *= 2;
@@ -167,7 +168,7 @@ static uint64_t guess(const struct place *low, const struct place *high, uint64_
     return at < 1 ? low->offset + 1 : low->offset + (uint64_t)at;
 }
 
-/* Come near to event seq from below: *low is the first event, or one that proves itself. */
+/* Approach event seq from below: *low is the first event, or one that proves itself. */
 static annal_status approach(struct scan *scan, uint64_t seq, struct place *low, struct place high,
                              annal_error *err)
 {
@@ -200,7 +201,7 @@ static annal_status stand_at_long(struct scan *scan, const struct place *place, 
     return status;
 }
 
-/* Stand at a place. ANNAL_END when no event proves itself there with that seq. */
+/* Move to a place. ANNAL_END if no event proves itself there with that seq. */
 static annal_status stand(struct scan *scan, const struct place *place, annal_error *err)
 {
     annal_slice frame;
@@ -229,7 +230,7 @@ static annal_status stand(struct scan *scan, const struct place *place, annal_er
     return ANNAL_OK;
 }
 
-/* The rest one by one; damage in front of the event is nobody's business here. */
+/* Walk the rest one by one; damage before the event is not reported here. */
 static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
 {
     while (scan->next_seq < seq) {
@@ -242,7 +243,7 @@ static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
             return status;
         if (status == ANNAL_OK && event.seq < seq)
             continue;
-        /* Not there yet, or lost: stand before what stands in its place. */
+        /* Not there yet, or lost: stop before what is in its place. */
         annal__scan_stand(scan, next_seq, offset, h);
         break;
     }

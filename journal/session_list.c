@@ -1,5 +1,4 @@
-/* What callers ask of a store without writing: which sessions there are, what is known of one,
- * counters. */
+/* Questions about a store that write nothing: its sessions, what is known of one, counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -30,9 +29,9 @@ void annal_store_log(const annal_store *store, annal_log_level level, const char
 struct name {
     size_t at; /* of the file's name, in names->text */
     size_t session_bytes;
-    uint64_t key; /* what names differ in, mostly: see make_keys() */
+    uint64_t key; /* where names usually differ: see make_keys() */
     const struct codec *codec;
-    uint64_t bytes; /* 0: there is nothing in it, or it is gone, or: */
+    uint64_t bytes; /* 0: it is empty, or gone, or: */
     int failed;     /* the errno of looking at it */
 };
 
@@ -43,11 +42,11 @@ struct names {
     size_t room;
     struct buf text;
     bool no_memory;
-    bool tells; /* in the log, of what is no session's journal */
+    bool tells; /* report in the log what is not a session's journal */
 };
 
-/* The format that the name of a file says; NULL: it is no journal. *out_length: of the session's
- * id. */
+/* The format that the name of a file indicates; NULL: it is not a journal. *out_length: of the
+ * session's id. */
 static const struct codec *codec_of_name(const char *name, size_t *out_length)
 {
     size_t length = strlen(name);
@@ -103,7 +102,7 @@ static size_t common_bytes(annal_slice a, annal_slice b, size_t most)
     return count;
 }
 
-/* The eight bytes behind those that all ids begin with, so that most comparisons need no id. */
+/* The eight bytes after the common prefix of all ids, so that most comparisons need no id. */
 static void make_keys(struct names *names)
 {
     size_t common = SIZE_MAX;
@@ -131,7 +130,7 @@ static int compare_names(const void *left, const void *right, void *arg)
     return order != 0 ? order : (int)a->codec->format - (int)b->codec->format;
 }
 
-/* ---- How long they are ---- */
+/* ---- Their sizes ---- */
 
 /* Some of the names; another thread looks at the others. */
 struct look {
@@ -168,7 +167,7 @@ static void *look_at_names(void *arg)
 
 #define NAMES_MANY 8192
 
-/* Of many. What the kernel takes for each is most of the work of listing them. */
+/* For many names. The time that the kernel takes for each is most of the work of listing them. */
 static void look_at_all(const struct look *all)
 {
     pthread_t helper;
@@ -182,7 +181,7 @@ static void look_at_all(const struct look *all)
         (void)look_at_names(&second);
 }
 
-/* Whether the next name is of the same session, and of its journal, which this one is not. */
+/* Whether the next name is the session's journal, and this one, for the same session, is not. */
 static bool is_next_right(const struct look *look, size_t i)
 {
     const struct names *names = look->names;
@@ -197,17 +196,17 @@ static bool is_next_right(const struct look *look, size_t i)
     return right;
 }
 
-/* fn for each that has something in it. */
+/* Call fn for each that is not empty. */
 static annal_status visit_names(struct look *look, annal_session_fn fn, void *arg, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     const struct names *names = look->names;
     bool many = names->count >= NAMES_MANY;
-    const struct name *last = NULL; /* visited */
+    const struct name *last = NULL; /* the last visited */
     for (size_t i = 0; i < names->count && status == ANNAL_OK; i++) {
         struct name *name = &names->list[i];
         annal_slice session = session_at(names, name);
-        /* In both formats: one session all the same. */
+        /* In both formats: still one session. */
         bool again = last != NULL && annal__slice_same(session_at(names, last), session);
         if (again || is_next_right(look, i)) {
             if (names->tells)
@@ -216,7 +215,7 @@ static annal_status visit_names(struct look *look, annal_session_fn fn, void *ar
         }
         if (!many)
             look_at(look, name);
-        if (name->failed != 0) { /* a session that is there is not left out */
+        if (name->failed != 0) { /* a session that exists is not left out */
             errno = name->failed;
             return annal__fail_errno(err, "look at %s/%s", look->directory,
                                      names->text.ptr + name->at);
@@ -337,7 +336,7 @@ static annal_status visit_changed(void *arg, struct session *session, annal_erro
     bool changed = session->changed > walk->since;
     uint64_t bytes = session->end;
     pthread_mutex_unlock(&session->lock);
-    /* A callback that wants to stop misses the rest, which comes again next time. */
+    /* If the callback stops early, it gets the rest next time. */
     return changed && walk->fn(walk->arg, annal__session_id(session), bytes) != 0 ? ANNAL_ERR_CLOSED
                                                                                   : ANNAL_OK;
 }

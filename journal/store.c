@@ -80,7 +80,7 @@ static uint32_t descriptor_limit(void)
 }
 
 /*
- * Every call asks whether this is still the process that opened the store. getpid() is a system
+ * Every call checks whether this is still the process that opened the store. getpid() is a system
  * call, and costs as much as reading an event.
  */
 static uint32_t *map_same_process(void)
@@ -178,8 +178,8 @@ static void free_store(annal_store *store)
 }
 
 /*
- * Also where the store is: somebody may have removed locks/, and nothing in it is needed. That it
- * is not there yet is no failure when it is to be made, so err does not hear of it.
+ * Called even if the store exists: locks/ may have been removed, and nothing in it is needed. If
+ * the store does not exist and is to be created, that is not an error, so err is not passed on.
  */
 static annal_status find_or_make(annal_store *store, const annal_store_options *options,
                                  annal_error *err)
@@ -206,7 +206,7 @@ annal_status annal__store_open(const char *path, const annal_store_options *opti
     annal_store *store = annal__zalloc(sizeof *store);
     if (store == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "open store %s: no memory", path);
-    uint32_t missing = SLOTS_MAX; /* a slot whose log may have what no journal has */
+    uint32_t missing = SLOTS_MAX; /* a slot whose log may have events that no journal has */
     annal_status status = init_store(store, options, seams, err);
     if (status < 0)
         goto done;
@@ -254,7 +254,7 @@ annal_status annal_store_open(const char *path, const annal_store_options *optio
 
 struct leaving {
     annal_store *store;
-    annal_status status; /* of the first that could not be given back */
+    annal_status status; /* of the first session that could not be released */
 };
 
 static annal_status release_if_owned(void *arg, struct session *session, annal_error *err)
@@ -271,14 +271,16 @@ static annal_status release_if_owned(void *arg, struct session *session, annal_e
         if (err != NULL)
             *err = failure;
     }
-    return ANNAL_OK; /* the others are */
+    return ANNAL_OK; /* continue with the others */
 }
 
-/* What cannot be given back stays in the held list, and the log is redone at the next open. */
+/*
+ * Sessions that cannot be released stay in the held list, and the log is redone at the next open.
+ */
 static annal_status leave_slot(annal_store *store, annal_error *err)
 {
     struct leaving leaving = {.store = store};
-    (void)annal__commit_take_broken(store); /* was told when it happened */
+    (void)annal__commit_take_broken(store); /* was reported when it happened */
     annal_status status = annal_checkpoint(store, err);
     annal_error *first = status < 0 ? NULL : err;
     (void)annal__session_each(store, release_if_owned, &leaving, first);

@@ -1,4 +1,4 @@
-/* What every file of this folder asks the store object: paths, time, the log, checks, measured
+/* What every file in this folder asks the store object: paths, time, the log, checks, measured
  * syncs. */
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
@@ -37,7 +37,7 @@ annal_status annal__journal_path(const annal_store *store, annal_slice session,
     return annal__store_path(store, out, "events", name, err);
 }
 
-/* The first that does not say that it is another session's, see stray.h; or the first. */
+/* The first that does not say that it is another session's (see stray.h); otherwise the first. */
 static const struct codec *choose_journal(const annal_store *store, annal_slice session,
                                           const struct codec *const *there, size_t count)
 {
@@ -80,7 +80,7 @@ annal_status annal__journal_open(const annal_store *store, annal_slice session, 
     struct buf path = {0};
     annal_status status = ANNAL_OK;
     int fd = -1;
-    /* A second time: one may have taken the place of the other while we looked. */
+    /* Twice: one may have replaced the other while we looked. */
     for (int tries = 0; tries < 2 && fd < 0 && status == ANNAL_OK; tries++) {
         status = annal__journal_find(store, session, &path, out_codec, err);
         if (status == ANNAL_OK && *out_codec != NULL) {
@@ -166,7 +166,7 @@ uint32_t annal__store_wait_ms(const annal_store *store)
     return store->wait_ms;
 }
 
-/* With the lock held. */
+/* Lock held. */
 static int64_t waited_us(const annal_store *store)
 {
     const struct waits *waits = &store->waits;
@@ -233,7 +233,7 @@ void annal__store_wait(annal_store *store, int64_t us)
     annal__store_wait_end(store);
 }
 
-/* The other thread's waiting is charged, not this one's. */
+/* The waiting of the other thread counts, not that of this one. */
 annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthread_mutex_t *mutex,
                                   int64_t deadline_us)
 {

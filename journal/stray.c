@@ -51,7 +51,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
 
 enum kind { NO_STRAY, STRAY, DOUBLE };
 
-/* What is wrong with the files that are named for this session: a sentence in out_why. */
+/* What is wrong with the files that have this session's name: a sentence in out_why. */
 static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
 {
     struct found found[CODEC_COUNT];
@@ -83,7 +83,7 @@ bool annal__stray_is_anothers(const annal_store *store, annal_slice session,
     return is_anothers(&found, session, NULL);
 }
 
-/* A name that a journal could have, were it not for the session. */
+/* A name that a journal could have, except that the session in it is impossible. */
 static bool is_strange(const annal_store *store, const char *name, annal_error *out_why)
 {
     struct buf path = {0};
@@ -201,7 +201,7 @@ struct file_walk {
     annal_status status;
 };
 
-/* Whether this file is named as a journal is, and is not the one that is read for its session. */
+/* Whether this file has the name of a journal, and is not the one that is read for its session. */
 static bool is_unread(const struct file_walk *walk, const char *name)
 {
     struct buf path = {0};

@@ -10,7 +10,7 @@
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
-/* Copy [from, to) of one file to the begin of another. -1 with errno. */
+/* Copy [from, to) of one file to the beginning of another. -1 with errno. */
 static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t to, int to_fd,
                       struct buf *piece)
 {
@@ -18,7 +18,7 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
         size_t want = to - at < piece->cap ? (size_t)(to - at) : piece->cap;
         ssize_t got = annal__read_full(io, from_fd, piece->ptr, want, at);
         if (got == 0)
-            errno = EIO; /* it was as long as that a moment ago */
+            errno = EIO; /* it was that long a moment ago */
         if (got <= 0 || annal__write_all(io, to_fd, piece->ptr, (size_t)got, at - from) < 0)
             return -1;
         at += (uint64_t)got;
@@ -26,7 +26,7 @@ static int copy_range(const struct io *io, int from_fd, uint64_t from, uint64_t 
     return 0;
 }
 
-/* Under a temporary name first: what has the name of a piece is all of it. */
+/* Under a temporary name first: a file that has the name of a piece is complete. */
 static annal_status keep_bytes(annal_store *store, const char *name, int fd, uint64_t from,
                                uint64_t to, annal_error *err)
 {
@@ -94,7 +94,7 @@ struct forgetting {
     int failed; /* errno, or 0 */
 };
 
-/* Behind the session's id stand two numbers; an id may hold dots itself. */
+/* After the session's id come two numbers; an id may contain dots itself. */
 static bool is_piece_of(const char *name, annal_slice session)
 {
     const char *at = name + session.len;

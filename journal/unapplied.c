@@ -16,7 +16,7 @@
 #define SETTLE_US  5000 /* between two looks */
 #define NAMED_MOST 4    /* sessions that the warning names */
 
-/* A journal that some record is for. */
+/* A journal that a record is for. */
 struct named {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint8_t file[FRAME_FILE_ID_BYTES];
@@ -57,7 +57,7 @@ static annal_status note_record(void *arg, const struct record *record, annal_er
     return ANNAL_OK;
 }
 
-/* Compare what the logs have with what stands in the journal. */
+/* Compare what the logs have with what is in the journal. */
 static void count(struct unseen *unseen, const struct named *named)
 {
     annal_session_info info = {0};

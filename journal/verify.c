@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A line that somebody is writing at this moment is whole a moment later. */
+/* A line that is being written is whole a moment later. */
 #define SETTLE_TRIES 20
 #define SETTLE_US    10000
 
@@ -95,7 +95,7 @@ static void check_double(struct verification *verification, const annal_store *s
     annal__buf_done(&path);
 }
 
-/* Of a fork: that its ancestors have, where it was made, what it was made from. */
+/* Of a fork: whether its ancestors have, where it was created, what it was created from. */
 static annal_status check_lineage(struct verification *verification, annal_store *store,
                                   annal_error *err)
 {

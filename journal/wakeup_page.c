@@ -32,7 +32,9 @@ void annal__bell_done(annal_store *store)
     pthread_mutex_destroy(&store->bell.lock);
 }
 
-/* Rule (6): make the file as long as a page. Who may not write takes it as it is. */
+/*
+ * Rule (6): fill the file to the length of a page. A process that may not write takes it as it is.
+ */
 static bool fill(const annal_store *store, int fd, uint64_t bytes)
 {
     static const char zeros[4096];
@@ -48,7 +50,7 @@ static bool fill(const annal_store *store, int fd, uint64_t bytes)
     return true;
 }
 
-/* Rule (6): whether it is ours to use. */
+/* Rule (6): whether we may use it. */
 static bool claim(const annal_store *store, struct bell_page *page)
 {
     uint64_t boot[2];
@@ -85,7 +87,7 @@ failed:
     return NULL;
 }
 
-/* Rule (7), with the lock held. */
+/* Rule (7). Lock held. */
 static void look_at_name(annal_store *store, const char *path, bool make)
 {
     const struct io *io = store->io;
@@ -111,7 +113,7 @@ static void check_map(annal_store *store, int64_t now_us, bool make)
     struct bell *bell = &store->bell;
     struct buf path = {0};
     if (pthread_mutex_trylock(&bell->lock) != 0)
-        return; /* somebody is at it */
+        return; /* another thread is doing it */
     if (annal__store_path(store, &path, "locks", "bell", NULL) == ANNAL_OK)
         look_at_name(store, path.ptr, make);
     atomic_store(&bell->checked_us, now_us == 0 ? 1 : now_us);
@@ -152,7 +154,8 @@ void annal__bell_say(struct bell_page *page, annal_slice session, uint64_t end_s
         return;
     words[0] = end_seq;
     words[1] = session.len;
-    words[count - 1] = session.len > 0 ? 0 : words[count - 1]; /* the last one may be in part */
+    /* The id may fill only a part of the last word. */
+    words[count - 1] = session.len > 0 ? 0 : words[count - 1];
     if (session.len > 0)
         memcpy(words + 2, session.ptr, session.len);
     uint64_t ticket = atomic_fetch_add(&page->tickets, 1);

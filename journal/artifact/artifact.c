@@ -1,17 +1,17 @@
 /*
  * Artifacts: content beside the journals, named by events.
  *
- * (1) The name is the SHA-256 of the content, so the same content has the same name, and a file
- *     that stands under a name can be proved by itself.
+ * (1) The name is the SHA-256 of the content, so the same content has the same name, and a file can
+ *     be checked against its own name.
  * (2) Content is written under another name, synced, renamed; then the three directories above it
- *     are synced, also when they were there: who made them may have died before the sync. Only then
- *     does the call return, and only then is the event appended that names it. So what survives of
- *     the journal names artifacts that survive.
- * (3) Content that is there already is proved by reading it, and synced as in (2). It is written
- *     again when it is damaged, and when it was stored longer ago than REFRESH_US: a sweep goes by
+ *     are synced, even if they existed: the process that created them may have died before the
+ *     sync. Only then does the call return, and only then is the event appended that names it. So
+ *     whatever survives of the journal names artifacts that survive.
+ * (3) Content that exists already is proved by reading it, and synced as in (2). It is written
+ *     again if it is damaged, and if it was stored longer ago than REFRESH_US: a sweep decides by
  *     the age of files.
- * (4) Storing holds locks/artifacts shared, and a hold goes on doing so until its event is
- *     appended; removing takes it exclusively. See sweep.c.
+ * (4) Storing holds locks/artifacts shared, and a hold keeps it until its event is appended;
+ *     removing takes it exclusively. See sweep.c.
  */
 #include "journal/artifact/frame.h"
 #include "journal/artifact/names.h"
@@ -95,7 +95,7 @@ static annal_status sync_directories(annal_store *store, annal_slice session, an
     return status;
 }
 
-/* Rule (3): whether it is there as it should be; then it is durable. */
+/* Rule (3): whether it exists and is sound; then it is durable. */
 static annal_status is_stored(annal_store *store, annal_slice session, const char *hex,
                               bool *out_stored, annal_artifact_info *out_info, annal_error *err)
 {
@@ -119,7 +119,7 @@ static annal_status is_stored(annal_store *store, annal_slice session, const cha
     return status;
 }
 
-/* The unfinished file gets its name, unless that is there. Rules (2) to (4). */
+/* Give the unfinished file its name, unless the name exists. Rules (2) to (4). */
 static annal_status publish(annal_store *store, annal_slice session, const char *unfinished,
                             const struct frame_result *written, annal_artifact_info *out_info,
                             annal_error *err)
@@ -194,7 +194,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
 done:
     if (fd >= 0) {
         io->close(io->arg, fd);
-        io->unlink(io->arg, path.ptr); /* gone already when it was renamed */
+        io->unlink(io->arg, path.ptr); /* gone already if it was renamed */
     }
     annal__buf_done(&path);
     return status;
@@ -376,7 +376,7 @@ annal_status annal_artifact_each(annal_store *store, annal_slice session, annal_
     return status;
 }
 
-/* ---- Taking over ---- */
+/* ---- Moving from another store ---- */
 
 static annal_status sync_file(const struct io *io, const char *path, annal_error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * Proving artifacts.
  *
- * (1) An artifact is missing when its path stands in a reference, a member "path" of an event's
- *     data, and no file there. A hash alone may stand for anything.
- * (2) Whether the files are what was stored, they say themselves: their names are their hashes.
+ * (1) An artifact is missing if its path is in a reference, a member "path" of an event's data, and
+ *     there is no such file. A hash alone may mean anything.
+ * (2) The files themselves show whether they are what was stored: their names are their hashes.
  */
 #include "journal/artifact/names.h"
 #include "journal/base/error.h"
@@ -14,7 +14,7 @@
 #define PATH_MEMBER "\"path\":\""
 #define FOLDER      "artifacts/"
 
-/* The artifact that a path names, up to the quote behind it. False: it names none. */
+/* The artifact that a path names, up to the quote after it. False: it names none. */
 static bool read_path(annal_slice rest, annal_slice *out_session, const char **out_hex)
 {
     uint8_t sha256[SHA256_BYTES];
@@ -49,7 +49,7 @@ annal_status annal_artifact_check_data(annal_store *store, annal_slice data,
             break;
         at = found + len;
         if (found > data.ptr && found[-1] == '\\')
-            continue; /* a string that holds such a text */
+            continue; /* a string that contains such a text */
         if (!read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
             continue;
         status = annal__artifact_look(store, session, hex, &info, err);

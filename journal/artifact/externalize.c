@@ -1,13 +1,13 @@
 /*
  * A large member of an event's data becomes an artifact.
  *
- * (1) Members of the outermost object only, and the first of those with that name, which is the one
+ * (1) Only members of the outermost object, and the first of those with that name, which is the one
  *     that SQLite's ->> finds.
- * (2) A string is stored as its text, so that the artifact is what somebody wrote. One that is no
- *     text, for it has half a surrogate pair, and any other value, is stored as its JSON, byte for
- *     byte. media_type tells which.
- * (3) All else of data stays byte for byte.
- * (4) Data that is not one JSON object is left alone: the append says what is wrong with it.
+ * (2) A string is stored as its text, so that the artifact is what the user wrote. A string that is
+ *     not text, because it has half a surrogate pair, and any other value, is stored as its JSON,
+ *     byte for byte. media_type says which.
+ * (3) The rest of data is unchanged, byte for byte.
+ * (4) Data that is not one JSON object is left alone: the append reports what is wrong with it.
  */
 #include "journal/artifact/names.h"
 #include "journal/base/buf.h"
@@ -74,7 +74,9 @@ static bool is_key(annal_slice key, const char *field, const char *suffix)
            memcmp(key.ptr + 1 + len, suffix, more) == 0;
 }
 
-/* Rule (1): the member, from its key to the end of its value. False: nothing to take out. */
+/*
+ * Rule (1): the member, from its key to the end of its value. False: there is nothing to move out.
+ */
 static bool find_member(annal_slice data, const char *field, annal_slice *out_member,
                         annal_slice *out_value)
 {
@@ -122,7 +124,7 @@ static annal_status put_utf8(struct buf *out, uint32_t code)
     return annal__buf_append(out, bytes, len);
 }
 
-/* One escape, at the character behind the backslash. ANNAL_END: half a surrogate pair. */
+/* Decode one escape, at the character after the backslash. ANNAL_END: half a surrogate pair. */
 static annal_status put_escape(struct buf *out, const char **at)
 {
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -143,7 +145,7 @@ static annal_status put_escape(struct buf *out, const char **at)
     return put_utf8(out, code);
 }
 
-/* Rule (2). ANNAL_END when it is no text. */
+/* Rule (2). ANNAL_END if it is not text. */
 static annal_status decode(annal_slice string, struct buf *out)
 {
     const char *at = string.ptr + 1, *end = string.ptr + string.len - 1;

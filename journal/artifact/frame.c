@@ -46,7 +46,7 @@ static void stream_done(struct stream *stream, struct frame_result *out)
 
 /* ---- Writing ---- */
 
-/* Compress what stands in `in`, all of it; the end of the frame too when end. */
+/* Compress all that is in `in`; with end, also end the frame. */
 static annal_status compress_piece(struct stream *stream, ZSTD_CCtx *zstd, bool end,
                                    annal_error *err)
 {

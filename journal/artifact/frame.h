@@ -13,14 +13,14 @@ struct frame_result {
     uint64_t stored_bytes; /* of the file */
 };
 
-/* Compress what source gives into the file, which is empty, and sync it. path is for messages. */
+/* Compress what source returns into the file, which is empty, and sync it. path is for messages. */
 annal_status annal__artifact_write(const struct io *io, int fd, const char *path,
                                    annal_artifact_source source, void *arg,
                                    struct frame_result *out, annal_error *err);
 
 /*
- * Unpack the file, pieces to fn (may be NULL). ANNAL_ERR_CORRUPT when it is no whole frame. What fn
- * returned when that was not 0.
+ * Decompress the file, passing pieces to fn (may be NULL). ANNAL_ERR_CORRUPT if it is not a whole
+ * frame. If fn returns a value that is not 0, that is returned.
  */
 annal_status annal__artifact_unpack(const struct io *io, int fd, const char *path,
                                     annal_artifact_sink fn, void *arg, struct frame_result *out,

@@ -1,4 +1,6 @@
-/* Where artifacts stand: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>. */
+/*
+ * The paths of artifacts: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>.
+ */
 #ifndef JOURNAL_ARTIFACT_NAMES_H
 #define JOURNAL_ARTIFACT_NAMES_H
 
@@ -10,34 +12,34 @@
 #define ARTIFACT_SUFFIX ".zst"
 #define UNFINISHED      ".new-"
 
-/* STORE/artifacts, /<session> and /<name> behind it where they are not empty. out is begun anew. */
+/*
+ * STORE/artifacts, and after it /<session> and /<name> if they are not empty. out is cleared first.
+ */
 annal_status annal__artifact_path(const annal_store *store, annal_slice session, const char *name,
                                   struct buf *out, annal_error *err);
 
-/* Read 64 hex digits of lower case. */
+/* Read 64 lower-case hex digits. */
 bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES]);
 
-/* Names, in order; what begins with a dot only when it is unfinished. */
+/* Names, sorted; of those that begin with a dot only unfinished ones. */
 struct artifact_names {
     char **list;
     size_t count, room;
     bool no_memory;
 };
 
-/* The names in a directory; none when it is not there. */
+/* The names in a directory; none if it does not exist. */
 annal_status annal__artifact_names(const annal_store *store, const char *path,
                                    struct artifact_names *out_names, annal_error *err);
 void annal__artifact_names_done(struct artifact_names *names);
 
-/*
- * One artifact of a session: hex is 64 digits. ANNAL_ERR_NOTFOUND; out_info->bytes stays 0.
- */
+/* One artifact of a session: hex is 64 digits. ANNAL_ERR_NOTFOUND; out_info->bytes stays 0. */
 annal_status annal__artifact_look(const annal_store *store, annal_slice session, const char *hex,
                                   annal_artifact_info *out_info, annal_error *err);
 
 /*
- * The lock that keeps sweeps and stores apart: STORE/locks/artifacts. operation: LOCK_SH for who
- * stores, LOCK_EX for who removes. Close *out_fd to give it back.
+ * The lock that separates sweeps from stores: STORE/locks/artifacts. operation: LOCK_SH to store,
+ * LOCK_EX to remove. Close *out_fd to release it.
  */
 annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd, annal_error *err);
 

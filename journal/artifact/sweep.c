@@ -1,15 +1,17 @@
 /*
- * Removing what no event names.
+ * Removing artifacts that no event names.
  *
- * (1) An event names an artifact when its hash, 64 lower case hex digits and no more, stands
- *     anywhere in its data: a sweep keeps too much rather than too little. Where a journal is
- *     damaged nobody knows what it named, so nothing is removed from any session.
+ * (1) An event names an artifact if its hash, exactly 64 lower-case hex digits, is anywhere in the
+ *     event's data: a sweep keeps too much rather than too little. If a journal is damaged nobody
+ *     knows what it named, so nothing is removed from any session.
  * (2) A sweep reads every journal without a lock, then takes locks/artifacts exclusively and reads
- *     what was appended since. Who holds it shared from storing to appending is therefore seen:
- *     before, by the second reading; after, by what he stores (rule 3 of artifact.c gives it a new
- *     time). Who stores without a hold has `older_than_us` to append.
- * (3) A file is removed only when it is still as old as it was asked for, looked at under the lock.
- * (4) A file in events/ that is no session's journal, copied or renamed or the second of two, may
+ *     what was appended since. So a process that holds the lock shared from storing to appending is
+ *     noticed: if it came before, by the second reading; if it came after, by what it stores (rule
+ *     3 of artifact.c gives that a new time). A process that stores without a hold has
+ *     `older_than_us` to append.
+ * (3) A file is removed only if it is still older than the requested age when looked at under the
+ *     lock.
+ * (4) A file in events/ that is not a session's journal (copied, renamed, or the second of two) may
  *     be all that is left of one. What its bytes name stays.
  */
 #include "journal/artifact/names.h"
@@ -28,7 +30,7 @@
 #define HEX           ((size_t)2 * SHA256_BYTES)
 #define STRAY_BYTES   (1 << 20)
 
-/* An artifact that is there. */
+/* An artifact that exists. */
 struct item {
     uint8_t sha256[SHA256_BYTES];
     char *session;
@@ -49,7 +51,7 @@ struct walk {
     size_t count, room;
     struct seen *seen;
     size_t seen_count, seen_room;
-    size_t sorted; /* of seen: known from an earlier reading, in order */
+    size_t sorted; /* of `seen`: known from an earlier reading, and sorted */
     annal_error *err;
 };
 
@@ -93,7 +95,7 @@ static annal_status list_items(struct walk *walk)
     return status;
 }
 
-/* The first item with this hash; NULL. */
+/* The first item with this hash, or NULL. */
 static struct item *find_hash(const struct walk *walk, const uint8_t sha256[SHA256_BYTES])
 {
     size_t low = 0, high = walk->count;
@@ -137,14 +139,14 @@ static void mark(struct walk *walk, const char *hex)
     }
 }
 
-/* Rule (1). Where the last digit that a hash could have is none, no hash stands across it. */
+/* Rule (1). If the last character that a hash could have is not a hex digit, no hash covers it. */
 static void mark_hashes(struct walk *walk, annal_slice data)
 {
     for (size_t at = 0; at + HEX <= data.len;) {
         size_t begin = at + HEX;
         while (begin > at && is_hex(data.ptr[begin - 1]))
             begin--;
-        if (begin > at) { /* begin - 1 is no digit */
+        if (begin > at) { /* begin - 1 is not a digit */
             at = begin;
             continue;
         }
@@ -159,7 +161,7 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 
 /* ---- Reading the journals ---- */
 
-/* Rule (4). What stands across the end of a piece is whole in the next one. */
+/* Rule (4). What crosses the end of a piece is whole in the next one. */
 static annal_status read_stray(void *arg, const char *path)
 {
     struct walk *walk = arg;
@@ -186,7 +188,8 @@ static annal_status read_stray(void *arg, const char *path)
     return status;
 }
 
-/* The events of a session's own journal that were not read yet; an ancestor's are read with it. */
+/* The events of a session's own journal that were not read yet; those of an ancestor are read with
+ * it. */
 static annal_status read_rest(struct walk *walk, size_t which)
 {
     struct seen *seen = &walk->seen[which];
@@ -196,7 +199,7 @@ static annal_status read_rest(struct walk *walk, size_t which)
     if (seen->next.seq > 1)
         status = annal_cursor_open_at(walk->store, session, seen->next.seq, seen->next.offset,
                                       seen->next.h_before, &cursor, walk->err);
-    if (status == ANNAL_ERR_CONFLICT) /* from the first; another journal stands there now */
+    if (status == ANNAL_ERR_CONFLICT) /* read from the first: another journal is in its place now */
         status = annal_cursor_open_at(walk->store, session, 1, 0, 0, &cursor, walk->err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK; /* deleted meanwhile */
@@ -260,7 +263,7 @@ static int visit(void *arg, annal_slice session, uint64_t bytes)
 struct sweep {
     struct walk walk;
     const annal_artifact_sweep_options *options;
-    int64_t before_us; /* stored before: may go */
+    int64_t before_us; /* stored before this: may be removed */
     int64_t now_us;
     annal_artifact_sweep_result result;
 };
@@ -291,7 +294,7 @@ static annal_status remove_item(struct sweep *sweep, const struct item *item)
     return ANNAL_OK;
 }
 
-/* What stores that broke off have left of a session. */
+/* What interrupted stores have left of a session. */
 static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
 {
     annal_store *store = sweep->walk.store;
@@ -308,7 +311,7 @@ static annal_status remove_unfinished(struct sweep *sweep, annal_slice session)
         status = annal__artifact_path(store, session, names.list[i], &path, sweep->walk.err);
         if (status >= 0 && io->stat(io->arg, path.ptr, &file) == 0 &&
             (int64_t)file.st_mtim.tv_sec * 1000000 < sweep->now_us - UNFINISHED_US)
-            (void)io->unlink(io->arg, path.ptr); /* somebody else was quicker */
+            (void)io->unlink(io->arg, path.ptr); /* another process was faster */
     }
     annal__artifact_names_done(&names);
     annal__buf_done(&path);
@@ -340,7 +343,7 @@ static annal_status sweep_all(struct sweep *sweep)
     annal_status status = list_items(walk);
     if (status >= 0 && walk->count > 0)
         status = annal_store_sessions(walk->store, visit, walk, walk->err);
-    walk->sorted = walk->seen_count; /* as they come */
+    walk->sorted = walk->seen_count; /* unsorted, as they come */
     if (status >= 0 && !sweep->options->dry_run)
         status = annal__artifact_lock(walk->store, LOCK_EX, &lock, walk->err);
     if (status >= 0 && walk->count > 0)
@@ -378,7 +381,7 @@ annal_status annal_artifact_sweep(annal_store *store, const annal_artifact_sweep
     return status;
 }
 
-/* ---- Of a session that is gone ---- */
+/* ---- Of a deleted session ---- */
 
 struct drop {
     annal_store *store;
@@ -401,7 +404,7 @@ static int drop_one(void *arg, const annal_artifact_info *info)
     return status;
 }
 
-/* Under the lock: nobody has stored for this session and not appended yet. */
+/* Under the lock: no process has stored for this session and not appended yet. */
 annal_status annal_artifact_drop(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);

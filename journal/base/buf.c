@@ -54,7 +54,7 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
-    for (;;) { /* at most twice: the first time says how much room it takes */
+    for (;;) { /* at most twice: the first time shows how much room it needs */
         size_t room = buf->cap - buf->len;
         va_list args;
         va_start(args, format);
@@ -64,7 +64,7 @@ annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
             return ANNAL_ERR_INVALID;
         annal_status status = annal__buf_reserve(buf, (size_t)length + 1);
         if (status < 0) {
-            if (room > 0) /* what annal__buf_cstr() gave stays a string */
+            if (room > 0) /* the string of annal__buf_cstr() stays valid */
                 buf->ptr[buf->len] = '\0';
             return status;
         }

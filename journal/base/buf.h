@@ -17,7 +17,7 @@ struct buf {
     size_t limit;
 };
 
-/* ANNAL_ERR_NOMEM, or ANNAL_ERR_LIMIT beyond the limit; the contents stay as they were. */
+/* ANNAL_ERR_NOMEM, or ANNAL_ERR_LIMIT beyond the limit; the contents are unchanged then. */
 annal_status annal__buf_reserve(struct buf *buf, size_t more);
 annal_status annal__buf_append(struct buf *buf, const void *bytes, size_t len);
 annal_status annal__buf_append_slice(struct buf *buf, annal_slice slice);
@@ -29,9 +29,9 @@ void annal__buf_consume(struct buf *buf, size_t len);
 void annal__buf_clear(struct buf *buf); /* keeps the memory */
 void annal__buf_done(struct buf *buf);  /* frees it; the buf is empty and usable again */
 
-annal_slice annal__buf_slice(const struct buf *buf); /* lives until the buf changes */
+annal_slice annal__buf_slice(const struct buf *buf); /* valid until the buf changes */
 
-/* A NUL behind the contents, not counted in len; NULL when there is no memory. */
+/* Add a NUL after the contents, not counted in len; NULL if there is no memory. */
 const char *annal__buf_cstr(struct buf *buf);
 
 #endif

@@ -1,4 +1,4 @@
-/* The clock seam: tests bring their own time. */
+/* The clock seam: tests use their own time. */
 #ifndef JOURNAL_BASE_CLOCK_H
 #define JOURNAL_BASE_CLOCK_H
 
@@ -13,13 +13,13 @@ struct clock {
 /* The system's clocks. */
 extern const struct clock annal__system_clock;
 
-/* Of the system's clock, where no test brings another. */
+/* Of the system's clock, where no test replaces it. */
 int64_t annal__monotonic_us(void);
 
-/* Now, but not before last_us, unless that is minutes ahead: then the clock was set right. */
+/* Now, but not before last_us, unless last_us is minutes ahead: then the clock was corrected. */
 int64_t annal__clock_after(const struct clock *clock, int64_t last_us);
 
-/* Into the years 0000 to 9999, which text can say. */
+/* Limit a time to the years 0000 to 9999, which its text can express. */
 int64_t annal__time_clamp(int64_t time_us);
 
 #endif

@@ -84,7 +84,7 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
         va_start(args, format);
         fill(err, ANNAL_ERR_IO, os_errno, format, args);
         va_end(args);
-        char space[128]; /* GNU's strerror_r() uses it only for numbers it does not know */
+        char space[128]; /* GNU's strerror_r() uses it only for unknown numbers */
         const char *reason = strerror_r(os_errno, space, sizeof space);
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof err->message - used, ": %s", reason);

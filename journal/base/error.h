@@ -1,4 +1,4 @@
-/* Filling an annal_error, and the assertion that stays on in every build. */
+/* Filling an annal_error, and the assertion that is on in every build. */
 #ifndef JOURNAL_BASE_ERROR_H
 #define JOURNAL_BASE_ERROR_H
 
@@ -6,20 +6,20 @@
 
 #include <stdbool.h>
 
-/* Fill err (which may be NULL) and return status, so that failing is one line. */
+/* Fill err (which may be NULL) and return status, so that failing takes one line. */
 annal_status annal__fail(annal_error *err, annal_status status, const char *format, ...)
     ANNAL_PRINTF(3, 4);
 
-/* The same as ANNAL_ERR_IO, with ": <text of errno>" behind the message, and errno kept. */
+/* As annal__fail() with ANNAL_ERR_IO; adds ": <text of errno>" to the message, and keeps errno. */
 annal_status annal__fail_errno(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 
-/* Put words in front of a message that a lower floor wrote; only what this floor alone knows. */
+/* Add words before the message of a lower layer; only what this layer alone knows. */
 void annal__error_context(annal_error *err, const char *format, ...) ANNAL_PRINTF(2, 3);
 
-/* Whether the disk, or what we may have of it, is full. */
+/* Whether the disk, or our quota of it, is full. */
 bool annal__error_is_no_space(const annal_error *err);
 
-/* A bug in our own code. Ends the process: going on could write a wrong journal. */
+/* A bug in our own code. Ends the process: continuing could write a wrong journal. */
 #define ANNAL_ASSERT(condition)                                                                    \
     ((condition) ? (void)0 : annal__assert_failed(#condition, __FILE__, __LINE__))
 

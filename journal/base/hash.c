@@ -1,7 +1,7 @@
 #include "journal/base/hash.h"
 
-/* The widest vectors that this processor has, where the library was built to choose: Debian's
- * XXH3_64bits() itself knows SSE2 only, which is half as fast. The hash is the same. */
+/* If the library was built to choose: the widest vectors that this processor has. Debian's
+ * XXH3_64bits() itself uses SSE2 only, which is half as fast. The hash is the same. */
 #ifdef ANNAL_XXH_DISPATCH
 #include <xxh_x86dispatch.h>
 #else

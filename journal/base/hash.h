@@ -7,7 +7,7 @@
 
 uint64_t annal__hash(const void *bytes, size_t len, uint64_t seed);
 
-/* The same over pieces, without gluing them together first. */
+/* The same hash over pieces, without copying them together first. */
 struct hash_stream;
 struct hash_stream *annal__hash_begin(uint64_t seed); /* NULL: no memory */
 void annal__hash_add(struct hash_stream *stream, const void *bytes, size_t len);

@@ -65,7 +65,7 @@ static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
     int failed = sync_file_range(fd, (off_t)offset, (off_t)len,
                                  SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
     if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT && errno != EBADF)
-        return 0; /* it says nothing of these bytes, and all is left to the sync */
+        return 0; /* the kernel does not report these bytes, and the sync covers them */
     return failed;
 }
 
@@ -331,7 +331,7 @@ annal_status annal__publish_file(const struct io *io, const char *path, const vo
                                  size_t len, annal_error *err)
 {
     struct buf temporary = {.limit = 8192};
-    /* Two processes that publish the same file must not meet under the temporary name. */
+    /* Two processes that publish the same file must not use the same temporary name. */
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return annal__fail_errno(err, "write %s: no random name", path);

@@ -1,8 +1,8 @@
 /*
  * The JSON check: one pass, no recursion, no memory but a bit for each open bracket.
  *
- * Nearly all bytes of real events stand inside strings, so only runs of plain string bytes are done
- * wide; everything else goes byte by byte.
+ * Nearly all bytes of real events are inside strings, so only runs of plain string bytes are
+ * handled many at a time; everything else goes byte by byte.
  */
 #include "journal/base/json.h"
 
@@ -19,7 +19,7 @@ struct check {
     const unsigned char *end;
     unsigned depth;
     unsigned max_depth;
-    uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: '{', or else '[' */
+    uint64_t is_object[JSON_DEPTH_MAX / 64]; /* a bit for each open bracket: 1 for '{', 0 for '[' */
 };
 
 static bool is_plain(unsigned char c)
@@ -27,7 +27,7 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The first byte from at on that is not plain ASCII text within a string, or end. */
+/* The first byte from at on that is not plain ASCII text in a string, or end. */
 static const unsigned char *skip_plain(const unsigned char *at, const unsigned char *end)
 {
 #ifdef __SSE2__
@@ -53,7 +53,7 @@ static bool is_tail(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
-/* The length of the UTF-8 character of two bytes or more that starts at at; 0 when it is none. */
+/* The length of the UTF-8 character of two or more bytes at `at`; 0 if it is invalid. */
 static size_t utf8_length(const unsigned char *at, const unsigned char *end)
 {
     size_t left = (size_t)(end - at);
@@ -93,7 +93,8 @@ static void skip_space(struct check *check)
         check->at++;
 }
 
-/* at is on the backslash. Half a surrogate pair is fine: RFC 8259 allows it, real logs hold it. */
+/* at is on the backslash. Half a surrogate pair is accepted: RFC 8259 allows it, and real logs
+ * contain it. */
 static json_fault check_escape(struct check *check)
 {
     if (++check->at == check->end)
@@ -135,7 +136,7 @@ static json_fault check_string(struct check *check)
             if (fault != JSON_VALID)
                 return fault;
         } else if (*check->at >= 0x80) {
-            do { /* such characters seldom stand alone */
+            do { /* such characters rarely come alone */
                 size_t length = utf8_length(check->at, check->end);
                 if (length == 0)
                     return JSON_UTF8;
@@ -204,7 +205,7 @@ static json_fault check_scalar(struct check *check)
     return check_number(check);
 }
 
-/* "key" : and at the value. */
+/* Check "key" and the colon; at is on the value afterwards. */
 static json_fault check_key(struct check *check)
 {
     skip_space(check);
@@ -232,8 +233,8 @@ static bool in_object(const struct check *check)
 }
 
 /*
- * at is where a value must start. Scalars are passed over; a bracket opens a level, and unless it
- * closes at once *out_opened tells that its first member comes next.
+ * at is where a value must start. Scalars are skipped; a bracket opens a level, and unless it
+ * closes at once *out_opened says that its first member comes next.
  */
 static json_fault check_value_start(struct check *check, bool *out_opened)
 {
@@ -255,7 +256,7 @@ static json_fault check_value_start(struct check *check, bool *out_opened)
     return JSON_VALID;
 }
 
-/* Behind a value: close every level that ends here, up to a comma or the end of the whole. */
+/* After a value: close every level that ends here, up to a comma or the end of the text. */
 static json_fault check_value_end(struct check *check)
 {
     while (check->depth > 0) {

@@ -1,8 +1,8 @@
 /*
- * Is this JSON? The check on the path of every append: RFC 8259 grammar, valid UTF-8, bounded
- * depth. It builds nothing and copies nothing. It accepts what real logs hold and some parsers
- * refuse: lone surrogate escapes, integers of any size, 1e400; it refuses what some accept: invalid
- * UTF-8, raw control characters, a byte order mark.
+ * Whether a text is JSON. This is the check that every append makes: RFC 8259 grammar, valid UTF-8,
+ * bounded depth. It builds nothing and copies nothing. It accepts what real logs contain and some
+ * parsers refuse: lone surrogate escapes, integers of any size, 1e400; it refuses what some accept:
+ * invalid UTF-8, raw control characters, a byte order mark.
  */
 #ifndef JOURNAL_BASE_JSON_H
 #define JOURNAL_BASE_JSON_H
@@ -22,20 +22,20 @@ typedef enum json_fault {
 #define JSON_DEPTH_MAX 1024
 
 /*
- * Check that text is exactly one JSON value, with whitespace around it allowed. On a fault
+ * Check that text is exactly one JSON value; whitespace around it is allowed. On a fault
  * *out_offset (if not NULL) is the byte at which it was noticed.
  */
 json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_offset);
 
-/* One phrase for a fault, "not valid JSON". Static. */
+/* A phrase for a fault, like "not valid JSON". Static. */
 const char *annal__json_fault_text(json_fault fault);
 
-/* Whether text is UTF-8 throughout: as a JSON string it then comes out as it went in. */
+/* Whether all of text is UTF-8: only then is it the same after it was a JSON string. */
 bool annal__is_utf8(annal_slice text);
 
 /*
- * Append text as a JSON string, quotes included. A byte that is not UTF-8 becomes U+FFFD. On
- * failure (as annal__buf_append()) out stays as it was.
+ * Append text as a JSON string, with quotes. A byte that is not UTF-8 becomes U+FFFD. If it fails
+ * (as annal__buf_append() does) out is unchanged.
  */
 struct buf;
 annal_status annal__json_quote(struct buf *out, annal_slice text);

@@ -13,7 +13,7 @@ static void skip_space(struct json_walk *walk)
         walk->at++;
 }
 
-/* Up to the first quote that has an even number of backslashes before it. */
+/* Skip to the first quote that has an even number of backslashes before it. */
 static void skip_string(struct json_walk *walk)
 {
     const char *begin = ++walk->at, *quote;
@@ -25,7 +25,7 @@ static void skip_string(struct json_walk *walk)
     } while ((walk->at - 1 - quote) % 2 != 0);
 }
 
-/* Over an array or an object; brackets in strings do not count. */
+/* Skip an array or an object; brackets in strings do not count. */
 static void skip_nested(struct json_walk *walk)
 {
     size_t depth = 0;
@@ -81,8 +81,7 @@ static annal_status put_utf8(struct buf *out, unsigned c)
     return annal__buf_append(out, bytes, len);
 }
 
-/* The escape at at[0] == '\\'; *out_used is its length. A lone surrogate stands for no character.
- */
+/* The escape at at[0] == '\\'; *out_used is its length. A lone surrogate is not a character. */
 static annal_status unescape(const char *at, const char *end, struct buf *out, size_t *out_used)
 {
     static const char letters[] = "\"\\/bfnrt";
@@ -136,7 +135,7 @@ static bool begin(struct json_walk *walk, annal_slice value, char bracket)
     return true;
 }
 
-/* To the next name or item; false at the closing bracket. */
+/* Move to the next name or item; false at the closing bracket. */
 static bool go_on(struct json_walk *walk)
 {
     skip_space(walk);

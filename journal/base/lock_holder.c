@@ -14,7 +14,8 @@ struct holder {
     bool writes;
 };
 
-/* "7: FLOCK  ADVISORY  WRITE 123 fd:01:456 0 EOF". Who waits has "->" there, and no number fits. */
+/* "7: FLOCK ADVISORY WRITE 123 fd:01:456 0 EOF". The line of a waiting process has "->" there, and
+ * is not matched. */
 static struct holder holder_in(const char *line, const struct stat *file)
 {
     long pid;
@@ -29,8 +30,7 @@ static struct holder holder_in(const char *line, const struct stat *file)
     return (struct holder){(uint32_t)pid, strcmp(what, "WRITE") == 0};
 }
 
-/* Who reads beside others is in nobody's way unless nobody writes; and least of all we
- * ourselves. */
+/* A reader among others blocks only writers, so it comes after a writer; we ourselves come last. */
 static int rank(struct holder holder)
 {
     if (holder.pid == 0 || holder.pid == (uint32_t)getpid())
@@ -53,7 +53,7 @@ static uint32_t look_for_holder(const struct stat *file, bool writes)
     return best.pid;
 }
 
-/* The kernel gives the list a page at a time, and a line is passed over when locks before it go
+/* The kernel returns the list a page at a time, and skips a line if locks before it are released
  * meanwhile. */
 uint32_t annal__holder_of(const struct stat *file, bool writes)
 {
@@ -63,7 +63,7 @@ uint32_t annal__holder_of(const struct stat *file, bool writes)
     return pid;
 }
 
-/* "123 (name) T …". A name may have any characters in it. */
+/* "123 (name) T …". A name may contain any characters. */
 bool annal__holder_is_stopped(uint32_t pid)
 {
     char path[40], text[128] = "";

@@ -1,4 +1,4 @@
-/* Who keeps others waiting: the process that has a lock on a file, for messages. */
+/* The process that has a lock on a file, for messages about waiting. */
 #ifndef JOURNAL_BASE_LOCK_HOLDER_H
 #define JOURNAL_BASE_LOCK_HOLDER_H
 
@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 /*
- * The process that has a lock (flock or fcntl) on this file, as the kernel tells in /proc/locks,
- * for writing if there is one; with writes, only such a one. 0: nobody, or it is not told: in
- * another pid namespace, or on a filesystem whose files bear another device number there. Reads the
- * list of all locks: not for a fast path.
+ * The process that has a lock (flock or fcntl) on this file, according to /proc/locks, preferably
+ * one that has it for writing; with writes, only such a one. 0 if nobody has it, or if the kernel
+ * does not say: in another pid namespace, or on a filesystem whose files have another device number
+ * there. Reads the list of all locks: not for a fast path.
  */
 uint32_t annal__holder_of(const struct stat *file, bool writes);
 
@@ -21,7 +21,7 @@ uint32_t annal__holder_of(const struct stat *file, bool writes);
 #define HOLDER_BYTES 48
 const char *annal__holder_name(uint32_t pid, char out[HOLDER_BYTES]);
 
-/* By a signal or by a debugger. False where that cannot be told. */
+/* Stopped by a signal or a debugger. False if that is not known. */
 bool annal__holder_is_stopped(uint32_t pid);
 
 #endif

@@ -5,7 +5,7 @@
 
 /* ---- Packing ---- */
 
-/* msgpack-c hands -1 through, and nothing else; the status is kept beside it. */
+/* msgpack-c passes only -1 through; the status is kept beside it. */
 struct sink {
     struct buf *out;
     annal_status status;
@@ -50,7 +50,7 @@ annal_status annal__msgpack_double(struct buf *out, double value)
     PACK(out, msgpack_pack_double(&packer, value));
 }
 
-/* An empty slice points nowhere, which memcpy() may not be given. */
+/* The ptr of an empty slice may be NULL, which memcpy() must not get. */
 static const char *pointer_of(annal_slice bytes)
 {
     return bytes.len == 0 ? "" : bytes.ptr;
@@ -174,7 +174,7 @@ static bool take_real(annal_slice *rest, size_t bytes, struct msgpack_value *out
     return true;
 }
 
-/* A length of so many bytes, then what it speaks of. */
+/* A length of this many bytes, then as many bytes as it says. */
 static bool take_sized(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
                        struct msgpack_value *out)
 {
@@ -208,7 +208,7 @@ static bool take_count(annal_slice *rest, size_t bytes, enum unpacked_kind kind,
     return true;
 }
 
-/* Heads that hold a small number or count themselves. */
+/* Heads that contain a small number, or their own length. */
 static bool take_short(annal_slice *rest, unsigned char head, struct msgpack_value *out)
 {
     if (head >= 0xa0 && head <= 0xbf)

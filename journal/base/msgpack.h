@@ -1,7 +1,7 @@
 /*
- * msgpack: putting values behind each other, and walking over values that stand behind each other.
+ * msgpack: appending values to a buffer, and walking over values that follow each other.
  *
- * Packing is msgpack-c's. Walking is ours: msgpack-c builds a tree, and gives up at 32 levels
+ * Packing uses msgpack-c. Walking does not: msgpack-c builds a tree, and gives up at 32 levels
  * (docs/decisions/0009).
  */
 #ifndef JOURNAL_BASE_MSGPACK_H
@@ -9,11 +9,10 @@
 
 #include "journal/base/buf.h"
 
-/* Append a value to out. ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT, and then a piece of it may be in
- * out. */
+/* Append a value to out. After ANNAL_ERR_NOMEM or ANNAL_ERR_LIMIT a piece of it may be in out. */
 annal_status annal__msgpack_nil(struct buf *out);
 annal_status annal__msgpack_bool(struct buf *out, bool value);
-annal_status annal__msgpack_uint(struct buf *out, uint64_t value); /* as short as can be */
+annal_status annal__msgpack_uint(struct buf *out, uint64_t value); /* as short as possible */
 annal_status annal__msgpack_int(struct buf *out, int64_t value);
 annal_status annal__msgpack_double(struct buf *out, double value);
 annal_status annal__msgpack_str(struct buf *out, annal_slice bytes);
@@ -30,7 +29,7 @@ annal_status annal__pack_fixed_int64(struct buf *out, int64_t value);
 enum unpacked_kind {
     UNPACKED_NIL,
     UNPACKED_BOOL,
-    UNPACKED_UINT, /* 0 and above, however it is written */
+    UNPACKED_UINT, /* 0 and above, whatever its encoding */
     UNPACKED_INT,  /* below 0 */
     UNPACKED_DOUBLE,
     UNPACKED_STR,
@@ -46,13 +45,14 @@ struct msgpack_value {
     uint64_t uint;
     int64_t sint;
     double real;
-    annal_slice bytes; /* of str, bin and ext; points into what was walked */
+    annal_slice bytes; /* of str, bin and ext; a slice of the input */
     int8_t ext_type;
     uint32_t count; /* of the values of an array, of the pairs of a map */
 };
 
-/* Take one value, or the head of an array or map, off the front of rest. false: none stands
- * there. */
+/*
+ * Remove one value, or the head of an array or map, from the front of rest. false: there is none.
+ */
 bool annal__msgpack_next(annal_slice *rest, struct msgpack_value *out);
 
 /* The big-endian number in these bytes. */

@@ -13,7 +13,7 @@
 /* A number as its digits, 0.d1d2d3… times ten to a power. */
 struct decimal {
     bool negative;
-    bool huge;         /* the exponent is beyond what we count */
+    bool huge;         /* the exponent is larger than we count */
     const char *digit; /* the first that is not 0, or NULL for zero */
     size_t count;      /* of digits up to the last that is not 0 */
     int64_t power;
@@ -26,7 +26,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A number has a digit at its end: there is a character behind each sign and each e. */
+/* A number ends with a digit: there is a character after each sign and each e. */
 static int64_t read_exponent(const char *at, const char *end, bool *out_huge)
 {
     bool negative = *at == '-';
@@ -99,7 +99,8 @@ bool annal__number_equal(annal_slice a, annal_slice b)
 
 /* ---- Doubles ---- */
 
-/* The calling thread's locale is "C" from begin to end: others write a comma for the point. */
+/* Sets the calling thread's locale to "C" until it is reset: other locales write a comma for the
+ * point. */
 static locale_t begin_plain_locale(locale_t *out_plain)
 {
     *out_plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -174,7 +175,7 @@ struct number annal__number_read(annal_slice text)
     if (!negative)
         return number;
     if (number.uint == 0 || number.uint > (uint64_t)1 << 63)
-        return read_double(text); /* -0 is a number of its own */
+        return read_double(text); /* -0 is a number different from 0 */
     number.kind = NUMBER_INT;
     number.sint = (int64_t)(0 - number.uint);
     return number;

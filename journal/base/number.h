@@ -1,9 +1,9 @@
 /*
  * Numbers as JSON writes them.
  *
- * A double holds a decimal when the shortest text that gives that double is the same number: 0.1 is
- * held, although no double is exactly a tenth, and 3.14159265358979323846 is not. What is not held
- * must not become a double.
+ * A double represents a decimal if the shortest text that yields that double is the same number:
+ * 0.1 is represented, although no double is exactly a tenth, and 3.14159265358979323846 is not. A
+ * number that no double represents must not become one.
  */
 #ifndef JOURNAL_BASE_NUMBER_H
 #define JOURNAL_BASE_NUMBER_H
@@ -16,7 +16,7 @@ enum number_kind {
     NUMBER_UINT,
     NUMBER_INT, /* below 0 */
     NUMBER_DOUBLE,
-    NUMBER_OTHER /* none of these holds it */
+    NUMBER_OTHER /* neither integer nor double represents it */
 };
 
 struct number {
@@ -26,10 +26,11 @@ struct number {
     double real;
 };
 
-/* Read a number of JSON grammar. Whatever the locale. */
+/* Read a number of JSON grammar, independent of the locale. */
 struct number annal__number_read(annal_slice text);
 
-/* The shortest text that gives this finite double, with a point or an exponent. Its length. */
+/* The shortest text that yields this finite double, with a point or an exponent. Returns its
+ * length. */
 size_t annal__number_print(double real, char out[NUMBER_TEXT_BYTES]);
 
 /* Whether two numbers of JSON grammar are the same, digit for digit: 1.0 and 10e-1 are, 0 and -0

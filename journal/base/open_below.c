@@ -13,7 +13,7 @@
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Close a file, and leave errno alone. */
+/* Close a file without changing errno. */
 static void put_away(int fd)
 {
     int why = errno;
@@ -22,7 +22,7 @@ static void put_away(int fd)
     errno = why;
 }
 
-/* A file that is not there is ANNAL_ERR_NOTFOUND. */
+/* A missing file is ANNAL_ERR_NOTFOUND. */
 static annal_status fail_errno(annal_error *err, const char *what, const char *root,
                                const char *slash, const char *path)
 {
@@ -33,7 +33,7 @@ static annal_status fail_errno(annal_error *err, const char *what, const char *r
     return status;
 }
 
-/* Rule (2), and else what errno says; len bytes of path are what could not be opened. */
+/* Rule (2), or else what errno says; the first len bytes of path are what could not be opened. */
 static annal_status fail(const struct below *below, int folder, const char *name, const char *path,
                          size_t len, const char *what, annal_error *err)
 {
@@ -67,7 +67,8 @@ void annal__below_close(struct below *below)
     *below = (struct below){0};
 }
 
-/* The next component of a path: it ends at *at, which moves on; empty behind the last. */
+/* The next component of a path. It begins at *at, which is moved after it; it is empty at the end
+ * of the path. */
 static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
 {
     size_t from = *at + (path[*at] == '/'), len = strcspn(path + from, "/");
@@ -81,14 +82,14 @@ static bool take_name(const char *path, size_t *at, char name[NAME_MAX + 1])
     return true;
 }
 
-/* Rule (1): a component from the one before; made, when mode says so and it is missing. */
+/* Rule (1): open a component from the one before; create it if it is missing and mode says so. */
 static int open_next(int folder, const char *name, const struct below_mode *mode)
 {
     int fd = openat(folder, name, FOLDER_FLAGS);
     if (fd < 0 && errno == ENOENT && mode != NULL && mode->folder != 0 &&
         (mkdirat(folder, name, mode->folder) == 0 || errno == EEXIST))
         fd = openat(folder, name, FOLDER_FLAGS);
-    /* Also when it was there: whoever made it may have died before the sync. */
+    /* Even if it existed: the process that created it may have died before the sync. */
     if (fd >= 0 && mode != NULL && mode->sync && fsync(folder) < 0) {
         put_away(fd);
         return -1;
@@ -173,7 +174,7 @@ done:
     return status;
 }
 
-/* What stands under the name was left by a process of this id, or put there. False with errno. */
+/* A file with this name was left by a process with our id, or put there. False with errno. */
 static bool write_new(int folder, const char *name, annal_slice content,
                       const struct below_mode *mode)
 {

@@ -1,16 +1,16 @@
 /*
- * Files below a directory that others write to as well: the workspace of agents, who may put
+ * Files below a directory to which others write as well: the workspace of agents, which may create
  * symbolic links there that lead elsewhere.
  *
  * (1) The directory is what a user named; it may be a link. Below it every component of a path is
- *     opened by itself, with O_NOFOLLOW, from the one before. (openat2() would do so at once, but
- *     kernels before 5.6 lack it.) So nothing outside is read, written or deleted, whoever puts
- *     links there at the same time.
- * (2) A link in the way is an error that names it. A link in the place of a file is not
+ *     opened separately, with O_NOFOLLOW, from the one before. (openat2() would do so at once, but
+ *     kernels before 5.6 lack it.) So nothing outside is read, written or deleted, even if links
+ *     are created there at the same time.
+ * (2) A link among the components is an error that names it. A link in the place of a file is not
  *     overwritten.
  * (3) A reader finds the old bytes of a file or the new ones: they are written under another name,
  *     and renamed.
- * (4) Only regular files are read. A FIFO keeps nobody waiting.
+ * (4) Only regular files are read. Reading a FIFO does not wait.
  *
  * A path is relative, without "." and "..", and shorter than PATH_MAX.
  */
@@ -24,32 +24,32 @@ struct below {
     int fd;
 };
 
-/* How files and directories are made. */
+/* How files and directories are created. */
 struct below_mode {
     unsigned file;   /* 0600 */
-    unsigned folder; /* 0700; 0: a directory that is missing is an error */
+    unsigned folder; /* 0700; 0: a missing directory is an error */
     bool sync;       /* the file, and its name and those of the directories above it */
 };
 
-/* The directory must be there. One thread at a time. */
+/* The directory must exist. One thread at a time. */
 annal_status annal__below_open(const char *root, struct below *out, annal_error *err);
-void annal__below_close(struct below *below); /* zeroed is fine */
+void annal__below_close(struct below *below); /* may be zeroed */
 
 /*
- * Open the directory path ("": the root itself). ANNAL_ERR_NOTFOUND when it is missing and not to
- * be made.
+ * Open the directory path ("": the root itself). ANNAL_ERR_NOTFOUND if it is missing and mode does
+ * not create it.
  */
 annal_status annal__below_folder(const struct below *below, const char *path,
                                  const struct below_mode *mode, int *out_fd, annal_error *err);
 
-/* All of a file, behind out; ANNAL_ERR_LIMIT when out's limit is too small, ANNAL_ERR_NOTFOUND. */
+/* Append a whole file to out; ANNAL_ERR_LIMIT if out's limit is too small, ANNAL_ERR_NOTFOUND. */
 annal_status annal__below_read(const struct below *below, const char *path, struct buf *out,
                                annal_error *err);
 
 annal_status annal__below_replace(const struct below *below, const char *path, annal_slice content,
                                   const struct below_mode *mode, annal_error *err);
 
-/* Delete a file, or a link in its place. *out_deleted is false when there was none. */
+/* Delete a file, or a link in its place. *out_deleted is false if there was none. */
 annal_status annal__below_delete(const struct below *below, const char *path, bool *out_deleted,
                                  annal_error *err);
 

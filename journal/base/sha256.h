@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #define SHA256_BYTES      32
-#define SHA256_TEXT_BYTES 65 /* 64 hex digits of lower case and a NUL */
+#define SHA256_TEXT_BYTES 65 /* 64 lower-case hex digits and a NUL */
 
 struct sha256;
 struct sha256 *annal__sha256_begin(void); /* NULL: no memory */

@@ -1,4 +1,5 @@
-/* Slices compared, byte for byte. An empty one may have no ptr, which memcmp() must not see. */
+/* Comparing slices, byte for byte. The ptr of an empty one may be NULL, which memcmp() must not
+ * get. */
 #ifndef JOURNAL_BASE_SLICE_H
 #define JOURNAL_BASE_SLICE_H
 

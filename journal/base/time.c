@@ -137,7 +137,7 @@ static int64_t days_in_month(int64_t year, int64_t month)
            days_from_civil(year, month, 1);
 }
 
-/* Two digits; sets a bit of *bad when one is none. */
+/* Two digits; sets a bit of *bad if one is not a digit. */
 static int64_t two_digits(const char *at, unsigned *bad)
 {
     unsigned tens = (unsigned)(unsigned char)at[0] - '0',
@@ -146,8 +146,8 @@ static int64_t two_digits(const char *at, unsigned *bad)
     return tens * 10 + ones;
 }
 
-/* As annal_time_format() writes it, which is what every event of a journal has. False: some other
- * way, or wrong. */
+/* A time as annal_time_format() writes it, which is the form in every event of a journal. False:
+ * another form, or invalid. */
 static bool parse_fixed(const char *at, int64_t *out_time_us)
 {
     bool shape = at[4] == '-' && at[7] == '-' && at[10] == 'T' && at[13] == ':' && at[16] == ':' &&
