@@ -129,7 +129,7 @@ bool annal__lineage_differs(const struct scan *scan, annal_status status, const 
     uint64_t h = 0;
     if (status == ANNAL_OK && event->seq == part->to_seq)
         return event->h != part->to_h;
-    /* The event at the fork point may be lost; its hash is before the event after it. */
+    /* If that event is lost, the trailer before the next one still has its hash. */
     if (status == ANNAL_OK)
         return event->seq == part->to_seq + 1 &&
                annal__scan_h_before(scan, event->offset, &h, NULL) == ANNAL_OK && h != part->to_h;
