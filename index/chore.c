@@ -79,15 +79,15 @@ static annal_status go_on(struct round *round, struct follower *follower, annal_
 }
 
 /* A pack that fails is told by who asks for it, not every 100 ms by the keeper. */
-static void follow_base(struct round *round, struct pack_database *base)
+static void follow_database(struct round *round, struct pack_database *database)
 {
-    for (size_t i = 0; !base->base.rollback && i < base->fill_count; i++) {
-        struct pack_fill *fill = &base->fills[i];
+    for (size_t i = 0; !database->derived.rollback && i < database->fill_count; i++) {
+        struct pack_fill *fill = &database->fills[i];
         annal_error why = {0};
         annal_status status = ANNAL_OK;
         if (fill->left_out)
             continue;
-        if (base->star == NULL && !fill->met)
+        if (database->star == NULL && !fill->met)
             status = meet(round, fill, &why);
         else
             status = go_on(round, &fill->follower, &why);
@@ -103,18 +103,18 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     annal_index *index = round->index;
     struct pack_set *set = NULL;
     annal_status status = annal__packs_get(index, &set, err);
-    struct pack_database *base = status < 0 ? NULL : annal__packs_next(index, set, NULL);
-    for (; base != NULL; base = annal__packs_next(index, set, base))
-        follow_base(round, base);
+    struct pack_database *database = status < 0 ? NULL : annal__packs_next(index, set, NULL);
+    for (; database != NULL; database = annal__packs_next(index, set, database))
+        follow_database(round, database);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         struct pack_slot *slot = &set->slots[i];
         if (slot->pack == NULL || !annal__slot_has_star(slot))
             continue;
         for (size_t j = 0; status >= 0 && j < round->changed.count; j++) {
             annal_slice session = annal__task_session(&round->changed, &round->changed.tasks[j]);
-            status = annal__packs_base(index, set, slot, session, &base, err);
-            if (status >= 0 && base != NULL && base->fills[0].slot == slot)
-                follow_base(round, base);
+            status = annal__packs_database(index, set, slot, session, &database, err);
+            if (status >= 0 && database != NULL && database->fills[0].slot == slot)
+                follow_database(round, database);
         }
     }
     annal__packs_put(index, set);

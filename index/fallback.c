@@ -21,7 +21,7 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
     pthread_mutex_lock(&fallback->mutex);
     if (fallback->index == NULL) {
         status =
-            annal__index_open_private(index->store, index->base.wait_ms, &fallback->index, err);
+            annal__index_open_private(index->store, index->derived.wait_ms, &fallback->index, err);
         if (status >= 0 && annal__index_is_hopeless(why))
             annal__say(index->store, ANNAL_LOG_WARNING,
                        "the index cannot be kept, and is made in memory each time: %s",
@@ -37,9 +37,9 @@ annal_status annal__fallback_begin(annal_index *index, const annal_error *why, a
 
 bool annal__fallback_helps(const annal_index *index, annal_status status)
 {
-    return !index->base.frozen && !index->base.private &&
+    return !index->derived.frozen && !index->derived.private &&
            (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT ||
-            (status == ANNAL_ERR_BUSY && !annal__derived_exists(&index->base)));
+            (status == ANNAL_ERR_BUSY && !annal__derived_exists(&index->derived)));
 }
 
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up)
@@ -119,12 +119,13 @@ annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_
     struct stamp stamp;
     annal_index *used = annal__fallback_or_self(index, &stamp);
     annal_status status =
-        annal__derived_reader(&used->base, index->base.wait_ms, out_db, &stamp, &why);
+        annal__derived_reader(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
     if (used == index && annal__fallback_helps(index, status)) {
         status = annal__fallback_begin(index, &why, &why);
         used = annal__fallback_or_self(index, &stamp);
         if (status >= 0)
-            status = annal__derived_reader(&used->base, index->base.wait_ms, out_db, &stamp, &why);
+            status =
+                annal__derived_reader(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
     }
     if (status < 0 && err != NULL)
         *err = why;

@@ -52,9 +52,9 @@ struct fallback {
 struct annal_index {
     annal_store *store;
     annal_pack *core;
-    struct derived base; /* sessions.db */
+    struct derived derived; /* sessions.db */
     struct follower follower;
-    struct core_rows rows; /* under the lock of base */
+    struct core_rows rows; /* under the lock of derived */
     bool follows;
     uint64_t changed_since; /* the chore's; see annal_store_changed() */
     struct shape_seen shape;
@@ -115,7 +115,7 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
 
 /*
  * The same for who asks what other questions ask too: the connection may have served one, and goes
- * back with annal__derived_give() to the base of this index.
+ * back with annal__derived_give() to this index's derived.
  */
 annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
                                  bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,

@@ -12,7 +12,7 @@
 /* How long a checkpoint waits for readers, under the lock. */
 #define READERS_WAIT_MS 500
 
-typedef int (*base_fn)(void *arg, struct derived *base, const char *name, annal_error *err);
+typedef int (*database_fn)(void *arg, struct derived *derived, const char *name, annal_error *err);
 
 /* As users know it: below the store, without the store's path. */
 static const char *name_of(const annal_index *index, const char *path)
@@ -23,19 +23,19 @@ static const char *name_of(const annal_index *index, const char *path)
 }
 
 /* sessions.db first. Databases of single sessions are left alone. */
-static annal_status each_base(annal_index *index, base_fn fn, void *arg, annal_error *err)
+static annal_status each_database(annal_index *index, database_fn fn, void *arg, annal_error *err)
 {
     struct pack_set *set = NULL;
-    int verdict = index->base.private ? 0 : fn(arg, &index->base, "sessions.db", err);
+    int verdict = index->derived.private ? 0 : fn(arg, &index->derived, "sessions.db", err);
     if (verdict != 0)
         return (annal_status)verdict;
     annal_status status = annal__packs_get(index, &set, err);
     if (status < 0)
         return status;
-    struct pack_database *base = annal__packs_next(index, set, NULL);
-    for (; verdict == 0 && base != NULL; base = annal__packs_next(index, set, base))
-        if (!base->base.private)
-            verdict = fn(arg, &base->base, name_of(index, base->base.path), err);
+    struct pack_database *database = annal__packs_next(index, set, NULL);
+    for (; verdict == 0 && database != NULL; database = annal__packs_next(index, set, database))
+        if (!database->derived.private)
+            verdict = fn(arg, &database->derived, name_of(index, database->derived.path), err);
     annal__packs_put(index, set);
     return (annal_status)verdict;
 }
@@ -61,24 +61,24 @@ struct look {
     void *arg;
 };
 
-static int look_at(void *arg, struct derived *base, const char *name, annal_error *err)
+static int look_at(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct look *look = arg;
     annal_database_info info = {.name = name,
-                                .journal_mode = base->rollback ? "delete" : "wal",
-                                .synchronous = base->rollback ? "FULL" : "NORMAL",
+                                .journal_mode = derived->rollback ? "delete" : "wal",
+                                .synchronous = derived->rollback ? "FULL" : "NORMAL",
                                 .wal_autocheckpoint =
-                                    base->rollback ? 0 : DERIVED_WAL_PAGES_CHECKPOINT,
-                                .busy_timeout_ms = base->wait_ms};
+                                    derived->rollback ? 0 : DERIVED_WAL_PAGES_CHECKPOINT,
+                                .busy_timeout_ms = derived->wait_ms};
     sqlite3 *db = NULL;
     struct stamp stamp;
     int64_t page = 0, pages = 0, keys = 0;
-    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+    if (!annal__file_is_there(annal__store_io(derived->store), derived->path))
         return look->fn(look->arg, &info);
     info.exists = true;
-    info.bytes = file_bytes(base->path, "");
-    info.wal_bytes = file_bytes(base->path, "-wal");
-    annal_status status = annal__derived_reader(base, base->wait_ms, &db, &stamp, err);
+    info.bytes = file_bytes(derived->path, "");
+    info.wal_bytes = file_bytes(derived->path, "-wal");
+    annal_status status = annal__derived_reader(derived, derived->wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = annal__db_integer(db, "PRAGMA page_size", &page, err);
     if (status >= 0)
@@ -96,7 +96,7 @@ static int look_at(void *arg, struct derived *base, const char *name, annal_erro
 annal_status annal_index_databases(annal_index *index, annal_database_fn fn, void *arg,
                                    annal_error *err)
 {
-    return each_base(index, look_at, &(struct look){fn, arg}, err);
+    return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
 
 /* ---- What is in them ---- */
@@ -171,14 +171,14 @@ static int count_statuses(const struct tables *tables, sqlite3 *db, const char *
                     database, err);
 }
 
-static int look_inside(void *arg, struct derived *base, const char *name, annal_error *err)
+static int look_inside(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     const struct tables *tables = arg;
     sqlite3 *db = NULL;
     struct stamp stamp;
-    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+    if (!annal__file_is_there(annal__store_io(derived->store), derived->path))
         return 0;
-    int verdict = annal__derived_reader(base, base->wait_ms, &db, &stamp, err);
+    int verdict = annal__derived_reader(derived, derived->wait_ms, &db, &stamp, err);
     if (verdict >= 0)
         verdict = tables->statuses ? count_statuses(tables, db, name, err)
                                    : count_tables(tables, db, name, err);
@@ -188,13 +188,13 @@ static int look_inside(void *arg, struct derived *base, const char *name, annal_
 
 annal_status annal_index_tables(annal_index *index, annal_table_fn fn, void *arg, annal_error *err)
 {
-    return each_base(index, look_inside, &(struct tables){fn, arg, false}, err);
+    return each_database(index, look_inside, &(struct tables){fn, arg, false}, err);
 }
 
 annal_status annal_index_statuses(annal_index *index, annal_table_fn fn, void *arg,
                                   annal_error *err)
 {
-    return each_base(index, look_inside, &(struct tables){fn, arg, true}, err);
+    return each_database(index, look_inside, &(struct tables){fn, arg, true}, err);
 }
 
 /* ---- Checkpoint and VACUUM ---- */
@@ -237,28 +237,30 @@ static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error
     return status;
 }
 
-static int work_on(void *arg, struct derived *base, const char *name, annal_error *err)
+static int work_on(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct work *work = arg;
     annal_error why = {0};
     annal_maintenance what = {.name = name, .log_pages = -1, .checkpointed = -1};
-    if (!annal__file_is_there(annal__store_io(base->store), base->path))
+    if (!annal__file_is_there(annal__store_io(derived->store), derived->path))
         return 0;
-    what.bytes_before = all_bytes(base->path);
-    annal_status status = annal__derived_hold(base, annal__deadline_after(base->wait_ms), &why);
+    what.bytes_before = all_bytes(derived->path);
+    annal_status status =
+        annal__derived_hold(derived, annal__deadline_after(derived->wait_ms), &why);
     if (status >= 0) {
-        sqlite3_busy_timeout(base->db, READERS_WAIT_MS);
-        status = work->checkpoint != NULL ? run_checkpoint(base->db, work->checkpoint, &what, &why)
-                                          : run_vacuum(base->db, &what, &why);
-        sqlite3_busy_timeout(base->db, 0);
-        annal__derived_release(base);
+        sqlite3_busy_timeout(derived->db, READERS_WAIT_MS);
+        status = work->checkpoint != NULL
+                     ? run_checkpoint(derived->db, work->checkpoint, &what, &why)
+                     : run_vacuum(derived->db, &what, &why);
+        sqlite3_busy_timeout(derived->db, 0);
+        annal__derived_release(derived);
     }
     if (status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
             *err = why;
         return status;
     }
-    what.bytes_after = all_bytes(base->path);
+    what.bytes_after = all_bytes(derived->path);
     what.done = status >= 0;
     what.error = status >= 0 ? NULL : &why;
     return work->fn(work->arg, &what);
@@ -278,17 +280,17 @@ static void note_left(struct wiping *wiping, const char *name, const char *why)
 }
 
 /* Deleted rows were overwritten in their pages; the pages as they were stand in the WAL. */
-static int wipe_base(void *arg, struct derived *base, const char *name, annal_error *err)
+static int wipe_database(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct wiping *wiping = arg;
     annal_error why = {0};
     (void)err;
-    if (base->rollback || !annal__file_is_there(annal__store_io(base->store), base->path))
+    if (derived->rollback || !annal__file_is_there(annal__store_io(derived->store), derived->path))
         return 0;
-    annal_status status = annal__derived_hold(base, wiping->deadline_us, &why);
+    annal_status status = annal__derived_hold(derived, wiping->deadline_us, &why);
     if (status >= 0) {
-        status = annal__derived_empty_wal(base, wiping->deadline_us, &why);
-        annal__derived_release(base);
+        status = annal__derived_empty_wal(derived, wiping->deadline_us, &why);
+        annal__derived_release(derived);
     }
     if (status < 0)
         note_left(wiping, name, why.message);
@@ -298,7 +300,7 @@ static int wipe_base(void *arg, struct derived *base, const char *name, annal_er
 annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
                               annal_error *err)
 {
-    struct wiping wiping = {.deadline_us = annal__deadline_after(index->base.wait_ms),
+    struct wiping wiping = {.deadline_us = annal__deadline_after(index->derived.wait_ms),
                             .left = {.limit = 400}};
     annal_error why = {0};
     struct stamp stamp;
@@ -308,7 +310,7 @@ annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, s
         status = annal__packs_catch_up(used, PACK_SHARED, sessions, count, NULL, &why);
     if (status < 0)
         note_left(&wiping, "the index", why.message);
-    status = each_base(index, wipe_base, &wiping, err);
+    status = each_database(index, wipe_database, &wiping, err);
     if (status >= 0 && annal__search_wipe(&index->search, wiping.deadline_us, &why) < 0)
         note_left(&wiping, "search.db", why.message);
     if (status >= 0 && wiping.left.len > 0)
@@ -325,11 +327,11 @@ annal_status annal_index_checkpoint(annal_index *index, annal_checkpoint_mode mo
         "PRAGMA wal_checkpoint(FULL)", "PRAGMA wal_checkpoint(RESTART)"};
     if ((size_t)mode >= sizeof pragmas / sizeof *pragmas)
         return annal__fail(err, ANNAL_ERR_INVALID, "%d is no mode of a checkpoint", (int)mode);
-    return each_base(index, work_on, &(struct work){fn, arg, pragmas[mode]}, err);
+    return each_database(index, work_on, &(struct work){fn, arg, pragmas[mode]}, err);
 }
 
 annal_status annal_index_vacuum(annal_index *index, annal_maintenance_fn fn, void *arg,
                                 annal_error *err)
 {
-    return each_base(index, work_on, &(struct work){fn, arg, NULL}, err);
+    return each_database(index, work_on, &(struct work){fn, arg, NULL}, err);
 }

@@ -32,20 +32,20 @@ static int64_t layout_of(const annal_pack *core)
 static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error *err)
 {
     struct buf path = {0};
-    index->base.wait_ms = wait_ms;
-    index->base.application_id = INDEX_APPLICATION_ID;
-    index->base.ops = &annal__core_ops;
-    index->base.arg = index;
+    index->derived.wait_ms = wait_ms;
+    index->derived.application_id = INDEX_APPLICATION_ID;
+    index->derived.ops = &annal__core_ops;
+    index->derived.arg = index;
     annal_status status =
         annal__buf_printf(&path, "%s/sessions.db", annal_store_path(index->store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index");
-    status = annal__derived_init(&index->base, index->store, path.ptr, "index", err);
+    status = annal__derived_init(&index->derived, index->store, path.ptr, "index", err);
     annal__buf_done(&path);
     if (status >= 0)
         status = annal_pack_core(&index->core, err);
     if (status >= 0)
-        index->base.user_version = layout_of(index->core);
+        index->derived.user_version = layout_of(index->core);
     if (status >= 0)
         status = annal__search_init(&index->search, index->store, wait_ms, err);
     return status;
@@ -59,7 +59,7 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
         return annal__fail(err, ANNAL_ERR_NOMEM, "the index of '%s'", annal_store_path(store));
     index->store = store;
     index->follower =
-        (struct follower){.base = &index->base, .ops = &annal__core_follower, .own = index};
+        (struct follower){.derived = &index->derived, .ops = &annal__core_follower, .own = index};
     annal_status status = ANNAL_OK;
     if (pthread_mutex_init(&index->fallback.mutex, NULL) != 0)
         status = ANNAL_ERR_NOMEM;
@@ -88,9 +88,9 @@ annal_status annal_index_open_plain(annal_store *store, const annal_index_option
         options = &defaults;
     annal_status status = index_new(store, options->wait_ms, &index, err);
     if (status >= 0 && annal_store_is_read_only(store)) {
-        status = annal__derived_open_read_only(&index->base, err);
+        status = annal__derived_open_read_only(&index->derived, err);
         if (status >= 0)
-            status = annal__derived_open_read_only(&index->search.base, err);
+            status = annal__derived_open_read_only(&index->search.derived, err);
     } else if (status >= 0 && options->follow)
         status = follow(index, err);
     if (status >= 0 && index->follows)
@@ -108,7 +108,7 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
     annal_index *index = NULL;
     annal_status status = index_new(store, wait_ms, &index, err);
     if (status >= 0)
-        status = annal__derived_make_private(&index->base, err);
+        status = annal__derived_make_private(&index->derived, err);
     if (status < 0)
         annal_index_close(index);
     else
@@ -136,7 +136,7 @@ const annal_pack *annal_index_core(const annal_index *index)
 void annal_index_close(annal_index *index)
 {
     if (index == NULL ||
-        (index->base.path != NULL && !annal__index_lock_is_ours(&index->base.lock)))
+        (index->derived.path != NULL && !annal__index_lock_is_ours(&index->derived.lock)))
         return; /* closing the parent's connection would change its shared memory */
     void *arg = atomic_exchange(&index->on_close_arg, NULL);
     void (*end)(void *arg) = atomic_load(&index->on_close);
@@ -148,7 +148,7 @@ void annal_index_close(annal_index *index)
     }
     annal__packs_done(index);
     annal__search_done(&index->search);
-    annal__derived_done(&index->base);
+    annal__derived_done(&index->derived);
     annal_index_close(index->fallback.index);
     pthread_mutex_destroy(&index->fallback.mutex);
     pthread_mutex_destroy(&index->packs.mutex);

@@ -67,38 +67,38 @@ struct derived {
  * Without touching a file. path is copied; lock_name is the lock's file in STORE/locks. The store's
  * databases in memory come from annal__derived_make_private().
  */
-annal_status annal__derived_init(struct derived *base, annal_store *store, const char *path,
+annal_status annal__derived_init(struct derived *derived, annal_store *store, const char *path,
                                  const char *lock_name, annal_error *err);
-void annal__derived_done(struct derived *base);
+void annal__derived_done(struct derived *derived);
 
 /* A database in memory instead of the file. */
-annal_status annal__derived_make_private(struct derived *base, annal_error *err);
+annal_status annal__derived_make_private(struct derived *derived, annal_error *err);
 
 /* A read-only store: its file as it is, or one in memory. */
-annal_status annal__derived_open_read_only(struct derived *base, annal_error *err);
+annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err);
 
 /*
  * Take the lock, see to it that the file is ours and open, and begin a transaction. While another
  * program has it locked, our lock is not held. ANNAL_ERR_BUSY when the deadline passes.
  */
-annal_status annal__derived_begin(struct derived *base, int64_t deadline_us, annal_error *err);
+annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, annal_error *err);
 
 /*
  * Commit (and count that in the stamp) when keep, else roll back; checkpoint the WAL when it has
  * grown; give the lock back.
  */
-annal_status annal__derived_end(struct derived *base, bool keep, annal_error *err);
+annal_status annal__derived_end(struct derived *derived, bool keep, annal_error *err);
 
 /* The same, but the lock stays until annal__derived_release(). */
-annal_status annal__derived_finish(struct derived *base, bool keep, annal_error *err);
+annal_status annal__derived_finish(struct derived *derived, bool keep, annal_error *err);
 
 /*
  * For work on the file as a whole: the lock is held and the writer open, without a transaction.
  * Does not make the file: ANNAL_ERR_NOTFOUND when there is none. annal__derived_release() must
  * follow ANNAL_OK.
  */
-annal_status annal__derived_hold(struct derived *base, int64_t deadline_us, annal_error *err);
-void annal__derived_release(struct derived *base);
+annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, annal_error *err);
+void annal__derived_release(struct derived *derived);
 
 /* Of the WAL pages after a commit, how many are too many: then the writer checkpoints. */
 #define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, as SQLite's own would be */
@@ -106,25 +106,26 @@ void annal__derived_release(struct derived *base);
  * Take what its WAL has into the file, and the WAL away, while it is held. ANNAL_ERR_BUSY: somebody
  * reads it, and did until the deadline.
  */
-annal_status annal__derived_empty_wal(struct derived *base, int64_t deadline_us, annal_error *err);
+annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_us,
+                                      annal_error *err);
 
 /* Close the writer's connection until the next annal__derived_begin(), unless it is in use. */
-void annal__derived_rest(struct derived *base);
+void annal__derived_rest(struct derived *derived);
 
 /* Throw the file away; the next annal__derived_begin() makes it anew. */
-annal_status annal__derived_discard(struct derived *base, int64_t deadline_us, annal_error *err);
+annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us, annal_error *err);
 
 /*
  * A reader found the file corrupt: throw it away. True when the next catch-up makes it anew, so
  * that asking again helps.
  */
-bool annal__derived_heal(struct derived *base);
+bool annal__derived_heal(struct derived *derived);
 
 /* Whether the file is there, without making it. */
-bool annal__derived_exists(const struct derived *base);
+bool annal__derived_exists(const struct derived *derived);
 
 /* Throw the file away when SQLite finds that it is corrupt: true when it did. Reads all of it. */
-bool annal__derived_heal_if_corrupt(struct derived *base);
+bool annal__derived_heal_if_corrupt(struct derived *derived);
 
 /*
  * Open a connection that only reads; the caller's, to be given to annal__db_close(). Makes the file
@@ -132,22 +133,22 @@ bool annal__derived_heal_if_corrupt(struct derived *base);
  * wait_ms, which each statement waits later: a caller with less time sets a limit for those
  * (patience.h, rule 3).
  */
-annal_status annal__derived_reader(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
 
 /*
  * The same, but a connection that was given back is used again; the caller gives it back with
  * annal__derived_give(). clean: as it was handed out (readers.h, rule 2). NULL is accepted.
  */
-annal_status annal__derived_borrow(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                    struct stamp *out_stamp, annal_error *err);
-void annal__derived_give(struct derived *base, sqlite3 *db, bool clean);
+void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 
 /*
  * In a transaction that emptied tables: the database is another one from now on, so that plans
  * which were made before are of no use, and readers see that what they caught up is gone.
  */
-annal_status annal__derived_renew(struct derived *base, annal_error *err);
+annal_status annal__derived_renew(struct derived *derived, annal_error *err);
 
 /* Whether a failure says that trying again is of no use: no space, no permission. */
 bool annal__index_is_hopeless(const annal_error *why);

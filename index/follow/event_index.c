@@ -53,11 +53,11 @@ static annal_status begin(struct follower *follower, annal_slice session, annal_
     sqlite3_stmt *stmt = NULL;
     annal_session_info info;
     char created[ANNAL_TIME_BYTES];
-    annal_status status = annal_session_info_get(follower->base->store, session, &info, err);
+    annal_status status = annal_session_info_get(follower->derived->store, session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND || (status == ANNAL_OK && info.fork_session[0] == '\0'))
         return ANNAL_OK;
     if (status >= 0)
-        status = annal__db_prepare(follower->base->db,
+        status = annal__db_prepare(follower->derived->db,
                                    "INSERT INTO forks VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO "
                                    "UPDATE SET parent_session_id = excluded.parent_session_id, "
                                    "forked_at_seq = excluded.forked_at_seq, "
@@ -177,7 +177,7 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < sizeof statements / sizeof *statements; i++) {
         sqlite3_stmt *stmt = NULL;
-        status = annal__db_prepare(follower->base->db, statements[i], &stmt, err);
+        status = annal__db_prepare(follower->derived->db, statements[i], &stmt, err);
         if (status < 0)
             break;
         annal__db_bind_text(stmt, 1, session);
@@ -204,7 +204,7 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
 {
     annal_index *index = arg;
-    return annal__shape_holds(db == NULL ? index->base.db : db, NULL, &index->shape, out, err);
+    return annal__shape_holds(db == NULL ? index->derived.db : db, NULL, &index->shape, out, err);
 }
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
@@ -214,7 +214,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     annal_status status = annal__shape_holds(db, NULL, &index->shape, &holds, err);
     if (status >= 0 && !holds)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             index->base.path);
+                             index->derived.path);
     if (status >= 0)
         status = prepare_insert(db, 1, &index->rows.insert_event, err);
     if (status >= 0)

@@ -42,15 +42,17 @@ static annal_status prepare_settled(struct follower *follower, annal_error *err)
     snprintf(drop, sizeof drop,
              "DELETE FROM _cursor WHERE pack = '%.100s settled' AND session_id = ?1",
              follower->pack);
-    annal_status status = annal__db_prepare(follower->base->db, put, &follower->put_settled, err);
-    return status < 0 ? status
-                      : annal__db_prepare(follower->base->db, drop, &follower->drop_settled, err);
+    annal_status status =
+        annal__db_prepare(follower->derived->db, put, &follower->put_settled, err);
+    return status < 0
+               ? status
+               : annal__db_prepare(follower->derived->db, drop, &follower->drop_settled, err);
 }
 
 annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
                                   size_t pack_count, annal_error *err)
 {
-    sqlite3 *db = follower->base->db;
+    sqlite3 *db = follower->derived->db;
     const char *put_cursor =
         "INSERT INTO _cursor (session_id, seq, offset, h) VALUES (?1, ?2, ?3, ?4) "
         "ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, offset = excluded.offset, "

@@ -33,7 +33,7 @@ struct follower_ops {
 };
 
 struct follower {
-    struct derived *base;
+    struct derived *derived;
     const struct follower_ops *ops;
     const char *pack; /* NULL: the index */
     void *own;        /* the ops' */
@@ -48,7 +48,7 @@ struct follower {
     /* A guarded append's: this event comes next, and its rows are there already. NULL: no such. */
     const annal_event *tried;
 
-    /* Prepared on base->db while that is open; NULL then: the pack cannot be run. */
+    /* Prepared on derived->db while that is open; NULL then: the pack cannot be run. */
     struct applier *applier;
     sqlite3_stmt *get_cursor;
     sqlite3_stmt *put_cursor;

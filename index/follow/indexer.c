@@ -109,7 +109,7 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, bool *out_fresh, annal_error *err)
 {
     struct follower *follower = batch->follower;
-    annal_store *store = follower->base->store;
+    annal_store *store = follower->derived->store;
     annal_position from;
     bool known = false;
     annal_status status = annal__index_cursor(follower->get_cursor, session, &from, &known, err);
@@ -251,16 +251,16 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                                    int64_t lock_until_us, int64_t work_until_us, bool must_match,
                                    annal_index_progress *progress, annal_error *err)
 {
-    struct derived *base = follower->base;
-    annal_status status = annal__derived_begin(base, lock_until_us, err);
+    struct derived *derived = follower->derived;
+    annal_status status = annal__derived_begin(derived, lock_until_us, err);
     if (status < 0)
         return status;
     if (follower->applier == NULL) { /* pack_database.c said why when it opened the database */
-        (void)annal__derived_end(base, false, NULL);
+        (void)annal__derived_end(derived, false, NULL);
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
     }
-    if (must_match && base->stamp.id != plan->stamp.id) {
-        (void)annal__derived_end(base, false, NULL);
+    if (must_match && derived->stamp.id != plan->stamp.id) {
+        (void)annal__derived_end(derived, false, NULL);
         return ANNAL_ERR_CONFLICT; /* never leaves this file */
     }
     int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
@@ -273,9 +273,9 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
         full = batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
                annal__deadline_passed(batch.deadline_us);
     }
-    struct stamp stamp = {base->stamp.id, base->stamp.commits + 1};
-    plan->wanted = annal__index_lock_is_wanted(&base->lock, begun_us);
-    annal_status ended = annal__derived_end(base, status >= 0, status >= 0 ? err : NULL);
+    struct stamp stamp = {derived->stamp.id, derived->stamp.commits + 1};
+    plan->wanted = annal__index_lock_is_wanted(&derived->lock, begun_us);
+    annal_status ended = annal__derived_end(derived, status >= 0, status >= 0 ? err : NULL);
     if (status >= 0)
         status = ended;
     if (status < 0)
@@ -314,13 +314,13 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
 }
 
 /* Whether the database was deleted, made anew, found corrupt or found not to be usable at all. */
-static bool is_about_database(struct derived *base, annal_status status, const struct plan *plan)
+static bool is_about_database(struct derived *derived, annal_status status, const struct plan *plan)
 {
     if (status == ANNAL_ERR_CONFLICT)
         return true;
-    if (base->frozen || plan->unreadable.status < 0)
+    if (derived->frozen || plan->unreadable.status < 0)
         return false;
-    return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__derived_heal(base));
+    return status == ANNAL_ERR_IO || (status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived));
 }
 
 annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
@@ -328,12 +328,12 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
                                  const annal_catch_up_options *options, struct stamp *out_stamp,
                                  bool *out_stuck, annal_error *err)
 {
-    struct derived *base = follower->base;
+    struct derived *derived = follower->derived;
     static const annal_catch_up_options defaults;
     if (options == NULL)
         options = &defaults;
-    uint32_t timeout_ms = options->timeout_ms == 0 ? base->wait_ms : options->timeout_ms;
-    uint32_t plan_ms = timeout_ms < base->wait_ms ? timeout_ms : base->wait_ms;
+    uint32_t timeout_ms = options->timeout_ms == 0 ? derived->wait_ms : options->timeout_ms;
+    uint32_t plan_ms = timeout_ms < derived->wait_ms ? timeout_ms : derived->wait_ms;
     int64_t deadline_us = annal__deadline_after(timeout_ms);
     annal_status status = ANNAL_OK;
     annal_error why = {0};
@@ -351,11 +351,11 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
             attempt--;
             continue;
         }
-        again = is_about_database(base, status, &plan);
+        again = is_about_database(derived, status, &plan);
         annal__plan_done(&plan);
         if (again && (attempt >= ATTEMPTS_MAX || annal__index_is_hopeless(&why))) {
             again = false;
-            *out_stuck = !base->private;
+            *out_stuck = !derived->private;
         } else if (again && annal__deadline_passed(deadline_us)) {
             again = false;
             status = ANNAL_ERR_BUSY;
@@ -386,7 +386,7 @@ static annal_status rebuild_core(annal_index *index, const annal_catch_up_option
     struct stamp stamp;
     bool stuck;
     annal_status status =
-        annal__derived_discard(&index->base, annal__deadline_after(options->timeout_ms), err);
+        annal__derived_discard(&index->derived, annal__deadline_after(options->timeout_ms), err);
     if (status >= 0)
         status = annal__follower_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
     return status;

@@ -128,12 +128,12 @@ static annal_status plan_all(const struct follower *follower, sqlite3 *db,
         merge_step(&merge);
         status = journals != NULL
                      ? merge_list(&merge, journals)
-                     : annal_store_sessions(follower->base->store, merge_journal, &merge, err);
+                     : annal_store_sessions(follower->derived->store, merge_journal, &merge, err);
     }
     if (status >= 0)
         status = merge_gone(&merge, NULL);
     if (status >= 0 && merge.rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, merge.rc, "read '%s'", follower->base->path);
+        status = annal__db_fail(err, db, merge.rc, "read '%s'", follower->derived->path);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the list of sessions to index");
     sqlite3_finalize(merge.cursors);
@@ -173,8 +173,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
         return status;
     if (!known)
         from = (annal_position){0};
-    status = annal_session_info_get(follower->base->store, session, &info, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(follower->base->store, session))
+    status = annal_session_info_get(follower->derived->store, session, &info, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
@@ -197,11 +197,11 @@ static bool has_more(const struct follower *follower, annal_slice session, const
     annal_cursor *cursor = NULL;
     annal_event event;
     if (task->from.seq == 0 && !task->gone)
-        return !annal__store_is_stray(follower->base->store, session);
+        return !annal__store_is_stray(follower->derived->store, session);
     if (task->gone || task->from.offset > task->target)
         return true;
     annal_status status =
-        annal_cursor_open_at(follower->base->store, session, task->from.seq, task->from.offset,
+        annal_cursor_open_at(follower->derived->store, session, task->from.seq, task->from.offset,
                              task->from.h_before, &cursor, NULL);
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, NULL);
@@ -215,14 +215,14 @@ annal_status annal__plan_make(const struct follower *follower, const annal_slice
 {
     sqlite3 *db = NULL;
     struct patience_limit limit;
-    annal__patience_limit(&follower->base->patience, &limit, annal__deadline_after(wait_ms));
-    annal_status status = annal__derived_borrow(follower->base, wait_ms, &db, &plan->stamp, err);
+    annal__patience_limit(&follower->derived->patience, &limit, annal__deadline_after(wait_ms));
+    annal_status status = annal__derived_borrow(follower->derived, wait_ms, &db, &plan->stamp, err);
     if (status >= 0 && count == 0)
         status = plan_all(follower, db, journals, plan, err);
     for (size_t i = 0; status >= 0 && i < count; i++)
         status = plan_one(follower, db, sessions[i], plan, err);
-    annal__derived_give(follower->base, db, true);
-    annal__patience_unlimit(&follower->base->patience, &limit);
+    annal__derived_give(follower->derived, db, true);
+    annal__patience_unlimit(&follower->derived->patience, &limit);
     return status;
 }
 
@@ -248,7 +248,7 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
 {
     struct plan all = {0}, left = {0};
     uint64_t bytes = 0;
-    annal_status status = annal__plan_list(follower->base->store, &all, err);
+    annal_status status = annal__plan_list(follower->derived->store, &all, err);
     if (status >= 0)
         status = annal__plan_make(follower, NULL, 0, &all, wait_ms, &left, err);
     if (status >= 0)

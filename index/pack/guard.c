@@ -67,7 +67,7 @@
 /* One database that is asked; packs NULL: sessions.db, where the core pack is. */
 struct place {
     struct pack_database *packs;
-    struct derived *base;
+    struct derived *derived;
     bool begun;
     bool fresh;  /* rule 10: the note in its lock holds, */
     bool marked; /* and says what is under way */
@@ -128,7 +128,7 @@ static const annal_pack *pack_at(const struct call *call, size_t i)
 static int by_path(const void *a, const void *b)
 {
     const struct place *left = a, *right = b;
-    return strcmp(left->base->path, right->base->path);
+    return strcmp(left->derived->path, right->derived->path);
 }
 
 static annal_status find_places(struct call *call, annal_error *err)
@@ -139,18 +139,18 @@ static annal_status find_places(struct call *call, annal_error *err)
     if (call->places == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
     for (size_t i = 0; status >= 0 && i <= set->slot_count; i++) {
-        struct place place = {.base = &call->index->base};
+        struct place place = {.derived = &call->index->derived};
         if (!cares(call, pack_at(call, i), false))
             continue;
         if (i < set->slot_count) {
-            status = annal__packs_base(call->index, set, &set->slots[i], call->session,
-                                       &place.packs, err);
+            status = annal__packs_database(call->index, set, &set->slots[i], call->session,
+                                           &place.packs, err);
             if (status < 0 || place.packs == NULL)
                 continue;
-            place.base = &place.packs->base;
+            place.derived = &place.packs->derived;
         }
         size_t same = 0;
-        while (same < call->place_count && call->places[same].base != place.base)
+        while (same < call->place_count && call->places[same].derived != place.derived)
             same++;
         if (same == call->place_count)
             call->places[call->place_count++] = place;
@@ -270,7 +270,7 @@ static annal_status read_named(const struct call *call, const struct place *plac
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = annal__db_prepare(
-        place->base->db, "SELECT ?1 ->> ('$.' || replace(?2, '::', '.'))", &stmt, err);
+        place->derived->db, "SELECT ?1 ->> ('$.' || replace(?2, '::', '.'))", &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, data);
@@ -281,7 +281,7 @@ static annal_status read_named(const struct call *call, const struct place *plac
         if (annal_session_id_check(session, NULL) == ANNAL_OK)
             status = catch_up(call, place, session, err);
     } else if (rc != SQLITE_ROW) {
-        status = annal__db_fail(err, place->base->db, rc, "field %s of data", field);
+        status = annal__db_fail(err, place->derived->db, rc, "field %s of data", field);
     }
     sqlite3_finalize(stmt);
     return status;
@@ -337,7 +337,7 @@ static annal_status begin(struct call *call, struct place *place, annal_error *e
     do {
         int64_t until_us = patient ? call->deadline_us : annal__deadline_after(PATIENCE_MS);
         status = annal__derived_begin(
-            place->base, until_us < call->deadline_us ? until_us : call->deadline_us, err);
+            place->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
         if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
             patient = true; /* it will not get better */
     } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
@@ -350,13 +350,13 @@ static bool write_note(const struct call *call, const struct place *place, int64
                        annal_slice session)
 {
     struct lock_note note = {.packs = call->set->seen,
-                             .database = place->base->stamp.id,
+                             .database = place->derived->stamp.id,
                              .transactions = transactions,
                              .session_bytes = (uint32_t)session.len};
     memcpy(note.boot, annal__store_boot(call->index->store), sizeof note.boot);
     if (session.len > 0)
         memcpy(note.session, session.ptr, session.len);
-    return annal__lock_note_write(&place->base->lock, &note);
+    return annal__lock_note_write(&place->derived->lock, &note);
 }
 
 static annal_status end(struct call *call, bool keep, annal_error *err)
@@ -367,10 +367,10 @@ static annal_status end(struct call *call, bool keep, annal_error *err)
         if (!place->begun)
             continue;
         place->begun = false;
-        annal_status ended = annal__derived_finish(place->base, keep, status >= 0 ? err : NULL);
-        if (keep && ended >= 0 && place->marked && !place->base->lock.wiped)
-            (void)write_note(call, place, place->base->stamp.commits + 1, (annal_slice){0});
-        annal__derived_release(place->base);
+        annal_status ended = annal__derived_finish(place->derived, keep, status >= 0 ? err : NULL);
+        if (keep && ended >= 0 && place->marked && !place->derived->lock.wiped)
+            (void)write_note(call, place, place->derived->stamp.commits + 1, (annal_slice){0});
+        annal__derived_release(place->derived);
         status = status < 0 ? status : ended;
     }
     return status;
@@ -411,10 +411,10 @@ struct missing {
 static void find_missing(const struct call *call, const struct place *place, struct missing *out)
 {
     const struct lock_note *note = &out->note;
-    out->all = !annal__lock_note_read(&place->base->lock, &out->note) ||
+    out->all = !annal__lock_note_read(&place->derived->lock, &out->note) ||
                memcmp(note->boot, annal__store_boot(call->index->store), sizeof note->boot) != 0 ||
-               note->packs != call->set->seen || note->database != place->base->stamp.id ||
-               note->transactions > place->base->stamp.commits;
+               note->packs != call->set->seen || note->database != place->derived->stamp.id ||
+               note->transactions > place->derived->stamp.commits;
     out->session = (annal_slice){note->session, out->all ? 0 : note->session_bytes};
     out->any = out->all || out->session.len > 0;
 }
@@ -433,7 +433,7 @@ static annal_status is_behind(const struct call *call, const struct place *place
         if (follower->applier == NULL)
             continue;
         status = annal__plan_make(follower, &missing->session, missing->all ? 0 : 1, NULL,
-                                  place->base->wait_ms, &plan, err);
+                                  place->derived->wait_ms, &plan, err);
         if (status >= 0)
             annal__plan_look_ahead(follower, &plan, &unused);
         *out = plan.count > 0;
@@ -452,7 +452,7 @@ static annal_status refuse_behind(const struct call *call, const struct follower
     char progress[PLAN_PROGRESS_BYTES];
     uint64_t left = 0;
     annal_status status =
-        annal__plan_progress(follower, follower->base->wait_ms, progress, &left, err);
+        annal__plan_progress(follower, follower->derived->wait_ms, progress, &left, err);
     if (status < 0 || left <= MUCH_BYTES)
         return status;
     return annal__fail(err, ANNAL_ERR_BUSY,
@@ -468,7 +468,7 @@ static annal_status run_one_behind(const struct call *call, struct follower *fol
                                    const struct missing *missing, annal_error *err)
 {
     const annal_catch_up_options options = {.timeout_ms =
-                                                1 + follower->base->wait_ms / PATIENCE_PARTS};
+                                                1 + follower->derived->wait_ms / PATIENCE_PARTS};
     struct plan plan = {0};
     struct stamp stamp;
     uint64_t left = 0;
@@ -507,7 +507,8 @@ static annal_status run_behind(const struct call *call, const struct place *plac
         status = run_one_behind(call, follower, missing, &why);
         if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
             annal__say(call->index->store, ANNAL_LOG_WARNING,
-                       "guards are asked although '%s' lags: %s", place->base->path, why.message);
+                       "guards are asked although '%s' lags: %s", place->derived->path,
+                       why.message);
             *out_unreadable = true;
             status = ANNAL_OK;
         } else if (status < 0 && err != NULL) {
@@ -522,7 +523,8 @@ static bool may_lack_much(const struct call *call, const struct place *place)
 {
     struct lock_note note;
     annal_store *store = call->index->store;
-    annal_status status = annal__lock_note_peek(&place->base->lock, annal_store_path(store), &note);
+    annal_status status =
+        annal__lock_note_peek(&place->derived->lock, annal_store_path(store), &note);
     return status == ANNAL_ERR_NOTFOUND ||
            (status >= 0 && (memcmp(note.boot, annal__store_boot(store), sizeof note.boot) != 0 ||
                             note.packs != call->set->seen));
@@ -551,7 +553,7 @@ static annal_status begin_fresh(struct call *call, struct place *place, annal_er
         if (missing.any)
             status = is_behind(call, place, &missing, &behind, err);
         if (status >= 0 && missing.any && (!behind || passed_over))
-            place->fresh = write_note(call, place, place->base->stamp.commits, (annal_slice){0});
+            place->fresh = write_note(call, place, place->derived->stamp.commits, (annal_slice){0});
         if (status < 0 || !behind || passed_over)
             return status;
         if (round == ROUNDS_MAX) { /* others are quicker; the note stays until that is committed */
@@ -560,7 +562,7 @@ static annal_status begin_fresh(struct call *call, struct place *place, annal_er
             return status;
         }
         place->begun = false;
-        status = annal__derived_end(place->base, true, err);
+        status = annal__derived_end(place->derived, true, err);
         if (status >= 0)
             status = run_behind(call, place, &missing, &passed_over, err);
         if (status < 0)
@@ -572,7 +574,7 @@ static annal_status begin_fresh(struct call *call, struct place *place, annal_er
 static bool any_wiped(const struct call *call)
 {
     for (size_t i = 0; i < call->place_count; i++)
-        if (call->places[i].fresh && call->places[i].base->lock.wiped)
+        if (call->places[i].fresh && call->places[i].derived->lock.wiped)
             return true;
     return false;
 }
@@ -602,9 +604,9 @@ static annal_status mark(struct call *call, annal_error *err)
         struct place *place = &call->places[i];
         if (!place->fresh || place->marked)
             continue;
-        place->marked = write_note(call, place, place->base->stamp.commits, call->session);
+        place->marked = write_note(call, place, place->derived->stamp.commits, call->session);
         if (!place->marked)
-            return annal__fail(err, ANNAL_ERR_IO, "write the lock '%s'", place->base->lock.name);
+            return annal__fail(err, ANNAL_ERR_IO, "write the lock '%s'", place->derived->lock.name);
     }
     return ANNAL_OK;
 }
@@ -615,7 +617,7 @@ static annal_status all_places(struct call *call, const char *sql, annal_error *
 {
     annal_status status = ANNAL_OK;
     for (size_t i = 0; status >= 0 && i < call->place_count; i++)
-        status = annal__db_exec(call->places[i].base->db, sql, err);
+        status = annal__db_exec(call->places[i].derived->db, sql, err);
     return status;
 }
 
@@ -722,7 +724,7 @@ static annal_status same_data(struct call *call, annal_slice a, annal_slice b, b
     if (*out_same)
         return ANNAL_OK;
     annal_status status =
-        annal__db_prepare(call->places[0].base->db, "SELECT json(?1) = json(?2)", &stmt, err);
+        annal__db_prepare(call->places[0].derived->db, "SELECT json(?1) = json(?2)", &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, a);
@@ -916,7 +918,7 @@ static annal_status keep_tried(struct call *call, bool *out_kept, annal_error *e
     if (*out_kept)
         return ANNAL_OK;
     for (size_t i = 0; i < call->place_count; i++)
-        call->places[i].base->ops->undone(call->places[i].base->arg);
+        call->places[i].derived->ops->undone(call->places[i].derived->arg);
     return take_back(call, err);
 }
 
@@ -943,7 +945,7 @@ static annal_status through_tables(struct call *call, uint64_t *out_seq, annal_e
     else
         (void)end(call, false, NULL);
     for (size_t i = 0; status == ANNAL_ERR_CORRUPT && i < call->place_count; i++)
-        (void)annal__derived_heal_if_corrupt(call->places[i].base); /* for who tries again */
+        (void)annal__derived_heal_if_corrupt(call->places[i].derived); /* for who tries again */
     return status;
 }
 
@@ -1044,7 +1046,7 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
                         .given = drafts,
                         .count = count,
                         .deadline_us = annal__deadline_after(
-                            annal__store_may_wait_ms(index->store, index->base.wait_ms))};
+                            annal__store_may_wait_ms(index->store, index->derived.wait_ms))};
     uint64_t seq = 0;
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)

@@ -35,7 +35,7 @@
 
 static sqlite3 *db_of(const struct pack_fill *fill)
 {
-    return fill->follower.base->db;
+    return fill->follower.derived->db;
 }
 
 /* Run sql, whose ?1 is the pack's name. */
@@ -149,9 +149,9 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     annal__db_close(fresh);
     fill->follower.began_anew = true;
     if (status >= 0)
-        status = annal__derived_renew(fill->follower.base, err);
+        status = annal__derived_renew(fill->follower.derived, err);
     if (status >= 0) /* guards must not believe tables that are being filled: lock.h, rule 5 */
-        annal__lock_note_wipe(&fill->follower.base->lock);
+        annal__lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(db_of(fill), err);
     if (status >= 0)
@@ -222,7 +222,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
 static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    struct outbox_target target = {.store = fill->follower.base->store,
+    struct outbox_target target = {.store = fill->follower.derived->store,
                                    .session = session_of(fill, id),
                                    .pack = fill->slot->pack};
     annal_status status = read_applied(fill, target.session, &target.applied, err);
@@ -351,7 +351,7 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
     if (status < 0 || (is_same(&made, pack) && whole))
         return status;
     if (made.known && !whole)
-        annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
+        annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
                    "tables of pack '%s' were dropped or altered, and are rebuilt from the "
                    "journals",
                    pack->name);
@@ -389,7 +389,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     annal__follower_close(&fill->follower);
-    annal__say(fill->follower.base->store, ANNAL_LOG_WARNING,
+    annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
                "tables of pack '%s' were dropped or altered, and are rebuilt from the "
                "journals: %s",
                fill->slot->name, why.message);
@@ -427,7 +427,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
         return status;
     }
     if (status < 0 && fill->why.status == 0) {
-        annal__say(fill->follower.base->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
+        annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING, "pack '%s' is left out: %s",
                    fill->slot->name, why.message);
         fill->why = why;
     }
@@ -514,18 +514,18 @@ static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 
 static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
 {
-    struct pack_database *base = arg;
+    struct pack_database *database = arg;
     annal_status status = ANNAL_OK;
-    if (base->base.rollback) /* outbox.c, rule 2 */
+    if (database->derived.rollback) /* outbox.c, rule 2 */
         sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     bool ours = true;
-    if (!base->base.rollback)
-        status = annal__shape_holds(db, NULL, &base->shape, &ours, err);
+    if (!database->derived.rollback)
+        status = annal__shape_holds(db, NULL, &database->shape, &ours, err);
     if (status >= 0 && !ours)
         status = annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             base->base.path);
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
-        status = open_fill(&base->fills[i], err);
+                             database->derived.path);
+    for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
+        status = open_fill(&database->fills[i], err);
     return status;
 }
 
@@ -544,31 +544,32 @@ static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *o
 
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
 {
-    struct pack_database *base = arg;
+    struct pack_database *database = arg;
     annal_status status = ANNAL_OK;
     *out = true;
-    if (!base->base.rollback)
-        status = annal__shape_holds(db == NULL ? base->base.db : db, NULL, &base->shape, out, err);
-    for (size_t i = 0; status >= 0 && *out && i < base->fill_count; i++)
-        status = fill_is_current(&base->fills[i], db, out, err);
+    if (!database->derived.rollback)
+        status = annal__shape_holds(db == NULL ? database->derived.db : db, NULL, &database->shape,
+                                    out, err);
+    for (size_t i = 0; status >= 0 && *out && i < database->fill_count; i++)
+        status = fill_is_current(&database->fills[i], db, out, err);
     return status;
 }
 
 static annal_status begun(void *arg, annal_error *err)
 {
-    struct pack_database *base = arg;
+    struct pack_database *database = arg;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
-        if (base->fills[i].slot->pack->writable && base->fills[i].follower.applier != NULL)
-            status = take_in(&base->fills[i], err);
+    for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
+        if (database->fills[i].slot->pack->writable && database->fills[i].follower.applier != NULL)
+            status = take_in(&database->fills[i], err);
     return status;
 }
 
 static void closing(void *arg)
 {
-    struct pack_database *base = arg;
-    for (size_t i = 0; i < base->fill_count; i++) {
-        struct pack_fill *fill = &base->fills[i];
+    struct pack_database *database = arg;
+    for (size_t i = 0; i < database->fill_count; i++) {
+        struct pack_fill *fill = &database->fills[i];
         annal__follower_close(&fill->follower);
         sqlite3_finalize(fill->get_made);
         annal__outbox_watch_free(fill->outbox);
@@ -579,10 +580,10 @@ static void closing(void *arg)
 
 static void undone(void *arg)
 {
-    struct pack_database *base = arg;
-    for (size_t i = 0; i < base->fill_count; i++)
-        if (base->fills[i].follower.applier != NULL)
-            annal__applier_forget(base->fills[i].follower.applier);
+    struct pack_database *database = arg;
+    for (size_t i = 0; i < database->fill_count; i++)
+        if (database->fills[i].follower.applier != NULL)
+            annal__applier_forget(database->fills[i].follower.applier);
 }
 
 static const struct derived_ops pack_ops = {.make = make,
@@ -594,20 +595,21 @@ static const struct derived_ops pack_ops = {.make = make,
 
 /* ---- For guards ---- */
 
-annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session, annal_error *err)
+annal_status annal__pack_catch_up(struct pack_database *database, annal_slice session,
+                                  annal_error *err)
 {
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
-        if (base->fills[i].follower.applier != NULL &&
-            annal__follower_feeds(&base->fills[i].follower, session))
-            status = annal__follower_catch_up(&base->fills[i].follower, session, err);
+    for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
+        if (database->fills[i].follower.applier != NULL &&
+            annal__follower_feeds(&database->fills[i].follower, session))
+            status = annal__follower_catch_up(&database->fills[i].follower, session, err);
     return status;
 }
 
-annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill,
+annal_status annal__pack_empty(struct pack_database *database, struct pack_fill *fill,
                                int64_t deadline_us, annal_error *err)
 {
-    annal_status status = annal__derived_begin(&base->base, deadline_us, err);
+    annal_status status = annal__derived_begin(&database->derived, deadline_us, err);
     if (status < 0)
         return status;
     if (fill->left_out)
@@ -618,39 +620,40 @@ annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fil
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     }
-    annal_status ended = annal__derived_end(&base->base, status >= 0, status >= 0 ? err : NULL);
+    annal_status ended =
+        annal__derived_end(&database->derived, status >= 0, status >= 0 ? err : NULL);
     return status < 0 ? status : ended;
 }
 
-annal_status annal__pack_take_in(struct pack_database *base, const struct pack_fill *fill,
+annal_status annal__pack_take_in(struct pack_database *database, const struct pack_fill *fill,
                                  int64_t deadline_us, annal_error *err)
 {
     sqlite3 *reader = NULL;
     struct stamp unused;
     bool waits = false;
-    if (!fill->slot->pack->writable || base->base.frozen || base->base.private)
+    if (!fill->slot->pack->writable || database->derived.frozen || database->derived.private)
         return ANNAL_OK;
     annal_status status =
-        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &unused, err);
+        annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &unused, err);
     if (status >= 0)
         status = annal__outbox_waits(reader, &waits, err);
     annal__db_close(reader);
     if (status < 0 || !waits)
         return status;
-    status = annal__derived_begin(&base->base, deadline_us, err);
-    return status < 0 ? status : annal__derived_end(&base->base, true, err);
+    status = annal__derived_begin(&database->derived, deadline_us, err);
+    return status < 0 ? status : annal__derived_end(&database->derived, true, err);
 }
 
-void annal__pack_rest(struct pack_database *base)
+void annal__pack_rest(struct pack_database *database)
 {
-    annal__derived_rest(&base->base);
+    annal__derived_rest(&database->derived);
 }
 
-struct pack_fill *annal__pack_fill(struct pack_database *base, const struct pack_slot *slot)
+struct pack_fill *annal__pack_fill(struct pack_database *database, const struct pack_slot *slot)
 {
-    for (size_t i = 0; i < base->fill_count; i++)
-        if (base->fills[i].slot == slot)
-            return &base->fills[i];
+    for (size_t i = 0; i < database->fill_count; i++)
+        if (database->fills[i].slot == slot)
+            return &database->fills[i];
     return NULL;
 }
 
@@ -680,62 +683,66 @@ char *annal__pack_stem(const annal_pack *pack, const char *path)
     return stem;
 }
 
-static annal_status fill_base(annal_index *index, struct pack_database *base, const char *path,
-                              const char *star, const struct pack_slot *const *slots,
-                              size_t slot_count, annal_error *err)
+static annal_status fill_database(annal_index *index, struct pack_database *database,
+                                  const char *path, const char *star,
+                                  const struct pack_slot *const *slots, size_t slot_count,
+                                  annal_error *err)
 {
     char lock[ANNAL__LOCK_NAME_BYTES];
-    base->stem = annal__pack_stem(slots[0]->pack, path);
-    base->star = star == NULL ? NULL : annal__strndup(star, strlen(star));
-    base->fills = annal__zalloc((slot_count + 1) * sizeof *base->fills);
-    if (base->stem == NULL || base->fills == NULL || (star != NULL && base->star == NULL))
+    database->stem = annal__pack_stem(slots[0]->pack, path);
+    database->star = star == NULL ? NULL : annal__strndup(star, strlen(star));
+    database->fills = annal__zalloc((slot_count + 1) * sizeof *database->fills);
+    if (database->stem == NULL || database->fills == NULL ||
+        (star != NULL && database->star == NULL))
         return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
     for (size_t i = 0; i < slot_count; i++) {
-        struct pack_fill *fill = &base->fills[base->fill_count++];
+        struct pack_fill *fill = &database->fills[database->fill_count++];
         fill->slot = slots[i];
-        fill->star = base->star;
-        fill->follower = (struct follower){
-            .base = &base->base, .ops = &pack_follower, .pack = slots[i]->name, .own = fill};
-        base->base.rollback |= slots[i]->pack->writable;
+        fill->star = database->star;
+        fill->follower = (struct follower){.derived = &database->derived,
+                                           .ops = &pack_follower,
+                                           .pack = slots[i]->name,
+                                           .own = fill};
+        database->derived.rollback |= slots[i]->pack->writable;
     }
-    base->base.wait_ms = index->base.wait_ms;
-    base->base.application_id = PACK_APPLICATION_ID;
-    base->base.user_version = PACK_SCHEMA_VERSION;
-    base->base.ops = &pack_ops;
-    base->base.arg = base;
+    database->derived.wait_ms = index->derived.wait_ms;
+    database->derived.application_id = PACK_APPLICATION_ID;
+    database->derived.user_version = PACK_SCHEMA_VERSION;
+    database->derived.ops = &pack_ops;
+    database->derived.arg = database;
     lock_name(index, path, lock);
-    annal_status status = annal__derived_init(&base->base, index->store, path, lock, err);
+    annal_status status = annal__derived_init(&database->derived, index->store, path, lock, err);
     if (status >= 0 && slots[0]->at != NULL && slots[0]->at[0] == '/')
-        base->base.given_bytes = strlen(slots[0]->at);
-    if (status >= 0 && index->base.private)
-        status = annal__derived_make_private(&base->base, err);
+        database->derived.given_bytes = strlen(slots[0]->at);
+    if (status >= 0 && index->derived.private)
+        status = annal__derived_make_private(&database->derived, err);
     else if (status >= 0 && annal_store_is_read_only(index->store))
-        status = annal__derived_open_read_only(&base->base, err);
+        status = annal__derived_open_read_only(&database->derived, err);
     return status;
 }
 
 annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
                                       const struct pack_slot *const *slots, size_t slot_count,
-                                      struct pack_database **out_base, annal_error *err)
+                                      struct pack_database **out_database, annal_error *err)
 {
-    struct pack_database *base = annal__zalloc(sizeof *base);
-    if (base == NULL)
+    struct pack_database *database = annal__zalloc(sizeof *database);
+    if (database == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the database '%s'", path);
-    annal_status status = fill_base(index, base, path, star, slots, slot_count, err);
+    annal_status status = fill_database(index, database, path, star, slots, slot_count, err);
     if (status < 0)
-        annal__pack_database_free(base);
+        annal__pack_database_free(database);
     else
-        *out_base = base;
+        *out_database = database;
     return status;
 }
 
-void annal__pack_database_free(struct pack_database *base)
+void annal__pack_database_free(struct pack_database *database)
 {
-    if (base == NULL)
+    if (database == NULL)
         return;
-    annal__derived_done(&base->base);
-    annal__free(base->fills);
-    annal__free(base->stem);
-    annal__free(base->star);
-    annal__free(base);
+    annal__derived_done(&database->derived);
+    annal__free(database->fills);
+    annal__free(database->stem);
+    annal__free(database->star);
+    annal__free(database);
 }

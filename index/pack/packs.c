@@ -366,8 +366,8 @@ bool annal__slot_has_star(const struct pack_slot *slot)
 }
 
 /* All packs of the set whose file this is. */
-static annal_status make_base(annal_index *index, struct pack_set *set, const char *path,
-                              annal_slice star, struct pack_database **out, annal_error *err)
+static annal_status make_database(annal_index *index, struct pack_set *set, const char *path,
+                                  annal_slice star, struct pack_database **out, annal_error *err)
 {
     struct buf other = {0};
     const struct pack_slot **slots = annal__zalloc((set->slot_count + 1) * sizeof *slots);
@@ -393,11 +393,12 @@ static annal_status make_base(annal_index *index, struct pack_set *set, const ch
 }
 
 /* Under the mutex, or while nobody else has the set. */
-static annal_status get_base(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
-                             annal_slice star, struct pack_database **out, annal_error *err)
+static annal_status get_database(annal_index *index, struct pack_set *set,
+                                 const struct pack_slot *slot, annal_slice star,
+                                 struct pack_database **out, annal_error *err)
 {
     struct buf path = {0};
-    struct pack_database **at = &set->bases;
+    struct pack_database **at = &set->databases;
     annal_status status = annal__packs_path(index, slot, star, &path, err);
     while (status >= 0 && *at != NULL) {
         for (size_t i = 0; i < (*at)->fill_count; i++)
@@ -409,7 +410,7 @@ static annal_status get_base(annal_index *index, struct pack_set *set, const str
         at = &(*at)->next;
     }
     if (status >= 0)
-        status = make_base(index, set, path.ptr, star, at, err);
+        status = make_database(index, set, path.ptr, star, at, err);
     if (status >= 0)
         *out = *at;
 
@@ -424,10 +425,10 @@ static void free_set(struct pack_set *set)
 {
     if (set == NULL)
         return;
-    while (set->bases != NULL) {
-        struct pack_database *next = set->bases->next;
-        annal__pack_database_free(set->bases);
-        set->bases = next;
+    while (set->databases != NULL) {
+        struct pack_database *next = set->databases->next;
+        annal__pack_database_free(set->databases);
+        set->databases = next;
     }
     for (size_t i = 0; i < set->slot_count; i++) {
         annal__free(set->slots[i].name);
@@ -455,7 +456,7 @@ static annal_status fill_set(annal_index *index, struct pack_set *set, const cha
         struct pack_database *unused;
         struct pack_slot *slot = &set->slots[i];
         if (slot->pack != NULL && !annal__slot_has_star(slot))
-            status = get_base(index, set, slot, (annal_slice){0}, &unused, &slot->error);
+            status = get_database(index, set, slot, (annal_slice){0}, &unused, &slot->error);
         if (status == ANNAL_ERR_NOMEM) {
             annal__fail(err, status, "pack '%s'", slot->name);
         } else if (status < 0) {
@@ -525,19 +526,19 @@ void annal__packs_done(annal_index *index)
     index->packs.set = NULL;
 }
 
-annal_status annal__packs_base(annal_index *index, struct pack_set *set,
-                               const struct pack_slot *slot, annal_slice session,
-                               struct pack_database **out_base, annal_error *err)
+annal_status annal__packs_database(annal_index *index, struct pack_set *set,
+                                   const struct pack_slot *slot, annal_slice session,
+                                   struct pack_database **out_database, annal_error *err)
 {
     annal_slice star = {0};
     annal_status status = ANNAL_OK;
-    *out_base = NULL;
+    *out_database = NULL;
     if (slot->pack == NULL || !annal__pack_feeds(slot->pack, session, &star))
         return ANNAL_OK;
     if (!annal__slot_has_star(slot))
         star = (annal_slice){0};
     pthread_mutex_lock(&index->packs.mutex);
-    status = get_base(index, set, slot, star, out_base, err);
+    status = get_database(index, set, slot, star, out_database, err);
     pthread_mutex_unlock(&index->packs.mutex);
     return status;
 }
@@ -546,11 +547,11 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
                                         struct pack_database *before)
 {
     pthread_mutex_lock(&index->packs.mutex);
-    struct pack_database *base = before == NULL ? set->bases : before->next;
-    while (base != NULL && base->star != NULL)
-        base = base->next;
+    struct pack_database *database = before == NULL ? set->databases : before->next;
+    while (database != NULL && database->star != NULL)
+        database = database->next;
     pthread_mutex_unlock(&index->packs.mutex);
-    return base;
+    return database;
 }
 
 /* ---- Read for their verbs ---- */

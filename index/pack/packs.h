@@ -43,7 +43,7 @@ struct pack_fill {
 /* One database, with the tables of one or more packs. */
 struct pack_database {
     struct pack_database *next;
-    struct derived base;
+    struct derived derived;
     char *stem; /* what SQL calls it: "state" of state.db */
     char *star; /* what the * of its file name stands for; NULL: there is none */
     struct pack_fill *fills;
@@ -58,7 +58,7 @@ struct pack_set {
     bool again;    /* a file could not be read just now: another try may be better */
     struct pack_slot *slots;
     size_t slot_count;
-    struct pack_database *bases; /* those without a star are all there; packs.mutex */
+    struct pack_database *databases; /* those without a star are all there; packs.mutex */
 };
 
 struct packs {
@@ -81,9 +81,9 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
  * The database of a pack (and, where its file has a star, of a session); lives as long as the set.
  * NULL: the pack is not fed by that session.
  */
-annal_status annal__packs_base(annal_index *index, struct pack_set *set,
-                               const struct pack_slot *slot, annal_slice session,
-                               struct pack_database **out_base, annal_error *err);
+annal_status annal__packs_database(annal_index *index, struct pack_set *set,
+                                   const struct pack_slot *slot, annal_slice session,
+                                   struct pack_database **out_database, annal_error *err);
 
 /* All but those with a star, one after the other: NULL gives the first, and the last NULL. */
 struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set,
@@ -143,23 +143,23 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
 
 annal_status annal__pack_database_new(annal_index *index, const char *path, const char *star,
                                       const struct pack_slot *const *slots, size_t slot_count,
-                                      struct pack_database **out_base, annal_error *err);
-void annal__pack_database_free(struct pack_database *base);
+                                      struct pack_database **out_database, annal_error *err);
+void annal__pack_database_free(struct pack_database *database);
 
 /* For guards, in a transaction of annal__derived_begin(): all its packs, up to what this journal
  * holds now. */
-annal_status annal__pack_catch_up(struct pack_database *base, annal_slice session,
+annal_status annal__pack_catch_up(struct pack_database *database, annal_slice session,
                                   annal_error *err);
 
 /* Into the journal with what users wrote into the database of a writable pack, if there is any. */
-annal_status annal__pack_take_in(struct pack_database *base, const struct pack_fill *fill,
+annal_status annal__pack_take_in(struct pack_database *database, const struct pack_fill *fill,
                                  int64_t deadline_us, annal_error *err);
 
 /*
  * Empty the tables of one pack: made anew, to be filled by the next catch-up. ANNAL_ERR_BUSY when
  * the deadline passes.
  */
-annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fill,
+annal_status annal__pack_empty(struct pack_database *database, struct pack_fill *fill,
                                int64_t deadline_us, annal_error *err);
 
 /*
@@ -170,9 +170,9 @@ annal_status annal__pack_empty(struct pack_database *base, struct pack_fill *fil
 char *annal__pack_stem(const annal_pack *pack, const char *path);
 
 /* Close its connection until it is needed again, when nobody uses it now. */
-void annal__pack_rest(struct pack_database *base);
+void annal__pack_rest(struct pack_database *database);
 
 /* The part of a database that is this pack's; NULL when it has none. */
-struct pack_fill *annal__pack_fill(struct pack_database *base, const struct pack_slot *slot);
+struct pack_fill *annal__pack_fill(struct pack_database *database, const struct pack_slot *slot);
 
 #endif

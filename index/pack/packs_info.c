@@ -57,12 +57,13 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     return status;
 }
 
-static annal_status add_counts(struct pack_database *base, const struct pack_slot *slot,
+static annal_status add_counts(struct pack_database *database, const struct pack_slot *slot,
                                struct standing *standing, annal_error *err)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
-    annal_status status = annal__derived_reader(&base->base, base->base.wait_ms, &db, &stamp, err);
+    annal_status status =
+        annal__derived_reader(&database->derived, database->derived.wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _cursor WHERE pack = ?1", slot->name,
                             &standing->info.sessions, err);
@@ -77,15 +78,15 @@ static annal_status add_counts(struct pack_database *base, const struct pack_slo
 }
 
 /* A database that is not there yet is not made by looking. */
-static annal_status add_base(struct look *look, struct pack_database *base,
-                             const struct pack_slot *slot, struct standing *standing,
-                             annal_error *err)
+static annal_status add_database(struct look *look, struct pack_database *database,
+                                 const struct pack_slot *slot, struct standing *standing,
+                                 annal_error *err)
 {
     const struct io *io = annal__store_io(look->index->store);
-    annal_status status = annal__file_is_there(io, base->base.path)
-                              ? add_counts(base, slot, standing, err)
+    annal_status status = annal__file_is_there(io, database->derived.path)
+                              ? add_counts(database, slot, standing, err)
                               : ANNAL_OK;
-    struct pack_fill *fill = annal__pack_fill(base, slot);
+    struct pack_fill *fill = annal__pack_fill(database, slot);
     if (fill->left_out)
         standing->error = fill->why;
     return status;
@@ -102,20 +103,20 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     (void)bytes;
     struct add_session *add = arg;
     annal_index *index = add->look->index;
-    struct pack_database *base = NULL;
+    struct pack_database *database = NULL;
     if (annal__store_is_stray(index->store, session))
         return 0;
     annal_status status =
-        annal__packs_base(index, add->look->set, add->slot, session, &base, add->look->err);
-    if (status < 0 || base == NULL)
+        annal__packs_database(index, add->look->set, add->slot, session, &database, add->look->err);
+    if (status < 0 || database == NULL)
         return status;
-    return add_base(add->look, base, add->slot, add->standing, add->look->err);
+    return add_database(add->look, database, add->slot, add->standing, add->look->err);
 }
 
 static annal_status look_at_slot(struct look *look, const struct pack_slot *slot,
                                  struct standing *standing)
 {
-    struct pack_database *base = NULL;
+    struct pack_database *database = NULL;
     standing->info.name = slot->name;
     standing->info.source = slot->source;
     standing->error = slot->error;
@@ -131,9 +132,9 @@ static annal_status look_at_slot(struct look *look, const struct pack_slot *slot
         struct add_session add = {look, slot, standing};
         return annal_store_sessions(look->index->store, add_session, &add, look->err);
     }
-    while ((base = annal__packs_next(look->index, look->set, base)) != NULL)
-        if (annal__pack_fill(base, slot) != NULL &&
-            add_base(look, base, slot, standing, &standing->error) < 0)
+    while ((database = annal__packs_next(look->index, look->set, database)) != NULL)
+        if (annal__pack_fill(database, slot) != NULL &&
+            add_database(look, database, slot, standing, &standing->error) < 0)
             break;
     return ANNAL_OK;
 }
@@ -144,7 +145,7 @@ static annal_status look_at_core(struct look *look)
     sqlite3 *db = NULL;
     core->info.name = annal_pack_name(look->index->core);
     core->info.version = annal_pack_version(look->index->core);
-    core->info.database = look->index->base.path;
+    core->info.database = look->index->derived.path;
     annal_status status = annal__fallback_reader(look->index, &db, look->err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE kind = 'pack'", "core",

@@ -29,28 +29,29 @@
 /* ---- Every database that is asked for ---- */
 
 /* session: whose database it is; empty for those that all share. */
-typedef annal_status (*base_fn)(void *arg, struct pack_database *base, annal_slice session,
-                                annal_error *err);
+typedef annal_status (*database_fn)(void *arg, struct pack_database *database, annal_slice session,
+                                    annal_error *err);
 
 struct visit {
     annal_index *index;
     struct pack_set *set;
     const struct pack_slot *slot; /* whose per-session databases */
-    base_fn fn;
+    database_fn fn;
     void *arg;
     annal_error *err;
 };
 
 static annal_status visit_session(struct visit *visit, annal_slice session)
 {
-    struct pack_database *base = NULL;
-    annal_status status =
-        annal__packs_base(visit->index, visit->set, visit->slot, session, &base, visit->err);
-    if (status < 0 || base == NULL)
+    struct pack_database *database = NULL;
+    annal_status status = annal__packs_database(visit->index, visit->set, visit->slot, session,
+                                                &database, visit->err);
+    if (status < 0 || database == NULL)
         return status;
     /* Several packs may share it: it is the first one's turn. */
-    return base->fills[0].slot == visit->slot ? visit->fn(visit->arg, base, session, visit->err)
-                                              : ANNAL_OK;
+    return database->fills[0].slot == visit->slot
+               ? visit->fn(visit->arg, database, session, visit->err)
+               : ANNAL_OK;
 }
 
 static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
@@ -63,15 +64,15 @@ static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
 }
 
 /* The shared ones, and then those of these sessions (everyone's: of all). */
-static annal_status each_base(annal_index *index, struct pack_set *set, enum pack_scope scope,
-                              const annal_slice *sessions, size_t count, base_fn fn, void *arg,
-                              annal_error *err)
+static annal_status each_database(annal_index *index, struct pack_set *set, enum pack_scope scope,
+                                  const annal_slice *sessions, size_t count, database_fn fn,
+                                  void *arg, annal_error *err)
 {
     struct visit visit = {.index = index, .set = set, .fn = fn, .arg = arg, .err = err};
     annal_status status = ANNAL_OK;
-    struct pack_database *base = annal__packs_next(index, set, NULL);
-    for (; status >= 0 && base != NULL; base = annal__packs_next(index, set, base))
-        status = fn(arg, base, (annal_slice){0}, err);
+    struct pack_database *database = annal__packs_next(index, set, NULL);
+    for (; status >= 0 && database != NULL; database = annal__packs_next(index, set, database))
+        status = fn(arg, database, (annal_slice){0}, err);
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++) {
         visit.slot = &set->slots[i];
         if (visit.slot->pack == NULL || !annal__slot_has_star(visit.slot))
@@ -97,11 +98,11 @@ struct catch_up {
     annal_error behind;   /* why the database that was last at hand lags; status 0: it does not */
 };
 
-static void note_caught_up(annal_index *index, struct pack_database *base, struct stamp stamp)
+static void note_caught_up(annal_index *index, struct pack_database *database, struct stamp stamp)
 {
     pthread_mutex_lock(&index->packs.mutex);
-    if (base->caught_up.id != stamp.id || base->caught_up.commits < stamp.commits)
-        base->caught_up = stamp;
+    if (database->caught_up.id != stamp.id || database->caught_up.commits < stamp.commits)
+        database->caught_up = stamp;
     pthread_mutex_unlock(&index->packs.mutex);
 }
 
@@ -126,7 +127,7 @@ static annal_status list_journals(struct catch_up *work, annal_error *err)
     return status;
 }
 
-static annal_status catch_up_fill(struct catch_up *work, struct pack_database *base,
+static annal_status catch_up_fill(struct catch_up *work, struct pack_database *database,
                                   struct pack_fill *fill, annal_slice session, annal_error *err)
 {
     const annal_slice *sessions = session.len > 0 ? &session : work->sessions;
@@ -138,7 +139,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *b
     if (fill->left_out)
         return ANNAL_OK;
     work->options.timeout_ms = time_left(work->deadline_us);
-    annal_status status = annal__pack_take_in(base, fill, work->deadline_us, &why);
+    annal_status status = annal__pack_take_in(database, fill, work->deadline_us, &why);
     if (status >= 0 && count == 0)
         status = list_journals(work, &why);
     size_t spent; /* each time there is one more that is not run again */
@@ -151,7 +152,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *b
     } while (status == ANNAL_ERR_LIMIT && annal__applier_spent(fill->follower.applier) > spent &&
              !annal__deadline_passed(work->deadline_us));
     if (status == ANNAL_OK && all)
-        note_caught_up(work->index, base, stamp);
+        note_caught_up(work->index, database, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
     if (work->behind.status != ANNAL_ERR_BUSY) /* of several packs: who waits is told that */
@@ -166,21 +167,22 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *b
     return ANNAL_OK;
 }
 
-static annal_status catch_up_base(void *arg, struct pack_database *base, annal_slice session,
-                                  annal_error *err)
+static annal_status catch_up_database(void *arg, struct pack_database *database,
+                                      annal_slice session, annal_error *err)
 {
     struct catch_up *work = arg;
     annal_status status = ANNAL_OK, busy = ANNAL_OK;
     work->behind = (annal_error){0};
-    for (size_t i = 0; status == ANNAL_OK && !base->base.frozen && i < base->fill_count; i++) {
-        status = catch_up_fill(work, base, &base->fills[i], session, err);
+    for (size_t i = 0; status == ANNAL_OK && !database->derived.frozen && i < database->fill_count;
+         i++) {
+        status = catch_up_fill(work, database, &database->fills[i], session, err);
         if (status == ANNAL_ERR_BUSY) { /* rule 1 */
             busy = status;
             status = ANNAL_OK;
         }
     }
     if (session.len > 0 && work->count == 0)
-        annal__pack_rest(base);
+        annal__pack_rest(database);
     return status == ANNAL_OK ? busy : status;
 }
 
@@ -193,10 +195,10 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
     struct catch_up work = {.index = index, .sessions = sessions, .count = count};
     work.options = options == NULL ? defaults : *options;
     work.deadline_us = annal__deadline_after(
-        work.options.timeout_ms == 0 ? index->base.wait_ms : work.options.timeout_ms);
+        work.options.timeout_ms == 0 ? index->derived.wait_ms : work.options.timeout_ms);
     annal_status status = annal__packs_get(index, &set, err);
     if (status >= 0)
-        status = each_base(index, set, scope, sessions, count, catch_up_base, &work, err);
+        status = each_database(index, set, scope, sessions, count, catch_up_database, &work, err);
     annal__plan_done(&work.journals);
     annal__packs_put(index, set);
     return status;
@@ -205,22 +207,22 @@ annal_status annal__packs_catch_up(annal_index *index, enum pack_scope scope,
 /* ---- What users wrote ---- */
 
 /* arg: until when to wait. */
-static annal_status drain_base(void *arg, struct pack_database *base, annal_slice session,
-                               annal_error *err)
+static annal_status drain_database(void *arg, struct pack_database *database, annal_slice session,
+                                   annal_error *err)
 {
     const int64_t *deadline_us = arg;
     annal_error why = {0};
     annal_status status = ANNAL_OK;
     (void)session;
     (void)err;
-    if (!base->base.rollback || base->base.frozen || base->base.private ||
-        !annal__file_is_there(annal__store_io(base->base.store), base->base.path))
+    if (!database->derived.rollback || database->derived.frozen || database->derived.private ||
+        !annal__file_is_there(annal__store_io(database->derived.store), database->derived.path))
         return ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < base->fill_count; i++)
-        status = annal__pack_take_in(base, &base->fills[i], *deadline_us, &why);
+    for (size_t i = 0; status >= 0 && i < database->fill_count; i++)
+        status = annal__pack_take_in(database, &database->fills[i], *deadline_us, &why);
     if (status < 0)
-        annal__say(base->base.store, ANNAL_LOG_INFO,
-                   "what users wrote into '%s' waits for another look: %s", base->base.path,
+        annal__say(database->derived.store, ANNAL_LOG_INFO,
+                   "what users wrote into '%s' waits for another look: %s", database->derived.path,
                    why.message);
     return ANNAL_OK;
 }
@@ -228,21 +230,21 @@ static annal_status drain_base(void *arg, struct pack_database *base, annal_slic
 void annal__packs_drain(annal_index *index, struct pack_set *set, const struct pack_slot *slot,
                         annal_slice session, int64_t deadline_us)
 {
-    struct pack_database *base = NULL;
+    struct pack_database *database = NULL;
     annal_error why = {0};
-    if (annal__packs_base(index, set, slot, session, &base, &why) < 0)
+    if (annal__packs_database(index, set, slot, session, &database, &why) < 0)
         annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
-    else if (base != NULL)
-        (void)drain_base(&deadline_us, base, session, NULL);
+    else if (database != NULL)
+        (void)drain_database(&deadline_us, database, session, NULL);
 }
 
 /* Bases of single sessions rest afterwards: there may be many. */
-static annal_status drain_and_rest(void *arg, struct pack_database *base, annal_slice session,
+static annal_status drain_and_rest(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
-    annal_status status = drain_base(arg, base, session, err);
-    if (base->star != NULL)
-        annal__pack_rest(base);
+    annal_status status = drain_database(arg, database, session, err);
+    if (database->star != NULL)
+        annal__pack_rest(database);
     return status;
 }
 
@@ -256,7 +258,8 @@ void annal__packs_drain_all(annal_index *index)
     for (size_t i = 0; status >= 0 && i < set->slot_count; i++)
         any = any || (set->slots[i].pack != NULL && set->slots[i].pack->writable);
     if (any)
-        status = each_base(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us, &why);
+        status =
+            each_database(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us, &why);
     if (status < 0)
         annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
     annal__packs_put(index, set);
@@ -270,19 +273,19 @@ struct rebuild {
     annal_error behind; /* why the first one could not be filled; status 0: all are */
 };
 
-static annal_status rebuild_base(void *arg, struct pack_database *base, annal_slice session,
-                                 annal_error *err)
+static annal_status rebuild_database(void *arg, struct pack_database *database, annal_slice session,
+                                     annal_error *err)
 {
     struct rebuild *rebuild = arg;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status == ANNAL_OK && i < base->fill_count; i++) {
-        struct pack_fill *fill = &base->fills[i];
+    for (size_t i = 0; status == ANNAL_OK && i < database->fill_count; i++) {
+        struct pack_fill *fill = &database->fills[i];
         if (rebuild->name != NULL && strcmp(fill->slot->name, rebuild->name) != 0)
             continue;
         rebuild->work.behind = (annal_error){0};
-        status = annal__pack_empty(base, fill, rebuild->work.deadline_us, err);
+        status = annal__pack_empty(database, fill, rebuild->work.deadline_us, err);
         if (status == ANNAL_OK)
-            status = catch_up_fill(&rebuild->work, base, fill, session, err);
+            status = catch_up_fill(&rebuild->work, database, fill, session, err);
         if (status == ANNAL_OK && fill->left_out && rebuild->name != NULL)
             status = annal__fail(err, fill->why.status, "%s", fill->why.message);
         else if (status < 0 && fill->left_out && rebuild->name == NULL)
@@ -290,8 +293,8 @@ static annal_status rebuild_base(void *arg, struct pack_database *base, annal_sl
         if (rebuild->behind.status == 0)
             rebuild->behind = rebuild->work.behind;
     }
-    if (base->star != NULL)
-        annal__pack_rest(base);
+    if (database->star != NULL)
+        annal__pack_rest(database);
     return status;
 }
 
@@ -317,7 +320,7 @@ annal_status annal__packs_rebuild(annal_index *index, const char *name,
     if (status >= 0 && name != NULL)
         status = find_slot(set, name, err);
     if (status >= 0)
-        status = each_base(index, set, PACK_EVERYONE, NULL, 0, rebuild_base, &rebuild, err);
+        status = each_database(index, set, PACK_EVERYONE, NULL, 0, rebuild_database, &rebuild, err);
     if (status == ANNAL_OK && name != NULL && rebuild.behind.status < 0)
         status = annal__fail(err, rebuild.behind.status, "%s", rebuild.behind.message);
     annal__plan_done(&rebuild.work.journals);
@@ -338,17 +341,17 @@ struct reading {
 };
 
 /* How much of the journals the tables of a database do not hold: more than nothing, in any case. */
-static void add_lag(struct reading *reading, struct pack_database *base, annal_slice session,
+static void add_lag(struct reading *reading, struct pack_database *database, annal_slice session,
                     const annal_error *why)
 {
     annal_lag *lag = reading->lag;
     uint64_t all = 0;
-    for (size_t i = 0; lag != NULL && i < base->fill_count; i++) {
+    for (size_t i = 0; lag != NULL && i < database->fill_count; i++) {
         struct plan plan = {0};
         uint64_t bytes = 0;
-        if (annal__plan_make(&base->fills[i].follower, &session, session.len > 0, NULL,
-                             base->base.wait_ms, &plan, NULL) >= 0)
-            annal__plan_look_ahead(&base->fills[i].follower, &plan, &bytes);
+        if (annal__plan_make(&database->fills[i].follower, &session, session.len > 0, NULL,
+                             database->derived.wait_ms, &plan, NULL) >= 0)
+            annal__plan_look_ahead(&database->fills[i].follower, &plan, &bytes);
         annal__plan_done(&plan);
         all += bytes;
     }
@@ -357,19 +360,19 @@ static void add_lag(struct reading *reading, struct pack_database *base, annal_s
     lag->bytes += all == 0 ? 1 : all;
     if (lag->message[0] == '\0')
         snprintf(lag->message, sizeof lag->message, "the tables of pack '%.80s' lag: %.140s",
-                 base->fills[0].slot->name, why->message);
+                 database->fills[0].slot->name, why->message);
 }
 
 /* Nobody listens to a lag, so a part of the rows would be taken for all. */
-static annal_status refuse_behind(struct pack_database *base, const annal_error *why,
+static annal_status refuse_behind(struct pack_database *database, const annal_error *why,
                                   annal_error *err)
 {
-    for (size_t i = 0; i < base->fill_count; i++) {
+    for (size_t i = 0; i < database->fill_count; i++) {
         char progress[PLAN_PROGRESS_BYTES];
         uint64_t left = 0;
-        const struct pack_fill *fill = &base->fills[i];
+        const struct pack_fill *fill = &database->fills[i];
         annal_status status =
-            annal__plan_progress(&fill->follower, base->base.wait_ms, progress, &left, err);
+            annal__plan_progress(&fill->follower, database->derived.wait_ms, progress, &left, err);
         if (status < 0)
             return status;
         if (left > 0)
@@ -377,7 +380,7 @@ static annal_status refuse_behind(struct pack_database *base, const annal_error 
                                fill->slot->name, progress, why->message);
     }
     return annal__fail(err, ANNAL_ERR_BUSY, "the tables of pack '%s' lag: %s",
-                       base->fills[0].slot->name, why->message);
+                       database->fills[0].slot->name, why->message);
 }
 
 static annal_status run_named(sqlite3 *db, const char *format, const char *path, const char *stem,
@@ -392,32 +395,33 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
 }
 
 /* Rule 3; *out_same stays false when the file is not the one that was caught up. */
-static annal_status attach_once(struct reading *reading, struct pack_database *base, bool *out_same,
-                                annal_error *err)
+static annal_status attach_once(struct reading *reading, struct pack_database *database,
+                                bool *out_same, annal_error *err)
 {
     struct stamp stamp = {0}, caught_up;
     sqlite3 *reader = NULL;
     /* Its own way of opening makes the file when there is none, and refuses a foreign one. */
     annal_status status =
-        annal__derived_reader(&base->base, base->base.wait_ms, &reader, &stamp, err);
+        annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &stamp, err);
     annal__db_close(reader);
     pthread_mutex_lock(&reading->index->packs.mutex);
-    caught_up = base->caught_up;
+    caught_up = database->caught_up;
     pthread_mutex_unlock(&reading->index->packs.mutex);
     if (status >= 0)
-        status = run_named(reading->db, "ATTACH %Q AS \"%w\"", base->base.path, base->stem, err);
+        status = run_named(reading->db, "ATTACH %Q AS \"%w\"", database->derived.path,
+                           database->stem, err);
     if (status >= 0) {
-        status = annal__derived_read_stamp(reading->db, base->stem, &stamp, err);
-        *out_same = status >= 0 && (caught_up.id == 0 || base->base.frozen ||
+        status = annal__derived_read_stamp(reading->db, database->stem, &stamp, err);
+        *out_same = status >= 0 && (caught_up.id == 0 || database->derived.frozen ||
                                     annal__stamp_holds(stamp, caught_up));
         if (!*out_same)
-            (void)run_named(reading->db, "DETACH \"%w\"", NULL, base->stem, NULL);
+            (void)run_named(reading->db, "DETACH \"%w\"", NULL, database->stem, NULL);
     }
     return status;
 }
 
-static annal_status attach_base(void *arg, struct pack_database *base, annal_slice session,
-                                annal_error *err)
+static annal_status attach_database(void *arg, struct pack_database *database, annal_slice session,
+                                    annal_error *err)
 {
     struct reading *reading = arg;
     annal_error why = {0};
@@ -426,40 +430,42 @@ static annal_status attach_base(void *arg, struct pack_database *base, annal_sli
     reading->work.behind = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__say(reading->index->store, ANNAL_LOG_WARNING,
-                   "'%s' is not attached: there are %d others", base->base.path, ATTACHED_MAX);
+                   "'%s' is not attached: there are %d others", database->derived.path,
+                   ATTACHED_MAX);
         return ANNAL_OK;
     }
     for (unsigned attempt = 0; !same && attempt < ATTEMPTS_MAX; attempt++) {
         annal_error behind = {0};
         if (attempt > 0 || !reading->as_indexed)
-            status = catch_up_base(&reading->work, base, session, &behind);
+            status = catch_up_database(&reading->work, database, session, &behind);
         if (status == ANNAL_ERR_NOMEM) {
             if (err != NULL)
                 *err = behind;
             return status;
         }
-        status = attach_once(reading, base, &same, &why);
+        status = attach_once(reading, database, &same, &why);
     }
     if (reading->work.behind.status == ANNAL_ERR_BUSY && reading->lag == NULL)
-        return refuse_behind(base, &reading->work.behind, err);
+        return refuse_behind(database, &reading->work.behind, err);
     if (reading->work.behind.status < 0)
-        add_lag(reading, base, session, &reading->work.behind);
+        add_lag(reading, database, session, &reading->work.behind);
     if (same)
         reading->attached++;
     else /* rule 1 */
         annal__say(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
-                   base->base.path, why.status < 0 ? why.message : "somebody keeps deleting it");
+                   database->derived.path,
+                   why.status < 0 ? why.message : "somebody keeps deleting it");
     return ANNAL_OK;
 }
 
-static annal_status heal_base(void *arg, struct pack_database *base, annal_slice session,
-                              annal_error *err)
+static annal_status heal_database(void *arg, struct pack_database *database, annal_slice session,
+                                  annal_error *err)
 {
     bool *healed = arg;
     (void)session;
     (void)err;
-    if (annal__file_is_there(annal__store_io(base->base.store), base->base.path))
-        *healed = annal__derived_heal_if_corrupt(&base->base) || *healed;
+    if (annal__file_is_there(annal__store_io(database->derived.store), database->derived.path))
+        *healed = annal__derived_heal_if_corrupt(&database->derived) || *healed;
     return ANNAL_OK;
 }
 
@@ -469,8 +475,8 @@ bool annal__packs_heal(annal_index *index, annal_slice session)
     bool healed = false;
     annal_status status = annal__packs_get(index, &set, NULL);
     if (status >= 0)
-        status =
-            each_base(index, set, PACK_SHARED, &session, session.len > 0, heal_base, &healed, NULL);
+        status = each_database(index, set, PACK_SHARED, &session, session.len > 0, heal_database,
+                               &healed, NULL);
     annal__packs_put(index, set);
     return healed;
 }
@@ -484,12 +490,12 @@ annal_status annal__packs_attach(annal_index *index, sqlite3 *db, annal_slice se
         .index = index, .db = db, .session = session, .as_indexed = as_indexed, .lag = lag};
     reading.work = (struct catch_up){.index = index};
     reading.work.deadline_us =
-        annal__deadline_after(timeout_ms == 0 ? index->base.wait_ms : timeout_ms);
+        annal__deadline_after(timeout_ms == 0 ? index->derived.wait_ms : timeout_ms);
     annal_status status = annal__packs_get(index, &set, err);
     if (status >= 0)
-        status = each_base(index, set, PACK_SHARED, NULL, 0, attach_base, &reading, err);
+        status = each_database(index, set, PACK_SHARED, NULL, 0, attach_database, &reading, err);
     for (size_t i = 0; status >= 0 && session.len > 0 && i < set->slot_count; i++) {
-        struct visit visit = {index, set, &set->slots[i], attach_base, &reading, err};
+        struct visit visit = {index, set, &set->slots[i], attach_database, &reading, err};
         if (set->slots[i].pack != NULL && annal__slot_has_star(&set->slots[i]))
             status = visit_session(&visit, session);
     }

@@ -39,7 +39,7 @@ struct verify {
 /* One pack in one database. */
 struct part {
     struct verify *verify;
-    struct pack_database *base;
+    struct pack_database *database;
     const struct pack_slot *slot;
     sqlite3 *db;    /* as it stands */
     sqlite3 *fresh; /* as it should be */
@@ -49,7 +49,7 @@ struct part {
 static annal_status tell(const struct part *part, const char *table, bool remark, const char *what)
 {
     const annal_pack_finding finding = {.pack = part->slot->name,
-                                        .database = part->base->base.path,
+                                        .database = part->database->derived.path,
                                         .table = table,
                                         .what = what,
                                         .remark = remark};
@@ -118,7 +118,7 @@ static annal_status compare_rows(const struct part *part, sqlite3_stmt *stands,
     for (uint64_t row = 1;; row++) {
         int one = sqlite3_step(stands), other = sqlite3_step(should);
         if (one != SQLITE_ROW && one != SQLITE_DONE)
-            return annal__db_fail(err, part->db, one, "read '%s'", part->base->base.path);
+            return annal__db_fail(err, part->db, one, "read '%s'", part->database->derived.path);
         if (other != SQLITE_ROW && other != SQLITE_DONE)
             return annal__db_fail(err, part->fresh, other, "fill pack '%s'", part->slot->name);
         *out_same = one == other && (one == SQLITE_DONE || same_row(stands, should));
@@ -161,8 +161,8 @@ static annal_status each_text(const struct part *part, const char *select, text_
     while (status == ANNAL_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
         status = fn(part, (const char *)sqlite3_column_text(stmt, 0), stmt);
     if (status == ANNAL_OK && rc != SQLITE_DONE)
-        status =
-            annal__db_fail(part->verify->err, part->db, rc, "read '%s'", part->base->base.path);
+        status = annal__db_fail(part->verify->err, part->db, rc, "read '%s'",
+                                part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -200,8 +200,8 @@ static annal_status add_tasks(const struct part *part, const char *select, struc
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(part->verify->err, status, "the sessions of pack '%s'", part->slot->name);
     if (status >= 0 && rc != SQLITE_DONE)
-        status =
-            annal__db_fail(part->verify->err, part->db, rc, "read '%s'", part->base->base.path);
+        status = annal__db_fail(part->verify->err, part->db, rc, "read '%s'",
+                                part->database->derived.path);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -257,26 +257,27 @@ static annal_status fill_anew(struct part *part, struct pack_fill *fill)
 
 /* The same pack in the database in memory that stands for this one. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
-                               struct pack_fill **out_fill, struct pack_database **out_base)
+                               struct pack_fill **out_fill, struct pack_database **out_database)
 {
     struct verify *verify = part->verify;
     *out_fill = NULL;
-    *out_base = NULL;
+    *out_database = NULL;
     for (size_t i = 0; i < verify->fresh_set->slot_count; i++) {
         const struct pack_slot *slot = &verify->fresh_set->slots[i];
-        struct pack_database *base = NULL;
+        struct pack_database *database = NULL;
         if (slot->pack == NULL || strcmp(slot->name, part->slot->name) != 0)
             continue;
         annal_status status = ANNAL_OK;
         if (annal__slot_has_star(slot))
-            status = annal__packs_base(verify->fresh, verify->fresh_set, slot, session, &base,
-                                       verify->err);
+            status = annal__packs_database(verify->fresh, verify->fresh_set, slot, session,
+                                           &database, verify->err);
         else
-            while ((base = annal__packs_next(verify->fresh, verify->fresh_set, base)) != NULL &&
-                   annal__pack_fill(base, slot) == NULL)
+            while ((database = annal__packs_next(verify->fresh, verify->fresh_set, database)) !=
+                       NULL &&
+                   annal__pack_fill(database, slot) == NULL)
                 ;
-        *out_base = base;
-        *out_fill = base == NULL ? NULL : annal__pack_fill(base, slot);
+        *out_database = database;
+        *out_fill = database == NULL ? NULL : annal__pack_fill(database, slot);
         return status;
     }
     return ANNAL_OK;
@@ -339,7 +340,7 @@ static annal_status compare_cursors(const struct part *part, bool *out_same, ann
 static annal_status verify_part(struct part *part, annal_slice session)
 {
     struct verify *verify = part->verify;
-    struct pack_database *base = NULL;
+    struct pack_database *database = NULL;
     struct pack_fill *fill = NULL;
     struct stamp stamp;
     bool same = false, waits = false, writable = part->slot->pack->writable;
@@ -351,13 +352,13 @@ static annal_status verify_part(struct part *part, annal_slice session)
                     "what users wrote is not in the journal yet; the next look at it brings it "
                     "there");
     if (status == ANNAL_OK)
-        status = find_fresh(part, session, &fill, &base);
+        status = find_fresh(part, session, &fill, &database);
     if (status != ANNAL_OK || fill == NULL)
         return status;
     status = fill_anew(part, fill);
     if (status >= 0)
-        status = annal__derived_reader(&base->base, base->base.wait_ms, &part->fresh, &stamp,
-                                       verify->err);
+        status = annal__derived_reader(&database->derived, database->derived.wait_ms, &part->fresh,
+                                       &stamp, verify->err);
     if (status >= 0)
         status = compare_cursors(part, &same, verify->err);
     if (status >= 0 && !same)
@@ -379,31 +380,32 @@ static annal_status verify_part(struct part *part, annal_slice session)
 }
 
 /* Whether the tables that stand there are this pack's, made by its text. */
-static bool is_run(const struct pack_database *base, const struct pack_fill *fill, sqlite3 *db)
+static bool is_run(const struct pack_database *database, const struct pack_fill *fill, sqlite3 *db)
 {
     bool current = false;
-    return !fill->left_out && base->base.ops->is_current(base->base.arg, db, &current, NULL) >= 0 &&
+    return !fill->left_out &&
+           database->derived.ops->is_current(database->derived.arg, db, &current, NULL) >= 0 &&
            current;
 }
 
-static annal_status verify_base(struct verify *verify, struct pack_database *base,
-                                annal_slice session)
+static annal_status verify_database(struct verify *verify, struct pack_database *database,
+                                    annal_slice session)
 {
     sqlite3 *db = NULL;
     struct stamp stamp;
-    if (base->base.private ||
-        !annal__file_is_there(annal__store_io(verify->index->store), base->base.path))
+    if (database->derived.private ||
+        !annal__file_is_there(annal__store_io(verify->index->store), database->derived.path))
         return ANNAL_OK;
-    annal_status status =
-        annal__derived_reader(&base->base, base->base.wait_ms, &db, &stamp, verify->err);
+    annal_status status = annal__derived_reader(&database->derived, database->derived.wait_ms, &db,
+                                                &stamp, verify->err);
     if (status >= 0)
         status = annal__db_exec(db, "BEGIN", verify->err);
-    for (size_t i = 0; status == ANNAL_OK && i < base->fill_count; i++) {
-        struct pack_fill *fill = &base->fills[i];
-        struct part part = {.verify = verify, .base = base, .slot = fill->slot, .db = db};
+    for (size_t i = 0; status == ANNAL_OK && i < database->fill_count; i++) {
+        struct pack_fill *fill = &database->fills[i];
+        struct part part = {.verify = verify, .database = database, .slot = fill->slot, .db = db};
         if (fill->left_out)
             status = tell(&part, NULL, false, fill->why.message);
-        else if (is_run(base, fill, db))
+        else if (is_run(database, fill, db))
             status = verify_part(&part, session);
     }
     annal__db_close(db);
@@ -420,15 +422,15 @@ static int verify_session(void *arg, annal_slice session, uint64_t bytes)
     (void)bytes;
     const struct one_session *one = arg;
     struct verify *verify = one->verify;
-    struct pack_database *base = NULL;
+    struct pack_database *database = NULL;
     if (annal__store_is_stray(verify->index->store, session))
         return 0;
-    annal_status status =
-        annal__packs_base(verify->index, verify->set, one->slot, session, &base, verify->err);
-    if (status < 0 || base == NULL || base->fills[0].slot != one->slot)
+    annal_status status = annal__packs_database(verify->index, verify->set, one->slot, session,
+                                                &database, verify->err);
+    if (status < 0 || database == NULL || database->fills[0].slot != one->slot)
         return status;
-    status = verify_base(verify, base, session);
-    annal__pack_rest(base);
+    status = verify_database(verify, database, session);
+    annal__pack_rest(database);
     return status;
 }
 
@@ -438,14 +440,16 @@ annal_status annal_packs_verify(annal_index *index, annal_pack_finding_fn fn, vo
     struct verify verify = {.index = index, .fn = fn, .arg = arg, .err = err};
     annal_status status = annal__packs_get(index, &verify.set, err);
     if (status >= 0 && verify.set->slot_count > 0)
-        status = annal__index_open_private(index->store, index->base.wait_ms, &verify.fresh, err);
+        status =
+            annal__index_open_private(index->store, index->derived.wait_ms, &verify.fresh, err);
     if (status >= 0 && verify.fresh != NULL)
         status = annal__packs_get(verify.fresh, &verify.fresh_set, err);
     if (status < 0 || verify.fresh == NULL)
         goto done;
-    struct pack_database *base = annal__packs_next(index, verify.set, NULL);
-    for (; status == ANNAL_OK && base != NULL; base = annal__packs_next(index, verify.set, base))
-        status = verify_base(&verify, base, (annal_slice){0});
+    struct pack_database *database = annal__packs_next(index, verify.set, NULL);
+    for (; status == ANNAL_OK && database != NULL;
+         database = annal__packs_next(index, verify.set, database))
+        status = verify_database(&verify, database, (annal_slice){0});
     for (size_t i = 0; status == ANNAL_OK && i < verify.set->slot_count; i++) {
         struct one_session one = {&verify, &verify.set->slots[i]};
         if (one.slot->pack != NULL && annal__slot_has_star(one.slot))

@@ -111,7 +111,7 @@ static bool host_writes_index(const struct store_source *source)
     struct stat theirs, ours;
     const char *main_file = sqlite3_db_filename(source->host, "main");
     return sqlite3_txn_state(source->host, "main") == SQLITE_TXN_WRITE && main_file != NULL &&
-           stat(main_file, &theirs) == 0 && stat(source->index->base.path, &ours) == 0 &&
+           stat(main_file, &theirs) == 0 && stat(source->index->derived.path, &ours) == 0 &&
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
@@ -141,7 +141,7 @@ static annal_status read_index(struct store_source *source, struct reading *read
     if (status >= 0 && !reading->with_rest)
         status = run_kept(reading->db, "SELECT 1 FROM main._stamp", err);
     if (status < 0) {
-        annal__derived_give(&source->index->base, reading->db, false);
+        annal__derived_give(&source->index->derived, reading->db, false);
         *reading = (struct reading){0};
         return status;
     }
@@ -155,7 +155,7 @@ static annal_status make_look(struct store_source *source, struct look **out, an
     if (look == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the table events");
     annal_status status = read_index(source, &look->reading, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&source->index->base))
+    if (status == ANNAL_ERR_CORRUPT && annal__derived_heal(&source->index->derived))
         status = read_index(source, &look->reading, err);
     if (status < 0) {
         annal__free(look);
@@ -193,7 +193,7 @@ static void end_look(struct event_source *base, const struct reading *reading)
     if (source->newest == look)
         source->newest = NULL;
     bool clean = !look->reading.with_rest && run_kept(look->reading.db, "COMMIT", NULL) >= 0;
-    annal__derived_give(&source->index->base, look->reading.db, clean);
+    annal__derived_give(&source->index->derived, look->reading.db, clean);
     annal__free(look);
 }
 

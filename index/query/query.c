@@ -348,7 +348,7 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
     bool sound = annal__history_read(index->store, filter->sessions, filter->session_count,
                                      &history, NULL) >= 0;
     annal__history_done(&history);
-    return sound && annal__derived_heal(&index->base);
+    return sound && annal__derived_heal(&index->derived);
 }
 
 /* A question to one event, whose values are bound. Alone on its lines: it may end with a
@@ -421,7 +421,7 @@ static void stop(annal_query *query)
 {
     annal__event_rows_done(&query->found);
     sqlite3_finalize(query->where);
-    annal__derived_give(&query->index->base, query->db, query->clean);
+    annal__derived_give(&query->index->derived, query->db, query->clean);
     query->stmt = NULL;
     query->where = NULL;
     query->damages = NULL;

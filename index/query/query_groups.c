@@ -57,7 +57,7 @@ static annal_status count_rows(annal_index *index, const annal_filter *filter, u
         status = step_count(stmt, out_count, err);
 
 done:
-    annal__derived_give(&index->base, db, !history.forked && !with_rest);
+    annal__derived_give(&index->derived, db, !history.forked && !with_rest);
     annal__history_done(&history);
     annal__buf_done(&sql);
     return status;
@@ -201,7 +201,7 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
         status = annal__query_bind(stmt, groups->filter, err);
     if (status >= 0)
         status = hand_out(groups, stmt, err);
-    annal__derived_give(&groups->index->base, db, !history.forked && !with_rest);
+    annal__derived_give(&groups->index->derived, db, !history.forked && !with_rest);
     annal__history_done(&history);
     annal__buf_done(&sql);
     return status;

@@ -152,7 +152,7 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
 #define ATTEMPTS_MAX 5
 
 /* annal__derived_reader() or annal__derived_borrow(). */
-typedef annal_status (*open_fn)(struct derived *base, uint32_t wait_ms, sqlite3 **out_db,
+typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                 struct stamp *out_stamp, annal_error *err);
 
 /* One attempt; *out_db stays NULL when sessions.db was deleted between the two. */
@@ -166,11 +166,11 @@ static annal_status catch_up_once(annal_index *index, const annal_slice *session
     *out_behind = (annal_error){0};
     annal_status behind =
         annal__index_catch_up(index, sessions, count, options, &used, &caught_up, out_behind);
-    annal_status status = open(&used->base, index->base.wait_ms, &db, &opened, err);
+    annal_status status = open(&used->derived, index->derived.wait_ms, &db, &opened, err);
     if (status < 0)
         return status;
     if (behind >= 0 && !annal__stamp_holds(opened, caught_up))
-        annal__derived_give(&used->base, db, false);
+        annal__derived_give(&used->derived, db, false);
     else
         *out_db = db;
     return ANNAL_OK;
@@ -209,13 +209,13 @@ static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **
     sqlite3 *db = NULL;
     struct stamp opened, caught_up;
     annal_index *used = annal__fallback_or_self(index, &caught_up);
-    annal_status status = open(&used->base, index->base.wait_ms, &db, &opened, err);
+    annal_status status = open(&used->derived, index->derived.wait_ms, &db, &opened, err);
     if (used == index && annal__fallback_helps(index, status))
         return ANNAL_OK;
     if (status < 0)
         return status;
     if (caught_up.id != 0 && !annal__stamp_holds(opened, caught_up))
-        annal__derived_give(&used->base, db, false);
+        annal__derived_give(&used->derived, db, false);
     else
         *out_db = db;
     return ANNAL_OK;
@@ -234,7 +234,7 @@ static annal_status read_by(open_fn open, annal_index *index, const annal_slice 
     if (status >= 0 && (as_indexed ? out_lag != NULL : why.status < 0))
         status = each_behind(index, db, sessions, count, add_lag, &lag, err);
     if (status < 0) {
-        annal__derived_give(&index->base, db, false);
+        annal__derived_give(&index->derived, db, false);
         return status;
     }
     if (lag.bytes > 0)
@@ -336,9 +336,9 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
         if (rc == SQLITE_DONE)
             break;
         status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
-                                  : annal__db_fail(err, db, rc, "read '%s'", index->base.path);
+                                  : annal__db_fail(err, db, rc, "read '%s'", index->derived.path);
     }
-    annal__derived_give(&index->base, db, true);
+    annal__derived_give(&index->derived, db, true);
     return status;
 }
 
@@ -438,10 +438,10 @@ annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
     struct patience_limit limit;
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    if (!annal__derived_exists(&index->base))
+    if (!annal__derived_exists(&index->derived))
         return ANNAL_OK;
-    annal__patience_limit(&index->base.patience, &limit, annal__deadline_after(CHORE_WAIT_MS));
-    annal_status status = annal__derived_borrow(&index->base, CHORE_WAIT_MS, &db, &stamp, err);
+    annal__patience_limit(&index->derived.patience, &limit, annal__deadline_after(CHORE_WAIT_MS));
+    annal_status status = annal__derived_borrow(&index->derived, CHORE_WAIT_MS, &db, &stamp, err);
     if (status >= 0)
         status =
             annal__readers_prepare(db,
@@ -454,10 +454,10 @@ annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
         if (rc == SQLITE_ROW)
             status = (annal_status)tell_snapshot(&call, stmt);
         else if (rc != SQLITE_DONE)
-            status = annal__db_fail(err, db, rc, "read '%s'", index->base.path);
+            status = annal__db_fail(err, db, rc, "read '%s'", index->derived.path);
     }
-    annal__derived_give(&index->base, db, true);
-    annal__patience_unlimit(&index->base.patience, &limit);
+    annal__derived_give(&index->derived, db, true);
+    annal__patience_unlimit(&index->derived.patience, &limit);
     return status;
 }
 

@@ -82,7 +82,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
 /* SQLite does not say which of the databases that it has attached is corrupt. */
 static bool heal(annal_index *index, annal_slice session)
 {
-    return annal__packs_heal(index, session) || annal__derived_heal(&index->base);
+    return annal__packs_heal(index, session) || annal__derived_heal(&index->derived);
 }
 
 annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_options *options,
@@ -121,7 +121,7 @@ annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_er
 {
     annal_view *view = annal__zalloc(sizeof *view);
     if (view == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->base.path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->derived.path);
     view->index = index;
     annal_status status = annal__index_read(index, NULL, 0, true, 0, &view->db, NULL, err);
     if (status >= 0)
@@ -158,7 +158,7 @@ annal_status annal_view_position(annal_view *view, annal_slice session,
     bool known;
     annal_status status = annal__index_cursor(view->get_cursor, session, &from, &known, err);
     if (status == ANNAL_ERR_CORRUPT)
-        (void)annal__derived_heal(&view->index->base);
+        (void)annal__derived_heal(&view->index->derived);
     if (status >= 0)
         *out_position = known ? from : (annal_position){.seq = 1};
     return status;

@@ -139,7 +139,7 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     if (rc == SQLITE_ROW)
         status = annal__buf_append_slice(out, annal__db_column(stmt, 0));
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, search->base.db, rc, "find the tool of a call");
+        status = annal__db_fail(err, search->derived.db, rc, "find the tool of a call");
     sqlite3_reset(stmt);
     return status;
 }
@@ -185,7 +185,7 @@ static annal_status add_document(struct search *search, annal_slice session,
     annal_status status = annal__db_run(stmt, err);
     if (status < 0)
         return status;
-    sqlite3_bind_int64(search->add_text, 1, sqlite3_last_insert_rowid(search->base.db));
+    sqlite3_bind_int64(search->add_text, 1, sqlite3_last_insert_rowid(search->derived.db));
     annal__db_bind_text(search->add_text, 2, text);
     return annal__db_run(search->add_text, err);
 }
@@ -215,7 +215,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
         return drop_session(search, session, true, err);
     annal_status status = attribute(search, session, event, &role, &tool, err);
     if (status >= 0)
-        status = annal__search_text(follower->base->store, session, event, &text);
+        status = annal__search_text(follower->derived->store, session, event, &text);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the words of an event");
     if (status >= 0 && text.len > 0)
@@ -238,8 +238,8 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
     sqlite3_stmt *stmt = NULL;
     annal_status status = drop_session(follower->own, session, false, err);
     if (status >= 0)
-        status = annal__db_prepare(follower->base->db, "DELETE FROM _cursor WHERE session_id = ?1",
-                                   &stmt, err);
+        status = annal__db_prepare(follower->derived->db,
+                                   "DELETE FROM _cursor WHERE session_id = ?1", &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, session);
@@ -280,7 +280,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
         {&search->drop_documents, "DELETE FROM documents WHERE session_id = ?1"},
         {&search->drop_calls, "DELETE FROM calls WHERE session_id = ?1"},
     };
-    annal_status status = annal__search_add_functions(db, search->base.store, err);
+    annal_status status = annal__search_add_functions(db, search->derived.store, err);
     for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
         status = annal__db_prepare(db, all[i].sql, all[i].stmt, err);
     if (status >= 0)
@@ -317,25 +317,25 @@ annal_status annal__search_init(struct search *search, annal_store *store, uint3
     uint64_t layout =
         annal__hash(annal__sql_packs_schema, strlen(annal__sql_packs_schema), TEXT_VERSION);
     layout = annal__hash(annal__sql_search, strlen(annal__sql_search), layout);
-    search->base.wait_ms = wait_ms;
-    search->base.application_id = APPLICATION_ID;
-    search->base.user_version = (int64_t)(layout & INT32_MAX);
-    search->base.ops = &derived_ops;
-    search->base.arg = search;
+    search->derived.wait_ms = wait_ms;
+    search->derived.application_id = APPLICATION_ID;
+    search->derived.user_version = (int64_t)(layout & INT32_MAX);
+    search->derived.ops = &derived_ops;
+    search->derived.arg = search;
     search->follower = (struct follower){
-        .base = &search->base, .ops = &follower_ops, .pack = "search", .own = search};
+        .derived = &search->derived, .ops = &follower_ops, .pack = "search", .own = search};
     annal_status status = annal__buf_printf(&path, "%s/search.db", annal_store_path(store));
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the search");
     if (status >= 0)
-        status = annal__derived_init(&search->base, store, path.ptr, "search", err);
+        status = annal__derived_init(&search->derived, store, path.ptr, "search", err);
     annal__buf_done(&path);
     return status;
 }
 
 void annal__search_done(struct search *search)
 {
-    annal__derived_done(&search->base);
+    annal__derived_done(&search->derived);
 }
 
 /* ---- On and off ---- */
@@ -343,7 +343,7 @@ void annal__search_done(struct search *search)
 static annal_status off_path(const struct search *search, struct buf *out, annal_error *err)
 {
     annal_status status =
-        annal__buf_printf(out, "%s/search.off", annal_store_path(search->base.store));
+        annal__buf_printf(out, "%s/search.off", annal_store_path(search->derived.store));
     if (status < 0 || annal__buf_cstr(out) == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
     return ANNAL_OK;
@@ -353,14 +353,14 @@ bool annal__search_is_off(const struct search *search)
 {
     struct buf path = {0};
     bool off = off_path(search, &path, NULL) >= 0 &&
-               annal__file_is_there(annal__store_io(search->base.store), path.ptr);
+               annal__file_is_there(annal__store_io(search->derived.store), path.ptr);
     annal__buf_done(&path);
     return off;
 }
 
 bool annal__search_is_kept(const struct search *search)
 {
-    return annal__file_is_there(annal__store_io(search->base.store), search->base.path) &&
+    return annal__file_is_there(annal__store_io(search->derived.store), search->derived.path) &&
            !annal__search_is_off(search);
 }
 
@@ -377,8 +377,8 @@ annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
     else if (status >= 0)
         status = annal__publish_file(io, path.ptr, "", 0, err);
     if (status >= 0 && !on)
-        status =
-            annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms), err);
+        status = annal__derived_discard(&search->derived,
+                                        annal__deadline_after(search->derived.wait_ms), err);
     annal__buf_done(&path);
     return status;
 }
@@ -394,8 +394,8 @@ annal_status annal_search_rebuild(annal_index *index, const annal_catch_up_optio
         own = *options;
     if (annal__search_is_off(search))
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search is switched off in this store");
-    annal_status status =
-        annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms), err);
+    annal_status status = annal__derived_discard(
+        &search->derived, annal__deadline_after(search->derived.wait_ms), err);
     if (status >= 0)
         status = annal__follower_run(&search->follower, NULL, 0, NULL, &own, &stamp, &stuck, err);
     return status;
@@ -410,12 +410,12 @@ annal_status annal_search_info_get(annal_index *index, annal_search_info *out_in
     sqlite3 *db = NULL;
     int64_t documents = 0;
     *out_info = (annal_search_info){.on = !annal__search_is_off(search)};
-    if (lstat(search->base.path, &file) != 0)
+    if (lstat(search->derived.path, &file) != 0)
         return ANNAL_OK;
     out_info->exists = true;
     out_info->bytes = (uint64_t)file.st_size;
     annal_status status =
-        annal__derived_reader(&search->base, search->base.wait_ms, &db, &stamp, err);
+        annal__derived_reader(&search->derived, search->derived.wait_ms, &db, &stamp, err);
     if (status >= 0)
         status = annal__db_integer(db, "SELECT COUNT(*) FROM documents", &documents, err);
     annal__db_close(db);
@@ -425,24 +425,24 @@ annal_status annal_search_info_get(annal_index *index, annal_search_info *out_in
 
 static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
-    sqlite3 *db = search->base.db;
+    sqlite3 *db = search->derived.db;
     annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", NULL);
     if (status >= 0) /* it writes all of the database a second time: not into memory */
         status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", NULL);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    return status < 0 ? status : annal__derived_empty_wal(&search->base, deadline_us, NULL);
+    return status < 0 ? status : annal__derived_empty_wal(&search->derived, deadline_us, NULL);
 }
 
 annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err)
 {
-    if (!annal__file_is_there(annal__store_io(search->base.store), search->base.path))
+    if (!annal__file_is_there(annal__store_io(search->derived.store), search->derived.path))
         return ANNAL_OK;
-    annal_status status = annal__derived_hold(&search->base, deadline_us, err);
+    annal_status status = annal__derived_hold(&search->derived, deadline_us, err);
     if (status >= 0) {
         status = merge_all(search, deadline_us);
-        annal__derived_release(&search->base);
+        annal__derived_release(&search->derived);
         if (status < 0)
-            status = annal__derived_discard(&search->base, deadline_us, err);
+            status = annal__derived_discard(&search->derived, deadline_us, err);
     }
     return status;
 }
@@ -451,21 +451,21 @@ annal_status annal_search_forget(annal_index *index, annal_slice session, annal_
 {
     struct search *search = &index->search;
     annal_error why;
-    if (!annal__file_is_there(annal__store_io(index->store), search->base.path))
+    if (!annal__file_is_there(annal__store_io(index->store), search->derived.path))
         return ANNAL_OK;
-    annal_status status =
-        annal__derived_begin(&search->base, annal__deadline_after(search->base.wait_ms), &why);
+    annal_status status = annal__derived_begin(
+        &search->derived, annal__deadline_after(search->derived.wait_ms), &why);
     if (status >= 0) {
         status = drop_session(search, session, true, &why);
         if (status >= 0) /* and its cursor: a session that stays after all is read again */
             status = forget(&search->follower, session, &why);
         annal_status ended =
-            annal__derived_end(&search->base, status >= 0, status >= 0 ? &why : NULL);
+            annal__derived_end(&search->derived, status >= 0, status >= 0 ? &why : NULL);
         status = status < 0 ? status : ended;
     }
     if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) /* rule 3 */
-        status = annal__derived_discard(&search->base, annal__deadline_after(search->base.wait_ms),
-                                        &why);
+        status = annal__derived_discard(&search->derived,
+                                        annal__deadline_after(search->derived.wait_ms), &why);
     if (status < 0 && err != NULL)
         *err = why;
     return status;

@@ -5,9 +5,9 @@
 #include "index/follow/follower.h"
 
 struct search {
-    struct derived base;
+    struct derived derived;
     struct follower follower;
-    /* Prepared on base.db while that is open. */
+    /* Prepared on derived.db while that is open. */
     sqlite3_stmt *add_document, *add_text, *add_call, *get_tool;
     sqlite3_stmt *drop_texts, *drop_documents, *drop_calls;
 };

@@ -219,7 +219,7 @@ static annal_status measure_lag(struct search *search, const struct history *his
     uint64_t bytes = 0;
     annal_status status =
         annal__plan_make(&search->follower, history->journals, history->journal_count, NULL,
-                         search->base.wait_ms, &plan, err);
+                         search->derived.wait_ms, &plan, err);
     if (status >= 0) {
         annal__plan_look_ahead(&search->follower, &plan, &bytes);
         *out_lag = (annal_lag){.sessions = plan.count, .bytes = bytes};
@@ -242,17 +242,17 @@ static annal_status connect(struct asking *asking, annal_lag *out_lag, annal_err
         bool stuck = false;
         annal_error why = {0};
         annal_status behind =
-            search->base.frozen
+            search->derived.frozen
                 ? ANNAL_ERR_IO
                 : annal__follower_run(&search->follower, history->journals, history->journal_count,
                                       NULL, options, &caught_up, &stuck, &why);
-        annal_status status =
-            annal__derived_reader(&search->base, search->base.wait_ms, &asking->db, &opened, err);
+        annal_status status = annal__derived_reader(&search->derived, search->derived.wait_ms,
+                                                    &asking->db, &opened, err);
         if (status < 0)
             return status;
         if (behind >= 0 && annal__stamp_holds(opened, caught_up))
             return ANNAL_OK;
-        if (search->base.frozen)
+        if (search->derived.frozen)
             snprintf(why.message, sizeof why.message, "the store is open for reading only");
         if (behind < 0)
             return measure_lag(search, history, &why, out_lag, err);
@@ -307,7 +307,7 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
         status = put_expression(&asking, err);
     if (status >= 0)
         status = ask(&asking, &lag, err);
-    if (status == ANNAL_ERR_CORRUPT && !asking.begun && annal__derived_heal(&index->search.base))
+    if (status == ANNAL_ERR_CORRUPT && !asking.begun && annal__derived_heal(&index->search.derived))
         status = ask(&asking, &lag, err);
     annal__buf_done(&asking.expression);
     if (out_lag != NULL)

@@ -104,10 +104,10 @@ annal_status annal_index_reduction_put(annal_index *index, const annal_reduction
         return annal__fail(err, ANNAL_ERR_LIMIT,
                            "a reduction of %zu bytes: all together may take %llu", row->state.len,
                            (unsigned long long)bytes_max);
-    annal_status status = annal__derived_begin(&index->base, deadline_us, err);
+    annal_status status = annal__derived_begin(&index->derived, deadline_us, err);
     if (status < 0)
         return status;
-    sqlite3 *db = index->base.db;
+    sqlite3 *db = index->derived.db;
     status = run(db, others, row, err);
     if (status >= 0)
         status = run(db, insert, row, err);
@@ -115,7 +115,7 @@ annal_status annal_index_reduction_put(annal_index *index, const annal_reduction
         status = run(db, level, row, err);
     if (status >= 0)
         status = thin_out(db, row, bytes_max, &every, err);
-    annal_status ended = annal__derived_end(&index->base, status >= 0, status >= 0 ? err : NULL);
+    annal_status ended = annal__derived_end(&index->derived, status >= 0, status >= 0 ? err : NULL);
     status = status < 0 ? status : ended;
     if (status >= 0)
         *out_every = every;
@@ -146,7 +146,7 @@ annal_status annal_index_reduction_newest(annal_index *index, annal_slice sessio
     sqlite3_stmt *stmt = NULL;
     annal_reduction_row row = {.session = session, .reducer = reducer, .version = version};
     annal_status status = ANNAL_OK;
-    if (!annal__derived_exists(&index->base))
+    if (!annal__derived_exists(&index->derived))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                            ANNAL_FMT(session), ANNAL_FMT(reducer));
     status = annal__fallback_reader(index, &db, err);

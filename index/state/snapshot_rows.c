@@ -10,12 +10,12 @@ static annal_status begin_change(annal_index *index, uint32_t wait_ms, const cha
                                  sqlite3_stmt **out_stmt, annal_error *err)
 {
     int64_t deadline_us = wait_ms == 0 ? 0 : annal__deadline_after(wait_ms);
-    annal_status status = annal__derived_begin(&index->base, deadline_us, err);
+    annal_status status = annal__derived_begin(&index->derived, deadline_us, err);
     if (status < 0)
         return status;
-    status = annal__db_prepare(index->base.db, sql, out_stmt, err);
+    status = annal__db_prepare(index->derived.db, sql, out_stmt, err);
     if (status < 0)
-        (void)annal__derived_end(&index->base, false, NULL);
+        (void)annal__derived_end(&index->derived, false, NULL);
     return status;
 }
 
@@ -23,7 +23,7 @@ static annal_status end_change(annal_index *index, sqlite3_stmt *stmt, annal_sta
                                annal_error *err)
 {
     sqlite3_finalize(stmt);
-    annal_status ended = annal__derived_end(&index->base, status >= 0, status >= 0 ? err : NULL);
+    annal_status ended = annal__derived_end(&index->derived, status >= 0, status >= 0 ? err : NULL);
     return status < 0 ? status : ended;
 }
 
@@ -59,7 +59,7 @@ annal_status annal_index_snapshot_put_over(annal_index *index, annal_slice sessi
     sqlite3_bind_blob64(stmt, 6, base_begins.len == 0 ? "" : base_begins.ptr, base_begins.len,
                         SQLITE_STATIC);
     status = annal__db_run(stmt, err);
-    if (status >= 0 && sqlite3_changes(index->base.db) == 0)
+    if (status >= 0 && sqlite3_changes(index->derived.db) == 0)
         status = annal__fail(err, ANNAL_ERR_CONFLICT,
                              "the row of session '%.*s' at %llu is gone, or another one",
                              ANNAL_FMT(session), (unsigned long long)base_seq);

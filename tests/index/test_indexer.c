@@ -168,10 +168,11 @@ START_TEST(a_full_disk_costs_no_answer)
     FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     catch_up(&f, "");
-    ck_ok(annal__derived_begin(&f.index->base, 0, err));
-    ck_assert_int_eq(sqlite3_exec(f.index->base.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
-                     SQLITE_OK); /* not one page more than there are */
-    ck_ok(annal__derived_end(&f.index->base, true, err));
+    ck_ok(annal__derived_begin(&f.index->derived, 0, err));
+    ck_assert_int_eq(
+        sqlite3_exec(f.index->derived.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
+        SQLITE_OK); /* not one page more than there are */
+    ck_ok(annal__derived_end(&f.index->derived, true, err));
     fixture_append_many(&f, "s2", 3000, START);
     struct text text = {0};
     const annal_sql_options options = {.out_lag = &lag};
@@ -409,13 +410,13 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
     fixture_append(&f, "s", "x.before", "{}");
     catch_up(&f, "");
     /* A stranger's trigger makes a handler fail; no payload does. */
-    ck_ok(annal__derived_begin(&f.index->base, 0, err));
-    ck_assert_int_eq(sqlite3_exec(f.index->base.db,
+    ck_ok(annal__derived_begin(&f.index->derived, 0, err));
+    ck_assert_int_eq(sqlite3_exec(f.index->derived.db,
                                   "CREATE TRIGGER no AFTER INSERT ON turns BEGIN "
                                   "SELECT RAISE(ABORT, 'no turns today'); END",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    ck_ok(annal__derived_end(&f.index->base, true, err));
+    ck_ok(annal__derived_end(&f.index->derived, true, err));
     fixture_append(&f, "s", "turn.started", "{\"turn_id\":\"t\"}");
     fixture_append(&f, "s", "x.after", "{}");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "3\n");
@@ -443,10 +444,10 @@ START_TEST(rows_that_could_not_be_committed_are_not_taken_for_indexed)
     fixture_append(&f, "s", "x.before", "{}");
     catch_up(&f, "");
     fixture_append(&f, "s", "x.after", "{}");
-    sqlite3_commit_hook(f.index->base.db, refuse_commit, &refused);
+    sqlite3_commit_hook(f.index->derived.db, refuse_commit, &refused);
     ck_assert_int_lt(annal_index_catch_up(f.index, ANNAL_SLICE("s"), NULL, NULL), 0);
     ck_assert_uint_gt(refused, 0);
-    sqlite3_commit_hook(f.index->base.db, NULL, NULL);
+    sqlite3_commit_hook(f.index->derived.db, NULL, NULL);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2\n");
     fixture_done(&f);
 }
@@ -572,9 +573,9 @@ START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
     FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     fixture_append_session(&f, "s1");
-    ck_ok(annal__derived_begin(&f.index->base, 0, err));
+    ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(annal__index_follow(other, NULL), ANNAL_END);
-    ck_ok(annal__derived_end(&f.index->base, true, err));
+    ck_ok(annal__derived_end(&f.index->derived, true, err));
     ck_assert_uint_eq(indexed(&f), 0);
     ck_ok(annal__index_follow(other, err));
     ck_assert_uint_eq(indexed(&f), 8);

@@ -80,8 +80,8 @@ END_TEST
 static void ck_temp_store(const struct fixture *f)
 {
     int64_t where = 0;
-    ck_assert_ptr_nonnull(f->index->base.db);
-    ck_ok(annal__db_integer(f->index->base.db, "PRAGMA temp_store", &where, err));
+    ck_assert_ptr_nonnull(f->index->derived.db);
+    ck_ok(annal__db_integer(f->index->derived.db, "PRAGMA temp_store", &where, err));
     ck_assert_int_eq(where, 2);
 }
 

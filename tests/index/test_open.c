@@ -577,9 +577,9 @@ START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     sqlite3 *db = stranger(db_path(&f));
     run(db, "BEGIN EXCLUSIVE");
-    ck_assert_int_eq(annal__derived_begin(&f.index->base, 0, NULL), ANNAL_ERR_BUSY);
-    ck_ok(annal__index_lock_take(&f.index->base.lock, f.path, 0, err));
-    annal__index_lock_give(&f.index->base.lock);
+    ck_assert_int_eq(annal__derived_begin(&f.index->derived, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__index_lock_take(&f.index->derived.lock, f.path, 0, err));
+    annal__index_lock_give(&f.index->derived.lock);
     run(db, "COMMIT");
     sqlite3_close(db);
     fixture_done(&f);
@@ -592,11 +592,11 @@ START_TEST(one_writer_of_the_index_at_a_time)
     annal_index *other = NULL;
     FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
-    ck_ok(annal__derived_begin(&f.index->base, 0, err));
-    ck_assert_int_eq(annal__derived_begin(&other->base, 0, NULL), ANNAL_ERR_BUSY);
-    ck_ok(annal__derived_end(&f.index->base, true, err));
-    ck_ok(annal__derived_begin(&other->base, 0, err));
-    ck_ok(annal__derived_end(&other->base, true, err));
+    ck_ok(annal__derived_begin(&f.index->derived, 0, err));
+    ck_assert_int_eq(annal__derived_begin(&other->derived, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__derived_end(&f.index->derived, true, err));
+    ck_ok(annal__derived_begin(&other->derived, 0, err));
+    ck_ok(annal__derived_end(&other->derived, true, err));
     annal_index_close(other);
     fixture_done(&f);
 }
@@ -630,17 +630,17 @@ START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
     int result = -1;
     FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
-    ck_ok(annal__derived_begin(&f.index->base, 0, err));
+    ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     pid_t child = fork();
     if (child == 0) {
-        annal_status status = annal__derived_begin(&f.index->base, 0, NULL);
+        annal_status status = annal__derived_begin(&f.index->derived, 0, NULL);
         annal_index_close(f.index);
         _exit(status == ANNAL_ERR_CLOSED ? 0 : 1);
     }
     ck_assert_int_eq(waitpid(child, &result, 0), child);
     ck_assert_int_eq(result, 0);
-    ck_assert_int_eq(annal__derived_begin(&other->base, 0, NULL), ANNAL_ERR_BUSY);
-    ck_ok(annal__derived_end(&f.index->base, true, err));
+    ck_assert_int_eq(annal__derived_begin(&other->derived, 0, NULL), ANNAL_ERR_BUSY);
+    ck_ok(annal__derived_end(&f.index->derived, true, err));
     annal_index_close(other);
     fixture_done(&f);
 }

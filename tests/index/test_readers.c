@@ -39,7 +39,7 @@ static const sqlite3 *kept(const struct fixture *f)
 {
     const sqlite3 *found = NULL;
     for (size_t i = 0; i < READERS_MAX; i++) {
-        const struct reader *reader = &f->index->base.readers.list[i];
+        const struct reader *reader = &f->index->derived.readers.list[i];
         ck_assert(!reader->lent);
         ck_assert(reader->db == NULL || found == NULL);
         found = reader->db != NULL ? reader->db : found;

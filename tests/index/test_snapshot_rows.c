@@ -71,10 +71,10 @@ START_TEST(a_chore_only_tries_the_lock)
     annal_index *other = NULL;
     FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
-    ck_ok(annal__derived_begin(&other->base, 0, err));
+    ck_ok(annal__derived_begin(&other->derived, 0, err));
     ck_assert_int_eq(annal_index_snapshot_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, NULL),
                      ANNAL_ERR_BUSY);
-    ck_ok(annal__derived_end(&other->base, true, err));
+    ck_ok(annal__derived_end(&other->derived, true, err));
     put(&f, 1, "x");
     annal_index_close(other);
     fixture_done(&f);

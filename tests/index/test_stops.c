@@ -165,11 +165,12 @@ START_TEST(who_has_no_time_does_not_wait_although_the_index_may)
     ck_assert_int_eq(annal_index_open(f.store, &options, &f.index, &err), ANNAL_OK);
     stopped_start_making_wal_index(&stopped, tmpdir_path(&f.dir, "store/sessions.db-shm"));
     int64_t begun_us = stopped_now_us();
-    ck_assert_int_eq(annal__derived_borrow(&f.index->base, 1, &db, &stamp, &err), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal__derived_borrow(&f.index->derived, 1, &db, &stamp, &err),
+                     ANNAL_ERR_BUSY);
     ck_assert_msg(strstr(err.message, stopped.who) != NULL, "%s", err.message);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();
-    ck_assert_int_eq(annal__derived_begin(&f.index->base, 0, &err), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal__derived_begin(&f.index->derived, 0, &err), ANNAL_ERR_BUSY);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();
     ck_assert_int_eq(annal_index_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
