@@ -456,6 +456,151 @@ START_TEST(a_codex_count_that_falls_begins_anew)
 }
 END_TEST
 
+#define FORK "rollout-2026-03-05T10-00-00-019cb377-ea00-7000-8000-000000000002.jsonl"
+#define COUNT(at, input, total)                                                                    \
+    "{\"timestamp\":\"2026-03-05T10:00:" at                                                        \
+    "Z\",\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{"                  \
+    "\"total_token_usage\":{\"input_tokens\":" input                                               \
+    ",\"output_tokens\":0,\"total_tokens\":" input                                                 \
+    "},\"last_token_usage\":{\"input_tokens\":" total ",\"output_tokens\":0}}}}\n"
+
+/* The head of a fork, as Codex writes it: the copy has the time at which it was made. */
+#define FORK_META                                                                                  \
+    "{\"timestamp\":\"2026-03-05T10:00:00.010Z\",\"type\":\"session_meta\",\"payload\":{"          \
+    "\"id\":\"019cb377-ea00-7000-8000-000000000002\",\"timestamp\":\"2026-03-05T10:00:00.000Z\","  \
+    "\"forked_from_id\":\"019cb340-0000-7000-8000-000000000001\"}}\n"
+#define PARENT_META                                                                                \
+    "{\"timestamp\":\"2026-03-05T10:00:00.011Z\",\"type\":\"session_meta\",\"payload\":{"          \
+    "\"id\":\"019cb340-0000-7000-8000-000000000001\",\"timestamp\":\"2026-03-05T09:00:00.000Z\"}}" \
+    "\n"
+
+/* The copied turn, and that of the fork itself, which begins at once; how each says when it began. */
+#define FORK_TURNS(parent, own)                                                                    \
+    FORK_META PARENT_META                                                                          \
+        "{\"timestamp\":\"2026-03-05T10:00:00.012Z\",\"type\":\"event_msg\",\"payload\":{"         \
+        "\"type\":\"task_started\"" parent "}}\n" COUNT("00.012", "1000", "600")                   \
+            COUNT("00.013", "1500", "500") "{\"timestamp\":\"2026-03-05T10:00:00.050Z\","          \
+                                           "\"type\":\"event_msg\",\"payload\":{"                  \
+                                           "\"type\":\"task_started\"" own                         \
+                                           "}}\n" COUNT("04", "1700", "200")
+
+static const char *const fork_logs[] = {
+    FORK_TURNS(",\"turn_id\":\"019cb341-0000-7000-8000-00000000000a\"",
+               ",\"turn_id\":\"019cb377-ea40-7000-8000-00000000000b\""),
+    FORK_TURNS(",\"turn_id\":\"t-1\",\"started_at\":1772701260",
+               ",\"turn_id\":\"t-2\",\"started_at\":1772704800"),
+    /* Neither says anything, but a person took a while to answer. */
+    FORK_META PARENT_META
+    "{\"timestamp\":\"2026-03-05T10:00:00.012Z\",\"type\":\"event_msg\",\"payload\":{"
+    "\"type\":\"user_message\",\"message\":\"a\"}}\n" COUNT("00.012", "1000", "600")
+        COUNT("00.013", "1500", "500") "{\"timestamp\":\"2026-03-05T10:00:03Z\",\"type\":"
+                                       "\"event_msg\",\"payload\":{\"type\":\"user_message\","
+                                       "\"message\":\"b\"}}\n" COUNT("04", "1700", "200"),
+    /* The copy has no counts, and that of the fork goes on from its parent's all the same. */
+    FORK_META PARENT_META
+    "{\"timestamp\":\"2026-03-05T10:00:00.050Z\",\"type\":\"turn_context\",\"payload\":{"
+    "\"turn_id\":\"019cb377-ea40-7000-8000-00000000000b\"}}\n" COUNT("04", "1700", "200"),
+};
+
+START_TEST(a_codex_fork_counts_what_it_spent_and_not_what_its_parent_did)
+{
+    struct imported got, single;
+    import_text("codex", FORK, fork_logs[_i], &got);
+    ck_assert_uint_eq(imported_count(&got, NULL, "agent.turn.usage"), 1);
+    size_t own = imported_find(&got, "agent.turn.usage", 0);
+    ASSERT_DATA(&got, own, "\"input_tokens\":200,");
+    char *data = imported_data(&got, own), *meta = imported_data(&got, 1);
+    ck_assert_ptr_null(strstr(data, "\"copied\""));
+    ck_assert_ptr_nonnull(strstr(meta, "\"line\":2,\"record\":\"019cb340-0000-7000-8000-"
+                                       "000000000001\",\"copied\":true}"));
+    import_log("codex", FORK, annal_slice_of(fork_logs[_i]), 1, 0, &single);
+    assert_same(&got, &single, FORK);
+    imported_done(&single);
+    imported_done(&got);
+    free(data);
+    free(meta);
+}
+END_TEST
+
+/* What a call returned, and what of it is in the event. */
+static const struct ended_call {
+    const char *payload;
+    const char *type;
+    const char *facts;
+} ended_calls[] = {
+    {"\"Exit code: 2\\nWall time: 0.3 seconds\\nOutput:\\nExit code: 0\\n\"", "tool.failed",
+     "\"exit_code\":2,\"duration_ms\":300,"},
+    {"\"Chunk ID: 1f\\nWall time: 1.25 seconds\\nProcess exited with code 0\\nOutput:\\nno\\n\"",
+     "tool.returned", "\"exit_code\":0,\"duration_ms\":1250,"},
+    {"\"Chunk ID: 1f\\nWall time: 5 seconds\\nProcess running with session ID 7\\nOutput:\\n"
+     "Process exited with code 1\\n\"",
+     "tool.returned", "\\n\",\"duration_ms\":5000,"},
+    {"\"{\\\"output\\\":\\\"no\\\",\\\"metadata\\\":{\\\"exit_code\\\":127,\\\"duration_seconds\\\""
+     ":0.1}}\"",
+     "tool.failed", "\"exit_code\":127,\"duration_ms\":100,"},
+    {"\"{\\\"exit_code\\\":1}\"", "tool.failed", "\"exit_code\":1,"},
+    {"[{\"type\":\"input_text\",\"text\":\"Wall time: 1 seconds\\nProcess exited with code 3\\n"
+     "Output:\\n\"}]",
+     "tool.failed", "\"exit_code\":3,\"duration_ms\":1000,"},
+    {"{\"content\":\"Exit code: 0\",\"success\":true}", "tool.returned", "\"exit_code\":0,"},
+    {"\"apply_patch verification failed: no such lines\"", "tool.failed", "\"success\":false,"},
+    {"\"The notes say: Exit code: 1\"", "tool.returned", "{\"call_id\":\"c\",\"output\":"},
+};
+
+START_TEST(a_codex_call_failed_when_its_output_says_so)
+{
+    const struct ended_call *ended = &ended_calls[_i];
+    struct imported got;
+    char text[1000];
+    snprintf(text, sizeof text,
+             "{\"type\":\"response_item\",\"payload\":{\"type\":\"function_call_output\","
+             "\"call_id\":\"c\",\"output\":%s}}\n",
+             ended->payload);
+    import_text("codex", "s-1.jsonl", text, &got);
+    ASSERT_DATA(&got, imported_find(&got, ended->type, 0), ended->facts);
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_codex_call_failed_when_an_event_said_so_before)
+{
+    struct imported got;
+    import_text("codex", "s-1.jsonl",
+                "{\"type\":\"event_msg\",\"payload\":{\"type\":\"exec_command_end\",\"call_id\":"
+                "\"c\",\"exit_code\":9,\"duration\":{\"secs\":2,\"nanos\":5000000},"
+                "\"status\":\"failed\"}}\n"
+                "{\"type\":\"response_item\",\"payload\":{\"type\":\"function_call_output\","
+                "\"call_id\":\"c\",\"output\":\"killed\"}}\n"
+                "{\"type\":\"response_item\",\"payload\":{\"type\":\"function_call_output\","
+                "\"call_id\":\"d\",\"output\":\"killed\"}}\n",
+                &got);
+    ASSERT_DATA(&got, imported_find(&got, "tool.failed", 0),
+                "\"success\":false,\"output\":\"killed\",\"exit_code\":9,\"duration_ms\":2005,");
+    ASSERT_DATA(&got, imported_find(&got, "tool.returned", 0), "{\"call_id\":\"d\",\"output\":");
+    imported_done(&got);
+}
+END_TEST
+
+START_TEST(a_codex_call_that_the_server_runs_is_complete_without_an_output)
+{
+    struct imported got;
+    import_text("codex", "s-1.jsonl",
+                "{\"type\":\"response_item\",\"payload\":{\"type\":\"web_search_call\",\"id\":"
+                "\"ws_1\",\"status\":\"completed\",\"action\":{\"query\":\"moon\"}}}\n"
+                "{\"type\":\"response_item\",\"payload\":{\"type\":\"web_search_call\","
+                "\"status\":\"failed\"}}\n"
+                "{\"type\":\"response_item\",\"payload\":{\"type\":\"local_shell_call\","
+                "\"call_id\":\"c\",\"status\":\"completed\",\"action\":{}}}\n",
+                &got);
+    ck_assert_uint_eq(imported_count(&got, NULL, "tool.called"), 3);
+    ck_assert_uint_eq(imported_count(&got, NULL, "tool.returned"), 1);
+    ck_assert_uint_eq(imported_count(&got, NULL, "tool.failed"), 1);
+    ASSERT_DATA(&got, imported_find(&got, "tool.returned", 0),
+                "{\"call_id\":\"ws_1\",\"success\":true,");
+    imported_done(&got);
+}
+END_TEST
+
 START_TEST(the_turns_of_a_codex_log_are_those_that_it_marks)
 {
     struct imported got;
@@ -499,6 +644,12 @@ Suite *suite_importers(void)
     tcase_add_test(lines, a_session_id_that_is_none_is_made_one_and_kept_as_it_was);
     tcase_add_test(lines, a_codex_count_that_falls_begins_anew);
     tcase_add_test(lines, the_turns_of_a_codex_log_are_those_that_it_marks);
+    tcase_add_loop_test(lines, a_codex_fork_counts_what_it_spent_and_not_what_its_parent_did, 0,
+                        sizeof fork_logs / sizeof *fork_logs);
+    tcase_add_loop_test(lines, a_codex_call_failed_when_its_output_says_so, 0,
+                        sizeof ended_calls / sizeof *ended_calls);
+    tcase_add_test(lines, a_codex_call_failed_when_an_event_said_so_before);
+    tcase_add_test(lines, a_codex_call_that_the_server_runs_is_complete_without_an_output);
     suite_add_tcase(suite, lines);
     return suite;
 }

@@ -1,4 +1,4 @@
--- importer codex   version 1
+-- importer codex   version 2
 --
 -- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
@@ -15,9 +15,20 @@
 --  (5) What was said stands twice in a rollout. response_item is what the model saw and becomes
 --      message.added, tool.called and tool.returned; its echoes in event_msg stay import.record.
 --  (6) token_count is cumulative: the difference to the one before is an event. Where the count falls
---      it was begun anew, and counts as it stands. A fork goes on from its parent's count.
+--      it was begun anew, and counts as it stands. A fork goes on from its parent's count: the counts
+--      among the lines that it copied from its parent are no events of usage, and its own first count
+--      starts from the last of them, or, where there is none, counts what its last request took.
 --  (7) A turn is what task_started and its kin say. Old files have none: there a user_message starts
 --      one, and ends the one before.
+--  (8) The copied lines of a fork were written again at once when it was made, so their timestamps are
+--      of that moment. They end at the first task_started, turn_context or user_message that is the
+--      fork's own: its turn_id is later than the id of the thread (both are UUIDs of version 7, which
+--      begin with a time), or its started_at is not before the fork was made, or, where it says nothing, it was written a second or more
+--      after the line before it. "copied" in the source of an event marks these lines.
+--  (9) A call failed if its output says so: success, an exit code other than 0 in its head or its
+--      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
+--      patch_apply_end come before the output, and answer where it says nothing. A call that the
+--      server runs has no output line: it is complete as it stands.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -26,17 +37,25 @@ SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.typ
 -- once
 
 -- What is known of the file so far. named: a session_meta has named the session.
-CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER);
+-- made: when the fork was made whose copied lines are being read; NULL: what comes is the file's own.
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem GLOB '*-????????-????-????-????-????????????' THEN substr(stem, -36)
-                  ELSE stem END), 1, 0
+                  ELSE stem END), 1, 0, NULL
 FROM source;
 
 -- What is known of each session so far. turn: the open one; turns: how many have begun; marked: it
--- has task_started lines.
+-- has task_started lines; forked: it goes on from its parent's count.
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
-    input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER
+    input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
+    forked INTEGER
+) WITHOUT ROWID;
+
+-- What an event said of the end of a call before its output came.
+CREATE TABLE ends (
+    session TEXT, call TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER,
+    PRIMARY KEY (session, call)
 ) WITHOUT ROWID;
 
 -- What was found out about each line of the batch.
@@ -46,8 +65,38 @@ CREATE TABLE facts (
     model TEXT, cwd TEXT, new_model TEXT, new_cwd TEXT,
     starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
-    reasoning INTEGER, main TEXT
+    reasoning INTEGER, main TEXT,
+    before INTEGER, copied INTEGER, said TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER
 );
+
+-- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
+CREATE VIEW outputs AS
+SELECT row,
+       coalesce(CASE WHEN head LIKE '%' || char(10) || 'Exit code: %'
+                    THEN CAST(substr(head, instr(head, char(10) || 'Exit code: ') + 12) AS INTEGER)
+                WHEN head LIKE '%' || char(10) || 'Process exited with code %'
+                    THEN CAST(substr(head, instr(head, char(10) || 'Process exited with code ') + 26)
+                              AS INTEGER) END,
+                CASE WHEN json_type(meta, '$.exit_code') = 'integer' THEN meta ->> '$.exit_code' END)
+           AS exit_code,
+       CAST(round(1000 * coalesce(
+                CASE WHEN head LIKE '%' || char(10) || 'Wall time: %'
+                    THEN CAST(substr(head, instr(head, char(10) || 'Wall time: ') + 12) AS REAL) END,
+                CASE WHEN json_type(meta, '$.duration_seconds') IN ('integer', 'real')
+                    THEN meta ->> '$.duration_seconds' END)) AS INTEGER) AS ms,
+       CASE WHEN said GLOB 'aborted*' OR said GLOB 'execution error*' OR said GLOB 'tool call error*'
+                 OR said GLOB 'exec_command failed*' OR said GLOB 'write_stdin failed*'
+                 OR said GLOB 'apply_patch verification failed*' OR said GLOB 'unsupported call*'
+                 OR said GLOB 'failed to parse function arguments*'
+            THEN 1 END AS refused
+FROM (SELECT row, substr(said, 1, 100) AS said,
+             CASE WHEN said GLOB 'Chunk ID: *' OR said GLOB 'Wall time: *' OR said GLOB 'Exit code: *'
+                       OR said GLOB 'Process exited with code *'
+                  THEN char(10) || substr(said, 1, coalesce(
+                           nullif(instr(said, char(10) || 'Output:'), 0), 300)) END AS head,
+             CASE WHEN substr(said, 1, 1) = '{' AND json_valid(said)
+                  THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
+      FROM facts);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     -- What the line itself says.
@@ -60,12 +109,31 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM (SELECT NEW.json AS j);
     UPDATE facts SET first_meta = 1
     WHERE row = NEW.row AND session IS NOT NULL AND NOT (SELECT named FROM file);
+    UPDATE facts SET before = (SELECT ts FROM file) WHERE row = NEW.row;
     UPDATE file SET
         session = coalesce((SELECT session FROM facts WHERE row = NEW.row AND first_meta), session),
         named = named OR EXISTS (SELECT 1 FROM facts WHERE row = NEW.row AND first_meta),
         ts = coalesce((SELECT at FROM facts WHERE row = NEW.row), ts);
     UPDATE facts SET session = (SELECT session FROM file), ts = (SELECT ts FROM file)
     WHERE row = NEW.row;
+
+    -- Whether it is a copy of a line of the parent.
+    UPDATE file SET made = NULL
+    WHERE (SELECT (f.type = 'turn_context' OR f.type = 'event_msg'
+                   AND f.kind IN ('task_started', 'turn_started', 'user_message'))
+                  AND f.ts >= file.made
+                  AND CASE
+                      WHEN f.session GLOB '????????-????-7*'
+                           AND NEW.json ->> '$.payload.turn_id' GLOB '????????-????-7*'
+                          THEN NEW.json ->> '$.payload.turn_id' > f.session
+                      WHEN json_type(NEW.json, '$.payload.started_at') = 'integer'
+                          THEN NEW.json ->> '$.payload.started_at' >= file.made / 1000000
+                      ELSE f.ts - f.before >= 1000000 END
+           FROM facts f WHERE f.row = NEW.row);
+    UPDATE facts SET copied = 1 WHERE row = NEW.row AND (SELECT made FROM file) IS NOT NULL;
+    UPDATE file SET made = coalesce(time_us(NEW.json ->> '$.payload.timestamp'), ts)
+    WHERE nullif(NEW.json ->> '$.payload.forked_from_id', '') IS NOT NULL
+      AND (SELECT first_meta FROM facts WHERE row = NEW.row);
 
     -- What is new about the session.
     UPDATE facts SET is_new = 1
@@ -108,6 +176,23 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE row = NEW.row;
 
     -- What was used since the last count. base: 1 when the last count is to be taken off.
+    UPDATE sessions SET forked = 1
+    WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND first_meta)
+      AND (SELECT made FROM file) IS NOT NULL;
+    UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
+        SELECT coalesce(t ->> '$.input_tokens', 0) - coalesce(l ->> '$.input_tokens', 0),
+               coalesce(t ->> '$.cached_input_tokens', 0) - coalesce(l ->> '$.cached_input_tokens', 0),
+               coalesce(t ->> '$.cache_write_input_tokens', 0)
+                   - coalesce(l ->> '$.cache_write_input_tokens', 0),
+               coalesce(t ->> '$.output_tokens', 0) - coalesce(l ->> '$.output_tokens', 0),
+               coalesce(t ->> '$.reasoning_output_tokens', 0)
+                   - coalesce(l ->> '$.reasoning_output_tokens', 0), 0
+        FROM (SELECT NEW.json -> '$.payload.info.total_token_usage' AS t,
+                     NEW.json -> '$.payload.info.last_token_usage' AS l))
+    WHERE forked AND (SELECT made FROM file) IS NULL
+      AND session = (SELECT session FROM facts
+                     WHERE row = NEW.row AND type = 'event_msg' AND kind = 'token_count')
+      AND json_type(NEW.json, '$.payload.info.last_token_usage') = 'object';
     UPDATE facts SET base = coalesce(
         (SELECT NEW.json ->> '$.payload.info.total_token_usage.total_tokens' >= s.total
          FROM sessions s WHERE s.session = facts.session), 0)
@@ -124,8 +209,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         FROM sessions s, (SELECT NEW.json -> '$.payload.info.total_token_usage' AS u)
         WHERE s.session = facts.session)
     WHERE row = NEW.row AND base IS NOT NULL;
-    UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
-        SELECT f.input + f.base * coalesce(sessions.input, 0),
+    UPDATE sessions SET (forked, input, cached, written, output, reasoning, total) = (
+        SELECT NULL, f.input + f.base * coalesce(sessions.input, 0),
                f.cached + f.base * coalesce(sessions.cached, 0),
                f.written + f.base * coalesce(sessions.written, 0),
                f.output + f.base * coalesce(sessions.output, 0),
@@ -133,6 +218,31 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                coalesce(NEW.json ->> '$.payload.info.total_token_usage.total_tokens', 0)
         FROM facts f WHERE f.row = NEW.row)
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND base IS NOT NULL);
+
+    -- How a call ended.
+    INSERT OR REPLACE INTO ends
+    SELECT f.session, p ->> '$.call_id',
+           CASE WHEN json_type(p, '$.exit_code') = 'integer' THEN p ->> '$.exit_code' END,
+           CAST(p ->> '$.duration.secs' * 1000 + p ->> '$.duration.nanos' / 1000000 AS INTEGER),
+           coalesce(p ->> '$.exit_code' <> 0, p ->> '$.status' IN ('failed', 'declined'),
+                    p ->> '$.success' = 0)
+    FROM facts f, (SELECT NEW.json -> '$.payload' AS p)
+    WHERE f.row = NEW.row AND f.type = 'event_msg' AND json_type(p, '$.call_id') = 'text'
+      AND f.kind IN ('exec_command_end', 'patch_apply_end');
+    UPDATE facts SET said = CASE json_type(NEW.json, '$.payload.output')
+            WHEN 'text' THEN NEW.json ->> '$.payload.output'
+            WHEN 'array' THEN NEW.json ->> '$.payload.output[0].text'
+            WHEN 'object' THEN NEW.json ->> '$.payload.output.content' END
+    WHERE row = NEW.row AND type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\';
+    UPDATE facts SET (exit_code, ms, failed) = (
+        SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
+               coalesce(CASE WHEN json_type(NEW.json, '$.payload.output.success') IN ('true', 'false')
+                            THEN NOT NEW.json ->> '$.payload.output.success' END,
+                        o.exit_code <> 0, o.refused, e.failed)
+        FROM outputs o LEFT JOIN ends e
+             ON e.session = facts.session AND e.call = NEW.json ->> '$.payload.call_id'
+        WHERE o.row = NEW.row)
+    WHERE row = NEW.row AND type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\';
 
     -- Which event carries the line.
     UPDATE facts SET main = CASE
@@ -147,7 +257,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\' THEN 'result'
         WHEN starts IS NOT NULL AND kind <> 'user_message' THEN 'start'
         WHEN ends IS NOT NULL THEN 'end'
-        WHEN input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0 THEN 'usage'
+        WHEN copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0)
+            THEN 'usage'
         ELSE 'record' END
     WHERE row = NEW.row;
 END;
@@ -156,8 +267,8 @@ END;
 CREATE VIEW work AS
 SELECT f.*, l.json AS j, l.unreadable,
        json_fields('kind', json_text(s.kind), 'file', json_text(s.file), 'line', f.n,
-                   'record', coalesce(l.json -> '$.ordinal', nullif(l.json -> '$.payload.id', 'null')))
-           AS source,
+                   'record', coalesce(l.json -> '$.ordinal', nullif(l.json -> '$.payload.id', 'null')),
+                   'copied', CASE WHEN f.copied THEN 'true' END) AS source,
        json_text(f.turn) AS turn_id
 FROM facts f JOIN lines l USING (row) CROSS JOIN source s;
 
@@ -223,8 +334,7 @@ SELECT session, ts, type, id, cause, data, line FROM (
            CASE main
            WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added'
            WHEN 'call' THEN 'tool.called'
-           WHEN 'result' THEN CASE WHEN j ->> '$.payload.output.success' = 0 THEN 'tool.failed'
-                              ELSE 'tool.returned' END
+           WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END
            WHEN 'checkpoint' THEN 'checkpoint.noted'
            WHEN 'end' THEN CASE WHEN kind = 'turn_aborted' THEN 'turn.cancelled'
                                 WHEN coalesce(json_type(j, '$.payload.error'), 'null') <> 'null'
@@ -257,9 +367,9 @@ SELECT session, ts, type, id, cause, data, line FROM (
                         ELSE '$.payload.action' END))
            WHEN 'result' THEN json_fields(
                'call_id', coalesce(nullif(j -> '$.payload.call_id', 'null'), json_text(hash)),
-               'success', CASE WHEN json_type(j, '$.payload.output.success') IN ('true', 'false')
-                   THEN j -> '$.payload.output.success' END,
-               'output', j -> '$.payload.output', 'turn_id', turn_id, 'source', source,
+               'success', CASE failed WHEN 0 THEN 'true' WHEN 1 THEN 'false' END,
+               'output', j -> '$.payload.output', 'exit_code', exit_code, 'duration_ms', ms,
+               'turn_id', turn_id, 'source', source,
                'extra', json_remove(j, '$.payload.call_id', '$.payload.output'))
            WHEN 'checkpoint' THEN json_fields(
                'note', '"compaction"', 'turn_id', turn_id, 'source', source, 'extra', j)
@@ -279,6 +389,21 @@ SELECT session, ts, type, id, cause, data, line FROM (
                'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type') ELSE j END)
            END, n
     FROM work WHERE main NOT IN ('meta', 'updated', 'start', 'usage')
+    UNION ALL
+    SELECT row, 6, session, ts,
+           CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'tool.failed'
+                ELSE 'tool.returned' END,
+           hash || '.6', NULL,
+           json_fields(
+               'call_id', coalesce(nullif(j -> '$.payload.call_id', 'null'),
+                                   nullif(j -> '$.payload.id', 'null'), json_text(hash)),
+               'success', CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'false'
+                               WHEN j ->> '$.payload.status' = 'completed' THEN 'true' END,
+               'turn_id', turn_id, 'source', source), n
+    FROM work
+    WHERE main = 'call' AND coalesce(j ->> '$.payload.status', '') NOT IN ('in_progress', 'searching')
+      AND kind IN ('web_search_call', 'image_generation_call', 'file_search_call',
+                   'code_interpreter_call', 'mcp_call')
 )
 ORDER BY row, k;
 
