@@ -1,6 +1,6 @@
 #include "replay/fold.h"
 
-enum { PUT_AWAY_EVENTS = 4096 }; /* between two times that pages may be put away */
+enum { PUT_AWAY_EVENTS = 4096 }; /* between two attempts to put pages away */
 #define PUT_AWAY_BYTES ((size_t)16 << 20)
 
 annal_status annal__fold(annal_cursor *cursor, uint64_t to_seq, annal_fold_fn fn, void *arg,

@@ -18,13 +18,13 @@ struct hub_node {
     struct hub_link *links;
     char file[33];
     uint64_t first_seq;
-    uint64_t end_seq; /* told up to here */
+    uint64_t end_seq; /* the tails were told up to here */
     uint64_t end_h;   /* of the event that was the last when it was examined */
     uint64_t end_h_seq;
-    uint64_t found_seq; /* the last event at the last look, when it was not told yet; else 0 */
+    uint64_t found_seq; /* the last event at the last look, if it was not announced yet; else 0 */
     uint64_t bytes;     /* of the journal, when it was examined */
-    uint64_t look;      /* that saw it last */
-    uint32_t watched;   /* by how many who cannot look themselves */
+    uint64_t look;      /* the last look that saw it */
+    uint32_t watched;   /* how many listeners that cannot look themselves name it */
 };
 
 struct hub_entry {
@@ -37,11 +37,11 @@ struct hub {
     annal_store *store;
     pid_t pid;
     pthread_mutex_t lock;
-    annal_news *news; /* the leader's; else under the lock */
+    annal_news *news; /* the leader's; if nobody leads, guarded by the lock */
     bool led;
-    pthread_cond_t heard; /* somebody led, and has heard what there was */
+    pthread_cond_t heard; /* a leader is done, and has heard what there was */
     _Atomic bool crowded;
-    _Atomic uint32_t misses; /* how often something was missed, or changed its journal */
+    _Atomic uint32_t misses; /* how often something was missed, or a session got another journal */
     struct names nodes;
     size_t listeners, alls, ordered;
     struct listener *first;
@@ -59,7 +59,7 @@ struct hub {
     size_t descriptors;
     bool has_thread;
     bool stop;
-    uint32_t flagged; /* since the thread rested */
+    uint32_t flagged; /* since the thread last rested */
     pthread_t thread;
     struct listener thread_waits;
 };
@@ -70,7 +70,7 @@ static void wake(struct listener *listener)
     annal__futex_wake(&listener->word);
 }
 
-/* ---- Turns, rule (5), with the lock held ---- */
+/* ---- Turns, rule (5); lock held ---- */
 
 static void leave_queue(struct hub *hub, struct listener *listener)
 {
@@ -120,7 +120,8 @@ static void take_back(struct hub *hub, struct listener *listener)
     grant(hub);
 }
 
-/* From one whose caller is busy with an event for so long that others need not wait. */
+/* Take the turn from a listener whose caller has been busy with an event for so long that others
+ * need not wait. */
 static void take_back_from_busy(struct hub *hub)
 {
     int64_t since_us = annal__monotonic_us() - HUB_TURN_US;
@@ -132,7 +133,7 @@ static void take_back_from_busy(struct hub *hub)
     }
 }
 
-/* ---- Telling, with the lock held ---- */
+/* ---- Telling the listeners; lock held ---- */
 
 static bool is_crowd(const struct hub *hub)
 {
@@ -168,7 +169,7 @@ static void flag_node(const struct hub_node *node)
         flag(link->listener);
 }
 
-/* Those that nobody looks for: they look themselves. */
+/* Set the flag of those for which the hub does not look: they look themselves. */
 static void flag_unwatched(const struct hub_node *node)
 {
     for (const struct hub_link *link = node->links; link != NULL; link = link->next) {
@@ -188,7 +189,7 @@ static void write_down(struct hub *hub, struct hub_node *node, uint64_t round)
 
 /* ---- Looking ---- */
 
-/* What the journal says; without one, of a session that has nothing. */
+/* What the journal says; without a journal, that the session has nothing. */
 static annal_status examine(struct hub *hub, struct hub_node *node, annal_session_info *out_info,
                             annal_error *err)
 {
@@ -204,7 +205,7 @@ static annal_status examine(struct hub *hub, struct hub_node *node, annal_sessio
     return status;
 }
 
-/* The table takes what the journal says. */
+/* Put what the journal says into the table. */
 static void adopt(struct hub_node *node, const annal_session_info *info)
 {
     memcpy(node->file, info->file, sizeof node->file);
@@ -217,8 +218,9 @@ static void adopt(struct hub_node *node, const annal_session_info *info)
 }
 
 /*
- * Compare with the journal. What lags at a regular look may just be on its way through the news,
- * and has its place in their order: it is taken when it lags at the next look, too.
+ * Compare the table with the journal. An event that is missing from the table at a regular look may
+ * be in news that have not arrived yet, and has its place in their order: it is added only if it is
+ * still missing at the next look.
  */
 static annal_status compare(struct hub *hub, struct hub_node *node, bool missed, annal_error *err)
 {
@@ -268,7 +270,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     node->look = look->hub->looks;
     if (!look->missed && node->file[0] != '\0' && bytes == node->bytes && node->found_seq == 0)
         return 0;
-    /* One journal that cannot be read keeps nobody from the others. */
+    /* One journal that cannot be read does not stop the others. */
     if (compare(look->hub, node, look->missed, look->err) < 0 && look->status == ANNAL_OK &&
         !annal__store_is_stray(look->hub->store, session))
         look->status = ANNAL_ERR_IO;
@@ -323,7 +325,7 @@ static annal_status look(struct hub *hub, bool missed, annal_error *err)
     return status;
 }
 
-/* ---- Hearing, with the lock held and nobody leading ---- */
+/* ---- Hearing; lock held, and nobody leads ---- */
 
 static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 {
@@ -334,13 +336,13 @@ static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
         annal_session_info info;
         node = node_of(hub, session, NULL);
         if (node == NULL || examine(hub, node, &info, NULL) < 0)
-            return; /* the next look makes it good */
+            return; /* the next look finds it */
         adopt(node, &info);
         node->end_seq = info.file[0] == '\0' || info.last_seq < end_seq ? info.last_seq : end_seq;
     } else if (end_seq > node->end_seq) {
         node->end_seq = end_seq;
     } else {
-        return; /* told already */
+        return; /* announced already */
     }
     write_down(hub, node, 0);
     flag_alls(hub);
@@ -381,7 +383,7 @@ bool annal__hub_unflag(struct listener *listener)
     struct hub *hub = listener->hub;
     if (!atomic_load(&listener->pending))
         return false;
-    /* Under the lock: the flag and the descriptor go together. */
+    /* Under the lock: the flag and the descriptor change together. */
     pthread_mutex_lock(&hub->lock);
     atomic_store(&listener->pending, false);
     if (listener->fd >= 0 && read(listener->fd, &count, sizeof count) < 0)
@@ -390,7 +392,7 @@ bool annal__hub_unflag(struct listener *listener)
     return true;
 }
 
-/* ---- Waiting, with the lock held ---- */
+/* ---- Waiting; lock held ---- */
 
 static void lead(struct hub *hub, int64_t left_us)
 {
@@ -427,7 +429,7 @@ static void follow(struct hub *hub, struct listener *listener, int64_t left_us)
     listener->waits = false;
 }
 
-/* Rule (5), of the thread: whoever is told meanwhile is told of more at once. */
+/* Rule (5), for the thread: those that are flagged meanwhile learn of more at once. */
 static void rest(struct hub *hub)
 {
     _Atomic uint32_t never = 0;
@@ -455,7 +457,7 @@ static void wait_until(struct hub *hub, struct listener *listener, int64_t until
     if (listener->turn == TURN_QUEUED)
         leave_queue(hub, listener); /* its time is over */
     if (!hub->led && hub->waits_first != NULL)
-        wake(hub->waits_first); /* rule (4): hand on */
+        wake(hub->waits_first); /* rule (4): pass on the lead */
 }
 
 void annal__hub_wait(struct listener *listener, int64_t until_us)
@@ -489,7 +491,7 @@ void annal__hub_turn_take(struct listener *listener, int64_t until_us)
             take_back_from_busy(hub);
     }
     if (listener->turn == TURN_QUEUED)
-        leave_queue(hub, listener); /* its caller does not wait any longer: it reads all the same */
+        leave_queue(hub, listener); /* its caller does not wait any longer: it reads anyway */
     pthread_mutex_unlock(&hub->lock);
 }
 
@@ -571,7 +573,7 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
     return status;
 }
 
-/* ---- Joining, with the lock held ---- */
+/* ---- Joining; lock held ---- */
 
 static void *stand_by(void *arg)
 {
@@ -585,7 +587,8 @@ static void *stand_by(void *arg)
     return NULL;
 }
 
-/* What was told until now is heard. While somebody leads, that is this one's to do: a moment. */
+/* Hear everything that was announced until now. If somebody leads, that is left to the leader, and
+ * takes a moment. */
 static void hear_now(struct hub *hub)
 {
     for (int tries = 0; hub->led && tries < 10; tries++) {
@@ -605,7 +608,7 @@ static annal_status join_all(struct hub *hub, struct listener *listener, annal_e
 {
     listener->all = true;
     annal_status status = ANNAL_OK;
-    if (hub->alls++ == 0) /* nobody kept the table */
+    if (hub->alls++ == 0) /* nobody kept the table until now */
         status = look(hub, true, err);
     return status;
 }
@@ -675,7 +678,7 @@ static void unlink_sessions(struct listener *listener)
     annal__free(listener->links);
 }
 
-/* True: the thread is to end. */
+/* True: the thread must end. */
 static bool leave(struct hub *hub, struct listener *listener)
 {
     take_back(hub, listener);
@@ -773,7 +776,7 @@ void annal__hub_leave(struct listener *listener)
     struct hub *hub = listener->hub;
     if (hub == NULL)
         return;
-    if (hub->pid != getpid()) { /* its locks may be anybody's */
+    if (hub->pid != getpid()) { /* its locks may be held by threads that do not exist here */
         listener->hub = NULL;
         return;
     }
@@ -781,7 +784,7 @@ void annal__hub_leave(struct listener *listener)
     pthread_mutex_lock(&place->lock);
     pthread_mutex_lock(&hub->lock);
     bool idle_thread = leave(hub, listener);
-    listener->hub = NULL; /* only now that nobody can flag it */
+    listener->hub = NULL; /* only now, when nobody can flag it any more */
     pthread_mutex_unlock(&hub->lock);
     if (idle_thread)
         stop_thread(hub);
@@ -807,14 +810,14 @@ static annal_status start_thread(struct hub *hub, annal_error *err)
     return ANNAL_OK;
 }
 
-/* Take a descriptor, or -1 to give it back. */
+/* Take a descriptor, or -1 to return it. */
 static void set_fd(struct listener *listener, int fd)
 {
     struct hub *hub = listener->hub;
     pthread_mutex_lock(&hub->lock);
     listener->fd = fd;
     hub->descriptors = fd >= 0 ? hub->descriptors + 1 : hub->descriptors - 1;
-    for (size_t i = 0; i < listener->link_count; i++) { /* its caller looks only when we say so */
+    for (size_t i = 0; i < listener->link_count; i++) { /* its caller looks only if we say so */
         uint32_t *watched = &listener->links[i].node->watched;
         *watched = fd >= 0 ? *watched + 1 : *watched - 1;
     }

@@ -1,23 +1,23 @@
 /*
  * The hub: what all tails of one store object share, so that each commit is looked at once.
  *
- * (1) It listens to the news (annal/news.h), and keeps for each session that somebody tails (all of
- *     them, where somebody tails all) up to which event it was told: the table.
- * (2) Each time an entry of the table grows, that is written down in the log, which holds the last
- *     HUB_LOG entries: the order of commit. A tail of several sessions walks along it, each at its
- *     own pace. One that falls further behind takes the table instead. So at any place of the log
- *     the table is what all entries before it add up to, and nothing is told twice or never.
- * (3) When the news say that something was missed, the hub looks at the journals itself, and writes
- *     down what it finds as one round: the tails merge it by time.
- * (4) There is no thread. Of those who wait, one leads: it waits for the news, takes them, flags
- *     the tails that they concern, and wakes these. A leader that has something for itself hands
- *     on. Only where somebody asked for a descriptor a thread of the hub waits too, and leads when
- *     nobody else does.
+ * (1) It listens to the news (annal/news.h). For each session that a tail names (for all sessions,
+ *     if a tail reads all) it keeps up to which event the tails were told: the table.
+ * (2) Each time an entry of the table grows, this is appended to the log, which keeps the last
+ *     HUB_LOG entries: the order of commits. A tail of several sessions walks along it at its own
+ *     pace. One that falls back further takes the table instead. At any place of the log the table
+ *     is the sum of all entries before it, so nothing comes twice and nothing is left out.
+ * (3) If the news say that something was missed, the hub looks at the journals itself, and appends
+ *     what it finds as one round: the tails merge it by time.
+ * (4) There is no thread. Of the listeners that wait, one leads: it waits for the news, takes them,
+ *     sets the flag of the tails that they concern, and wakes these. A leader that has something
+ *     for itself passes on the lead. Only if a tail has a descriptor does a thread of the hub wait
+ *     too, and it leads if nobody else does.
  * (5) Crowds: with more than HUB_CROWD tails, those that wait for their events read in turns, some
- *     at a time, each for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand that wake
- *     for each commit would leave the appends the thousandth part of the processor. A turn is not
- *     held while the caller is busy with an event for longer than HUB_TURN_US. The thread, for its
- *     part, rests after it has flagged many.
+ *     at a time, each for HUB_TURN_EVENTS or until it has no more. Otherwise a thousand tails that
+ *     wake for each commit would leave the appends a thousandth of the processor. A turn ends when
+ *     the caller is busy with an event for longer than HUB_TURN_US. The thread rests after it has
+ *     set many flags.
  */
 #ifndef REPLAY_HUB_H
 #define REPLAY_HUB_H
@@ -32,7 +32,7 @@
 #define HUB_CROWD       16u
 #define HUB_TURN_EVENTS 256u
 #define HUB_TURN_US     2000
-#define HUB_BUSY_US     100000 /* how often who waits for a turn looks who is busy */
+#define HUB_BUSY_US     100000 /* how often a tail that waits for a turn checks which are busy */
 #define HUB_TURNS_MAX   16
 #define HUB_REST_US     40 /* of the thread, for each tail that it flagged */
 #define HUB_REST_US_MAX 50000
@@ -40,7 +40,7 @@
 struct hub;
 struct hub_node;
 
-struct hub_link {          /* of a listener, to a session that it names */
+struct hub_link {          /* from a listener to a session that it names */
     struct hub_link *next; /* of the session's */
     struct listener *listener;
     struct hub_node *node;
@@ -49,10 +49,10 @@ struct hub_link {          /* of a listener, to a session that it names */
 enum turn { TURN_NONE, TURN_QUEUED, TURN_MINE };
 
 struct listener {
-    /* The owner's. */
+    /* For the owner only. */
     struct hub *hub;
     uint64_t at;    /* the entry of the log that it takes next */
-    bool is_single; /* one session: it reads that to the end, and needs no log */
+    bool is_single; /* one session: it reads to the end, and needs no log */
 
     _Atomic bool pending;  /* there may be something new */
     _Atomic uint32_t word; /* futex */
@@ -63,37 +63,38 @@ struct listener {
     size_t link_count;
     int fd; /* -1: none */
     bool waits;
-    struct listener *previous, *next;           /* of all */
-    struct listener *wait_before, *wait_behind; /* of those that wait */
+    struct listener *previous, *next;           /* in the list of all */
+    struct listener *wait_before, *wait_behind; /* in the list of those that wait */
     enum turn turn;
-    struct listener *queue_before, *queue_behind; /* of those that wait for a turn */
-    uint32_t turn_events;                         /* given in this turn */
+    struct listener *queue_before, *queue_behind; /* in the list of those that wait for a turn */
+    uint32_t turn_events;                         /* returned in this turn */
     int64_t away_us; /* since when its caller is busy with an event; 0: it is not */
 };
 
-/* What the hub knows of a session. The name lives as long as the hub. */
+/* What the hub knows of a session. The name is valid as long as the hub. */
 struct hub_session {
     annal_slice session;
     char file[33]; /* of its journal; "": there is none */
     uint64_t first_seq;
     uint64_t end_seq;
-    uint64_t end_h; /* of event end_seq, when has_end_h */
+    uint64_t end_h; /* of event end_seq, if has_end_h */
     bool has_end_h;
-    uint64_t round; /* not 0: one of several that were found together; rule (3) */
+    uint64_t round; /* if not 0: one of several that were found together; rule (3) */
 };
 
 /*
- * Listen, from now on: to these sessions, or to all when count is 0. The listener is zeroed, and
- * stays where it is until annal__hub_leave().
+ * Listen from now on: to these sessions, or to all if count is 0. The listener is zeroed before,
+ * and must not move until annal__hub_leave().
  */
 annal_status annal__hub_join(annal_store *store, struct listener *listener,
                              const annal_slice *sessions, size_t count, annal_error *err);
-void annal__hub_leave(struct listener *listener); /* one that did not join is fine */
+void annal__hub_leave(struct listener *listener); /* also if it did not join */
 
 /* False: this process is a child of the one that joined. */
 bool annal__hub_is_here(const struct listener *listener);
 
-/* The table, as of the place of the log at which the listener stands from then on. */
+/* Call fn for each entry of the table, as it is at one place of the log; the listener continues
+ * from that place. */
 typedef annal_status (*hub_session_fn)(void *arg, const struct hub_session *session,
                                        annal_error *err);
 annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void *arg,
@@ -101,29 +102,32 @@ annal_status annal__hub_table(struct listener *listener, hub_session_fn fn, void
 
 enum hub_taken { HUB_NOTHING, HUB_ENTRY, HUB_BEHIND };
 
-/* The next entry of the log, of that round when it is not 0; HUB_BEHIND: take the table. */
+/*
+ * The next entry of the log; if round is not 0, only one of that round. HUB_BEHIND: take the table.
+ */
 enum hub_taken annal__hub_take(struct listener *listener, uint64_t round, struct hub_session *out);
 
-/* Hear the news, if nobody else is about to. */
+/* Hear the news, unless somebody else is about to. */
 void annal__hub_hear(struct listener *listener);
 
 /* Changes when the news say that something was missed, or that a journal was replaced. */
 uint32_t annal__hub_misses(const struct listener *listener);
 
-/* Take back the flag, before looking. True: it was there. */
+/* Clear the flag before looking. True: it was set. */
 bool annal__hub_unflag(struct listener *listener);
 
-/* Wait until the listener is flagged or until that (monotonic) time; in a crowd it then has a
- * turn. */
+/*
+ * Wait until the listener is flagged or until that time (monotonic); in a crowd it then has a turn.
+ */
 void annal__hub_wait(struct listener *listener, int64_t until_us);
 
-/* Make listener->fd. */
+/* Create listener->fd. */
 annal_status annal__hub_fd(struct listener *listener, annal_error *err);
 
 /* Rule (5). */
 bool annal__hub_is_crowd(const struct listener *listener);
-void annal__hub_turn_take(struct listener *listener, int64_t until_us); /* or not, in that time */
-void annal__hub_turn_away(struct listener *listener, bool for_long);    /* an event is given */
+void annal__hub_turn_take(struct listener *listener, int64_t until_us); /* or none by then */
+void annal__hub_turn_away(struct listener *listener, bool for_long); /* the caller has an event */
 void annal__hub_turn_give(struct listener *listener);
 
 #endif

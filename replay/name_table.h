@@ -1,5 +1,4 @@
-/* A hash table of what has a name: sessions. What is kept embeds a struct named as its first
- * member. */
+/* A hash table of things that have a name: sessions. An entry's first member is a struct named. */
 #ifndef REPLAY_NAME_TABLE_H
 #define REPLAY_NAME_TABLE_H
 
@@ -18,18 +17,20 @@ struct names {
     size_t room; /* a power of two, or 0 */
 };
 
-/* NULL: there is none. */
+/* NULL if there is none. */
 struct named *annal__names_find(const struct names *names, annal_slice name);
 
-/* Zeroed memory of this many bytes, under that name, which must not be there yet. NULL: no
- * memory. */
+/*
+ * Add zeroed memory of this many bytes under a name that is not in the table yet. NULL: no memory.
+ */
 struct named *annal__names_add(struct names *names, annal_slice name, size_t bytes);
 
-/* Take it out and free it. */
+/* Remove it and free it. */
 void annal__names_drop(struct names *names, struct named *named);
 
-/* One after the other, in no order: begin with NULL. Dropping the one just given is fine only when
- * the next was asked for before. */
+/*
+ * Walk over all, in no order: begin with NULL. To drop the current one, ask for the next one first.
+ */
 struct named *annal__names_next(const struct names *names, const struct named *named);
 
 /* Frees all. */

@@ -22,7 +22,7 @@ struct reduction {
     uint64_t every;       /* events until the next copy */
     uint64_t every_bytes; /* or this much of the journal */
     uint64_t saved_seq;   /* of the newest copy, or of the last try */
-    uint64_t bytes;       /* of events since */
+    uint64_t bytes;       /* bytes of events since */
     bool saves;
     annal_replay_info info;
 };
@@ -32,7 +32,7 @@ static annal_slice name_of(const annal_reducer *reducer)
     return annal_slice_of(reducer->name);
 }
 
-/* A function of the reducer failed: it need not have said anything. */
+/* A function of the reducer failed: it may not have written a message. */
 static annal_status its_failure(const annal_reducer *reducer, const char *function,
                                 annal_status status, annal_error *err)
 {
@@ -63,7 +63,7 @@ struct root {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* An annal_lineage_fn: the last part that is told is the root. */
+/* An annal_lineage_fn: the last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct root *root = arg;
@@ -71,7 +71,7 @@ static int note_root(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-/* The newest copy that counts and can be loaded; without any, the state stays NULL. */
+/* Load the newest copy that counts; without one the state stays NULL. */
 static void load(struct reduction *reduction, annal_slice session, annal_slice root, uint64_t seq)
 {
     const annal_reducer *reducer = reduction->reducer;
@@ -128,8 +128,8 @@ static uint64_t twice(uint64_t value)
 }
 
 /*
- * That a copy cannot be saved is no failure: it is tried again after as many events, after twice as
- * many when it was too large.
+ * If a copy cannot be saved that is not an error: it is tried again after as many events, or after
+ * twice as many if it was too large.
  */
 static void save(struct reduction *reduction, uint64_t seq)
 {
@@ -184,7 +184,7 @@ annal_status annal_reduce(annal_index *index, annal_slice session, const annal_r
     reduction.saves = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
                       !annal_store_is_read_only(annal_index_store(index));
     if (err != NULL)
-        *err = (annal_error){0}; /* a sentence in it is from now on the reducer's */
+        *err = (annal_error){0}; /* a sentence in it from now on is the reducer's */
     annal_status status = check(reducer, err);
     if (status >= 0)
         status = annal_replay_seq(index, session, at, &reduction.info.seq, err);

@@ -2,9 +2,9 @@
 
 #include "journal/base/error.h"
 
-/* ---- Which seq a moment means ---- */
+/* ---- The seq at a given time ---- */
 
-/* A journal that is not indexed whole: walk through it. */
+/* Walk through a journal that is not completely indexed. */
 static annal_status walk_to_time(annal_store *store, annal_slice session, int64_t time_us,
                                  uint64_t *out_seq, annal_error *err)
 {
@@ -36,7 +36,9 @@ struct asking {
     bool answered; /* by the index, which knows the journal up to its end */
 };
 
-/* The parts of a history come from its end: the first that has such an event has the answer. */
+/*
+ * The parts of a history come from its end: the first part that has such an event has the answer.
+ */
 static int ask_part(void *arg, const annal_lineage_part *part)
 {
     struct asking *asking = arg;
@@ -56,7 +58,7 @@ static int ask_part(void *arg, const annal_lineage_part *part)
     return asking->answered && asking->seq == 0 ? ANNAL_OK : ANNAL_END;
 }
 
-/* Of a fork: in its one history, which begins in the journals of others. */
+/* For a fork: in its one history, which begins in journals of other sessions. */
 static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t time_us,
                                 uint64_t *out_seq, annal_error *err)
 {
@@ -66,7 +68,7 @@ static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t
     annal_status status =
         annal_session_lineage(annal_index_store(index), session, ask_part, &asking, NULL);
     if (status < 0 || !asking.answered)
-        /* the index is in the way or out of order: the journal knows as well */
+        /* the index cannot be used: the journal has the answer as well */
         return walk_to_time(annal_index_store(index), session, time_us, out_seq, err);
     *out_seq = asking.seq;
     return ANNAL_OK;

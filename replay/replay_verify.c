@@ -1,4 +1,4 @@
-/* The proof that snapshots never change an answer: a fold from event 1, compared with each. */
+/* Proving that snapshots never change an answer: a fold from event 1 is compared with each. */
 #include "replay/fold.h"
 
 #include <annal/diff.h>
@@ -52,7 +52,7 @@ static int note_table(void *arg, const annal_change *change)
     return ANNAL_END;
 }
 
-/* Compare what folding gives with a state that came about otherwise. */
+/* Compare the folded state with one that was made in another way. */
 static annal_status compare(struct proof *proof, uint64_t seq, annal_state *other,
                             const char *whose)
 {
@@ -110,7 +110,7 @@ static int prove_one(void *arg, annal_slice session, const annal_snapshot_info *
     return 0;
 }
 
-/* What annal_replay_open() answers, with the snapshots that there are. */
+/* What annal_replay_open() returns with the snapshots that exist. */
 static annal_status compare_answer(struct proof *proof)
 {
     annal_state *answer = NULL;

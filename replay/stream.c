@@ -23,7 +23,7 @@ struct stream *annal__stream_of(struct streams *streams, annal_slice session)
     return stream;
 }
 
-/* ---- The journals that are open, rule (3) ---- */
+/* ---- Open journals, rule (3) ---- */
 
 static void list_open(struct streams *streams, struct stream *stream)
 {
@@ -44,7 +44,7 @@ static void unlist_open(struct streams *streams, struct stream *stream)
     streams->open_count--;
 }
 
-/* Where the cursor stands, if that place can be opened again as such. */
+/* Remember the place of the cursor, if it can be opened again there. */
 static void keep_place(struct stream *stream)
 {
     stream->place = annal_cursor_position(stream->cursor);
@@ -135,7 +135,7 @@ void annal__stream_restart(const struct streams *streams, struct stream *stream)
     stream->has_h = stream->must_prove = stream->has_place = false;
 }
 
-/* The cursor stands before event next_seq - 1: is that the one that was given last? */
+/* The cursor is before event next_seq - 1: whether that is the event that was returned last. */
 static annal_status prove(struct stream *stream, bool *out_same, annal_error *err)
 {
     annal_event event;
@@ -154,7 +154,8 @@ static annal_status open_at_place(struct streams *streams, struct stream *stream
                                 place->h_before, &stream->cursor, err);
 }
 
-/* Behind the last event given, if it is the journal that this one was in. *out_same else. */
+/* Open it after the last event returned, if it is the journal that this event was in; *out_same
+ * says so. */
 static annal_status open_behind(struct streams *streams, struct stream *stream, bool *out_same,
                                 annal_error *err)
 {
@@ -238,7 +239,7 @@ static annal_status read_on(struct streams *streams, struct stream *stream, anna
         }
         if (status != ANNAL_OK)
             return status;
-        if (event.seq > stream->upto) { /* damage was in between: its turn comes */
+        if (event.seq > stream->upto) { /* damage comes before it, and is returned first */
             annal__stream_close(streams, stream);
             return ANNAL_END;
         }
@@ -264,7 +265,7 @@ annal_status annal__stream_peek(struct streams *streams, struct stream *stream, 
         status = read_on(streams, stream, err);
         if (status != ANNAL_END || stream->upto == UINT64_MAX || stream->next_seq > stream->upto)
             return status;
-        annal__stream_close(streams, stream); /* a copy may stand in the journal's place */
+        annal__stream_close(streams, stream); /* a copy may be in the journal's place */
     }
     status = open_stream(streams, stream, err);
     if (status < 0)
@@ -285,8 +286,9 @@ void annal__stream_advance(struct stream *stream)
 enum { REACH_FACTOR = 8 };
 
 /*
- * Look back from the end in ever longer pieces, so that what is read is some times what is found,
- * whatever the length of the session. fn says what an event means; false: this was far enough back.
+ * Look back from the end in pieces of growing length, so that what is read is a small multiple of
+ * what is found, whatever the length of the session. fn says what an event means; false: this was
+ * far enough back.
  */
 struct look_back {
     struct streams *streams;
@@ -307,7 +309,7 @@ static bool reach_back(struct look_back *back)
     return true;
 }
 
-/* The next event of the piece that *cursor, NULL at first, stands in; ANNAL_END behind the last. */
+/* The next event of the piece that *cursor, NULL at first, is in; ANNAL_END after the last. */
 static annal_status next_of_piece(const struct look_back *back, annal_cursor **cursor,
                                   annal_event *out_event, annal_error *err)
 {
@@ -375,8 +377,7 @@ static void put_last(struct lasts *lasts, struct last last)
     heap[at] = last;
 }
 
-/* One piece: its last wanted events, into a ring. *out_far: nothing in front of it can be
- * wanted. */
+/* One piece: its last wanted events, into a ring. *out_far: nothing before it can be wanted. */
 static annal_status collect_piece(const struct look_back *back, const struct lasts *lasts,
                                   struct last *ring, size_t *out_count, bool *out_far,
                                   annal_error *err)

@@ -1,15 +1,16 @@
 /*
  * A stream: one session as a tail reads it.
  *
- * (1) It is read up to `upto`, which the hub told; what stands behind comes in its turn. A tail of
- *     one session reads to the end.
- * (2) next_seq moves when an event is given, or passed over as of another type: whatever else
- *     happens to the stream, the next event given is the one behind.
+ * (1) It is read up to `upto`, which the hub announced; what comes after that is read in its turn.
+ *     A tail of one session reads to the end.
+ * (2) next_seq moves when an event is returned, or skipped because it has another type: whatever
+ *     else happens to the stream, the next event returned is the one after that.
  * (3) Only some streams of a tail have their journal open. One that is closed keeps its place; what
  *     it had read ahead is read again.
- * (4) The events behind next_seq must be of the journal that those before it were of: its file id,
- *     and the hash of the last event given. A journal that was converted keeps its events, and says
- *     which one it was made from. Any other is a session that begins anew: from its first event.
+ * (4) The events from next_seq on must be of the same journal as those before it: with its file id,
+ *     and the hash of the last event returned. A journal that was converted keeps its events, and
+ *     says which one it was made from. Any other is a session that starts over: it is read from its
+ *     first event.
  */
 #ifndef REPLAY_STREAM_H
 #define REPLAY_STREAM_H
@@ -21,34 +22,35 @@
 #define TYPE_PATTERN_BYTES 128
 
 struct stream {
-    struct named named;     /* in its tail */
+    struct named named;     /* in the table of its tail */
     char file[33];          /* "": no journal was seen yet */
-    uint64_t own_first_seq; /* of the events in its own journal: a fork's begins later */
-    uint64_t first_seq;     /* of the events that it gives */
+    uint64_t own_first_seq; /* of the events in its own journal: that of a fork begins later */
+    uint64_t first_seq;     /* of the events that it returns */
     uint64_t next_seq;
     uint64_t upto;
-    uint64_t h; /* of the event before next_seq, when has_h */
+    uint64_t h; /* of the event before next_seq, if has_h */
     bool has_h;
-    bool must_prove; /* next_seq and h are of another time (a named cursor): see rule (4) */
+    bool must_prove; /* next_seq and h are from another time (a named cursor): see rule (4) */
 
-    annal_cursor *cursor;                     /* NULL: closed */
-    struct stream *open_before, *open_behind; /* of those that are open, the last used first */
-    annal_position place;                     /* where to open it again, when has_place */
+    annal_cursor *cursor; /* NULL: closed */
+    /* of those that are open, in the order of their last use */
+    struct stream *open_before, *open_behind;
+    annal_position place; /* where to open it again, if has_place */
     bool has_place;
 
-    struct hub_session told; /* the last that the hub said of it */
-    bool is_known;           /* by the named cursor */
+    struct hub_session told; /* the last that the hub said about it */
+    bool is_known;           /* to the named cursor */
 
-    annal_event head; /* read ahead, when has_head; lives as the cursor does */
+    annal_event head; /* read ahead, if has_head; valid as long as the cursor */
     bool has_head;
-    int64_t key_us; /* of it, when has_key: what the streams are merged by */
+    int64_t key_us; /* of head, if has_key: what the streams are merged by */
     bool has_key;
 };
 
-/* What streams share: of a tail. */
+/* What the streams of a tail share. */
 struct streams {
     annal_store *store;
-    bool own_only; /* of a fork its own events: all sessions are read */
+    bool own_only; /* of a fork, only its own events: all sessions are read */
     char (*types)[TYPE_PATTERN_BYTES];
     size_t type_count;
     struct names names;
@@ -61,37 +63,37 @@ struct streams {
 /* NULL: no memory. */
 struct stream *annal__stream_of(struct streams *streams, annal_slice session);
 
-/* Forget it. */
+/* Remove it. */
 void annal__stream_drop(struct streams *streams, struct stream *stream);
 void annal__streams_done(struct streams *streams);
 
 /*
  * Read ahead to the next event that is wanted. ANNAL_END: there is none up to `upto`. ANNAL_DAMAGE:
- * streams->damage tells.
+ * see streams->damage.
  */
 annal_status annal__stream_peek(struct streams *streams, struct stream *stream, annal_error *err);
 
-/* The event that was read ahead is given. */
+/* Call it when the event that was read ahead is returned. */
 void annal__stream_advance(struct stream *stream);
 
-/* Close its journal, or keep that open without memory; what was read ahead is forgotten. */
+/* Close its journal, or keep it open without memory; what was read ahead is dropped. */
 void annal__stream_close(struct streams *streams, struct stream *stream);
 void annal__stream_rest(struct stream *stream);
 
 /*
- * Compare the journal that stands there with the one that was read: rule (4). *out_anew: it is
- * another one, and the stream stands at its first event.
+ * Compare the journal that is there with the one that was read: rule (4). *out_anew: it is another
+ * one, and the stream is at its first event.
  */
 annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,
                                     annal_error *err);
 
-/* It is the same file, and not with the events that the named cursor says: from the first one
- * on. */
+/* It is the same file, but without the events that the named cursor says: read it from the first
+ * one. */
 void annal__stream_restart(const struct streams *streams, struct stream *stream);
 
 /* ---- Where to begin ---- */
 
-/* The seq behind the last event up to last_seq that is older than from_us. */
+/* The seq after the last event up to last_seq that is older than from_us. */
 annal_status annal__stream_seek_time(struct streams *streams, struct stream *stream,
                                      uint64_t last_seq, int64_t from_us, annal_error *err);
 
@@ -106,7 +108,7 @@ struct lasts {
     size_t want;
 };
 
-/* Put in those of the stream, up to last_seq, that are among the last `want` of all. */
+/* Add those of the stream, up to last_seq, that are among the last `want` of all. */
 annal_status annal__stream_seek_last(struct streams *streams, struct stream *stream,
                                      uint64_t last_seq, struct lasts *lasts, annal_error *err);
 

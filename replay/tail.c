@@ -1,18 +1,19 @@
 /*
  * Following sessions.
  *
- * (1) A tail reads the journals, where an event stands only once it is durable (level os apart), so
- *     what it gives is never taken back. A last line that does not prove itself yet is left alone
- *     until it does: also when a new owner cuts it and writes another one.
- * (2) It joins the hub (hub.h) before it looks at a journal. What is committed in between is either
- *     read or told, so nothing is missed; and as each session is read by seq, from next_seq on, up
- *     to where the hub told, nothing comes twice.
- * (3) History is one round: all streams up to where the table says, merged by ts. Then each entry
- *     of the hub's log: its session up to that seq; the entries of one round are merged again.
- * (4) ANNAL_END is answered only when the flag was taken back and another look found nothing. So
- *     whoever then waits is woken by whatever comes.
- * (5) A tail of one session needs no order: it reads to the end. It looks by itself each second,
- *     and whether its journal still stands there.
+ * (1) A tail reads the journals. An event is in a journal only once it is durable (except at level
+ *     os), so what a tail returns is never taken back. A last line that does not prove itself yet
+ *     is left alone until it does: even if a new owner cuts it and writes another one.
+ * (2) A tail joins the hub (hub.h) before it looks at a journal. What is committed in between is
+ *     either read or announced, so nothing is missed; and as each session is read by seq, from
+ *     next_seq to where the hub announced, nothing comes twice.
+ * (3) History is one round: all streams up to where the table says, merged by ts. Then come the
+ *     entries of the hub's log: for each, its session up to that seq; the entries of one round are
+ *     merged again.
+ * (4) ANNAL_END is returned only if the flag was cleared and another look found nothing. So a
+ *     caller that waits after that is woken by whatever comes.
+ * (5) A tail of one session needs no order: it reads to the end. Each second it looks by itself,
+ *     and checks whether its journal still has its name.
  */
 #include "journal/base/clock.h"
 #include "replay/stream.h"
@@ -27,7 +28,7 @@
 
 #define LOOK_US     1000000 /* rule (5) */
 #define OPEN_MAX    16      /* journals of a tail, while it reads */
-#define QUICK_US    200     /* a caller that comes back so soon is not busy */
+#define QUICK_US    200     /* a caller that returns this soon is not busy */
 #define QUICK_CALLS 3
 
 struct annal_tail {
@@ -38,16 +39,16 @@ struct annal_tail {
     struct stream **heap; /* that may have an event, the one with the smallest key first */
     size_t heap_count;
     size_t heap_room;
-    struct stream *given;   /* what it read ahead was given: gone with the next call */
-    struct stream *current; /* of what was given last */
+    struct stream *given;   /* what it read ahead was returned: removed with the next call */
+    struct stream *current; /* of the last event returned */
     struct stream *single;
-    int64_t looked_us; /* when a single one's name was last seen to stand for its journal */
-    uint32_t misses;   /* of the hub, then */
+    int64_t looked_us; /* when the name of a single session's journal was last checked */
+    uint32_t misses;   /* of the hub at that time */
     int64_t returned_us;
     unsigned quick_calls;
     char cursor[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": none */
     int cursor_lock;
-    bool is_dirty; /* something was given since the last commit */
+    bool is_dirty; /* something was returned since the last commit */
 };
 
 /* ---- Merging ---- */
@@ -123,7 +124,7 @@ static annal_status give(annal_tail *tail, annal_event *out_event, annal_error *
             return status;
         pop(tail);
         if (status < 0)
-            return status; /* costs what was told of this session; the others go on */
+            return status; /* skips what was announced of this session; the others continue */
     }
     return ANNAL_END;
 }
@@ -165,7 +166,7 @@ static void forget(annal_tail *tail, struct stream *stream)
     stream->has_h = stream->has_place = stream->must_prove = false;
 }
 
-/* Take what the hub told of a stream: read up to there. */
+/* Take what the hub announced of a stream: read up to there. */
 static annal_status follow(annal_tail *tail, struct stream *stream, annal_error *err)
 {
     bool anew;
@@ -179,7 +180,7 @@ static annal_status follow(annal_tail *tail, struct stream *stream, annal_error 
     else if (strcmp(stream->file, stream->told.file) != 0)
         status = annal__stream_identify(&tail->streams, stream, &anew, err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* gone since: that will be told */
+        return ANNAL_OK; /* removed since: that will be announced */
     if (status < 0)
         return status;
     stream->upto = stream->told.end_seq;
@@ -197,7 +198,7 @@ static annal_status follow_all(annal_tail *tail, annal_error *err)
     return status;
 }
 
-/* It fell behind the log of the hub. */
+/* It has fallen out of the log of the hub: take the table. */
 static annal_status catch_up(annal_tail *tail, annal_error *err)
 {
     for (struct named *at = annal__names_next(&tail->streams.names, NULL); at != NULL;
@@ -207,7 +208,7 @@ static annal_status catch_up(annal_tail *tail, annal_error *err)
     return status == ANNAL_OK ? follow_all(tail, err) : status;
 }
 
-/* Until there is something to read. ANNAL_END: nothing was told. */
+/* Wait until there is something to read. ANNAL_END: nothing was announced. */
 static annal_status take_news(annal_tail *tail, annal_error *err)
 {
     struct hub_session session;
@@ -296,7 +297,7 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
         return status;
     annal_error gone = {0};
     annal_status still = check_journal(tail, &gone);
-    if (still == ANNAL_OK) /* a copy may stand in its place: the name is opened again */
+    if (still == ANNAL_OK) /* a copy may be in its place: open the name again */
         annal__stream_close(&tail->streams, stream);
     status = read_single(tail, out_event, err); /* what was written before comes first */
     if (status == ANNAL_END && still < 0 && err != NULL)
@@ -310,7 +311,7 @@ static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *
 {
     if (tail->given != NULL) {
         annal__stream_advance(tail->given);
-        tail->given->has_key = false; /* it stands at the top still */
+        tail->given->has_key = false; /* it is still at the top */
         tail->given = NULL;
     }
     return tail->is_single ? look_at_single(tail, out_event, err)
@@ -403,7 +404,7 @@ static annal_status load_entry(void *arg, const struct cursor_entry *entry, int6
     (void)committed_us;
     (void)err;
     if (stream == NULL || stream->told.file[0] == '\0')
-        return ANNAL_OK; /* it is deleted, or not asked for */
+        return ANNAL_OK; /* it was deleted, or is not wanted */
     first_seen(tail, stream);
     memcpy(stream->file, entry->file, sizeof stream->file);
     stream->next_seq = entry->seq + 1 > stream->first_seq ? entry->seq + 1 : stream->first_seq;

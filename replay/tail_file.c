@@ -191,7 +191,7 @@ static annal_status read_lines(char *text, annal_slice name, cursor_entry_fn fn,
     return status;
 }
 
-/* The end says what the rest was: cut it off, if that is so. */
+/* The end proves the rest: check it, and cut it off. */
 static bool take_end(struct buf *text)
 {
     char end[sizeof END + 24];

@@ -1,15 +1,15 @@
 /*
- * Named cursors: where a consumer was.
+ * Named cursors: how far a consumer has read.
  *
  * (1) STORE/cursors/NAME.json is one JSON object: {"annal_cursor":1,"name":…,"committed":…,
  *     "sessions":{ID:{"seq":…,"h":…,"file":…},…},"h":…}, with a line for each session. The last h
  *     is the XXH3-64 of the bytes before its line. docs/format.md.
  * (2) It is replaced as a whole, durably: under another name, synced, renamed, the directory
  *     synced. So it is always one that was written, or there is none.
- * (3) It cannot be made again from the journals, and belongs into a backup. It can be lost without
- *     losing an event: its consumer gets them again.
- * (4) Whoever uses a cursor holds a lock (flock) on STORE/locks/cursor.NAME, which the kernel gives
- *     back for one that dies. The file of the lock stays.
+ * (3) It cannot be rebuilt from the journals, and belongs in a backup. It can be lost without
+ *     losing an event: its consumer gets the events again.
+ * (4) A process that uses a cursor holds a lock (flock) on STORE/locks/cursor.NAME, which the
+ *     kernel releases if it dies. The file of the lock stays.
  */
 #ifndef REPLAY_TAIL_FILE_H
 #define REPLAY_TAIL_FILE_H
@@ -29,7 +29,7 @@ struct cursor_entry {
 typedef annal_status (*cursor_entry_fn)(void *arg, const struct cursor_entry *entry,
                                         int64_t committed_us, annal_error *err);
 
-/* Rule (4). *out_fd is closed to give it back; -1 in a store that is open for reading only. */
+/* Rule (4). Close *out_fd to release the lock; -1 in a store that is open for reading only. */
 annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_fd,
                                 annal_error *err);
 

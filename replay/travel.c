@@ -1,15 +1,15 @@
 /*
- * Travel: one state that goes to any event of a session's past, and back.
+ * Travel: one state that moves to any event of a session's past, and back.
  *
- * (1) No event can be undone. So on its way to a place it leaves rungs: states that stay as they
- *     are, every RUNG_EVENTS over the last WINDOW_EVENTS before that place. A rung is a database
- *     over the pages of the one below, and holds only what was written since; the state that is
- *     shown is over the top rung.
- * (2) To go to a place is to fold from the nearest of: the state that is shown, the top rung that
- *     is not behind the place, a snapshot. One of the first two is taken unseen when it is within
- *     WINDOW_EVENTS.
- * (3) Rungs behind the place are dropped, so that they stay in order. Stepping back event by event
- *     folds RUNG_EVENTS a step at most, and more than that once in WINDOW_EVENTS steps.
+ * (1) No event can be undone. So on the way to a place it leaves rungs: states that stay as they
+ *     are, one every RUNG_EVENTS over the last WINDOW_EVENTS before that place. A rung is a
+ *     database over the pages of the one below, and contains only what was written since; the state
+ *     that is shown is over the top rung.
+ * (2) To go to a place is to fold from the nearest of three: the state that is shown, the top rung
+ *     that is not after the place, a snapshot. If one of the first two is within WINDOW_EVENTS, it
+ *     is taken without looking for a snapshot.
+ * (3) Rungs after the place are dropped, so that they stay in order. Stepping back event by event
+ *     folds at most RUNG_EVENTS for each step, and more than that once in WINDOW_EVENTS steps.
  */
 #include "replay/fold.h"
 
@@ -53,7 +53,7 @@ static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *
     return annal_state_page(arg, page, out, err);
 }
 
-/* A state over the top rung is shown from now on. */
+/* Show a state over the top rung from now on. */
 static annal_status show_rung(annal_travel *travel, annal_error *err)
 {
     const struct rung *rung = top_rung(travel);
@@ -66,7 +66,7 @@ static annal_status show_rung(annal_travel *travel, annal_error *err)
     return status;
 }
 
-/* The state that is shown becomes a rung, and another one over it is shown. */
+/* The state that is shown becomes a rung, and a new one over it is shown. */
 static annal_status leave_rung(annal_travel *travel, annal_error *err)
 {
     if (travel->rung_count == RUNGS_MAX)
@@ -76,7 +76,7 @@ static annal_status leave_rung(annal_travel *travel, annal_error *err)
     return show_rung(travel, err);
 }
 
-/* Nothing is shown, and no rungs are left but so many, and none behind seq. */
+/* Stop showing a state, and drop all rungs except the first `keep`, and those after seq. */
 static void drop(annal_travel *travel, uint64_t seq, size_t keep)
 {
     annal__folding_done(&travel->here);

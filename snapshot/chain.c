@@ -15,7 +15,7 @@
 #define LAYERS_MAX   128  /* of any number; rule (3) needs 96 */
 
 struct layer {
-    uint64_t id; /* of no other layer that this chain ever had */
+    uint64_t id; /* used by no other layer that this chain ever had */
     struct snapshot_header header;
     struct snapshot_directory directory;
     const char *body; /* in row or bytes; NULL: in the file */
@@ -27,19 +27,18 @@ struct layer {
 struct msgpack_value {
     uint64_t layer; /* id; 0: empty */
     uint32_t frame;
-    uint32_t used; /* when last; see cache.now */
+    uint32_t used; /* last use; see cache.now */
     char *pages;
 };
 
-/*
- * Frames as they were last unpacked. Pages that were stored one after the other have many bases in
- * common, and a fold comes back to the pages that SQLite's cache had no room for.
- */
+/* a layer's id; 0: empty */
 struct cache {
     struct msgpack_value *frames; /* sets of CACHE_WAYS */
     size_t count;
     size_t bytes; /* of one */
-    uint32_t now; /* counts lookups */
+    /* Frames that were unpacked recently. Pages that were stored one after the other have many
+     * bases in common, and a fold returns to pages for which SQLite's cache had no room. */
+    uint32_t now;
 };
 
 struct chain {
@@ -53,7 +52,7 @@ struct chain {
     char frame[SNAPSHOT_FRAME_BYTES_MAX];
 };
 
-/* ---- What was unpacked ---- */
+/* ---- Unpacked frames ---- */
 
 static bool cache_init(struct cache *cache, size_t count, size_t bytes)
 {
@@ -69,7 +68,7 @@ static void cache_done(struct cache *cache)
     annal__free(cache->frames);
 }
 
-/* The pages of a frame, or NULL; *out_place is where they go. */
+/* The pages of a frame, or NULL; *out_place is where they are to be put. */
 static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t frame,
                               struct msgpack_value **out_place)
 {
@@ -90,7 +89,7 @@ static const char *cache_find(struct cache *cache, uint64_t layer, uint32_t fram
     return NULL;
 }
 
-/* Room for the pages of a frame, which count when cache_fill() says so; NULL: no memory. */
+/* Room for the pages of a frame, which are valid after cache_fill(); NULL: no memory. */
 static char *cache_room(const struct cache *cache, struct msgpack_value *place)
 {
     place->layer = 0;
@@ -107,7 +106,7 @@ static void cache_fill(const struct cache *cache, struct msgpack_value *place, u
     place->used = cache->now;
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
 static void layer_done(const struct io *io, struct layer *layer)
 {
@@ -179,7 +178,7 @@ static annal_status damaged(const struct layer *layer, const char *why, annal_er
                        (unsigned long long)layer->header.seq, why);
 }
 
-/* Hash the file of a layer piece by piece; its directory is kept on the way, in out. */
+/* Hash the file of a layer piece by piece, and copy its directory to out on the way. */
 static annal_status check_file(const struct io *io, const struct layer *layer, struct buf *out,
                                annal_error *err)
 {
@@ -196,7 +195,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
         size_t want = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
         ssize_t got = annal__read_full(io, layer->fd, piece, want, at);
         if (got != (ssize_t)want) {
-            /* bad sectors are damage; a file that just now cannot be read is none */
+            /* bad sectors are damage; a file that cannot be read at the moment is not damaged */
             status = got < 0 && errno != EIO
                          ? annal__fail_errno(err, "read the snapshot at %llu",
                                              (unsigned long long)header->seq)
@@ -216,7 +215,7 @@ static annal_status check_file(const struct io *io, const struct layer *layer, s
     return status;
 }
 
-/* The row becomes the layer's. */
+/* The layer takes ownership of the row. */
 static annal_status layer_open(const struct storage *shelf, struct shelf_row *row,
                                struct layer *layer, annal_error *err)
 {
@@ -257,7 +256,7 @@ annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *r
     return status;
 }
 
-/* The row that the last layer is stored against. */
+/* The row of the snapshot that the last layer is stored against. */
 static annal_status base_row(const struct storage *shelf, const struct layer *last,
                              struct shelf_row *out_row, annal_error *err)
 {
@@ -319,7 +318,7 @@ const struct snapshot_directory *annal__chain_directory(const struct chain *chai
     return &chain->layers[layer].directory;
 }
 
-/* The bytes of a frame: in the body, or read into chain->frame. */
+/* The bytes of a frame: a slice of the body, or read into chain->frame. */
 static annal_status frame_bytes(struct chain *chain, const struct layer *layer,
                                 const struct snapshot_frame *frame, const char **out_bytes,
                                 annal_error *err)
@@ -365,7 +364,7 @@ static annal_status whole_page(struct chain *chain, const struct layer *layer,
 static annal_status page_within(struct chain *chain, size_t layer, uint32_t page, uint32_t most,
                                 char *out, uint32_t *out_cost, annal_error *err);
 
-/* Bases may cost less than the page does, so this ends. */
+/* Each base costs less than the page, so the recursion ends. */
 static annal_status unpack_delta(struct chain *chain, size_t at, const struct snapshot_frame *frame,
                                  char *out, annal_error *err)
 {
@@ -400,7 +399,7 @@ static annal_status delta_page(struct chain *chain, size_t at, const struct snap
     annal_status status = unpack_delta(chain, at, &layer->directory.frames[entry->frame], out, err);
     if (status < 0)
         return status;
-    /* Its bases may have taken the place that was looked up before they were. */
+    /* Unpacking its bases may have used the place that was looked up before. */
     char *room = NULL;
     if (cache_find(&chain->deltas, layer->id, entry->frame, &place) == NULL)
         room = cache_room(&chain->deltas, place);

@@ -1,6 +1,6 @@
 /*
- * A snapshot that is open: its pages, read through all the bodies that it is stored against, when
- * they are asked for. Pages count from 0 here.
+ * A snapshot that is open: its pages are read on demand, through all the bodies that it is stored
+ * against. Pages are counted from 0 here.
  */
 #ifndef SNAPSHOT_CHAIN_H
 #define SNAPSHOT_CHAIN_H
@@ -9,23 +9,23 @@
 
 struct chain;
 
-/* A chain without layers, to push to. */
+/* Create a chain without layers, to push to. */
 annal_status annal__chain_new(const struct storage *shelf, struct chain **out_chain,
                               annal_error *err);
 
 /*
- * Open the snapshot of a row, which is the chain's now (also on failure). Every byte that its pages
- * are made of is read once, and checked; what is kept in memory are directories, and bodies that
- * stand in rows. ANNAL_ERR_CORRUPT when it is not whole.
+ * Open the snapshot of a row; the chain owns the row from now on, even after a failure. Every byte
+ * that its pages are made of is read once and checked; directories, and bodies that are in rows,
+ * stay in memory. ANNAL_ERR_CORRUPT if it is incomplete or damaged.
  */
 annal_status annal__chain_open(const struct storage *shelf, struct shelf_row *row,
                                struct chain **out_chain, annal_error *err);
 
-/* The same for one row alone, as if its base were whole. The row stays the caller's. */
+/* Check a single row in this way, as if its base were sound. The caller keeps the row. */
 annal_status annal__chain_check(const struct storage *shelf, struct shelf_row *row,
                                 annal_error *err);
 
-/* One thread at a time, holders and all. NULL is fine. */
+/* One thread at a time, including all holders of references. chain may be NULL. */
 struct chain *annal__chain_ref(struct chain *chain);
 void annal__chain_unref(struct chain *chain);
 
@@ -34,19 +34,21 @@ size_t annal__chain_layers(const struct chain *chain);
 const struct snapshot_header *annal__chain_header(const struct chain *chain, size_t layer);
 const struct snapshot_directory *annal__chain_directory(const struct chain *chain, size_t layer);
 
-/* The page as the snapshot of that layer has it, and how many frames are unpacked for it. */
+/* The page as it is in the snapshot of that layer, and how many frames are unpacked for it. */
 annal_status annal__chain_page(struct chain *chain, size_t layer, uint32_t page, char *out,
                                uint32_t *out_cost, annal_error *err);
 
 /*
- * The snapshot with this header, just put on the shelf, becomes layer 0. What is now layer base
- * is its base; with base = annal__chain_layers() it has none. body becomes the chain's.
+ * The snapshot with this header, which was just stored, becomes layer 0. Its base is the layer that
+ * is now number base; with base = annal__chain_layers() it has none. The chain takes ownership of
+ * body.
  */
 annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
                                const struct snapshot_header *header, struct buf *body, size_t base,
                                annal_error *err);
 
-/* The pages of layer 0 for a state. Its close() is annal__chain_unref(): ref it before. */
+/* The pages of layer 0 as a source for a state. Its close() is annal__chain_unref(): take a
+ * reference before. */
 annal_state_source annal__chain_source(struct chain *chain);
 
 #endif

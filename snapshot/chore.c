@@ -1,19 +1,20 @@
 /*
  * The keeper's chore: take snapshots of the sessions that this store object appends to.
  *
- * For each such session it remembers where the newest snapshot stands and since when events wait
- * for one; a session whose journal did not grow costs nothing. It works for a short while at a
- * time, only tries for the index, and comes again: appends, checkpoints and the index go on in
- * between. When nobody appends and much is to be folded, it works for longer, and it passes over
- * places on the way (policy.h), so that soon after a burst the newest state is near. However much
- * was appended meanwhile, a round looks at the journal's end as it is then: nothing is queued.
+ * For each such session it remembers the place of the newest snapshot and since when events have
+ * waited for one; a session whose journal did not grow costs nothing. It works for a short while at
+ * a time, only tries for the index, and comes back later: appends, checkpoints and the index
+ * continue in between. If nobody appends and there is much to fold, it works for longer, and it
+ * skips places on the way (policy.h), so that soon after a burst the newest state is near. However
+ * much was appended meanwhile, a round looks at the end of the journal as it is then: nothing is
+ * queued.
  *
- * Now and then it looks for what other processes left (missing.h), and takes that too.
+ * Now and then it looks for what other processes left (missing.h), and takes those snapshots, too.
  *
- * When it is closed it takes what is due, in rounds with the keeper's other work in between. A
- * process that lived for a moment works for a moment, CLOSING_US or until it has taken one, so that
- * a row of such processes makes progress. One that lived longer may have appended more, and works
- * for up to CLOSING_SHARE times as long as it lived. The next process goes on.
+ * When it is closed it takes what is due, in rounds, with the keeper's other work in between. A
+ * process that lived only for a moment works for CLOSING_US or until it has taken one snapshot, so
+ * that a series of such processes makes progress. One that lived longer may have appended more, and
+ * works for up to CLOSING_SHARE times as long as it lived. The next process continues.
  */
 #include "snapshot/due.h"
 #include "snapshot/missing.h"
@@ -31,22 +32,22 @@
 
 #define PERIOD_MS      1000
 #define BUDGET_US      50000
-#define HURRY_US       200000 /* far behind, and nobody appends */
+#define HURRY_US       200000 /* much to fold, and nobody appends */
 #define CLOSING_US     BUDGET_US
 #define CLOSING_SHARE  4
 #define CLOSING_MAX_US 5000000
-#define BUSY_PAUSE_US  2000 /* of closing, while somebody else writes the index */
+#define BUSY_PAUSE_US  2000 /* at close, while another process writes the index */
 
 struct entry {
     char *session;
-    struct snapshot_mark last; /* the newest snapshot, or where the last attempt failed */
+    struct snapshot_mark last; /* the newest snapshot, or the place of the last failed attempt */
     uint64_t stride;           /* see policy.h */
     uint64_t patience;         /* see snapshot_write.h */
     struct snapshot_mark end;  /* of the journal, when last looked at */
-    bool known;                /* last has been looked up; else none can be due yet */
+    bool known;                /* last has been looked up; if not, none can be due yet */
     bool changed;
-    bool left;          /* by another process: it is worth a look for sure */
-    int64_t waiting_us; /* monotonic: since when events stand behind last; 0: none do */
+    bool left;          /* left by another process: worth a look in any case */
+    int64_t waiting_us; /* monotonic: since when there are events after last; 0: there are none */
 };
 
 struct annal_snapshots {
@@ -56,17 +57,17 @@ struct annal_snapshots {
     uint64_t since; /* see annal_store_changed() */
     int64_t opened_us;
     _Atomic bool closing;
-    bool ends;                /* closing: it ran once more, for no other one does its work */
+    bool ends;                /* closing: it ran once more, because no other chore does its work */
     bool is_patient;          /* closing: this process lived long enough for much work */
-    int64_t patient_until_us; /* closing: until then it goes on, and then until one is taken */
-    uint64_t taken;           /* snapshots, by takers that are done */
+    int64_t patient_until_us; /* closing: it works until then, and after that until one is taken */
+    uint64_t taken;           /* snapshots taken by takers that are done */
     bool is_due;              /* the last round left something that is due */
-    bool is_busy;             /* because somebody else writes the index */
+    bool is_busy;             /* because another process writes the index */
     struct entry *entries;    /* sorted by session */
     size_t count;
     size_t cap;
-    size_t next;         /* the entry to look at next, so that all get their turn */
-    struct taker *taker; /* at work on a session, between two rounds too */
+    size_t next;         /* the entry to look at next, so that all get a turn */
+    struct taker *taker; /* the taker that is working on a session, also between two rounds */
 };
 
 /* ---- Which sessions ---- */
@@ -119,7 +120,7 @@ static annal_status note(annal_snapshots *snapshots, annal_slice session, bool l
     return ANNAL_OK;
 }
 
-/* Two annal_session_fns. */
+/* Two functions of type annal_session_fn. */
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
@@ -132,11 +133,11 @@ static int note_left(void *arg, annal_slice session, uint64_t bytes)
     return note(arg, session, true);
 }
 
-/* ---- Is one due ---- */
+/* ---- Whether one is due ---- */
 
 /*
- * The first look at a session. A process that ends after a moment may rely on the looks of others
- * (missing.h) but for what it appended itself.
+ * The first look at a session. A process that ends after a moment may leave looking to others
+ * (missing.h), except for what it appended itself.
  */
 static annal_status look_up(annal_snapshots *snapshots, struct entry *entry, annal_error *err)
 {
@@ -173,7 +174,7 @@ static annal_status look_again(annal_snapshots *snapshots, struct entry *entry, 
         return status;
     entry->end = (struct snapshot_mark){info.last_seq, info.end_offset};
     if (entry->end.offset < entry->last.offset || entry->end.seq < entry->last.seq)
-        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* another journal now */
+        entry->last = (struct snapshot_mark){info.fork_seq, 0}; /* another journal by now */
     if (entry->end.seq > entry->last.seq && entry->waiting_us == 0)
         entry->waiting_us = annal__monotonic_us();
     return ANNAL_OK;
@@ -208,10 +209,10 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
     annal_status status = annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
                                             &snapshots->policy, by_time, 0, err);
     if (status >= 0) {
-        /* In so short a time half the way is too far. */
+        /* In so little time, half of the way is too far. */
         taker->hurries = !snapshots->closing || snapshots->is_patient;
         taker->patience = entry->patience;
-        /* What was refused there is not tried again from there on. */
+        /* A place that was refused is not tried again from there on. */
         if (entry->patience > 1 && entry->last.seq > taker->due.seq)
             taker->due = entry->last;
     }
@@ -227,8 +228,8 @@ static void put_away(annal_snapshots *snapshots)
 }
 
 /*
- * The taker has ended. If it failed, or what it took does not count, the session waits for as much
- * again before the next attempt.
+ * The taker has ended. If it failed, or if what it took does not count, the session waits for the
+ * same distance again before the next attempt.
  */
 static void finish(annal_snapshots *snapshots, annal_status status)
 {
@@ -255,7 +256,7 @@ static bool may_go_on(const annal_snapshots *snapshots)
     return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
-/* ANNAL_END: the time is over, or somebody else writes the index. */
+/* ANNAL_END: the time is over, or another process writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
@@ -266,7 +267,7 @@ static annal_status work(annal_snapshots *snapshots, annal_status status, int64_
     if (status == ANNAL_OK)
         return ANNAL_END;
     if (status == ANNAL_ERR_BUSY) {
-        if (snapshots->taker->cursor == NULL) /* it did not get so far as to begin */
+        if (snapshots->taker->cursor == NULL) /* it did not even begin */
             put_away(snapshots);
         return ANNAL_END;
     }
@@ -343,10 +344,10 @@ static annal_status run_chore(void *arg, annal_error *err)
     uint64_t since = snapshots->since;
     snapshots->ends = snapshots->closing;
     snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
-    /* One who appended nothing, and does not stay, leaves it to others. */
+    /* A process that appended nothing and is closing leaves this to others. */
     if (snapshots->closing && snapshots->since == 0)
         return ANNAL_OK;
-    if (snapshots->closing) { /* first its own */
+    if (snapshots->closing) { /* its own sessions first */
         annal_status status = run_round(snapshots, budget_us, err);
         if (status < 0 || snapshots->is_due)
             return status;
@@ -407,7 +408,7 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
     annal_status status = annal_index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
-    /* Where the keeper has no room this one does without. */
+    /* If the keeper has no room for it, the store works without this chore. */
     if (!annal_store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_chore(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
         (void)annal_index_on_close(index, close_default, snapshots);
@@ -426,13 +427,13 @@ annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_polic
     annal_status status = open_chore(index, policy, false, out_snapshots, err);
     annal_snapshots *usual = status < 0 ? NULL : annal_index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        annal_chore_remove(store, usual); /* it gave way, and does not run again */
+        annal_chore_remove(store, usual); /* it gave way, and will not run again */
         free_snapshots(usual);
     }
     return status;
 }
 
-/* What the last round left, as long as this process may work for it. */
+/* Do what the last round left, as long as this process may work for it. */
 static void go_on(annal_snapshots *snapshots)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_US * 1000};

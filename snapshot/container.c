@@ -1,7 +1,8 @@
 /*
- * A snapshot: an image at one seq of one session, by pages, compressed, and bound to the journal
- * that it was made from. The image is a state (a SQLite database of 4,096-byte pages), or what a C
- * reducer saved. It is the blob in snapshots.state: a header of 144 bytes, and a body.
+ * A snapshot: an image at one seq of one session, divided into pages, compressed, and bound to the
+ * journal that it was made from. The image is a state (a SQLite database with pages of 4,096
+ * bytes), or what a C reducer saved. A snapshot is the blob in snapshots.state: a header of 144
+ * bytes, and a body.
  *
  *      0   8  magic "ANNALSN\n"
  *      8   4  version of this layout: 3
@@ -21,33 +22,33 @@
  *    120   8  XXH3-64 of the body, seed 0
  *    128   8  created, microseconds since 1970
  *    136   8  header hash: XXH3-64 of bytes 0 to 135, seed 0
- *    144      the body: zstd frames with checksum, one behind the other, and the directory
+ *    144      the body: zstd frames with checksum, one after the other, and the directory
  *
- * All numbers are little-endian. The directory says of each frame, in their order, with numbers as
- * LEB128: its bytes; how many pages it holds, and eight times how many bases it has, in one number;
- * with bases, its cost; then of each page and each base the number, as difference (zigzag) to the
- * number that was told before it, 0 at first.
+ * All numbers are little-endian. The directory describes the frames in their order, with numbers in
+ * LEB128. For each frame: its bytes; one number that is the count of its pages plus eight times the
+ * count of its bases; if it has bases, its cost; then the number of each page and each base, as the
+ * difference (zigzag) from the number before it in the directory, which is 0 at first.
  *
  * (1) A snapshot counts while its session's journal has this file id, and the line that ends at
  *     offset ends with h. As every h depends on all bytes before it, the journal up to there is
  *     then the one that the state was folded from. The packs must have the same texts, too.
- * (2) A body holds the pages that differ from the base's. A page is whole, in a frame of up to 4;
- *     or it is a delta, in a frame made with some pages of the base as zstd prefix: the same one,
- *     and those of which it holds rows now, as pages of a B-tree are split and balanced. To read a
- *     delta its bases are read first; its cost is how many frames that takes in all, 16 at most.
- *     Where a delta would cost more than 8, or saves little, we write the page whole, in a frame of
- *     its own: who needs one page then unpacks one.
- * (3) Snapshots of a session are numbered; the base of a number is the number with its last digit
- *     that is not 0, in base 4, lowered by one (4-adic 132 is stored against 131, 130 against 120,
- *     100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between two
- *     neighbours is stored at most once for each digit. The multiples of a power of 4 depend on
- *     each other only: all others may go, and what stays is a session with a fourth of the
- *     snapshots. See policy.h.
- * (4) base_hash covers the base's header, thus its body and its own base: a snapshot is bound to
- *     every byte that it needs. All of them are checked when it is opened; later each frame by its
- *     checksum. A base that is damaged or gone takes those stored against it with it: they do not
- *     count. Then an older one serves, in the end none; numbering goes on behind the newest that
- *     counts.
+ * (2) A body contains the pages that differ from the base's. A page is stored whole, in a frame of
+ *     up to 4; or as a delta, in a frame that was compressed with some pages of the base as zstd
+ *     prefix: the same page, and those from which it got rows, as pages of a B-tree are split and
+ *     balanced. To read a delta its bases are read first; its cost is the number of frames that are
+ *     unpacked in all, 16 at most. If a delta would cost more than 8, or would save little, we
+ *     write the page whole, in a frame of its own: then reading this one page unpacks one frame.
+ * (3) Snapshots of a session are numbered. The base of a number is that number with its last
+ *     non-zero digit, in base 4, lowered by one (in base 4, 132 is stored against 131, 130 against
+ *     120, 100 whole). So opening number n needs at most 3 log4(n) bodies, and what changed between
+ *     two neighbours is stored at most once for each digit. The multiples of a power of 4 depend
+ *     only on each other: all others may be deleted, and the session has a fourth of the snapshots
+ *     left. See policy.h.
+ * (4) base_hash covers the base's header, and therefore its body and its own base: a snapshot is
+ *     bound to every byte that it needs. All of them are checked when it is opened; later each
+ *     frame is checked by its checksum. If a base is damaged or gone, the snapshots stored against
+ *     it do not count either. Then an older one is used, or in the end none; numbering continues
+ *     after the newest that counts.
  */
 #include "snapshot/container.h"
 
@@ -62,7 +63,7 @@
 #define MAGIC         "ANNALSN\n"
 #define VERSION       3u
 #define FLAG_IN_FILE  1u
-#define LEVEL_WHOLE   1 /* mostly ids and hashes: others take longer and save a hundredth */
+#define LEVEL_WHOLE   1 /* mostly ids and hashes: higher levels take longer and save a hundredth */
 #define LEVEL_DELTA   3
 #define HEADER_HASHED (SNAPSHOT_HEADER_BYTES - 8)
 #define PAGE          ((size_t)SNAPSHOT_PAGE_BYTES)
@@ -177,7 +178,7 @@ struct body_writer {
     ZSTD_CCtx *zstd;
     struct buf frames;
     struct buf directory;
-    uint32_t last; /* the number that the directory told last */
+    uint32_t last; /* the last number in the directory */
     char prefix[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];
     char frame[ZSTD_COMPRESSBOUND(SNAPSHOT_PAGE_BYTES)];
 };
@@ -217,7 +218,7 @@ static annal_status put_number(struct buf *out, uint64_t value)
     return annal__buf_append(out, bytes, count);
 }
 
-/* As the difference to the page that was told before. */
+/* As the difference from the page before it in the directory. */
 static annal_status put_page(struct body_writer *packer, uint32_t page)
 {
     int64_t difference = (int64_t)page - (int64_t)packer->last;
@@ -226,7 +227,7 @@ static annal_status put_page(struct body_writer *packer, uint32_t page)
     return put_number(&packer->directory, coded);
 }
 
-/* Returns the bytes in packer->frame, or 0: there is no memory. */
+/* Returns the number of bytes in packer->frame, or 0 if there is no memory. */
 static size_t compress(struct body_writer *packer, const char *raw, size_t len, size_t prefix)
 {
     size_t code = ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel,
@@ -322,7 +323,7 @@ static uint64_t next_number(struct numbers *numbers)
     return 0;
 }
 
-/* The number of a page, told as the difference to last. */
+/* The number of a page, which is stored as the difference from last. */
 static uint32_t next_page(struct numbers *numbers, uint32_t *last)
 {
     uint64_t coded = next_number(numbers);
@@ -346,7 +347,7 @@ static bool is_good_frame(const struct snapshot_header *header, const struct sna
            frame->bytes <= SNAPSHOT_FRAME_BYTES_MAX && frame->bytes <= end - frame->offset;
 }
 
-/* One frame, its pages and its bases. Room is there: each takes one byte at least. */
+/* One frame, its pages and its bases. There is room: each takes at least one byte. */
 static void read_frame(struct numbers *numbers, const struct snapshot_header *header,
                        struct snapshot_directory *directory, uint64_t *offset, uint32_t *last)
 {
@@ -398,7 +399,8 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
 {
     struct snapshot_directory directory = {0};
     struct numbers numbers = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
-    /* A frame takes three bytes at least, a page one, and a base one beside three of its frame. */
+    /* A frame takes at least three bytes, a page one, and a base one more than the three of its
+     * frame. */
     directory.frames = annal__zalloc((bytes.len / 3 + 1) * sizeof *directory.frames);
     directory.entries = annal__zalloc((bytes.len + 1) * sizeof *directory.entries);
     directory.bases = annal__zalloc((bytes.len + 1) * sizeof *directory.bases);
@@ -474,7 +476,7 @@ void annal__body_reader_free(struct body_reader *unpacker)
     annal__free(unpacker);
 }
 
-/* Bytes that zstd would take for a dictionary of its own; no page of a database begins like
+/* Bytes that zstd would take for one of its own dictionaries; no page of a database begins like
  * that. */
 static bool is_dictionary(const char *prefix, size_t len)
 {
@@ -486,7 +488,7 @@ annal_status annal__body_read_frame(struct body_reader *unpacker,
                                     const char *prefix, char *out, annal_error *err)
 {
     size_t raw = frame->pages * PAGE, prefix_len = frame->bases * PAGE, code = 0;
-    if (!is_dictionary(prefix, prefix_len)) { /* spares a dictionary object for each frame */
+    if (!is_dictionary(prefix, prefix_len)) { /* saves a dictionary object for each frame */
         code = ZSTD_decompress_usingDict(unpacker->zstd, out, raw, bytes, frame->bytes, prefix,
                                          prefix_len);
     } else {

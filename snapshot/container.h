@@ -1,4 +1,4 @@
-/* What one snapshot is made of, as bytes. The essay in container.c says what stands where. */
+/* The bytes of one snapshot. The essay in container.c describes the layout. */
 #ifndef SNAPSHOT_CONTAINER_H
 #define SNAPSHOT_CONTAINER_H
 
@@ -8,11 +8,13 @@
 
 #define SNAPSHOT_HEADER_BYTES 144
 #define SNAPSHOT_PAGE_BYTES   4096
-#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; a larger state is not kept */
+#define SNAPSHOT_PAGES_MAX    ((uint64_t)1 << 24) /* 64 GiB; no snapshot of a larger state */
 #define SNAPSHOT_BLOCK_PAGES  4                   /* whole pages in one frame, at most */
-#define SNAPSHOT_BASES_MAX    3                   /* pages that one is stored over */
+#define SNAPSHOT_BASES_MAX    3                   /* bases of one page, at most */
 #define SNAPSHOT_COST_MAX     16                  /* frames to unpack for one page, at most */
-/* What is written stays below what may be read: fewer frames for one page, and a frame for each. */
+/*
+ * What is written stays below what may be read: fewer frames for one page, and one frame for each.
+ */
 #define SNAPSHOT_PACK_COST       8
 #define SNAPSHOT_ROW_BYTES_MAX   ((size_t)1 << 20) /* a larger body goes to a file */
 #define SNAPSHOT_FILE_ID_BYTES   32                /* hex digits */
@@ -31,7 +33,7 @@ struct snapshot_header {
     uint64_t body_bytes;
     uint64_t directory_bytes; /* at the end of the body */
     uint64_t number;
-    uint64_t stride;    /* the number of the one before it was lower by so much */
+    uint64_t stride;    /* by how much its number exceeds that of the snapshot before */
     uint64_t base_seq;  /* 0: none */
     uint64_t base_hash; /* header_hash of the base */
     uint64_t body_hash;
@@ -39,14 +41,14 @@ struct snapshot_header {
     uint64_t header_hash; /* set by annal__snapshot_header_write() and _read() */
 };
 
-/* The number of the snapshot that snapshot number is stored against; 0: none. Rule (3). */
+/* The number of the snapshot that this number is stored against; 0: none. Rule (3). */
 uint64_t annal__snapshot_base_number(uint64_t number);
 
 uint64_t annal__snapshot_pages(const struct snapshot_header *header);
 
 void annal__snapshot_header_write(struct snapshot_header *header, char out[SNAPSHOT_HEADER_BYTES]);
 
-/* NULL, or in one phrase why this is no header of a snapshot. */
+/* NULL, or a phrase that says why this is not the header of a snapshot. */
 const char *annal__snapshot_header_read(annal_slice row, struct snapshot_header *out_header);
 
 /* ---- Writing a body ---- */
@@ -56,7 +58,7 @@ struct body_writer;
 annal_status annal__body_writer_new(struct body_writer **out_packer, annal_error *err);
 void annal__body_writer_free(struct body_writer *packer);
 
-/* A page of the base that another page may be stored over. */
+/* A page of the base that another page may be stored against. */
 struct packer_base {
     const char *bytes;
     uint32_t page;
@@ -64,15 +66,15 @@ struct packer_base {
 };
 
 /*
- * Add a page of SNAPSHOT_PAGE_BYTES, as a delta over bases (up to SNAPSHOT_BASES_MAX; what it
- * shares most with should be last). *out_added is false, and nothing was added, when that takes
- * more than most bytes or SNAPSHOT_PACK_COST frames. No page twice.
+ * Add a page of SNAPSHOT_PAGE_BYTES as a delta against bases (up to SNAPSHOT_BASES_MAX; the one
+ * that it shares most with should be last). If that takes more than `most` bytes or
+ * SNAPSHOT_PACK_COST frames, nothing is added and *out_added is false. Do not add a page twice.
  */
 annal_status annal__body_writer_delta(struct body_writer *packer, uint32_t page, const char *bytes,
                                       const struct packer_base *bases, size_t count, size_t most,
                                       bool *out_added, annal_error *err);
 
-/* Add a page whole. */
+/* Add a whole page. */
 annal_status annal__body_writer_whole(struct body_writer *packer, uint32_t page, const char *bytes,
                                       annal_error *err);
 
@@ -82,23 +84,23 @@ annal_status annal__body_writer_end(struct body_writer *packer, struct snapshot_
 
 /* ---- Reading a body ---- */
 
-/* One zstd frame of a body: pages that are whole, or one that is a delta. */
+/* One zstd frame of a body: whole pages, or one delta. */
 struct snapshot_frame {
     uint64_t offset; /* in the body */
     uint32_t bytes;
     uint32_t first_base; /* in directory.bases */
-    uint8_t pages;       /* in it */
-    uint8_t bases;       /* of a delta; 0: whole */
-    uint8_t cost;        /* 1, and those of the bases */
+    uint8_t pages;       /* in this frame */
+    uint8_t bases;       /* of a delta; 0: whole pages */
+    uint8_t cost;        /* 1 plus those of the bases */
 };
 
 struct snapshot_entry {
     uint32_t page;
     uint32_t frame;
-    uint32_t at; /* which page of the frame */
+    uint32_t at; /* index of the page in the frame */
 };
 
-/* Which pages a body holds, and where. */
+/* Which pages a body contains, and where. */
 struct snapshot_directory {
     struct snapshot_frame *frames;
     size_t frame_count;
@@ -113,7 +115,7 @@ annal_status annal__directory_read(const struct snapshot_header *header, annal_s
                                    struct snapshot_directory *out_directory, annal_error *err);
 void annal__directory_done(struct snapshot_directory *directory);
 
-/* NULL: the body does not hold that page. */
+/* NULL: the body does not contain that page. */
 const struct snapshot_entry *annal__directory_find(const struct snapshot_directory *directory,
                                                    uint32_t page);
 
@@ -123,7 +125,7 @@ annal_status annal__body_reader_new(struct body_reader **out_unpacker, annal_err
 void annal__body_reader_free(struct body_reader *unpacker);
 
 /*
- * The pages of a frame, whose bytes stand in bytes; prefix are its bases, one behind the other.
+ * Unpack the pages of a frame from its bytes; prefix is its bases, one after the other.
  * ANNAL_ERR_CORRUPT unless these are the pages that were packed.
  */
 annal_status annal__body_read_frame(struct body_reader *unpacker,

@@ -9,10 +9,13 @@
 
 #define PAGE ((size_t)SNAPSHOT_PAGE_BYTES)
 
-/* A delta over the page itself is taken at once up to so many bytes: some rows came or changed. */
+/* A delta against the page itself is used at once if it is no larger than this: a few rows are new
+ * or changed. */
 #define OWN_BYTES_MAX 400
 
-/* And over others up to so many: whole, among others, a page takes about as many. */
+/*
+ * And against other pages, up to this size: stored whole, among others, a page takes about as much.
+ */
 #define DELTA_BYTES_MAX 1400
 
 /* A set of pages. */
@@ -29,7 +32,7 @@ struct packing {
     struct body_writer *packer;
     struct similar_pages *donors;
     struct page_set changed;
-    struct page_set moved; /* to be looked at again, when all donors are known */
+    struct page_set moved; /* to be looked at again when all donors are known */
     annal_error *err;
 };
 
@@ -90,7 +93,9 @@ static annal_status read_base(const struct packing *packing, uint32_t page, char
                              packing->err);
 }
 
-/* Pages that hardly changed are packed; those that did are left for later; the new ones too. */
+/*
+ * Pages that hardly changed are packed; those that changed more, and new ones, are left for later.
+ */
 static annal_status first_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_PAGE_BYTES];
@@ -114,8 +119,8 @@ static annal_status first_look(struct packing *packing, uint32_t page)
 }
 
 /*
- * What a page may be stored over: itself, and those that it got rows from, the best first, as long
- * as that costs no more than a page may.
+ * The pages that a page may be stored against: itself, and those from which it got rows, the best
+ * first, as long as this costs no more than a page may.
  */
 static annal_status find_bases(struct packing *packing, uint32_t page, const char *now,
                                struct packer_base *bases, char *bytes, size_t *out_count)
@@ -130,7 +135,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
         found += annal__similar_pages_find(packing->donors, page, now, pages + found,
                                            SNAPSHOT_BASES_MAX - found);
     for (size_t i = 0; status >= 0 && i < found; i++) {
-        /* The best stands last, where the others do not push it away. */
+        /* The best one goes last, where the others do not push it away. */
         struct packer_base *base = &bases[SNAPSHOT_BASES_MAX - 1 - count];
         status = read_base(packing, pages[i], bytes + count * PAGE, base);
         if (status >= 0 && cost + base->cost <= SNAPSHOT_PACK_COST) {
@@ -142,7 +147,7 @@ static annal_status find_bases(struct packing *packing, uint32_t page, const cha
     return status;
 }
 
-/* Over some pages of the base, else whole. */
+/* Store it against some pages of the base, or else whole. */
 static annal_status second_look(struct packing *packing, uint32_t page)
 {
     char now[SNAPSHOT_PAGE_BYTES], before[SNAPSHOT_BASES_MAX * SNAPSHOT_PAGE_BYTES];

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* A row of _reductions: what C reducers save has no space in its name. */
+/* A row of _reductions: the names under which C reducers save have no space. */
 #define REFUSED ANNAL_SLICE("refused snapshot")
 
 static uint32_t version_of(annal_index *index)
@@ -46,7 +46,7 @@ static annal_status look_up_refused(annal_index *index, annal_slice session, str
     return ANNAL_OK;
 }
 
-/* An annal_snapshot_row_fn. Whether it counts is seen when the next one is taken. */
+/* An annal_snapshot_row_fn. Whether it counts is checked when the next one is taken. */
 static int note_header(void *arg, const annal_snapshot_row *row)
 {
     struct snapshot_header *header = arg;
@@ -57,7 +57,7 @@ static int note_header(void *arg, const annal_snapshot_row *row)
     return 0;
 }
 
-/* Imported events are as old as they say, but wait only since their journal is there. */
+/* Imported events are as old as they say, but they wait only since their journal exists. */
 static annal_status look_up_since(annal_store *store, annal_slice session,
                                   const struct snapshot_header *header,
                                   const annal_session_info *info, int64_t *out_us, annal_error *err)
@@ -72,7 +72,7 @@ static annal_status look_up_since(annal_store *store, annal_slice session,
         status = annal_cursor_next(cursor, &event, err);
     *out_us = status == ANNAL_OK && event.ts_us > info->created_us ? event.ts_us : info->created_us;
     annal_cursor_close(cursor);
-    /* A snapshot of another journal, and damage, are the taker's to tell. */
+    /* The taker reports damage, and a snapshot of another journal. */
     return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_CORRUPT ||
                    status == ANNAL_ERR_NOTFOUND
                ? ANNAL_OK
@@ -158,7 +158,7 @@ struct overdue_call {
     void *arg;
 };
 
-/* An annal_session_fn. A journal that cannot be read is for others to tell. */
+/* An annal_session_fn. A journal that cannot be read is reported elsewhere. */
 static int tell_overdue(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;

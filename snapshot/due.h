@@ -1,5 +1,5 @@
 /*
- * Whether a snapshot of a session is due now, seen from outside: from its journal, its newest
+ * Whether a snapshot of a session is due now, judged from outside: from its journal, its newest
  * snapshot and the clock alone, so that any process finds what others left.
  */
 #ifndef SNAPSHOT_DUE_H
@@ -12,14 +12,15 @@ struct due {
     struct snapshot_mark end;  /* of the journal */
     uint64_t stride;           /* see policy.h */
     uint64_t patience;         /* see snapshot_write.h */
-    int64_t since_us;          /* UTC: since when events stand behind last; 0: none do */
-    bool known;                /* last was looked up; else it is the begin, and none is due */
+    int64_t since_us;          /* UTC: since when there are events after last; 0: there are none */
+    /* last was looked up; if not, it is the beginning, and none is due */
+    bool known;
     bool now;
 };
 
 /*
- * policy has no zeros. grown (may be NULL) says by how much the session grew at most since somebody
- * looked: where that leads past no whole number of distances, nothing is looked up in the index, so
+ * policy has no zeros. grown (may be NULL) says by how much at most the session grew since a
+ * process looked: if this passes no multiple of the distance, nothing is looked up in the index, so
  * that a process that appends a few events need not open it. ANNAL_ERR_NOTFOUND: no such session.
  */
 annal_status annal__due_look(annal_index *index, annal_slice session,
@@ -27,8 +28,8 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
                              struct due *out_due, annal_error *err);
 
 /*
- * At here one did not fit, and the next attempt comes patience times as far on: for the processes
- * after this one. That it could not be noted costs them time alone.
+ * Note for later processes that one did not fit here, and that the next attempt comes patience
+ * times as far on. If this cannot be noted, it only costs them time.
  */
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience);

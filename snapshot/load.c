@@ -8,7 +8,7 @@
 #define DAMAGED "its contents are damaged, or those of a snapshot that it is stored against"
 static const char GONE[] = "it was deleted just now";
 
-/* ---- Load ---- */
+/* ---- Loading ---- */
 
 static annal_status open_state(const struct storage *shelf, struct chain *chain,
                                annal_state **out_state, annal_error *err)
@@ -30,8 +30,8 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
 }
 
 /*
- * Why a row gives no state: *out_problem; or a state. A failure is one of ours, not of the row,
- * which is done with in any case.
+ * Load a state from a row, or say in *out_problem why it has none. A failure is one of ours, not of
+ * the row. The row is freed in any case.
  */
 static annal_status try_row(const struct storage *shelf, struct shelf_row *row,
                             struct loaded *out_loaded, const char **out_problem, annal_error *err)
@@ -94,7 +94,7 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/* Each ancestor's journal is another one, so this ends where the lineage does. */
+/* Each ancestor has a different journal, so this ends where the lineage does. */
 annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
@@ -131,7 +131,7 @@ annal_status annal__snapshot_cursor(const struct storage *shelf, const struct lo
                                     annal_cursor **out_cursor, annal_error *err)
 {
     const struct snapshot_header *header = annal__chain_header(loaded->chain, 0);
-    if (loaded->inherited && header->seq == shelf->info.fork_seq) /* its own journal alone */
+    if (loaded->inherited && header->seq == shelf->info.fork_seq) /* its own journal is enough */
         return annal_cursor_open_at(shelf->store, shelf->session, header->seq + 1, 0, header->h,
                                     out_cursor, err);
     if (loaded->inherited)
@@ -157,7 +157,7 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
         found = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
         found = annal__snapshot_cursor(&shelf, &loaded, &cursor, NULL);
-    if (found < 0) { /* whatever is wrong with snapshots, the journal has it all */
+    if (found < 0) { /* whatever is wrong with snapshots, the journal has everything */
         annal_state_free(loaded.state);
         loaded.state = NULL;
         status = annal_state_new(annal_slice_of(shelf.root), shelf.packs, shelf.pack_count,
@@ -175,7 +175,7 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
     return ANNAL_OK;
 }
 
-/* ---- List and drop ---- */
+/* ---- Listing and dropping ---- */
 
 static const struct shelf_item *find_item(const struct shelf_item *items, size_t count,
                                           uint64_t seq)
@@ -188,8 +188,8 @@ static const struct shelf_item *find_item(const struct shelf_item *items, size_t
 }
 
 /*
- * Look at the last of so many rows of one session. Those before it were looked at: problem says
- * whether they are whole.
+ * Examine the last of these rows of one session. Those before it were examined: their problem says
+ * whether they are sound.
  */
 static annal_status examine(const struct storage *shelf, struct shelf_item *items, size_t count,
                             annal_error *err)
@@ -231,7 +231,7 @@ static annal_snapshot_info info_of(const struct shelf_item *item)
                                  .in_file = item->header.in_file};
 }
 
-/* The rows of one session, with its shelf; found says whether there is one. */
+/* The rows of one session, with its storage; found says whether the session exists. */
 static annal_status tell_session(const struct storage *shelf, annal_status found,
                                  struct shelf_item *items, size_t count, annal_snapshot_fn fn,
                                  void *arg, annal_error *err)
@@ -301,7 +301,7 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
         if (status >= 0)
             annal__storage_sweep(&shelf);
     }
-    /* Also when there are no rows: the index may have forgotten a session that was deleted. */
+    /* Even if there are no rows: the index may have forgotten a session that was deleted. */
     if (status >= 0 && session.len > 0) {
         const struct storage shelf = {
             .index = index, .store = annal_index_store(index), .session = session};

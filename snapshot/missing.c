@@ -14,10 +14,10 @@
 #define PATH_LIMIT  8192
 #define TIME_DIGITS 20
 #define LINE_LIMIT  (TIME_DIGITS + 1 + ANNAL_SESSION_ID_BYTES_MAX + 1)
-#define SHARE       100        /* of the time may be spent on looking: one in so many parts */
-#define PAUSE_US    1000000    /* between two looks at least */
-#define LOOKING_US  60000000   /* until others look, if this one dies */
-#define MISTAKEN_US 3600000000 /* later than this the time comes from a clock that was wrong */
+#define SHARE       100        /* one part in so many of the time may be spent on looking */
+#define PAUSE_US    1000000    /* between two looks, at least */
+#define LOOKING_US  60000000   /* until others look, if this process dies */
+#define MISTAKEN_US 3600000000 /* a time later than this comes from a clock that was wrong */
 
 struct look {
     annal_index *index;
@@ -25,9 +25,9 @@ struct look {
     annal_session_fn fn;
     void *arg;
     int64_t us;
-    int64_t stop_us;                           /* monotonic; 0: it has not begun */
+    int64_t stop_us;                           /* monotonic; 0: not begun */
     char from[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the first to look at */
-    char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* where time was up; "": it was not */
+    char next[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* where time ran out; "": it did not */
 };
 
 static int64_t monotonic_us(const struct look *look)
@@ -36,7 +36,7 @@ static int64_t monotonic_us(const struct look *look)
     return clock->monotonic_us(clock->arg);
 }
 
-/* What the file says. A torn one says nothing: look now, from the first session on. */
+/* What the file says. A torn one says nothing: look now, beginning with the first session. */
 static void read_turn(const struct io *io, int fd, int64_t *out_due_us, char *out_from)
 {
     char line[LINE_LIMIT + 1];
@@ -82,7 +82,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     memcpy(id, session.ptr, session.len);
     if (strcmp(id, look->from) < 0)
         return 0;
-    /* One at least: making the list may have taken longer than that. */
+    /* At least one: making the list may have taken longer than that. */
     if (look->stop_us == 0)
         look->stop_us = monotonic_us(look) + look->us;
     else if (monotonic_us(look) >= look->stop_us) {

@@ -1,12 +1,12 @@
 /*
- * What other processes left without a snapshot: those with journals alone, and those that died or
- * had no time.
+ * Snapshots that other processes left untaken: those that only write journals, and those that died
+ * or had no time.
  *
  * Looking at every session costs a listing of events/ and a few reads for each, so processes take
- * turns: the file locks/snapshots is one line, the time when the next may look (microseconds UTC,
- * 20 digits), which is after a hundred times as long as the last look took, and a second at least;
- * then a space and the session to begin with, where the last look ran out of time. The file may go
- * at any moment. Where it cannot be written, nobody looks.
+ * turns. The file locks/snapshots is one line: the time when the next may look (microseconds UTC,
+ * 20 digits), which is after a hundred times as long as the last look took, and at least a second;
+ * then a space, and the session to begin with, where the last look ran out of time. The file may be
+ * removed at any time. If it cannot be written, no process looks.
  */
 #ifndef SNAPSHOT_MISSING_H
 #define SNAPSHOT_MISSING_H
@@ -14,9 +14,9 @@
 #include "snapshot/policy.h"
 
 /*
- * If it is time for a look, call fn for each session of which a snapshot is due, for us
- * microseconds from the first session on, which is looked at in any case. policy has no zeros. What
- * goes wrong is left for the next look.
+ * If it is time for a look, call fn for each session of which a snapshot is due; spend us
+ * microseconds, counted from the first session on, which is looked at in any case. policy has no
+ * zeros. Errors are left for the next look.
  */
 void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
                       annal_session_fn fn, void *arg);

@@ -10,7 +10,7 @@ enum { LEVEL = 3, EVERY_EVENTS = 1000, SHARE = 10 };
 
 #define BYTES_LEAST (1u << 20)
 
-/* ---- Load ---- */
+/* ---- Loading ---- */
 
 /* data is one zstd frame with its size and a checksum; false: it is damaged. */
 static bool unpack(annal_slice frame, annal_slice *out_data)
@@ -40,7 +40,7 @@ struct search {
     annal_error *err;
 };
 
-/* Whether the journal still holds what this was made from. */
+/* Whether the journal still has what this was made from. */
 static bool counts(const struct search *search, const annal_reduction_row *row)
 {
     annal_cursor *cursor = NULL;
@@ -98,9 +98,9 @@ void annal_reduction_free(annal_reduction *reduction)
     *reduction = (annal_reduction){0};
 }
 
-/* ---- Save ---- */
+/* ---- Saving ---- */
 
-/* The frame is to be freed. */
+/* The caller frees the frame. */
 static annal_status pack(annal_slice data, annal_slice *out_frame, annal_error *err)
 {
     size_t room = ZSTD_compressBound(data.len), code = 0;

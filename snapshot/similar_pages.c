@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-#define STRING_BYTES   8
-#define ONE_OF_BITS    5  /* one string of 32 is chosen */
-#define STRINGS_A_PAGE 96 /* room for so many; more fill the table up, and are not remembered */
+#define STRING_BYTES 8
+#define ONE_OF_BITS  5 /* one string of 32 is chosen */
+/* Room for this many; after that the table is full, and no more are remembered */
+#define STRINGS_A_PAGE 96
 #define VOTES_MIN      3
 #define NO_PAGE        UINT32_MAX
 #define MANY_PAGES     (UINT32_MAX - 1)

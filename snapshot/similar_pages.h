@@ -1,10 +1,10 @@
 /*
  * Where the content of a page comes from: pages of the base that share text with it.
  *
- * When a page of a B-tree is full, its rows and those of its neighbours are laid out anew over one
- * page more, so a page holds rows that stood in others before. Of each page of the base some
- * strings of eight bytes are remembered, chosen by their own content, so that the same rows give
- * the same strings wherever they stand. A string that two pages have says nothing.
+ * If a page of a B-tree is full, its rows and those of its neighbours are redistributed over one
+ * page more, so a page contains rows that were in other pages before. Of each page of the base some
+ * strings of eight bytes are remembered, chosen by their own content, so that the same rows yield
+ * the same strings wherever they are. A string that is in two pages is ignored.
  */
 #ifndef SNAPSHOT_SIMILAR_PAGES_H
 #define SNAPSHOT_SIMILAR_PAGES_H
@@ -13,7 +13,7 @@
 
 struct similar_pages;
 
-/* For so many pages of the base. */
+/* Create it for this many pages of the base. */
 annal_status annal__similar_pages_new(uint64_t pages, struct similar_pages **out_donors,
                                       annal_error *err);
 void annal__similar_pages_free(struct similar_pages *donors);
@@ -21,7 +21,7 @@ void annal__similar_pages_free(struct similar_pages *donors);
 /* Remember a page of the base. */
 void annal__similar_pages_add(struct similar_pages *donors, uint32_t page, const char *bytes);
 
-/* The pages that bytes shares most with, but not page itself; the best first. How many. */
+/* The pages that share most with bytes, except `page` itself, the best first. Returns how many. */
 size_t annal__similar_pages_find(const struct similar_pages *donors, uint32_t page,
                                  const char *bytes, uint32_t *out_pages, size_t most);
 

@@ -22,8 +22,8 @@ static const struct snapshot_header *newest(const struct taker *taker)
 }
 
 /*
- * A fork's own snapshots stand behind its fork point. So marks begin there, and what comes before
- * is only folded, from a snapshot of an ancestor on where there is one.
+ * A fork's own snapshots come after its fork point. So marks begin there, and what comes before is
+ * only folded, from a snapshot of an ancestor if there is one.
  */
 static annal_status begin_fold(struct taker *taker, annal_error *err)
 {
@@ -98,7 +98,7 @@ void annal__taker_done(struct taker *taker)
 
 /* ---- Packing one ---- */
 
-/* The layer that a snapshot with this number is stored against, or the count of layers: none. */
+/* The layer that a snapshot with this number is stored against, or the number of layers: none. */
 static size_t find_base(const struct taker *taker, uint64_t number)
 {
     size_t count = annal__chain_layers(taker->chain);
@@ -126,9 +126,9 @@ static annal_status pack(const struct taker *taker, struct snapshot_header *head
     return annal__delta_write(taker->state, taker->chain, base, header, body, err);
 }
 
-/* ---- Staying within the bytes that all may take ---- */
+/* ---- Staying within the limit of bytes ---- */
 
-/* Without the bytes of those whose number is no multiple of stride. */
+/* Without those whose number is not a multiple of stride. */
 static uint64_t total_of(const struct shelf_list *list, uint64_t stride)
 {
     uint64_t total = 0;
@@ -149,8 +149,8 @@ static bool has_leftovers(const struct shelf_list *list, uint64_t stride)
 }
 
 /*
- * Raise the stride until the snapshots that stay leave room for one of so many bytes, or none do.
- * *out_fits: there is room.
+ * Raise the stride until the snapshots that stay leave room for one of this size, or until none
+ * stays. *out_fits: there is room.
  */
 static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fits, annal_error *err)
 {
@@ -177,8 +177,8 @@ static annal_status make_room(struct taker *taker, uint64_t bytes, bool *out_fit
 }
 
 /*
- * Pack, and make room; with a larger stride it is stored against an older one, takes more, and
- * needs room anew. When it does not even fit alone, those that are there stay.
+ * Pack, and make room. With a larger stride it is stored against an older snapshot, takes more
+ * bytes, and needs room again. If it does not even fit alone, the existing ones stay.
  */
 static annal_status pack_to_fit(struct taker *taker, struct snapshot_header *header,
                                 struct buf *body, size_t *out_base, bool *out_fits,
@@ -207,7 +207,7 @@ static bool is_leftover(void *arg, const struct shelf_item *item)
     return item->problem != NULL || item->header.number % taker->stride != 0;
 }
 
-/* Nobody needs them any more. When somebody else writes the index, the next step tries again. */
+/* Nothing needs them any more. If another process writes the index, the next step tries again. */
 static annal_status remove_leftovers(struct taker *taker, annal_error *err)
 {
     struct shelf_list list = {0};
@@ -226,8 +226,8 @@ static annal_status remove_leftovers(struct taker *taker, annal_error *err)
 /* ---- Taking one ---- */
 
 /*
- * Another process may have taken one at this very place meanwhile. Then it stays: its state is the
- * same, but later ones may be stored against its bytes, which need not be ours.
+ * Another process may have taken one at this place meanwhile. Then that one stays: its state is the
+ * same, but later snapshots may be stored against its bytes, which may differ from ours.
  */
 static annal_status is_taken(const struct taker *taker, bool *out_taken, annal_error *err)
 {
@@ -245,7 +245,7 @@ static annal_status is_taken(const struct taker *taker, bool *out_taken, annal_e
     return status;
 }
 
-/* The snapshot is on the shelf: the state goes on over it. */
+/* The snapshot is stored: the state continues over it. */
 static annal_status go_on_over(struct taker *taker, const struct snapshot_header *header,
                                struct buf *body, size_t base, annal_error *err)
 {
@@ -259,7 +259,7 @@ static annal_status go_on_over(struct taker *taker, const struct snapshot_header
     return status;
 }
 
-/* It is on the shelf. */
+/* It is stored. */
 static void note_taken(struct taker *taker, const struct snapshot_header *header)
 {
     taker->last = taker->due = taker->here;
@@ -268,7 +268,7 @@ static void note_taken(struct taker *taker, const struct snapshot_header *header
     taker->total_bytes += SNAPSHOT_HEADER_BYTES + header->body_bytes;
 }
 
-/* It is larger than all together may be: four times as far from here it may fit, or is smaller. */
+/* It is larger than all together may be: four times as far from here one may fit, or be smaller. */
 static void note_refused(struct taker *taker, const struct snapshot_header *header)
 {
     taker->due = taker->here;
@@ -308,7 +308,7 @@ static annal_status take_here(struct taker *taker, annal_error *err)
     if (status >= 0 && fits)
         status = annal__storage_put(&taker->shelf, &header, base_of(taker, base),
                                     annal__buf_slice(&body), taker->wait_ms, err);
-    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt meanwhile: from what is there */
+    if (status == ANNAL_ERR_CONFLICT) { /* the index was rebuilt: use what it has */
         annal__buf_done(&body);
         end_fold(taker);
         return begin_fold(taker, err);
@@ -330,12 +330,12 @@ static int count_changed(void *arg, uint64_t page)
     return 0;
 }
 
-/* At a due place: whether one is taken here. */
+/* At a due place: whether a snapshot is taken here. */
 static annal_status is_worth_it(struct taker *taker, const annal_snapshot_policy *policy,
                                 bool *out_take, annal_error *err)
 {
     const struct snapshot_mark far = {UINT64_MAX, UINT64_MAX};
-    /* The first one of a fork is whole, and those of its ancestors are near: no hurry. */
+    /* The first snapshot of a fork is whole, and those of its ancestors are near: no hurry. */
     bool whole = taker->shelf.info.fork_seq > 0 && newest(taker) == NULL;
     uint64_t changed = 0;
     *out_take = false;
@@ -347,7 +347,7 @@ static annal_status is_worth_it(struct taker *taker, const annal_snapshot_policy
     return status;
 }
 
-/* Take one here if it is due. When that fails, the next step comes here again. */
+/* Take one here if it is due. If that fails, the next step tries here again. */
 static annal_status take_if_due(struct taker *taker, annal_error *err)
 {
     annal_status status = remove_leftovers(taker, err);

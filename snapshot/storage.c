@@ -13,7 +13,7 @@
 #define SUFFIX     ".zst"
 #define OTHER_SEQ  "it is of another seq than its row"
 
-/* An annal_lineage_fn: the last part that is told is the root. */
+/* An annal_lineage_fn: the last part is the root. */
 static int note_root(void *arg, const annal_lineage_part *part)
 {
     struct storage *shelf = arg;
@@ -48,7 +48,7 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
 
 /* ---- Files ---- */
 
-/* STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst when seq is not 0. */
+/* STORE/snapshots/<session>, or STORE/snapshots/<session>/<seq>.zst if seq is not 0. */
 static annal_status path_of(const struct storage *shelf, uint64_t seq, struct buf *out,
                             annal_error *err)
 {
@@ -71,7 +71,7 @@ annal_status annal__storage_open_file(const struct storage *shelf,
     struct buf path = {0};
     annal_status status = path_of(shelf, header->seq, &path, err);
     int fd = status < 0 ? -1 : io->open(io->arg, path.ptr, O_RDONLY, 0);
-    /* A file that is gone is damage; one that just now cannot be had is none. */
+    /* A missing file is damage; one that cannot be opened at the moment is not. */
     if (status >= 0 && fd < 0)
         status = errno == ENOENT
                      ? annal__fail(err, ANNAL_ERR_CORRUPT, "read %s: it is gone", path.ptr)

@@ -1,9 +1,9 @@
 /*
- * Where snapshots lie: rows of the snapshots table, and files for the large ones.
+ * Where snapshots are stored: rows of the table snapshots, and files for the large ones.
  *
  * A body above SNAPSHOT_ROW_BYTES_MAX is in STORE/snapshots/<session>/<seq>.zst. The file is
- * durable before the row that names it is written, and goes after the row. A file without a row is
- * of no use, and is removed when the session's next large snapshot is taken.
+ * durable before the row that names it is written, and is removed after the row. A file without a
+ * row is of no use, and is removed when the session's next large snapshot is taken.
  */
 #ifndef SNAPSHOT_STORAGE_H
 #define SNAPSHOT_STORAGE_H
@@ -17,7 +17,7 @@ struct storage {
     annal_index *index;
     annal_store *store;
     annal_slice session;                       /* borrowed */
-    char root[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of whose history it is a branch; else itself */
+    char root[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of its history; itself if no fork */
     annal_session_info info;
     const annal_pack *core;         /* of the index */
     const annal_pack *const *packs; /* the caller's, or core */
@@ -26,57 +26,57 @@ struct storage {
 };
 
 /*
- * Look at the session. The states of a fork are those of the session at the root of its lineage: at
- * and before the fork point they are the same, byte for byte. packs may be NULL: the core pack. The
- * shelf stays where it is: packs may point into it. ANNAL_ERR_NOTFOUND: no such session.
+ * Look up the session. The states of a fork belong to the session at the root of its lineage: at
+ * and before the fork point they are the same, byte for byte. packs may be NULL: the core pack. Do
+ * not move the struct afterwards: packs may point into it. ANNAL_ERR_NOTFOUND: no such session.
  * ANNAL_ERR_CORRUPT: it is a fork that lacks an ancestor.
  */
 annal_status annal__storage_init(struct storage *shelf, annal_index *index, annal_slice session,
                                  const annal_pack *const *packs, size_t pack_count,
                                  annal_error *err);
 
-/* A row as it stands there. */
+/* A row as it is stored. */
 struct shelf_row {
     uint64_t seq;
     annal_slice bytes;
     struct snapshot_header header; /* when problem is NULL */
-    const char *problem;           /* why it is no snapshot, in one phrase */
+    const char *problem;           /* a phrase that says why it is not a snapshot */
 };
 
-/* The row with the largest seq that is at most at_most. ANNAL_ERR_NOTFOUND when there is none. */
+/* The row with the largest seq that is at most at_most. ANNAL_ERR_NOTFOUND if there is none. */
 annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                                 struct shelf_row *out_row, annal_error *err);
 void annal__storage_row_done(struct shelf_row *row);
 
 /*
- * *out_why is NULL when a snapshot with this header counts (container.c, rule 1), else why not, in
- * one phrase. What is in the frame is not looked at. A journal that cannot be read says nothing:
- * that is a failure.
+ * *out_why is NULL if a snapshot with this header counts (container.c, rule 1), else a phrase that
+ * says why not. The content of its frames is not looked at. If the journal cannot be read nothing
+ * is known: that is a failure.
  */
 annal_status annal__storage_stale(const struct storage *shelf, const struct snapshot_header *header,
                                   const char **out_why, annal_error *err);
 
-/* *out_why when the journal has the right file id, and ends before the event does. */
+/* *out_why if the journal has the right file id, and ends before the event does. */
 extern const char annal__storage_cut[];
 
-/* The file with a body. *out_fd is the caller's. ANNAL_ERR_CORRUPT when there is none. */
+/* The file with a body. The caller closes *out_fd. ANNAL_ERR_CORRUPT if there is none. */
 annal_status annal__storage_open_file(const struct storage *shelf,
                                       const struct snapshot_header *header, int *out_fd,
                                       annal_error *err);
 
 /*
- * Put a snapshot: the file first when it is large, then the row. Sets header_hash. base: the one
- * that it is stored against, or NULL; ANNAL_ERR_CONFLICT when that is not on the shelf any more.
+ * Store a snapshot: first the file, if it is large, then the row. Sets header_hash. base: the one
+ * that it is stored against, or NULL; ANNAL_ERR_CONFLICT if that does not exist any more.
  */
 annal_status annal__storage_put(const struct storage *shelf, struct snapshot_header *header,
                                 const struct snapshot_header *base, annal_slice body,
                                 uint32_t wait_ms, annal_error *err);
 
-/* One of a list: a row of which only the header was read. */
+/* An item of a list: a row of which only the header was read. */
 struct shelf_item {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t seq;
-    uint64_t bytes; /* stored: in the row, and in its file */
+    uint64_t bytes; /* stored bytes: in the row, and in its file */
     int64_t created_us;
     struct snapshot_header header; /* when problem is NULL */
     const char *problem;
@@ -88,19 +88,20 @@ struct shelf_list {
     size_t cap;
 };
 
-/* The rows of one session, or of all when session is empty. */
+/* The rows of one session, or of all if session is empty. */
 annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
                                  annal_error *err);
 void annal__storage_list_done(struct shelf_list *list);
 
-/* Delete those of the session's rows for which goes() says so, and their files. */
+/* Delete those of the session's rows for which goes() returns true, and their files. */
 typedef bool (*shelf_goes_fn)(void *arg, const struct shelf_item *item);
 annal_status annal__storage_delete(const struct storage *shelf, const struct shelf_list *list,
                                    shelf_goes_fn goes, void *arg, uint32_t wait_ms,
                                    annal_error *err);
 
-/* Remove the session's files that no row names; all of them when there is no such session any
- * more. */
+/*
+ * Remove the session's files that no row names; all of them if the session does not exist any more.
+ */
 void annal__storage_sweep(const struct storage *shelf);
 
 #endif
