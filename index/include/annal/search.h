@@ -43,8 +43,8 @@ typedef struct annal_search_options {
     annal_slice tool;         /* calls of this tool, and what they returned */
     const annal_slice *types; /* as in annal_filter */
     size_t type_count;
-    bool
-        bookkeeping; /* also import.* and agent.turn.usage, which are left out unless types name them */
+    /* Also import.* and agent.turn.usage, which are left out unless types name them. */
+    bool bookkeeping;
     int64_t since_us; /* ts >= since_us */
     int64_t until_us; /* ts < until_us */
     uint64_t limit;   /* at most so many hits */
