@@ -165,7 +165,7 @@ class Audit:
         print(f"{path}: {what}", file=sys.stderr)
 
     def import_once(self, kind, path):
-        ran = self.run("import", kind, path, "--json")
+        ran = self.run("import", kind, path, "--recheck", "--json")
         if ran.returncode != 0:
             self.fail(path, f"exit status {ran.returncode}: {ran.stderr.decode(errors='replace').strip()}")
             return None

@@ -183,7 +183,7 @@ static void assert_each_once(struct following *f, const char *kind, int last)
         ck_assert_msg(strstr(first + 1, text) == NULL, "%s is there twice", text);
     }
     snprintf(path, sizeof path, "%s/logs", f->cli.dir.path);
-    CLI(&f->cli, NULL, "import", kind, path);
+    CLI(&f->cli, NULL, "import", kind, path, "--recheck");
     ck_assert_ptr_nonnull(strstr(f->cli.out, " 0 events added"));
     CLI(&f->cli, NULL, "verify");
     cli_assert_done(&f->cli);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIXTURES ANNAL_SOURCE "/tests/data"
@@ -46,11 +47,72 @@ START_TEST(a_second_import_adds_nothing)
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "\"events\":0,"));
     ck_assert_int_eq(cli_journals(&cli), 4);
-    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code");
+    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, " 0 events added");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
+    cli_done(&cli);
+}
+END_TEST
+
+static void ck_unchanged(struct cli *cli, const char *log, bool unchanged, const char *events)
+{
+    CLI(cli, NULL, "import", "auto", log, "--json");
+    cli_assert_done(cli);
+    ck_assert_msg((strstr(cli->out, "\"unchanged\":true") != NULL) == unchanged, "%s", cli->out);
+    ASSERT_OUT(cli, events);
+    ASSERT_OUT(cli, "\"sessions\":[\"s-1\"],");
+}
+
+/* Times of files are as fine as the clock's tick, so what is younger is read again. */
+static void let_it_age(void)
+{
+    const struct timespec tenths = {.tv_nsec = 150000000};
+    nanosleep(&tenths, NULL);
+}
+
+START_TEST(a_log_that_did_not_change_is_not_read_again)
+{
+    static const char one[] =
+        "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u1\",\"message\":"
+        "{\"role\":\"user\",\"content\":\"one\"}}\n";
+    static const char two[] =
+        "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u2\",\"message\":"
+        "{\"role\":\"user\",\"content\":\"two\"}}\n";
+    struct cli cli;
+    CLI_INIT(&cli);
+    const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
+    const char *noted = tmpdir_path(&cli.dir, "store/imports.jsonl");
+    file_write(log, one, sizeof one - 1);
+    let_it_age();
+    ck_unchanged(&cli, log, false, "\"events\":3,");
+    ck_unchanged(&cli, log, true, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":0,");
+    CLI(&cli, NULL, "import", "claude-code", log);
+    ASSERT_OUT(&cli, "1 file did not change since the last import (--recheck reads all)\n");
+    CLI(&cli, NULL, "import", "auto", log, "--recheck", "--json");
+    ck_assert_ptr_null(strstr(cli.out, "unchanged"));
+
+    FILE *file = fopen(log, "a");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_gt(fputs(two, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_unchanged(&cli, log, false, "\"events\":3,");
+    let_it_age();
+    CLI(&cli, NULL, "import", "auto", log); /* the one before may have been too early to be noted */
+    ck_unchanged(&cli, log, true, "\"events\":0,");
+
+    CLI(&cli, NULL, "delete", "--yes", "s-1");
+    cli_assert_done(&cli);
+    ck_unchanged(&cli, log, false, "\"events\":6,");
+    ck_unchanged(&cli, log, true, "\"events\":0,");
+    size_t len;
+    char *bytes = file_read(noted, &len);
+    bytes[len / 2] ^= 1;
+    file_write(noted, bytes, len);
+    free(bytes);
+    ck_unchanged(&cli, log, false, "\"events\":0,");
+    ck_unchanged(&cli, log, true, "\"events\":0,");
     cli_done(&cli);
 }
 END_TEST
@@ -509,7 +571,7 @@ START_TEST(real_logs_import_once)
     CLI_INIT(&cli);
     CLI(&cli, NULL, "import", kinds[_i], folder);
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "import", kinds[_i], folder);
+    CLI(&cli, NULL, "import", kinds[_i], folder, "--recheck");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, " 0 events added");
     CLI(&cli, NULL, "verify");
@@ -551,7 +613,7 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
         }
         CLI(&cli, NULL, "verify", "--replay");
         cli_assert_done(&cli);
-        CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code");
+        CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
         ASSERT_OUT(&cli, " 0 events added");
         cli_done(&cli);
     }
@@ -585,6 +647,7 @@ Suite *suite_import(void)
     TCase *import = tcase_create("import");
     tcase_set_timeout(import, 120);
     tcase_add_test(import, a_second_import_adds_nothing);
+    tcase_add_test(import, a_log_that_did_not_change_is_not_read_again);
     tcase_add_test(import, each_log_has_its_report);
     tcase_add_test(import, an_import_as_msgpack_gives_the_same_events_tables_and_states);
     tcase_add_test(import, a_file_imported_as_it_grows_gives_what_the_whole_gives);

@@ -11,6 +11,7 @@
 #include "tools/import/follow.h"
 #include "tools/import/import.h"
 #include "tools/import/map.h"
+#include "tools/import/unchanged.h"
 
 #include <annal/index.h>
 
@@ -30,12 +31,13 @@ struct work {
     annal_import_option *options; /* --map */
     annal_limits limits;
     size_t option_count;
+    struct unchanged *unchanged;
     struct table *table;
     struct progress progress;
     const char *path; /* of the log under way */
     const char *kind; /* and what it is */
     uint64_t bytes;   /* of the logs that are done */
-    uint64_t files, lines, skipped, unfinished, events, unknown;
+    uint64_t files, same, lines, skipped, unfinished, events, unknown;
 };
 
 /* ---- Which importer ---- */
@@ -123,6 +125,8 @@ static void print_json(const struct work *work, const struct import_report *repo
         comma = ",";
     }
     fputs("]", stdout);
+    if (report->unchanged)
+        fputs(",\"unchanged\":true", stdout);
     if (report->damaged) {
         fputs(",\"damage\":", stdout);
         out_json_string(annal_slice_of(report->damage.message));
@@ -150,6 +154,7 @@ static void print_row(const struct work *work, const struct import_report *repor
 static void count(struct work *work, const struct import_report *report)
 {
     work->files++;
+    work->same += report->unchanged ? 1 : 0;
     work->lines += report->lines;
     work->skipped += report->blank + report->duplicate + report->unfinished;
     work->unfinished += report->unfinished;
@@ -159,6 +164,9 @@ static void count(struct work *work, const struct import_report *report)
 static void print_totals(const struct work *work)
 {
     char files[HUMAN_BYTES], lines[HUMAN_BYTES], skipped[HUMAN_BYTES], events[HUMAN_BYTES];
+    if (work->same > 0)
+        printf("%s file%s did not change since the last import (--recheck reads all)\n",
+               human_count(files, work->same), work->same == 1 ? "" : "s");
     printf("%s file%s, %s line%s, %s of them skipped: %s event%s added\n",
            human_count(files, work->files), work->files == 1 ? "" : "s",
            human_count(lines, work->lines), work->lines == 1 ? "" : "s",
@@ -218,14 +226,23 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
                                      .option_count = work->option_count,
                                      .limits = &work->limits};
     int exit_status = EXIT_DONE;
+    struct log_mark mark = {0};
+    annal_status status = ANNAL_OK;
     work->path = log->path;
-    annal_status status = importer_of(work, log->path, &importer, &err);
-    work->kind = importer.kind;
-    if (status >= 0 && importer.kind != NULL) {
-        status = import_file(work->store, &importer, log->path, &options, &report, &err);
-        if (report.container != NULL)
-            print_report(work, &report);
+    importer = work->importer;
+    log_mark_take(log->path, &mark);
+    if (args_has(work->args, "recheck") ||
+        !unchanged_find(work->unchanged, &mark, &options, &importer, &report)) {
+        status = importer_of(work, log->path, &importer, &err);
+        if (status >= 0 && importer.kind != NULL)
+            status = import_file(work->store, &importer, log->path, &options, &report, &err);
+        if (status >= 0 && importer.kind != NULL)
+            unchanged_note(work->unchanged, &mark, &options, &importer, &report);
     }
+    work->kind = importer.kind;
+    if (report.container != NULL)
+        print_report(work, &report);
+    log_mark_done(&mark);
     if (report.damaged) {
         say("import '%s': %s; what stands before that was imported", log->path,
             report.damage.message);
@@ -267,6 +284,7 @@ static int import_logs(struct work *work, const struct logs *logs)
     int exit_status = begin_table(work);
     bool end = exit_status != EXIT_DONE;
     progress_begin(&work->progress, "import", logs->bytes);
+    work->unchanged = unchanged_open(work->store);
     for (size_t i = 0; i < logs->count && !end; i++) {
         if (i > 0)
             store_wait_anew(work->args, work->store);
@@ -274,6 +292,7 @@ static int import_logs(struct work *work, const struct logs *logs)
         exit_status = of_log > exit_status ? of_log : exit_status;
     }
     progress_hide(&work->progress);
+    unchanged_close(work->unchanged);
     end_table(work);
     if (!work->args->json && work->files > 0)
         print_totals(work);
@@ -500,6 +519,7 @@ static int run(const struct args *args)
 static const struct option options[] = {
     {"map", "NAME=VALUE", "an option of the importer; may be given again", true},
     {"follow", NULL, "then keep up with what is appended, until Ctrl-C", false},
+    {"recheck", NULL, "read logs that did not change, too", false},
     {"detect", NULL, "say what each PATH is, and import nothing", false},
     LIMIT_OPTIONS,
     {"format", "FORMAT", "of new journals: jsonl (default) or msgpack", false},
@@ -526,7 +546,9 @@ const struct command cmd_import = {
              "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
              "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
              "lines, lines whose bytes stood in the file before, and a last line that is not\n"
-             "finished yet. With --json there is one object for each log, {\"file\", \"kind\",\n"
+             "finished yet. A log whose size, times, begin and end are those of its last\n"
+             "import is not read again, unless --recheck says so; it is then \"unchanged\".\n"
+             "With --json there is one object for each log, {\"file\", \"kind\",\n"
              "\"container\", \"sessions\", \"lines\", \"imported\", \"skipped\", \"events\",\n"
              "\"skips\"}; events counts those added now. Of two imports of one log at the same\n"
              "time both may report an event as added; it is there once.\n"

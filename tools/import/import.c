@@ -5,8 +5,8 @@
  *     batches, their events to the store in appends of bounded size. A line that is longer than
  *     ANNAL_IMPORT_LINE_BYTES_MAX goes in pieces.
  * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a
- *     session has are read from its journal when the file first touches it. No side file remembers
- *     anything, so none can be lost or be wrong.
+ *     session has are read from its journal when the file first touches it. (unchanged.h is a hint
+ *     that saves reading a log; nothing depends on it.)
  * (3) A last line without a line break may be half of one. It is imported when it is a whole JSON
  *     object or array, which no further byte can turn into another; otherwise it waits, as
  *     unfinished.

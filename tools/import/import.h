@@ -24,6 +24,7 @@ struct import_report {
     uint64_t unfinished;   /* a last line without line break that is no JSON value yet */
     uint64_t events;       /* appended now; of two importers at once, both may count the same one */
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
+    bool unchanged;        /* it was not read: all of this was so at an earlier import */
     bool damaged;          /* it could be read up to there, and damage says why */
     annal_error damage;
     bool store_failed; /* a failure was one of the store, not of the log */

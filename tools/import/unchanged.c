@@ -1,0 +1,418 @@
+#include "tools/import/unchanged.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
+#include "tools/cli/target.h"
+#include "tools/import/source_container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HASHED_BYTES   ((size_t)64 << 10) /* at the begin and at the end of a log */
+#define SESSIONS_MAX   64                 /* a log of more is read again */
+#define RECENT_US      100000 /* times of files are not finer than a tick of the clock */
+#define FILE_BYTES_MAX ((size_t)1 << 30)
+
+struct noted {
+    uint64_t key; /* a hash of the path */
+    annal_slice line;
+    bool replaced;
+};
+
+struct unchanged {
+    annal_store *store;
+    struct buf path, read, fresh;
+    struct noted *noted; /* of read, by key */
+    size_t count;
+};
+
+/* ---- What a log is now ---- */
+
+static bool hash_part(int fd, off_t at, struct hash_stream *hash)
+{
+    char bytes[HASHED_BYTES];
+    ssize_t got = pread(fd, bytes, sizeof bytes, at);
+    if (got > 0)
+        annal__hash_add(hash, bytes, (size_t)got);
+    return got >= 0;
+}
+
+static bool hash_ends(int fd, off_t size, uint64_t *out_hash)
+{
+    struct hash_stream *hash = annal__hash_begin(0);
+    if (hash == NULL)
+        return false;
+    bool read = hash_part(fd, 0, hash) &&
+                hash_part(fd, size > (off_t)HASHED_BYTES ? size - (off_t)HASHED_BYTES : 0, hash);
+    *out_hash = annal__hash_end(hash);
+    return read;
+}
+
+/* A SQLite database with a WAL changes without its file. */
+static bool has_wal(const char *path)
+{
+    struct stat file;
+    struct buf wal = {0};
+    bool there = annal__buf_printf(&wal, "%s-wal", path) < 0 ||
+                 (stat(wal.ptr, &file) == 0 && file.st_size > 0);
+    annal__buf_done(&wal);
+    return there;
+}
+
+static int64_t nanoseconds(struct timespec time)
+{
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+void log_mark_take(const char *path, struct log_mark *out_mark)
+{
+    struct stat file;
+    *out_mark = (struct log_mark){0};
+    char *absolute = realpath(path, NULL);
+    int fd = absolute == NULL ? -1 : open(absolute, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && !has_wal(absolute) &&
+        hash_ends(fd, file.st_size, &out_mark->hash)) {
+        out_mark->path = absolute;
+        absolute = NULL;
+        out_mark->size = (uint64_t)file.st_size;
+        out_mark->inode = (uint64_t)file.st_ino;
+        out_mark->mtime_ns = nanoseconds(file.st_mtim);
+        out_mark->ctime_ns = nanoseconds(file.st_ctim);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(absolute);
+}
+
+void log_mark_done(struct log_mark *mark)
+{
+    free(mark->path);
+    mark->path = NULL;
+}
+
+static bool same_mark(const struct log_mark *a, const struct log_mark *b)
+{
+    return a->size == b->size && a->inode == b->inode && a->hash == b->hash &&
+           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
+}
+
+/* Of its text and its options: another one may make other events. */
+static uint64_t hash_importer(const struct importer *importer, const struct import_options *options)
+{
+    uint64_t hash = annal__hash(importer->sql.ptr, importer->sql.len, 0);
+    for (size_t i = 0; options != NULL && i < options->option_count; i++) {
+        const annal_import_option *option = &options->options[i];
+        hash = annal__hash(option->name.ptr, option->name.len, hash);
+        hash = annal__hash(option->value.ptr, option->value.len, hash);
+    }
+    return hash;
+}
+
+/* ---- Lines ---- */
+
+static uint64_t number_of(annal_slice line, const char *name)
+{
+    annal_slice raw = annal__json_member(line, name);
+    return raw.len == 0 ? 0 : strtoull(raw.ptr, NULL, 10);
+}
+
+static bool text_is(annal_slice raw, const char *text, struct buf *scratch)
+{
+    annal_slice is;
+    annal__buf_clear(scratch);
+    return raw.len >= 2 && raw.ptr[0] == '"' && annal__json_text(raw, scratch, &is) >= 0 &&
+           annal__slice_is(is, text);
+}
+
+/* {"h":"0123456789abcdef", and the rest, whose hash that is. */
+static bool proves_itself(annal_slice line)
+{
+    static const size_t head = sizeof "{\"h\":\"0123456789abcdef\"," - 1;
+    char h[17];
+    if (line.len <= head)
+        return false;
+    snprintf(h, sizeof h, "%016" PRIx64, annal__hash(line.ptr + head, line.len - head, 0));
+    return memcmp(line.ptr, "{\"h\":\"", 6) == 0 && memcmp(line.ptr + 6, h, 16) == 0 &&
+           annal__json_check(line, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct noted *one = a, *other = b;
+    return one->key < other->key ? -1 : one->key > other->key;
+}
+
+/* All lines that prove themselves; what is torn or of another version is read again, as a log. */
+static void take_lines(struct unchanged *unchanged)
+{
+    annal_slice rest = annal__buf_slice(&unchanged->read);
+    size_t room = 0;
+    for (const char *end; rest.len > 0 && (end = memchr(rest.ptr, '\n', rest.len)) != NULL;) {
+        annal_slice line = {rest.ptr, (size_t)(end - rest.ptr)};
+        rest = (annal_slice){end + 1, rest.len - line.len - 1};
+        if (!proves_itself(line))
+            continue;
+        if (unchanged->count == room) {
+            room = room == 0 ? 64 : room * 2;
+            struct noted *larger =
+                annal__realloc_array(unchanged->noted, room, sizeof *unchanged->noted);
+            if (larger == NULL)
+                break;
+            unchanged->noted = larger;
+        }
+        unchanged->noted[unchanged->count++] =
+            (struct noted){.key = number_of(line, "key"), .line = line};
+    }
+    if (unchanged->count > 0)
+        qsort(unchanged->noted, unchanged->count, sizeof *unchanged->noted, by_key);
+}
+
+struct unchanged *unchanged_open(annal_store *store)
+{
+    struct unchanged *unchanged = annal__zalloc(sizeof *unchanged);
+    if (unchanged == NULL)
+        return NULL;
+    unchanged->store = store;
+    unchanged->read.limit = unchanged->fresh.limit = FILE_BYTES_MAX;
+    if (annal__buf_printf(&unchanged->path, "%s/imports.jsonl", annal_store_path(store)) < 0)
+        return unchanged;
+    int fd = open(unchanged->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t got = fd >= 0 ? 1 : 0;
+    while (got > 0 && annal__buf_reserve(&unchanged->read, 1 << 16) >= 0) {
+        got = read(fd, unchanged->read.ptr + unchanged->read.len, 1 << 16);
+        unchanged->read.len += got > 0 ? (size_t)got : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    take_lines(unchanged);
+    return unchanged;
+}
+
+static struct noted *find_line(struct unchanged *unchanged, const struct log_mark *mark)
+{
+    struct buf scratch = {0};
+    if (unchanged == NULL || mark->path == NULL || unchanged->count == 0)
+        return NULL;
+    const struct noted wanted = {.key = annal__hash(mark->path, strlen(mark->path), 0)};
+    struct noted *found =
+        bsearch(&wanted, unchanged->noted, unchanged->count, sizeof *found, by_key);
+    if (found != NULL && !text_is(annal__json_member(found->line, "path"), mark->path, &scratch))
+        found = NULL;
+    annal__buf_done(&scratch);
+    return found;
+}
+
+/* ---- Was it imported? ---- */
+
+/* ["id","file id",seq] */
+static bool has_session(annal_store *store, annal_slice raw, struct import_session *out)
+{
+    struct json_walk walk;
+    annal_slice id, file, seq, text;
+    annal_session_info info;
+    struct buf scratch = {0};
+    bool has = annal__json_walk_array(&walk, raw) && annal__json_walk_item(&walk, &id) &&
+               annal__json_walk_item(&walk, &file) && annal__json_walk_item(&walk, &seq) &&
+               annal__json_text(id, &scratch, &text) >= 0 && text.len < sizeof out->id &&
+               annal_session_info_get(store, text, &info, NULL) == ANNAL_OK &&
+               info.last_seq >= strtoull(seq.ptr, NULL, 10);
+    if (has) {
+        snprintf(out->id, sizeof out->id, "%.*s", ANNAL_FMT(text));
+        has = text_is(file, info.file, &scratch);
+    }
+    annal__buf_done(&scratch);
+    return has;
+}
+
+static bool read_sessions(annal_store *store, annal_slice line, struct import_report *out)
+{
+    struct json_walk walk;
+    annal_slice raw;
+    if (!annal__json_walk_array(&walk, annal__json_member(line, "sessions")))
+        return false;
+    out->sessions = annal__zalloc(SESSIONS_MAX * sizeof *out->sessions);
+    while (out->sessions != NULL && annal__json_walk_item(&walk, &raw)) {
+        if (out->session_count == SESSIONS_MAX ||
+            !has_session(store, raw, &out->sessions[out->session_count]))
+            return false;
+        out->session_count++;
+    }
+    out->session_capacity = SESSIONS_MAX;
+    return out->sessions != NULL;
+}
+
+static bool read_importer(annal_slice line, struct importer *out)
+{
+    struct buf scratch = {0};
+    annal_slice kind;
+    char name[64];
+    bool found = annal__json_text(annal__json_member(line, "kind"), &scratch, &kind) >= 0 &&
+                 kind.len < sizeof name;
+    if (found) {
+        snprintf(name, sizeof name, "%.*s", ANNAL_FMT(kind));
+        found = importer_find(name, out);
+    }
+    annal__buf_done(&scratch);
+    return found;
+}
+
+bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
+                    const struct import_options *options, struct importer *inout_importer,
+                    struct import_report *out_report)
+{
+    const struct noted *noted = find_line(unchanged, mark);
+    struct importer importer = *inout_importer;
+    struct import_report report = {0};
+    if (noted == NULL)
+        return false;
+    const struct log_mark then = {.size = number_of(noted->line, "size"),
+                                  .inode = number_of(noted->line, "inode"),
+                                  .hash = number_of(noted->line, "hash"),
+                                  .mtime_ns = (int64_t)number_of(noted->line, "mtime_ns"),
+                                  .ctime_ns = (int64_t)number_of(noted->line, "ctime_ns")};
+    uint64_t container = number_of(noted->line, "container");
+    if (!same_mark(mark, &then) || container > CONTAINER_SQLITE ||
+        (importer.kind == NULL && !read_importer(noted->line, &importer)) ||
+        hash_importer(&importer, options) != number_of(noted->line, "importer") ||
+        !read_sessions(unchanged->store, noted->line, &report)) {
+        import_report_done(&report);
+        return false;
+    }
+    report.lines = number_of(noted->line, "lines");
+    report.imported = number_of(noted->line, "imported");
+    report.blank = number_of(noted->line, "blank");
+    report.duplicate = number_of(noted->line, "duplicate");
+    report.container = container_name((enum container)container);
+    report.unchanged = true;
+    *inout_importer = importer;
+    *out_report = report;
+    return true;
+}
+
+/* ---- It was ---- */
+
+static int container_number(const char *name)
+{
+    int number = CONTAINER_LINES;
+    while (number <= CONTAINER_SQLITE && strcmp(container_name((enum container)number), name) != 0)
+        number++;
+    return number;
+}
+
+static annal_status put_sessions(struct buf *out, annal_store *store,
+                                 const struct import_report *report)
+{
+    annal_status status = annal__buf_printf(out, ",\"sessions\":[");
+    for (size_t i = 0; status >= 0 && i < report->session_count; i++) {
+        annal_session_info info;
+        annal_slice id = annal_slice_of(report->sessions[i].id);
+        status = annal_session_info_get(store, id, &info, NULL);
+        if (status >= 0)
+            status = annal__buf_printf(out, "%s[\"%s\",\"%s\",%" PRIu64 "]", i > 0 ? "," : "",
+                                       info.session, info.file, info.last_seq);
+    }
+    return status < 0 ? status : annal__buf_printf(out, "]}");
+}
+
+/* The line without its hash. */
+static annal_status put_line(struct buf *out, const struct unchanged *unchanged,
+                             const struct log_mark *mark, const struct import_options *options,
+                             const struct importer *importer, const struct import_report *report)
+{
+    annal_status status = annal__buf_printf(
+        out,
+        "\"key\":%" PRIu64 ",\"size\":%" PRIu64 ",\"inode\":%" PRIu64 ",\"hash\":%" PRIu64
+        ",\"mtime_ns\":%" PRId64 ",\"ctime_ns\":%" PRId64 ",\"importer\":%" PRIu64
+        ",\"container\":%d,\"lines\":%" PRIu64 ",\"imported\":%" PRIu64 ",\"blank\":%" PRIu64
+        ",\"duplicate\":%" PRIu64 ",\"kind\":",
+        annal__hash(mark->path, strlen(mark->path), 0), mark->size, mark->inode, mark->hash,
+        mark->mtime_ns, mark->ctime_ns, hash_importer(importer, options),
+        container_number(report->container), report->lines, report->imported, report->blank,
+        report->duplicate);
+    if (status >= 0)
+        status = annal__json_quote(out, annal_slice_of(importer->kind));
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"path\":");
+    if (status >= 0)
+        status = annal__json_quote(out, annal_slice_of(mark->path));
+    return status < 0 ? status : put_sessions(out, unchanged->store, report);
+}
+
+void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
+                    const struct import_options *options, const struct importer *importer,
+                    const struct import_report *report)
+{
+    struct log_mark now = {0};
+    struct buf line = {0};
+    if (unchanged == NULL || mark->path == NULL || report->damaged || report->unfinished > 0 ||
+        report->session_count > SESSIONS_MAX ||
+        container_number(report->container) > CONTAINER_SQLITE)
+        return;
+    int64_t wall_us = annal__system_clock.wall_us(annal__system_clock.arg);
+    log_mark_take(mark->path, &now);
+    if (now.path != NULL && same_mark(mark, &now) && wall_us - now.ctime_ns / 1000 > RECENT_US &&
+        put_line(&line, unchanged, mark, options, importer, report) >= 0) {
+        struct noted *old = find_line(unchanged, mark);
+        size_t before = unchanged->fresh.len;
+        if (annal__buf_printf(&unchanged->fresh, "{\"h\":\"%016" PRIx64 "\",%.*s\n",
+                              annal__hash(line.ptr, line.len, 0), (int)line.len, line.ptr) < 0)
+            unchanged->fresh.len = before;
+        else if (old != NULL)
+            old->replaced = true;
+    }
+    annal__buf_done(&line);
+    log_mark_done(&now);
+}
+
+static bool write_all(int fd, annal_slice bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t put = write(fd, bytes.ptr, bytes.len);
+        if (put < 0 && errno != EINTR)
+            return false;
+        size_t done = put > 0 ? (size_t)put : 0;
+        bytes = (annal_slice){bytes.ptr + done, bytes.len - done};
+    }
+    return true;
+}
+
+/* A hint that cannot be written is no failure of an import. */
+static void write_lines(struct unchanged *unchanged)
+{
+    struct aside aside = {0};
+    int fd = -1;
+    bool written = aside_begin(&aside, unchanged->path.ptr, &fd) == 0;
+    for (size_t i = 0; written && i < unchanged->count; i++)
+        if (!unchanged->noted[i].replaced)
+            written = write_all(fd, unchanged->noted[i].line) && write_all(fd, ANNAL_SLICE("\n"));
+    written = written && write_all(fd, annal__buf_slice(&unchanged->fresh));
+    if (fd >= 0)
+        close(fd);
+    if (written && aside_finish(&aside) == 0)
+        (void)chmod(unchanged->path.ptr, 0600);
+    aside_done(&aside);
+}
+
+void unchanged_close(struct unchanged *unchanged)
+{
+    if (unchanged == NULL)
+        return;
+    if (unchanged->fresh.len > 0)
+        write_lines(unchanged);
+    annal__buf_done(&unchanged->path);
+    annal__buf_done(&unchanged->read);
+    annal__buf_done(&unchanged->fresh);
+    annal__free(unchanged->noted);
+    annal__free(unchanged);
+}

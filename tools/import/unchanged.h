@@ -1,0 +1,54 @@
+/*
+ * Logs that did not change since they were imported.
+ *
+ * (1) STORE/imports.jsonl has a line for each: its path, its size and times, a hash of its begin
+ *     and its end, the importer with its options, what became of it, and the sessions that it gave
+ *     events to. Delete the file at any moment: then every log is read again.
+ * (2) A log is as it was when all of that is the same, and its sessions still have the events: the
+ *     same journals, at least as long. So a session that was deleted is imported again.
+ * (3) This does not prove that no byte in the middle changed, only that the file system noticed no
+ *     write. --recheck reads everything.
+ * (4) What is half imported is not noted: a damaged log, one with an unfinished last line, one that
+ *     was written while it was read or less than RECENT_US before.
+ * (5) Two imports at once may each write the file; the last one wins, and the other's logs are read
+ *     again.
+ */
+#ifndef TOOLS_IMPORT_UNCHANGED_H
+#define TOOLS_IMPORT_UNCHANGED_H
+
+#include "tools/import/import.h"
+
+struct unchanged;
+
+/* NULL without memory: then nothing is noted or found. What is there and cannot be read is left. */
+struct unchanged *unchanged_open(annal_store *store);
+
+/*
+ * What a log is now, of which the importer may not be known yet. Before it is read: a struct that
+ * unchanged_note() compares it with afterwards.
+ */
+struct log_mark {
+    char *path; /* absolute; NULL: a log that cannot be marked */
+    uint64_t size, inode, hash;
+    int64_t mtime_ns, ctime_ns;
+};
+void log_mark_take(const char *path, struct log_mark *out_mark);
+void log_mark_done(struct log_mark *mark);
+
+/*
+ * Whether it is as it was. If so *out_report says what became of it, with no events appended now,
+ * and *inout_importer, which may have no kind, is the one that read it.
+ */
+bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
+                    const struct import_options *options, struct importer *inout_importer,
+                    struct import_report *out_report);
+
+/* It was imported, all of it. */
+void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
+                    const struct import_options *options, const struct importer *importer,
+                    const struct import_report *report);
+
+/* Write what was noted. NULL is accepted. */
+void unchanged_close(struct unchanged *unchanged);
+
+#endif
