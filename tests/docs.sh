@@ -81,6 +81,52 @@ for page in docs/packs/*.md; do
     run "$page"
 done
 
+# section PAGE HEADING: its lines.
+section() {
+    awk -v heading="## $2" '/^## /{ inside = index($0, heading) == 1 } inside' "docs/packs/$1.md"
+}
+
+# spans: what is in backquotes, one a line.
+spans() {
+    # shellcheck disable=SC2016 # backquotes on purpose
+    grep -oE '`[^`]+`' | tr -d '`'
+}
+
+# pack_page PAGE FILE...: the page has each verb of these packs and its event, and no event that they do not handle.
+pack_page() {
+    page=$1
+    shift
+    (cd index/packs && cat "$@") >"$work/pack"
+    sed -nE 's/^-- verb ([^ ]+) ([^ ]+) .*/\1 \2/p' "$work/pack" >"$work/verbs"
+    section "$page" Verbs | spans | tr ' ' '\n' >"$work/words" || true
+    while read -r noun verb; do
+        grep -qx -e "$noun" "$work/words" && grep -qx -e "$verb" "$work/words" ||
+            echo "docs/packs/$page.md: annal $noun $verb is missing"
+    done <"$work/verbs"
+    section "$page" Verbs | spans | sed -nE 's/^annal ([a-z]+) ([a-z-]+).*/\1 \2/p' | while read -r noun verb; do
+        ! grep -q -e "^$noun " "$work/verbs" || grep -qx -e "$noun $verb" "$work/verbs" ||
+            echo "docs/packs/$page.md: there is no annal $noun $verb"
+    done
+    # In the first column; `.deleted` after `project.created` is project.deleted.
+    section "$page" Events | grep '^| ' | cut -d'|' -f2 | spans |
+        awk '/^\./ { sub(/\..*/, "", last); $0 = last $0 } { print; last = $0 }' | sort -u >"$work/types"
+    sed -nE 's/^-- (on|fill) //p' "$work/pack" | sed -E 's/ (guarded|reads) .*//' | tr -s ', ' '\n' | sort -u >"$work/handled"
+    sed -nE 's/^-- verb .* appends ([^ ]+) .*/\1/p' "$work/pack" | sort -u | comm -23 - "$work/types" |
+        sed "s|^|docs/packs/$page.md: this event is missing: |"
+    comm -23 "$work/types" "$work/handled" | sed "s|^|docs/packs/$page.md: no pack handles this event: |"
+}
+{
+    pack_page core core/core.sql
+    pack_page lionagi lionagi/lionagi.sql
+    pack_page teams teams/teams.sql
+    pack_page prose prose/prose.sql prose/prose-agents.sql.in
+    pack_page agentweaver agentweaver/agentweaver.sql memory/memory.sql
+} >"$work/out"
+[ ! -s "$work/out" ] || {
+    cat "$work/out"
+    exit 1
+}
+
 n=1
 while block guide.md c $n >"$work/example.c" && [ -s "$work/example.c" ]; do
     compile example

@@ -77,11 +77,6 @@ struct field {
         .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
         .to = (to_)                                                                                \
     }
-#define OPTION_MUST(name_, value_, kind_, to_, help_)                                              \
-    {                                                                                              \
-        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
-        .to = (to_), .required = true                                                              \
-    }
 /* More members, where they are needed: OPTION_WITH("strategy", …, .preset = "\"all\""). */
 #define OPTION_WITH(name_, value_, kind_, to_, help_, ...)                                         \
     {                                                                                              \
