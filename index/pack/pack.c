@@ -43,10 +43,7 @@
 #include "index/pack/pack.h"
 
 #include "index/db/database.h"
-#include "index/pack/permit.h"
-#include "index/pack/token.h"
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/slice.h"
@@ -576,212 +573,6 @@ bool annal__pack_settles(const annal_pack *pack)
     return has_section(pack, PACK_SETTLE);
 }
 
-/* ---- Statements ---- */
-
-static unsigned count_lines(const char *from, const char *to)
-{
-    unsigned lines = 0;
-    for (; from < to; from++)
-        lines += *from == '\n';
-    return lines;
-}
-
-/* The line of the first thing in sql that is no space or comment; line is that of sql. */
-static unsigned line_of(const char *sql, unsigned line)
-{
-    const char *at = sql;
-    return line + count_lines(sql, annal__token_next(&at).text.ptr);
-}
-
-/* *at has moved behind what was compiled, or stands where it stood. */
-static annal_status statement_fail(const annal_pack *pack, unsigned line, const char *statement,
-                                   const struct permit *permit, sqlite3 *db, int rc,
-                                   annal_error *err)
-{
-    int offset = sqlite3_error_offset(db);
-    unsigned first = line_of(statement, line);
-    unsigned at = offset < 0 ? first : line + count_lines(statement, statement + offset);
-    if (permit->why[0] != '\0')
-        return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: %s", pack->file, first, permit->why);
-    return annal__db_fail(err, db, rc, "%s:%u", pack->file, at < first ? first : at);
-}
-
-/* Rule 5, where the text shows it: SQLite's authorizer sees names, not literals. */
-static annal_status find_now(const annal_pack *pack, unsigned line, const char *from,
-                             const char *to, annal_error *err)
-{
-    for (const char *at = from; at < to;) {
-        struct token token = annal__token_next(&at);
-        annal_slice text = annal__token_name(&token);
-        if (token.kind == TOKEN_END || at > to)
-            break;
-        if (token.kind == TOKEN_STRING && text.len == 3 &&
-            sqlite3_strnicmp(text.ptr, "now", 3) == 0)
-            return annal__fail(err, ANNAL_ERR_SQL,
-                               "%s:%u: a pack has no clock, so not 'now': the time is in the event "
-                               "(:ts)",
-                               pack->file, line + count_lines(from, token.text.ptr));
-    }
-    return ANNAL_OK;
-}
-
-/* Compile one statement as permit.c allows; line is that of *at. */
-static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned line,
-                            const char **at, sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
-{
-    struct permit permit = {.pack = pack, .makes_tables = makes_tables};
-    const char *statement = *at;
-    sqlite3_stmt *stmt = NULL;
-    sqlite3_set_authorizer(db, annal__permit, &permit);
-    int rc = sqlite3_prepare_v3(db, statement, -1, SQLITE_PREPARE_PERSISTENT, &stmt, at);
-    sqlite3_set_authorizer(db, NULL, NULL);
-    if (rc == SQLITE_OK && stmt != NULL && !annal__permit_statement(&permit, stmt)) {
-        sqlite3_finalize(stmt);
-        rc = SQLITE_AUTH;
-    }
-    if (rc != SQLITE_OK)
-        return statement_fail(pack, line, statement, &permit, db, rc, err);
-    if (makes_tables && sqlite3_bind_parameter_count(stmt) > 0) {
-        sqlite3_finalize(stmt);
-        return annal__fail(err, ANNAL_ERR_SQL,
-                           "%s:%u: what makes tables has no parameters: there is no event yet",
-                           pack->file, line_of(statement, line));
-    }
-    if (!makes_tables || permit.inserts) {
-        annal_status status = find_now(pack, line, statement, *at, err);
-        if (status < 0) {
-            sqlite3_finalize(stmt);
-            return status;
-        }
-    }
-    *out_stmt = stmt;
-    return ANNAL_OK;
-}
-
-/* Run the tables' statements one by one, so that a message can tell the line. */
-annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
-{
-    const char *at = pack->tables;
-    while (*at != '\0') {
-        const char *statement = at;
-        unsigned line = pack->tables_line + count_lines(pack->tables, at);
-        sqlite3_stmt *stmt = NULL;
-        annal_status status = compile(pack, true, line, &at, db, &stmt, err);
-        if (status < 0)
-            return status;
-        if (stmt == NULL)
-            break;
-        struct spending spending;
-        annal__permit_steps(db, &spending);
-        int rc = sqlite3_step(stmt);
-        annal__permit_steps(db, NULL);
-        if (rc == SQLITE_INTERRUPT)
-            status = annal__fail(err, ANNAL_ERR_SQL, "%s:%u: %s", pack->file,
-                                 line_of(statement, line), spending.why);
-        else if (rc != SQLITE_DONE && rc != SQLITE_ROW)
-            status = annal__db_fail(err, db, rc, "%s:%u", pack->file, line_of(statement, line));
-        sqlite3_finalize(stmt);
-        if (status < 0)
-            return status;
-    }
-    return ANNAL_OK;
-}
-
-/* In a savepoint, for there clock and dice fail (permit.c). */
-annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
-{
-    annal_status status = annal__permit_no_chance(db, err);
-    if (status >= 0)
-        status = annal__db_exec(db, "SAVEPOINT tables", err);
-    if (status < 0)
-        return status;
-    status = annal__pack_make_tables(pack, db, err);
-    if (status >= 0)
-        return annal__db_exec(db, "RELEASE tables", err);
-    (void)annal__db_exec(db, "ROLLBACK TO tables; RELEASE tables", NULL);
-    return status;
-}
-
-annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
-                                        const char **at, sqlite3 *db, sqlite3_stmt **out_stmt,
-                                        annal_error *err)
-{
-    unsigned line = section->line + count_lines(section->sql, *at);
-    return compile(pack, false, line, at, db, out_stmt, err);
-}
-
-/* ---- Names ---- */
-
-/* CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at stands behind CREATE. */
-static bool take_made(const char **at, annal_slice *out_name)
-{
-    struct token token = annal__token_next(at);
-    if (annal__token_is(&token, "temp") || annal__token_is(&token, "temporary"))
-        token = annal__token_next(at);
-    if (!annal__token_is(&token, "table") && !annal__token_is(&token, "view"))
-        return false;
-    token = annal__token_next(at);
-    if (annal__token_is(&token, "if")) {
-        (void)annal__token_next(at); /* NOT */
-        (void)annal__token_next(at); /* EXISTS */
-        token = annal__token_next(at);
-    }
-    *out_name = annal__token_name(&token);
-    return token.kind == TOKEN_WORD || token.kind == TOKEN_NAME || token.kind == TOKEN_STRING;
-}
-
-/* What the tables' part makes. A name with _ in front is ours, and a pack cannot make it. */
-static annal_status find_own(annal_pack *pack, annal_error *err)
-{
-    struct buf own = {0};
-    annal_status status = ANNAL_OK;
-    const char *at = pack->tables;
-    for (struct token token = annal__token_next(&at); status >= 0 && token.kind != TOKEN_END;
-         token = annal__token_next(&at)) {
-        annal_slice name;
-        if (!annal__token_is(&token, "create") || !take_made(&at, &name) || name.len == 0 ||
-            name.ptr[0] == '_')
-            continue;
-        status = annal__buf_append(&own, name.ptr, name.len);
-        if (status >= 0)
-            status = annal__buf_append(&own, "\0", 1);
-    }
-    if (status >= 0)
-        pack->own = annal__zalloc(own.len + 1);
-    if (pack->own != NULL && own.len > 0)
-        memcpy(pack->own, own.ptr, own.len);
-    annal__buf_done(&own);
-    return pack->own == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file)
-                             : ANNAL_OK;
-}
-
-/* Of the tokens: comments and the way in which lines are broken do not count. */
-static uint64_t hash_sql(const char *sql, uint64_t hash)
-{
-    for (struct token token = annal__token_next(&sql); token.kind != TOKEN_END;
-         token = annal__token_next(&sql))
-        hash = annal__hash(token.text.ptr, token.text.len, hash);
-    return hash;
-}
-
-/* A guard, a fill or a limit may change without another row in the tables; not so who is fed. */
-static void hash_parts(annal_pack *pack)
-{
-    pack->tables_hash = hash_sql(pack->tables, 0);
-    if (pack->sessions != NULL)
-        pack->handlers_hash = annal__hash(pack->sessions, strlen(pack->sessions), 0);
-    for (size_t i = 0; i < pack->section_count; i++) {
-        const struct pack_section *section = &pack->sections[i];
-        if (section->kind != PACK_ON && section->kind != PACK_SETTLE)
-            continue;
-        const char *types = section->types == NULL ? "" : section->types, *end = types;
-        while (*end != '\0')
-            end += strlen(end) + 1;
-        pack->handlers_hash = annal__hash(types, (size_t)(end - types), pack->handlers_hash);
-        pack->handlers_hash = hash_sql(section->sql, pack->handlers_hash);
-    }
-}
-
 /* ---- Parsing and freeing ---- */
 
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
@@ -816,10 +607,9 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     if (status >= 0)
         status = annal__pack_read_verbs(pack, err);
     if (status >= 0)
-        status = find_own(pack, err);
+        status = annal__pack_read_sql(pack, err);
     if (status < 0)
         goto done;
-    hash_parts(pack);
     *out_pack = pack;
     pack = NULL;
 

@@ -92,7 +92,10 @@ void annal__pack_free_verbs(annal_pack *pack);
 /* Whether the SELECTs of its verbs can be asked, where the pack's tables stand in main. */
 annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
-/* ---- pack.c ---- */
+/* ---- pack_sql.c ---- */
+
+/* Find what the tables' part makes, and the hashes of the parts: the last step of reading. */
+annal_status annal__pack_read_sql(annal_pack *pack, annal_error *err);
 
 /* Make the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);

@@ -258,7 +258,11 @@ START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.err, ":6: 'append' is a verb of annal itself"));
     ck_assert_ptr_nonnull(strstr(cli.err, ":7: 'team' is a noun of annal itself"));
+    CLI(&cli, NULL, "pack", "check", "tasks");
+    ck_assert_ptr_nonnull(strstr(cli.err, "tasks:7: 'team' is a noun of annal itself"));
     CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, NULL, "pack", "check", "teams");
+    cli_assert_done(&cli);
     CLI(&cli, NULL, "team", "ls");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "mine"));

@@ -120,7 +120,7 @@ done:
 /* ---- check ---- */
 
 /* Those whose name has somebody who comes first: their verbs would never run. */
-static int check_nouns(const annal_pack *pack, const char *path)
+static int check_nouns(const annal_pack *pack, const char *file)
 {
     int exit_status = 0;
     for (const annal_noun *noun = annal_pack_nouns(pack); noun->name != NULL; noun++) {
@@ -131,7 +131,7 @@ static int check_nouns(const annal_pack *pack, const char *path)
             exit_status =
                 fail_refused("%s:%u: '%s' is a %s of annal itself, which comes first: "
                              "give the noun another name",
-                             path, noun->line, noun->name, other != NULL ? "noun" : "verb");
+                             file, noun->line, noun->name, other != NULL ? "noun" : "verb");
     }
     return exit_status;
 }
@@ -231,6 +231,17 @@ static int check_keys(annal_index *index, const struct found *found, uint64_t *o
     return status < 0 ? fail_error(&err) : 0;
 }
 
+static int check_nouns_of(annal_index *index, const char *name)
+{
+    annal_pack *pack = NULL;
+    annal_error err = {0};
+    if (annal_pack_named(index, name, &pack, &err) < 0)
+        return fail_error(&err);
+    int exit_status = check_nouns(pack, name);
+    annal_pack_free(pack);
+    return exit_status;
+}
+
 static int check_name(const struct args *args, const char *name)
 {
     annal_store *store = NULL;
@@ -248,6 +259,8 @@ static int check_name(const struct args *args, const char *name)
             fail_refused("there is no pack '%s' on in this store, and no such file", name);
     else if (exit_status == 0 && found.has_error)
         exit_status = fail_refused("pack %s: %s", name, found.error);
+    if (exit_status == 0)
+        exit_status = check_nouns_of(index, name);
     if (exit_status == 0)
         exit_status = check_keys(index, &found, &keys);
     if (exit_status == 0 && args->json)
