@@ -202,7 +202,12 @@ static const char counts_pack[] =
     "CREATE VIEW many AS SELECT session FROM counts WHERE n > 1;\n"
     "-- on test.event\n"
     "INSERT INTO counts VALUES (:session, 0) ON CONFLICT DO NOTHING;\n"
-    "UPDATE counts SET n = n + 1 WHERE session = :session;\n";
+    "UPDATE counts SET n = n + 1 WHERE session = :session;\n"
+    "-- noun count   \"what is counted\"\n"
+    "-- verb count one   appends test.event   session {NAME}   \"count one more\"\n"
+    "--   NAME text \"whose\"\n"
+    "-- verb count ls   selects   \"print the counts\"\n"
+    "SELECT * FROM counts;\n";
 
 static void build_with(struct life *life, const char *pack)
 {
@@ -241,6 +246,14 @@ static int no_finding(void *arg, const annal_pack_finding *finding)
     return 0;
 }
 
+static int free_pack(void *arg, annal_pack *pack, const char *file, const annal_error *why)
+{
+    (void)arg;
+    ck_fault(pack != NULL, "%s: %s", file, why->message);
+    annal_pack_free(pack);
+    return 0;
+}
+
 static void live_packs(struct life *life)
 {
     const annal_store_options options = {.create = true, .region_bytes = LOG_REGION_FIRST};
@@ -259,6 +272,8 @@ static void live_packs(struct life *life)
         ck_failure(life, annal_packs_verify(index, no_finding, &findings, &err), &err,
                    "verify packs");
         ck_failure(life, annal_pack_enable(life->store, "teams", NULL, &err), &err, "enable");
+        ck_failure(life, annal_packs_of_users(life->path, free_pack, NULL, &err), &err,
+                   "read the verbs of users");
     }
     annal_index_close(index);
     close_store(life);
