@@ -11,10 +11,11 @@
  *                            mistake, and sums of thousands of them would not fit into an integer.
  *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
  *
- * and those over vectors, in vectors.c.
+ * and those over vectors, in vectors.c, and over many values, in statistics.h.
  */
 #include "index/db/functions.h"
 
+#include "index/db/statistics.h"
 #include "index/db/vectors.h"
 #include "journal/base/base64.h"
 
@@ -129,5 +130,7 @@ int annal__functions_add(sqlite3 *db)
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
                                         functions[i].function, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = annal__statistics_add(db);
     return rc == SQLITE_OK ? annal__vectors_add(db) : rc;
 }
