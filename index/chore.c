@@ -1,15 +1,16 @@
 /*
  * The keeper's chore: sessions.db, the packs and search.db follow what this process appends.
  *
- * (1) It only tries locks, and stops after a while: the keeper has other work. What is left is told
- *     by ANNAL_END, and done when it comes again.
- * (2) A pack that it meets for the first time is brought up to all journals, in such slices, so
- *     that a store that opens with a pack newly on catches up. From then on only sessions that
+ * (1) It only tries locks, and stops after a while: the keeper has other work. ANNAL_END says that
+ *     work is left, which is done when it is called again.
+ * (2) A pack that it meets for the first time is caught up on all journals, in such slices, so that
+ *     a store that opens with a newly enabled pack catches up. From then on only sessions that
  *     changed are looked at.
  * (3) Databases that users write are left alone: catching up on one appends what they wrote to a
- *     journal, which a chore must not, for the keeper that runs it serves appends. An index that
- *     follows drains them when it is opened and closed, and annal_pack_append() before each append.
- * (4) search.db comes last, and only once somebody has searched.
+ *     journal, which a chore must not do, because the keeper that runs it serves appends. An index
+ *     that follows drains them when it is opened and closed, and annal_pack_append() before each
+ *     append.
+ * (4) search.db comes last, and only after somebody has searched.
  */
 #include "index/follow/plan.h"
 #include "index/index.h"
@@ -17,13 +18,13 @@
 
 #define CHORE_MS 200
 
-/* What is done in one round. */
+/* The progress of one round. */
 struct round {
     annal_index *index;
     struct plan changed;
-    annal_status status; /* of the list */
+    annal_status status; /* for the list */
     int64_t stop_us;
-    bool left; /* something is to be done */
+    bool left; /* work is left */
 };
 
 static int note_changed(void *arg, annal_slice session, uint64_t bytes)
@@ -61,7 +62,7 @@ static annal_status meet(struct round *round, struct pack_fill *fill, annal_erro
     return status;
 }
 
-/* The sessions that changed, as far as they are fed to it. */
+/* Follow the sessions that changed, if they belong to it. */
 static annal_status go_on(struct round *round, struct follower *follower, annal_error *err)
 {
     struct plan fed = {0};
@@ -78,7 +79,8 @@ static annal_status go_on(struct round *round, struct follower *follower, annal_
     return status;
 }
 
-/* A pack that fails is told by who asks for it, not every 100 ms by the keeper. */
+/* The failure of a pack is reported to callers that ask for the pack, not every 100 ms by the
+ * keeper. */
 static void follow_database(struct round *round, struct pack_database *database)
 {
     for (size_t i = 0; !database->derived.rollback && i < database->fill_count; i++) {
@@ -91,7 +93,7 @@ static void follow_database(struct round *round, struct pack_database *database)
             status = meet(round, fill, &why);
         else
             status = go_on(round, &fill->follower, &why);
-        if (status < 0 || fill->follower.began_anew) /* the next round makes up for all */
+        if (status < 0 || fill->follower.began_anew) /* the next round follows all of them */
             fill->met = false;
         fill->follower.began_anew = false;
         round->left = round->left || status == ANNAL_ERR_BUSY;
@@ -121,7 +123,7 @@ static annal_status follow_packs(struct round *round, annal_error *err)
     return status;
 }
 
-/* Failing is told by who searches, as with packs. */
+/* Failures are reported to callers that search, as with packs. */
 static void follow_search(struct round *round)
 {
     struct search *search = &round->index->search;

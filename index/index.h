@@ -1,4 +1,4 @@
-/* An open index, as the files of this folder share it. */
+/* An open index, for the files of this folder. */
 #ifndef INDEX_INDEX_H
 #define INDEX_INDEX_H
 
@@ -12,7 +12,7 @@
 
 #include <sqlite3.h>
 
-/* How many events of a type, since the last flush. */
+/* The number of events of a type since the last flush. */
 struct core_count {
     char type[ANNAL_TYPE_BYTES_MAX + 1];
     uint64_t n;
@@ -20,7 +20,7 @@ struct core_count {
 
 #define CORE_COUNTS_MAX 64
 
-/* A row of event_index that is not there yet. */
+/* A row of event_index that is not written yet. */
 struct core_event {
     uint64_t seq, offset, length;
     char type[ANNAL_TYPE_BYTES_MAX];
@@ -30,17 +30,17 @@ struct core_event {
 
 #define CORE_EVENTS_MAX 32
 
-/* What the index writes beside what every follower does; see core.c. */
+/* What the index writes in addition to what every follower does; see event_index.c. */
 struct core_rows {
-    sqlite3_stmt *insert_event, *insert_events; /* one, and CORE_EVENTS_MAX of them */
+    sqlite3_stmt *insert_event, *insert_events; /* for one row, and for CORE_EVENTS_MAX rows */
     sqlite3_stmt *add_count;
-    struct core_event events[CORE_EVENTS_MAX]; /* of the session at hand, as the counts are */
+    struct core_event events[CORE_EVENTS_MAX]; /* of the current session, like the counts */
     size_t event_count;
     struct core_count counts[CORE_COUNTS_MAX];
     size_t count_count;
 };
 
-/* What stands in for a sessions.db that cannot be had; see fallback.c. */
+/* Replaces a sessions.db that cannot be used; see fallback.c. */
 struct fallback {
     pthread_mutex_t mutex;
     annal_index *index;     /* in memory; NULL until it is needed */
@@ -56,7 +56,7 @@ struct annal_index {
     struct follower follower;
     struct core_rows rows; /* under the lock of derived */
     bool follows;
-    uint64_t changed_since; /* the chore's; see annal_store_changed() */
+    uint64_t changed_since; /* for the chore; see annal_store_changed() */
     struct shape_seen shape;
     struct fallback fallback;
     struct packs packs;
@@ -67,7 +67,7 @@ struct annal_index {
 
 /* ---- open.c ---- */
 
-/* A private index in memory of the same store, whatever stands on disk. */
+/* A private index in memory of the same store, whatever is on disk. */
 annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
                                        annal_index **out_index, annal_error *err);
 
@@ -83,49 +83,49 @@ annal_status annal__index_follow(void *arg, annal_error *err);
 
 /* ---- fallback.c ---- */
 
-/* annal__follower_run(), on the fallback where it must be; *out_used is which one is caught up
- * now. */
+/*
+ * annal__follower_run(), on the fallback if necessary; *out_used says which one is caught up now.
+ */
 annal_status annal__index_catch_up(annal_index *index, const annal_slice *sessions, size_t count,
                                    const annal_catch_up_options *options, annal_index **out_used,
                                    struct stamp *out_stamp, annal_error *err);
 
-/* From now on, and for some seconds, the fallback. why is logged unless sessions.db was deleted. */
+/* Use the fallback from now on, for some seconds. why is logged unless sessions.db was deleted. */
 annal_status annal__fallback_begin(annal_index *index, const annal_error *why, annal_error *err);
 
-/* Whether what failed with status is a sessions.db for which a fallback can stand in. */
+/* Whether a failure with this status is one of sessions.db that the fallback can make good. */
 bool annal__fallback_helps(const annal_index *index, annal_status status);
 
 /* The index that was caught up last, and up to where (id 0: never). */
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__derived_reader() on whichever it is, and on the fallback when sessions.db cannot be
- * had. */
+/* annal__derived_reader() on the one in use, and on the fallback if sessions.db cannot be used. */
 annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */
 
 /*
- * What every reader begins with: catch up (unless as_indexed) on these sessions, all when there are
- * none, and open a connection. A catch-up that did not finish is told in *out_lag (may be NULL),
- * not a failure.
+ * The beginning of every reader: catch up (unless as_indexed) on these sessions, or all if there
+ * are none, and open a connection. A catch-up that did not finish is reported in *out_lag (may be
+ * NULL), and is not a failure.
  */
 annal_status annal__index_read(annal_index *index, const annal_slice *sessions, size_t count,
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err);
 
 /*
- * The same for who asks what other questions ask too: the connection may have served one, and goes
- * back with annal__derived_give() to this index's derived.
+ * As above, with the connection kept for reuse: it may have served another question, and is
+ * returned with annal__derived_give() to this index's derived.
  */
 annal_status annal__index_borrow(annal_index *index, const annal_slice *sessions, size_t count,
                                  bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                  annal_lag *out_lag, annal_error *err);
 
 /*
- * After annal__index_read() on db: put what the index lags behind, read from the journals, into the
- * table temp.rest, with the columns of event_index. A transaction is begun, so that both stay as
- * they are. *lag becomes what is still missing; too much to read is left alone (*out_added stays
- * false).
+ * After annal__index_read() on db: read what is not indexed yet from the journals, into the table
+ * temp.rest, which has the columns of event_index. A transaction is begun, so that both stay as
+ * they are. *lag becomes what is still missing; if there is too much to read, nothing is read
+ * (*out_added stays false).
  */
 annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_slice *sessions,
                                    size_t count, annal_lag *lag, bool *out_added, annal_error *err);

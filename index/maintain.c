@@ -1,4 +1,4 @@
-/* The databases of a store as files: how they stand, checkpoints, VACUUM. */
+/* The databases of a store as files: their condition, checkpoints, VACUUM. */
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/buf.h"
@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* How long a checkpoint waits for readers, under the lock. */
+/* How long a checkpoint waits for readers under the lock. */
 #define READERS_WAIT_MS 500
 
 typedef int (*database_fn)(void *arg, struct derived *derived, const char *name, annal_error *err);
 
-/* As users know it: below the store, without the store's path. */
+/* The name that users know: below the store, without the store's path. */
 static const char *name_of(const annal_index *index, const char *path)
 {
     const char *store = annal_store_path(index->store);
@@ -54,7 +54,7 @@ static uint64_t all_bytes(const char *path)
     return file_bytes(path, "") + file_bytes(path, "-wal");
 }
 
-/* ---- How they stand ---- */
+/* ---- Their condition ---- */
 
 struct look {
     annal_database_fn fn;
@@ -107,7 +107,7 @@ struct tables {
     bool statuses;
 };
 
-/* Each row of sql, which is a name and a number. */
+/* Pass on each row of sql, which is a name and a number. */
 static int hand_out(const struct tables *tables, sqlite3 *db, const char *sql, const char *database,
                     annal_error *err)
 {
@@ -143,7 +143,7 @@ static int count_tables(const struct tables *tables, sqlite3 *db, const char *da
     int verdict =
         annal__db_prepare(db,
                           "SELECT name FROM sqlite_schema WHERE type = 'table' AND "
-                          "rootpage > 0 AND " /* whose module is perhaps not here */
+                          "rootpage > 0 AND " /* their module may be missing here */
                           "substr(name, 1, 1) <> '_' AND name NOT LIKE 'sqlite@_%' ESCAPE '@' "
                           "ORDER BY name",
                           &stmt, err);
@@ -227,10 +227,10 @@ static annal_status run_checkpoint(sqlite3 *db, const char *pragma, annal_mainte
 static annal_status run_vacuum(sqlite3 *db, annal_maintenance *what, annal_error *err)
 {
     annal_maintenance unused = {0};
-    /* It writes all of the database a second time: not into memory. */
+    /* It writes the whole database a second time: not into memory. */
     annal_status status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", err);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
-    /* The new pages stand in the WAL until then. */
+    /* The new pages are in the WAL until then. */
     if (status >= 0)
         status = run_checkpoint(db, "PRAGMA wal_checkpoint(TRUNCATE)", &unused, err);
     what->busy = unused.busy;
@@ -270,7 +270,7 @@ static int work_on(void *arg, struct derived *derived, const char *name, annal_e
 
 struct wiping {
     int64_t deadline_us;
-    struct buf left; /* names of what may still hold something, and why */
+    struct buf left; /* names of those that may still contain something, and why */
 };
 
 static void note_left(struct wiping *wiping, const char *name, const char *why)
@@ -279,7 +279,7 @@ static void note_left(struct wiping *wiping, const char *name, const char *why)
                             why);
 }
 
-/* Deleted rows were overwritten in their pages; the pages as they were stand in the WAL. */
+/* Deleted rows were overwritten in their pages; the WAL still has the pages as they were. */
 static int wipe_database(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct wiping *wiping = arg;

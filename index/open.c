@@ -20,7 +20,7 @@ static annal_status follow(annal_index *index, annal_error *err)
     return status;
 }
 
-/* What makes the tables, as 31 bits: nobody has to remember to raise a number. */
+/* A hash of what makes the tables, as 31 bits: nobody has to remember to raise a number. */
 static int64_t layout_of(const annal_pack *core)
 {
     return (int64_t)(annal__hash(annal__sql_schema, strlen(annal__sql_schema),
@@ -28,7 +28,7 @@ static int64_t layout_of(const annal_pack *core)
                      INT32_MAX);
 }
 
-/* Without a database yet. */
+/* Does not open a database yet. */
 static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error *err)
 {
     struct buf path = {0};

@@ -1,25 +1,25 @@
 /*
- * Pruning: old sessions leave the tables, by an event in each one's own journal.
+ * Pruning: old sessions leave the tables, by an event in the journal of each.
  *
- * (1) Who is old, and what else goes with them, is asked once, in one SELECT: the same for a dry
- *     run. A session that has no session.created (_state, teams, projects, …) is never chosen, nor
- *     one that messages of a team point at: which those are, the caller is told.
+ * (1) Which sessions are old, and what else goes with them, is asked once, in one SELECT, which a
+ *     dry run uses as well. A session without session.created (_state, teams, projects, …) is never
+ *     chosen, nor one that messages of a team refer to: the caller learns which those are.
  * (2) session.pruned says which progressions and messages go: what others still need is a fact of
- *     that moment, and the tables of a rebuild must not depend on who was read first. It names
- *     those messages that go, where that is the exception, and else what stays: so an event whose
- *     rows belong to another session of the same ids (see lionagi.sql) says the right thing, too.
- * (3) Its guard asks once more whether the session is that old: one that was active meanwhile is
+ *     that moment, and the tables of a rebuild must not depend on the order in which sessions are
+ *     read. It names the messages that go if these are the exception, and else those that stay: so
+ *     an event whose rows belong to another session with the same ids (see lionagi.sql) is right,
+ *     too.
+ * (3) Its guard checks once more whether the session is that old: one that was active meanwhile is
  *     kept.
- * (4) Nothing is deleted: the journals stay until somebody deletes them.
- * (5) Who wants to delete them is told which are needed: a journal that goes takes along what the
- *     tables would have kept, and a message goes only when no progression names it. Needed is a
- *     victim of which something is named by a progression, or pointed at by a session or branch,
- *     that does not go with a journal itself; so also by those of a victim that is needed. Tables
- *     that lack a part of the journals do not know everybody who names a message: then nothing is
- *     pruned.
- * (6) The event may take of the 16 MiB that appends leave free. On a full disk, where it cannot be
- *     appended at all, a journal that is to be deleted goes without it: that is how the disk is
- *     emptied.
+ * (4) Nothing is deleted: the journals stay until a user deletes them.
+ * (5) A caller that wants to delete journals learns which are needed: deleting a journal deletes
+ *     what the tables would have kept, and a message goes only if no progression names it. A victim
+ *     is needed if something of it is named by a progression, or referred to by a session or
+ *     branch, whose own journal is not deleted; therefore also by those of a victim that is needed.
+ *     Tables that lack a part of the journals do not know everything that names a message: then
+ *     nothing is pruned.
+ * (6) The event may use the 16 MiB that appends leave free. If it cannot be appended even so, a
+ *     journal that is to be deleted is deleted without it: that is how a full disk is emptied.
  */
 #include "index/db/database.h"
 #include "index/index.h"
@@ -54,12 +54,12 @@ static const char core_victims[] =
     " old AS (SELECT id FROM ranked"                                                               \
     "  WHERE n > ?1 AND at < ?3 AND id <> '_state' AND ?2 IS NOT NULL)"
 
-/* Old ones that teams need, each with a team that does. */
+/* Old sessions that teams need, each with a team that needs it. */
 static const char state_linked[] =
     STATE_OLD "SELECT id, (SELECT min(team_id) FROM state.team_messages WHERE session_id = old.id)"
               " AS team FROM old WHERE team IS NOT NULL AND ?4 + ?5 IS NOT NULL ORDER BY id";
 
-/* Between the two parts: what teams need. */
+/* Between the two parts: those that teams need. */
 static const char state_begin[] =
     STATE_OLD ", victims AS MATERIALIZED (SELECT id FROM old WHERE true";
 static const char state_rest[] =
@@ -120,22 +120,22 @@ static const char teams_need[] =
     " AND id NOT IN (SELECT session_id FROM state.team_messages WHERE session_id IS NOT NULL)";
 
 /* Id; numbers of branches, progressions and messages that go; progressions that stay; messages that
- * stay, or go; how many of its messages somebody needs, and who. */
+ * stay, or go; how many of its messages are needed, and by which session. */
 enum { WORDS = 8 };
 
 struct prune {
     annal_index *index;
     const annal_prune_options *options;
     char cutoff[ANNAL_TIME_BYTES];
-    struct buf victims; /* each: WORDS of them, a NUL behind each */
-    struct buf linked;  /* each: its id and that of a team, a NUL behind each */
+    struct buf victims; /* for each, WORDS of them, each with a NUL */
+    struct buf linked;  /* for each, its id and that of a team, each with a NUL */
     bool has_state, has_teams;
     annal_error unasked; /* why the tables of pack lionagi cannot be asked; status 0: they can */
 };
 
 /* ---- Asking ---- */
 
-/* With delete_journals for all rows or none, rule 5. */
+/* With delete_journals: for all rows or none, rule 5. */
 static annal_status ask(struct prune *prune, annal_slice sql, annal_sql_options options,
                         annal_row_fn fn, annal_error *err)
 {
@@ -159,7 +159,7 @@ static int note_state(void *arg, const annal_pack_info *info)
                        info->error == NULL ? "" : ": ", info->error == NULL ? "" : info->error);
 }
 
-/* When the pack is on, its tables must have been attached, and be filled. */
+/* If the pack is on, its tables must be attached, and filled. */
 static annal_status check_state(struct prune *prune, annal_error *err)
 {
     if (!prune->options->delete_journals)
@@ -170,7 +170,7 @@ static annal_status check_state(struct prune *prune, annal_error *err)
     return status;
 }
 
-/* ---- Who ---- */
+/* ---- Which sessions ---- */
 
 static int note_table(void *arg, const annal_row *row)
 {
@@ -282,8 +282,8 @@ done:
 }
 
 /*
- * On a full disk no event can be appended. Where the journal is to be deleted anyway, so that there
- * is room again, none is needed: what the guard asks is asked of the journal.
+ * On a full disk no event can be appended. If the journal is to be deleted anyway, so that there is
+ * room again, none is needed: what the guard checks is checked in the journal.
  */
 static annal_status do_without(const struct prune *prune, const annal_pruned *pruned,
                                annal_error *why)
@@ -297,7 +297,7 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     return status;
 }
 
-/* One victim. That it is kept after all is told to fn, and no failure. */
+/* Prune one victim. If it is kept after all, fn is called with that, and it is not a failure. */
 static annal_status prune_one(struct prune *prune, const char *words[WORDS], annal_prune_fn fn,
                               void *arg, annal_error *err)
 {

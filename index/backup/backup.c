@@ -1,8 +1,8 @@
 /*
- * Backup: all of a store that cannot be made again.
+ * Backup: everything in a store that cannot be rebuilt.
  *
- * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none stands
- *     behind the end of a journal), and of packs/ the list of packs that are on and the user's
+ * (1) What is copied: events/ (the journals), artifacts/, cursors/ (first, so that none points
+ *     after the end of a journal), and of packs/ the list of packs that are on and the user's
  *     packs. Not the index, the snapshots and the tables of packs, which are made from these; not
  *     the commit logs: what is durable is in the journals too, or is waited for (rule 4); not
  *     locks/.
@@ -11,19 +11,19 @@
  *     there. It is written when all files and directories are synced. No other file of a backup is
  *     ever written twice.
  * (3) A journal only grows, so a prefix that ends with a whole event is a journal. What follows the
- *     last event that proves itself is the piece of an append under way, and is left out; damage is
- *     copied. The journal may be replaced (deleted, converted) while it is copied: afterwards it
- *     must be the same file still, else it is copied again.
- * (4) A journal holds what was acknowledged when its bytes could be written (design: an append
- *     returns after them). Where a process could not write them yet, the disk being full, they
- *     stand in its commit log alone; then the backup waits, and in the end refuses.
+ *     last event that proves itself is a piece of an append that is being written, and is left out;
+ *     damage is copied. The journal may be replaced (deleted, converted) while it is copied:
+ *     afterwards it must still be the same file, otherwise it is copied again.
+ * (4) A journal has what was acknowledged once its bytes could be written (an append returns after
+ *     that). If a process could not write them yet, because the disk is full, they are only in its
+ *     commit log; then the backup waits, and in the end refuses.
  * (5) What the sqlite3 shell wrote into tables of packs becomes events before the journals are
  *     copied: the packs are caught up first. One that fails is left out: a backup is needed most
- *     where something is broken.
+ *     when something is broken.
  * (6) Artifacts are copied after the journals, with a hold on them, so that every one that a copied
  *     event names is there.
  * (7) Journals of forks are copied before those that they point at: see backup_order.h.
- * (8) A store is restored beside its place, and takes it when it is whole: one rename.
+ * (8) A store is restored beside its place, and gets its name when it is whole: one rename.
  */
 #include "index/backup/backup.h"
 
@@ -60,7 +60,7 @@ struct backup {
 
 /* ---- Files ---- */
 
-/* Copy STORE/file->path, and write it down. */
+/* Copy STORE/file->path, and add it to the manifest. */
 static annal_status copy_listed(struct backup *backup, struct backup_file *file, uint64_t bytes)
 {
     const struct io *io = backup->copying.io;
@@ -162,7 +162,7 @@ static int copy_artifact(void *arg, const annal_artifact_info *info)
     snprintf(file.path, sizeof file.path, "artifacts/%s/%s.zst", info->session, info->sha256);
     annal_status status = copy_listed(backup, &file, UINT64_MAX);
     if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK; /* swept; only where there can be no hold, for nobody may write */
+        return ANNAL_OK; /* swept; only if there can be no hold, because nobody may write */
     if (status == ANNAL_OK) {
         backup->result.artifacts++;
         status = write_down(backup, &file);
@@ -189,7 +189,7 @@ static int copy_named(struct backup *backup, const char *folder, const char *nam
     return backup->failed != ANNAL_OK;
 }
 
-/* An io_list_fn: what a user wrote into packs/. */
+/* An io_list_fn: a file of a user in packs/. */
 static int copy_pack(void *arg, const char *name)
 {
     return strcmp(name, "enabled") == 0 || ends_with(name, ".sql") ? copy_named(arg, "packs", name)
@@ -353,7 +353,7 @@ static annal_status restore_file(struct copying *copying, const char *directory,
         status = annal__join(&to, target, file->path, err);
     if (status >= 0 && target != NULL)
         status = annal__make_parents(copying->io, target, file->path, err);
-    if (status >= 0) /* one byte more, to see that it does not go on */
+    if (status >= 0) /* one byte more, to see that the file ends there */
         status = annal__copy_file(copying, from.ptr, target == NULL ? NULL : to.ptr,
                                   file->bytes + 1, &copied, err);
     if (status == ANNAL_ERR_NOTFOUND)
@@ -393,7 +393,9 @@ static annal_status restore_files(struct copying *copying, struct manifest *mani
     return ANNAL_OK;
 }
 
-/* Names in directories that hold files; what annal__make_parents() made is synced in its parent. */
+/*
+ * Sync directories that contain files; what annal__make_parents() created is synced in its parent.
+ */
 static annal_status sync_tree(const struct io *io, const char *target, struct manifest *manifest,
                               annal_error *err)
 {

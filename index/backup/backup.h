@@ -29,10 +29,10 @@ struct manifest {
     uint64_t bytes;
 };
 
-/* Read and prove it; directory is for messages too. */
+/* Read and prove it; directory is also for messages. */
 annal_status annal__manifest_open(struct manifest *manifest, const struct io *io,
                                   const char *directory, annal_error *err);
-/* The next file; ANNAL_END behind the last. */
+/* The next file; ANNAL_END after the last. */
 annal_status annal__manifest_next(struct manifest *manifest, struct backup_file *out,
                                   annal_error *err);
 void annal__manifest_done(struct manifest *manifest);
@@ -51,27 +51,25 @@ annal_status annal__copying_init(struct copying *copying, const struct io *io,
 void annal__copying_done(struct copying *copying);
 
 /*
- * Copy the first bytes of one file, all of it when UINT64_MAX, to another, which must not exist,
- * and sync it; to NULL only reads. Fewer are no failure: out->bytes tells. ANNAL_ERR_NOTFOUND when
- * from is not there.
+ * Copy the first bytes of one file (all if UINT64_MAX) to another, which must not exist, and sync
+ * it; if `to` is NULL only read. Fewer bytes are not a failure: see out->bytes. ANNAL_ERR_NOTFOUND
+ * if from does not exist.
  */
 annal_status annal__copy_file(struct copying *copying, const char *from, const char *to,
                               uint64_t bytes, struct backup_file *out, annal_error *err);
 
-/*
- * Make directories below root for path, a file in it, and sync what was made.
- */
+/* Create directories below root for path, a file in it, and sync what was created. */
 annal_status annal__make_parents(const struct io *io, const char *root, const char *path,
                                  annal_error *err);
 
-/* root/path in out, which is begun anew. */
+/* root/path in out, which is cleared first. */
 annal_status annal__join(struct buf *out, const char *root, const char *path, annal_error *err);
 
-/* ANNAL_ERR_CONFLICT when something stands at path that is no empty directory. */
+/* ANNAL_ERR_CONFLICT if there is something at path that is not an empty directory. */
 annal_status annal__must_be_empty(const struct io *io, const char *path, bool *out_there,
                                   annal_error *err);
 
-/* annal_restore() and annal_backup_check() (path NULL) on an io of one's own. */
+/* annal_restore() and annal_backup_check() (path NULL) with another struct io. */
 annal_status annal__restore(const struct io *io, const char *directory, const char *path,
                             const annal_backup_options *options, annal_backup_result *out_result,
                             annal_error *err);

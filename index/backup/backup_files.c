@@ -99,7 +99,7 @@ done:
     return status;
 }
 
-/* Nothing that leads out of the backup, or into what is not ours. */
+/* No path that leads out of the backup, or into what is not ours. */
 static bool is_path(const char *path)
 {
     return (strncmp(path, "events/", 7) == 0 || strncmp(path, "artifacts/", 10) == 0 ||

@@ -1,13 +1,13 @@
 /*
- * In which order a backup copies the journals.
+ * The order in which a backup copies the journals.
  *
- * (1) A fork is copied before what it points at: that only grows, so its copy holds the event that
- *     the fork begins behind. Fork points fall from a fork to its parent, so the largest comes
- *     first.
- * (2) What became a fork since the list was made is left out: the session that stood there when the
- *     backup began was deleted.
- * (3) While a fork is there its parent is not replaced. When both go while a backup is made, the
- *     copy of the fork may have lost its parent: that is looked at when all are copied.
+ * (1) A fork is copied before the journal that it points at: that one only grows, so its copy
+ *     contains the event at the fork point. Fork points get smaller from a fork to its parent, so
+ *     the largest comes first.
+ * (2) A session that became a fork since the list was made is left out: the session that had this
+ *     name when the backup began was deleted.
+ * (3) While a fork exists its parent is not replaced. If both are deleted while a backup is made,
+ *     the copy of the fork may have lost its parent: that is checked when all are copied.
  */
 #ifndef INDEX_BACKUP_BACKUP_ORDER_H
 #define INDEX_BACKUP_BACKUP_ORDER_H
@@ -17,8 +17,9 @@
 struct backup_session {
     char *session;
     uint64_t fork_seq;
-    char file[33];        /* of the journal that was copied; "": none was */
-    char *parent;         /* of the fork that was copied; NULL: it is none, or had none any more */
+    char file[33]; /* of the journal that was copied; "": none was */
+    /* of the fork that was copied; NULL if it is not a fork, or lost its parent */
+    char *parent;
     char parent_file[33]; /* when it was copied */
 };
 
@@ -28,11 +29,11 @@ struct backup_order {
     size_t room;
 };
 
-/* All sessions of a store, as they are to be copied. */
+/* All sessions of a store, in the order in which they are to be copied. */
 annal_status annal__backup_order(annal_store *store, struct backup_order *out_order,
                                  annal_error *err);
 
-/* Before the journal of a fork is copied: which file its parent is. */
+/* Called before the journal of a fork is copied: note which file its parent is. */
 annal_status annal__backup_note_parent(annal_store *store, const annal_session_info *fork,
                                        struct backup_session *entry, annal_error *err);
 

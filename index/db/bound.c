@@ -11,9 +11,12 @@
 
 #define INSTRUCTIONS 1000   /* of SQLite's, between two looks at clock and memory */
 #define LOOK_US      100000 /* between two looks at the temporary files */
-#define VALUE_SHARE  4      /* of the memory may be one value: functions hold some at once */
+/* a value may take this share of the memory: functions hold several at once */
+#define VALUE_SHARE 4
 
-/* SQLite's temporary files have no name any more, but the link of their descriptor has one. */
+/*
+ * SQLite's temporary files have no name any more, but the link of their descriptor still shows one.
+ */
 static uint64_t temporary_bytes(void)
 {
     DIR *dir = opendir("/proc/self/fd");

@@ -1,9 +1,10 @@
 /*
- * What a user's SQL may cost: time, memory, room for temporary files.
+ * Limits of what a user's SQL may cost: time, memory, room for temporary files.
  *
- * Between steps nothing is counted, so a reader who takes his time costs no query its own. Memory
- * is what SQLite has of it beyond what it had at the begin, in this process, and temporary files
- * are all that SQLite has open in this process: other queries at the same time count with it.
+ * Time between steps does not count, so a slow reader does not use up the time of its query. The
+ * memory that counts is what SQLite has in this process beyond what it had at the beginning, and
+ * the temporary files are all that SQLite has open in this process: other queries at the same time
+ * count, too.
  */
 #ifndef INDEX_DB_BOUND_H
 #define INDEX_DB_BOUND_H
@@ -15,23 +16,25 @@
 struct bound {
     sqlite3 *db;
     annal_limits limits;
-    bool each_row; /* the time is for each row, not for all of them */
+    bool each_row; /* the limit of time is for each row, not for all rows together */
     int64_t left_us;
     int64_t begun_us; /* of the step */
     int64_t looked_us;
-    int64_t memory;   /* of SQLite at the begin */
-    int length;       /* of values, before */
-    const char *what; /* went over its limit, which option says so; NULL: nothing */
+    int64_t memory;   /* of SQLite at the beginning */
+    int length;       /* limit of the length of values, before */
+    const char *what; /* the option whose limit was exceeded, in words; NULL: none */
 };
 
-/* Until annal__bound_end(), statements of db that annal__bound_step() steps are bounded. */
+/*
+ * From the first call to the second, statements of db that annal__bound_step() steps are limited.
+ */
 void annal__bound_begin(struct bound *bound, sqlite3 *db, const annal_limits *limits);
 void annal__bound_end(struct bound *bound);
 
-/* sqlite3_step(). */
+/* sqlite3_step() within the limits. */
 int annal__bound_step(struct bound *bound, sqlite3_stmt *stmt);
 
-/* Fill err when rc comes from a limit, and return its status; else ANNAL_OK. what: "SQL". */
+/* If rc comes from a limit, fill err and return its status; else ANNAL_OK. what: "SQL". */
 annal_status annal__bound_fail(const struct bound *bound, int rc, const char *what,
                                annal_error *err);
 

@@ -36,7 +36,7 @@ static annal_status status_of(int rc)
     }
 }
 
-/* Why a file could not be used; 0: it was perhaps deleted meanwhile. */
+/* Why a file could not be used; 0: it may have been deleted meanwhile. */
 static int errno_of(sqlite3 *db, int rc)
 {
     switch (rc) {
@@ -222,7 +222,7 @@ annal_slice annal__db_column(sqlite3_stmt *stmt, int column)
 
 /* ---- SELECT ---- */
 
-/* Whether a pragma only looks. */
+/* Whether a pragma only reads. */
 static bool pragma_reads(const char *name)
 {
     static const char *const reading[] = {"table_info",      "table_xinfo", "table_list",
@@ -234,7 +234,7 @@ static bool pragma_reads(const char *name)
     return false;
 }
 
-/* What a statement may do; *arg becomes true when it wanted more. */
+/* What a statement may do; *arg becomes true if it tried to do more. */
 static int allow_reading(void *arg, int action, const char *first, const char *second,
                          const char *database, const char *trigger)
 {
@@ -254,7 +254,7 @@ static int allow_reading(void *arg, int action, const char *first, const char *s
         if (pragma_reads(first))
             return SQLITE_OK;
         break;
-    case SQLITE_UPDATE: /* what declaring a virtual table looks like; a real one is not read-only */
+    case SQLITE_UPDATE: /* declaring a virtual table looks like this; a real one is not read-only */
         if (sqlite3_stricmp(first, "sqlite_master") == 0)
             return SQLITE_OK;
         break;

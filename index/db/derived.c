@@ -1,24 +1,25 @@
 /*
- * How a derived database is opened, made and made anew.
+ * How a derived database is opened, created and rebuilt.
  *
  * (1) Only the holder of its lock writes or checkpoints (lock.h). The writer's connection stays
  *     open between transactions; before each, it asks SQLite whether the file was moved or deleted.
- * (2) A reader opens the file each time it is asked something, so it never looks at a deleted one.
+ * (2) A reader opens the file for each question, so it never reads a deleted one.
  * (3) No connection checkpoints on close: a connection to a deleted file would otherwise remove the
- *     WAL of the file that took its place.
- * (4) A new file is made only after the -wal and -shm of an old one are gone: SQLite finds them by
- *     name.
- * (5) Somebody may delete the file, -wal and -shm one by one, and a new one may come between. So
- *     the writer compares all three with what it opened, and when only a part is gone, the rest
- *     goes too. A reader compares the stamp of what it opened with that of what was caught up.
- * (6) Ours by application_id and user_version is kept. Ours of another version, or found corrupt:
- *     deleted. Anything else is somebody's, and moved to <name>.foreign.
- * (7) A link in the place of a database is refused, not followed: where it leads is not ours. (Not
- *     by SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
- * (8) Where strangers write too, there is no WAL (in SQLite before 3.51.3 two connections that
- *     write and checkpoint at once can corrupt the file), and nothing is deleted, only moved aside.
- *     A stranger may switch to WAL all the same: then -wal and -shm come and go, and say nothing
- *     about the file.
+ *     WAL of the file that replaced it.
+ * (4) A new file is created only after the -wal and -shm of an old one are gone: SQLite finds them
+ *     by name.
+ * (5) The file, -wal and -shm may be deleted one by one, and a new file may appear in between. So
+ *     the writer compares all three with what it opened, and if only a part is gone, removes the
+ *     rest, too. A reader compares the stamp of what it opened with that of what was caught up.
+ * (6) A file that is ours by application_id and user_version is kept. One of ours with another
+ *     version, or found corrupt, is deleted. Any other file belongs to somebody else, and is moved
+ *     to <name>.foreign.
+ * (7) A link in the place of a database is refused, not followed: its target is not ours. (Not by
+ *     SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
+ * (8) If other programs write the file too, there is no WAL (in SQLite before 3.51.3 two
+ *     connections that write and checkpoint at once can corrupt the file), and nothing is deleted,
+ *     only moved aside. Another program may switch to WAL nevertheless: then -wal and -shm come and
+ *     go, and say nothing about the file.
  */
 #include "index/db/derived.h"
 
@@ -37,8 +38,8 @@
 #define CACHE_KIB   16384
 #define IO_ATTEMPTS 5
 
-/* A walk through an index reads the pages of its table again and again; what is kept for long keeps
- * less. */
+/* A walk through an index reads the pages of its table again and again; a connection that is kept
+ * for long gets a smaller cache. */
 #define READER_CACHE_KIB 32768
 #define KEPT_CACHE_KIB   4096
 
@@ -59,7 +60,8 @@ bool annal__index_is_hopeless(const annal_error *why)
 
 /* ---- The writer's connection ---- */
 
-/* What we ask our own tables is right; where SQLite says it is not, one of them is gone. */
+/* Our own statements on our own tables are correct; if SQLite reports an error in them, a table is
+ * gone. */
 static annal_status or_corrupt(const struct derived *derived, annal_status status, annal_error *err)
 {
     return status == ANNAL_ERR_SQL
@@ -120,12 +122,12 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
         open_on(derived, derived->path, flags | SQLITE_OPEN_READWRITE, &derived->db, err);
     if (status < 0)
         return status;
-    /* What a statement would take back is kept in memory: SQLite writes it into a file of its own
-     * else, page by page, from the first 64 KiB of a transaction on. */
+    /* The statement journal is kept in memory: otherwise SQLite writes it into a file, page by
+     * page, from the first 64 KiB of a transaction on. */
     char sql[160];
     snprintf(sql, sizeof sql,
              "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
-             "PRAGMA secure_delete = ON", /* of a deleted session nothing is left */
+             "PRAGMA secure_delete = ON", /* nothing of a deleted session may stay */
              derived->rollback ? "FULL" : "NORMAL", CACHE_KIB);
     sqlite3_wal_hook(derived->db, note_wal_pages, derived);
     return annal__db_exec(derived->db, sql, err);
@@ -151,14 +153,15 @@ static annal_status inspect(const struct derived *derived, sqlite3 *db, enum who
     return ANNAL_OK;
 }
 
-/* What cannot be used goes; a file that strangers write holds what is theirs, so it is kept. */
+/* Delete a file that cannot be used; but one that other programs write has data of theirs, so it is
+ * kept. */
 static annal_status take_away(const struct derived *derived, annal_error *err)
 {
     return derived->rollback ? annal__files_move_aside(io_of(derived), derived->path, err)
                              : annal__files_remove(io_of(derived), derived->path, err);
 }
 
-/* A file that is there: keep it, or take it out of the way. */
+/* A file that exists: keep it, or move it out of the way. */
 static annal_status open_existing(struct derived *derived, enum whose *out_whose, annal_error *err)
 {
     annal_error why = {0};
@@ -226,7 +229,7 @@ annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct s
     return status;
 }
 
-/* The same on the writer's connection, which does it for each transaction. */
+/* The stamp, read on the writer's connection, which does this in each transaction. */
 static annal_status read_own_stamp(struct derived *derived, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -264,7 +267,7 @@ bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
     return opened.id == caught_up.id && opened.commits >= caught_up.commits;
 }
 
-/* Under the lock: the writer is open, on a file that is ours and stands where it should. */
+/* Under the lock: open the writer, on a file that is ours and in its place. */
 static annal_status ensure_writer(struct derived *derived, annal_error *err)
 {
     enum whose whose = EMPTY;
@@ -299,7 +302,7 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
             derived, annal__derived_read_stamp(derived->db, "main", &derived->stamp, err), err);
     if (status < 0) {
         close_writer(derived);
-        if (fills && status == ANNAL_ERR_IO && !derived->private) /* a full disk: no empty file */
+        if (fills && status == ANNAL_ERR_IO && !derived->private) /* full disk: no empty file */
             (void)annal__files_remove(io_of(derived), derived->path, NULL);
         return status;
     }
@@ -311,13 +314,13 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
 
 /* ---- Transactions ---- */
 
-/* Where the lock file is; a private database needs none. */
+/* The store whose directory has the lock file; a private database needs none. */
 static const char *lock_place(const struct derived *derived)
 {
     return derived->private ? NULL : annal_store_path(derived->store);
 }
 
-/* Until the deadline, and no longer than the store may wait at all. */
+/* Wait until the deadline, but no longer than the store may wait at all. */
 static annal_status take_lock(struct derived *derived, int64_t deadline_us, annal_error *err)
 {
     int64_t begun_us = annal__monotonic_us();
@@ -336,8 +339,8 @@ static bool gives_up(const struct derived *derived, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(derived->store, 1) <= 0;
 }
 
-/* Who has a lock on the database, as far as can be told: SQLite's locks of a WAL are on its
- * -shm. */
+/* The process that has a lock on the database, as far as is known: SQLite's locks of a WAL are on
+ * its -shm. */
 static uint32_t holder_of(const struct derived *derived)
 {
     static const char *const suffixes[] = {"", "-shm"};
@@ -371,7 +374,7 @@ static annal_status is_current(const struct derived *derived, sqlite3 *db, bool 
     return or_corrupt(derived, derived->ops->is_current(derived->arg, db, out, err), err);
 }
 
-/* A transaction on a file that is ours; its stamp is read in it. */
+/* Begin a transaction on a file that is ours; its stamp is read in it. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
     annal_status status = ensure_writer(derived, err);
@@ -399,7 +402,7 @@ static annal_status begin_transaction(struct derived *derived, annal_error *err)
     annal_status status = try_transaction(derived, &current, err);
     if (status < 0 || current)
         return status;
-    close_writer(derived); /* another process made the tables anew, by another text */
+    close_writer(derived); /* another process rebuilt the tables from another text */
     status = try_transaction(derived, &current, err);
     if (status >= 0 && !current)
         status = annal__fail(err, ANNAL_ERR_CORRUPT,
@@ -415,14 +418,14 @@ static annal_status begin_once(struct derived *derived, int64_t deadline_us, ann
         return status;
     annal__patience_limit(&derived->patience, &limit, deadline_us);
     status = begin_transaction(derived, err);
-    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from nothing */
+    if (status == ANNAL_ERR_CORRUPT) { /* a derived file: once more, from the beginning */
         close_writer(derived);
         status = take_away(derived, err);
         if (status >= 0)
             status = begin_transaction(derived, err);
     }
     annal__patience_unlimit(&derived->patience, &limit);
-    if (status == ANNAL_ERR_IO) /* perhaps deleted while it was opened */
+    if (status == ANNAL_ERR_IO) /* it may have been deleted while it was opened */
         close_writer(derived);
     if (status < 0)
         annal__index_lock_give(&derived->lock);
@@ -451,8 +454,8 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
 }
 
 /*
- * With a rollback journal a COMMIT waits for whoever reads at that moment; new readers are kept out
- * meanwhile. Giving up would take rows back that are in a journal already.
+ * With a rollback journal a COMMIT waits for readers that are reading at that moment; new readers
+ * are kept out meanwhile. Giving up would roll back rows that are in a journal already.
  */
 static annal_status commit(struct derived *derived, annal_error *err)
 {
@@ -510,7 +513,7 @@ void annal__derived_release(struct derived *derived)
     annal__index_lock_give(&derived->lock);
 }
 
-/* A database in memory lives as long as somebody has it open: keep does. */
+/* A database in memory exists as long as a connection to it is open: keep is that connection. */
 static annal_status open_keep(struct derived *derived, annal_error *err)
 {
     annal__db_close(derived->keep);
@@ -620,7 +623,8 @@ static annal_status immutable_uri(const struct derived *derived, struct buf *uri
 }
 
 /*
- * On read-only media a WAL database opens only as immutable, and then without what is in its WAL.
+ * On read-only media a WAL database can be opened only as immutable, and then without the content
+ * of its WAL.
  */
 static annal_status open_frozen(struct derived *derived, sqlite3 **out_db, struct stamp *out_stamp,
                                 annal_error *err)
@@ -646,7 +650,7 @@ static annal_status reader_until(struct derived *derived, int64_t deadline_us, s
         if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
             (attempt > 0 && annal__deadline_passed(deadline_us)))
             return status;
-        /* Missing, foreign, not current, or deleted this moment: see to it that it is there. */
+        /* Missing, foreign, not current, or just deleted: make sure that it exists. */
         status = annal__derived_begin(derived, deadline_us, err);
         if (status >= 0)
             status = annal__derived_end(derived, true, err);
@@ -693,7 +697,7 @@ bool annal__derived_heal_if_corrupt(struct derived *derived)
     return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
 }
 
-/* Only when the schema has changed are the tables looked at again. */
+/* The tables are looked at again only if the schema has changed. */
 static bool is_still_current(struct derived *derived, struct reader *reader)
 {
     int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);
@@ -802,7 +806,7 @@ annal_status annal__derived_open_read_only(struct derived *derived, annal_error 
     return ANNAL_OK;
 }
 
-/* Leave a short WAL behind. */
+/* Leave only a short WAL. */
 static void tidy(struct derived *derived)
 {
     if (derived->db != NULL && !derived->private && !derived->rollback &&
@@ -827,7 +831,7 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    close_writer(derived); /* nobody else has it by now, whoever has the lock */
+    close_writer(derived); /* no other process has it open, even if one has the lock */
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);
     annal__patience_done(&derived->patience);

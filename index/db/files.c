@@ -19,7 +19,7 @@ static annal_status path_with(const char *database, const char *suffix, struct b
     return ANNAL_OK;
 }
 
-/* Agents write where databases of runs stand, and may put links there. */
+/* Agents write where databases of runs are, and may create links there. */
 static annal_status check_folders(const struct io *io, const char *database, size_t root_bytes,
                                   annal_error *err)
 {
@@ -52,7 +52,7 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
         errno = EISDIR;
         return annal__fail_errno(err, "a directory stands in the place of '%s'", path);
     }
-    if (!S_ISREG(file.st_mode)) { /* where it leads is not ours to write */
+    if (!S_ISREG(file.st_mode)) { /* its target is not ours to write */
         errno = ELOOP;
         return annal__fail_errno(err, "a link or a device stands in the place of '%s'", path);
     }
@@ -92,7 +92,7 @@ annal_status annal__files_remove(const struct io *io, const char *database, anna
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-/* The first of .foreign, .foreign2, … that is not taken. */
+/* The first of .foreign, .foreign2, … that does not exist. */
 static annal_status find_free_name(const struct io *io, const char *database, struct buf *out,
                                    annal_error *err)
 {
@@ -135,7 +135,7 @@ annal_status annal__files_move_aside(const struct io *io, const char *database, 
     return status < 0 ? status : remove_satellites(io, database, err);
 }
 
-/* The directories that it stands in, below the root. */
+/* Create the directories above it, below the root. */
 static annal_status make_parents(const struct io *io, const char *database, size_t root_bytes,
                                  annal_error *err)
 {

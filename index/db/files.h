@@ -1,13 +1,14 @@
 /*
- * A SQLite database as files: itself, and beside it what SQLite finds by name (-wal, -shm,
- * -journal). All of this is for the holder of the index lock, while no connection of ours is open.
+ * A SQLite database as files: the database itself, and the files that SQLite finds by its name
+ * (-wal, -shm, -journal). All of this is for the holder of the index lock, while no connection of
+ * ours is open.
  */
 #ifndef INDEX_DB_FILES_H
 #define INDEX_DB_FILES_H
 
 #include "journal/base/io.h"
 
-/* A file as the kernel knows it. */
+/* The identity of a file in the kernel. */
 struct file_id {
     dev_t device;
     ino_t inode;
@@ -16,24 +17,24 @@ struct file_id {
 bool annal__file_is_there(const struct io *io, const char *path);
 
 /*
- * Refuses a directory in the place of a database, and a symbolic link in its place or in that of a
- * directory below the first root_bytes of its name: where a link leads is not ours to write.
+ * Refuse a directory in the place of a database, and a symbolic link in its place or in that of a
+ * directory below the first root_bytes of its name: the target of a link is not ours to write.
  */
 annal_status annal__file_check(const struct io *io, const char *path, size_t root_bytes,
                                annal_error *err);
 
-/* Of the file that is called database and suffix; one that is not there has inode 0. */
+/* The identity of the file named database plus suffix; if it does not exist, inode is 0. */
 struct file_id annal__file_id(const struct io *io, const char *database, const char *suffix);
 bool annal__file_is_same(struct file_id a, struct file_id b);
 
 /*
- * Make an empty file of mode 0600, which SQLite then fills, and the directories that it stands in
- * below the first root_bytes of its name; nothing of an older one stays beside it.
+ * Create an empty file of mode 0600, which SQLite then fills, and the directories above it below
+ * the first root_bytes of its name; removes the remains of an older one.
  */
 annal_status annal__files_make(const struct io *io, const char *database, size_t root_bytes,
                                annal_error *err);
 
-/* Delete it and what stands beside it. */
+/* Delete it and the files that belong to it. */
 annal_status annal__files_remove(const struct io *io, const char *database, annal_error *err);
 
 /* Move it, with its WAL or rollback journal, to the first free name of .foreign, .foreign2, … */

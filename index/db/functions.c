@@ -1,15 +1,16 @@
 /*
- * SQL functions for packs and for SELECTs. All of them say the same for the same arguments, always.
+ * SQL functions for packs and for SELECTs. All of them always return the same for the same
+ * arguments.
  *
- *     annal_time(x)          an ISO 8601 time in our fixed width; NULL when x is none
+ *     annal_time(x)          an ISO 8601 time in our fixed width; NULL if x is not a time
  *     annal_unix(x)          an ISO 8601 time, or a number of seconds, as REAL seconds since 1970;
- *                            NULL when x is neither
+ *                            NULL if x is neither
  *     annal_count(x, ...)    the first that is a number and not below 0, as an integer; else 0
  *     annal_increment(x, ...) the first that is a number, as an integer; else 0
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
- *                            For all three a number beyond 10^15 is none: so large a count is a
+ *                            All three ignore a number beyond 10^15: so large a count is a
  *                            mistake, and sums of thousands of them would not fit into an integer.
- *     annal_blob(x)          the bytes that base64 text stands for, as a BLOB; NULL when x is none
+ *     annal_blob(x)          the bytes that base64 text encodes, as a BLOB; NULL if x is not base64
  *
  * and those over vectors, in vectors.c, and over many values, in statistics.h.
  */

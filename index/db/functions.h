@@ -1,4 +1,4 @@
-/* The SQL functions that every connection of ours has; functions.c says what they do. */
+/* The SQL functions that every connection of ours has; functions.c describes them. */
 #ifndef INDEX_DB_FUNCTIONS_H
 #define INDEX_DB_FUNCTIONS_H
 

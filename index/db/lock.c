@@ -108,12 +108,12 @@ static annal_status take_mutex(struct index_lock *lock, int64_t deadline_us, ann
     return ANNAL_OK;
 }
 
-/* ---- Who waits, rule 6 ---- */
+/* ---- Waiters, rule 6 ---- */
 
 #define WORD_AT      4096 /* in the lock's file */
 #define STAY_AWAY_MS 25
 
-/* Nothing depends on it but how soon the lock is free. */
+/* It only influences how soon the lock is free. */
 static void leave_word(const struct index_lock *lock)
 {
     const struct io *io = lock->io;
@@ -227,7 +227,7 @@ bool annal__lock_note_write(struct index_lock *lock, struct lock_note *note)
     return true;
 }
 
-/* Cutting it needs no room on a full disk. */
+/* Truncating it needs no room on a full disk. */
 void annal__lock_note_wipe(struct index_lock *lock)
 {
     const struct io *io = lock->io;

@@ -22,7 +22,7 @@ static int64_t deadline_of(struct patience *patience)
     return deadline_us;
 }
 
-/* At most us of what is left since begun; 0 when time is up. */
+/* At most us of the time that is left since begun; 0 if time is up. */
 static int64_t left_of(struct patience *patience, int64_t begun_us, int64_t us)
 {
     int64_t until_us = begun_us + (int64_t)*patience->wait_ms * 1000;
@@ -55,7 +55,7 @@ static int sleep_within(sqlite3_vfs *vfs, int us)
     return us;
 }
 
-/* Rule (1). What this wait took until now follows from how often it was tried. */
+/* Rule (1). How long this wait has taken follows from the number of tries. */
 static int wait_for_others(void *arg, int tries)
 {
     struct patience *patience = arg;
@@ -73,7 +73,7 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
                                   const uint32_t *wait_ms, annal_error *err)
 {
     *patience = (struct patience){.store = store};
-    const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* which starts SQLite, if need be */
+    const sqlite3_vfs *usual = sqlite3_vfs_find(NULL); /* this starts SQLite, if necessary */
     if (usual == NULL || pthread_mutex_init(&patience->mutex, NULL) != 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "start SQLite: no memory");
     patience->wait_ms = wait_ms;

@@ -69,7 +69,7 @@ static bool stands(const struct reader *reader, const struct io *io, const char 
            annal__file_is_same(annal__file_id(io, path, "-shm"), reader->shm);
 }
 
-/* Marked as lent, so that nobody else touches it. */
+/* Marked as lent, so that no other thread touches it. */
 static struct reader *pick(struct readers *readers, bool filled)
 {
     struct reader *found = NULL;
@@ -85,7 +85,7 @@ static struct reader *pick(struct readers *readers, bool filled)
     return found;
 }
 
-/* With its connection, or (NULL) as a place that is free. */
+/* With its connection, or (NULL) as a free place. */
 static void put_back(struct readers *readers, struct reader *reader, sqlite3 *db)
 {
     pthread_mutex_lock(&readers->mutex);

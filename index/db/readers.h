@@ -2,11 +2,11 @@
  * Connections that read a derived database, kept for the next question: opening one, and preparing
  * its statements, takes longer than most questions do.
  *
- * (1) A connection that is kept is used again only while the name still stands for the file that it
- *     opened, with the same size and times, and -wal and -shm for theirs: somebody may delete any
- *     of them, or write another file over it. Otherwise it is closed, and the file opened anew.
- * (2) It comes back as it was handed out: no transaction, nothing in temp, nothing attached. Who
- *     did more says so, and it is closed.
+ * (1) A kept connection is used again only while the name still belongs to the file that it opened,
+ *     with the same size and times, and -wal and -shm likewise: any of them may be deleted, or
+ *     overwritten by another file. Otherwise it is closed, and the file is opened again.
+ * (2) It is returned as it was lent: no transaction, nothing in temp, nothing attached. A caller
+ *     that left anything else says so, and it is closed.
  * (3) In a child of fork() nothing of it is touched, not even closed: it belongs to the parent.
  */
 #ifndef INDEX_DB_READERS_H
@@ -24,8 +24,9 @@ struct reader {
     sqlite3 *db; /* NULL: this place is free */
     bool lent;
     sqlite3_stmt *get_stamp;
-    int current_at; /* how often SQLite had prepared get_stamp again, which it does when the schema
-                     * changed, when the tables were last found to be current; -1: never */
+    /* when the tables were last found to be current: how often SQLite had prepared get_stamp again,
+     * which it does if the schema changed; -1: never */
+    int current_at;
     struct stat file;
     struct file_id wal, shm;
 };
@@ -41,22 +42,22 @@ annal_status annal__readers_init(struct readers *readers);
 /* Close those that are not lent. */
 void annal__readers_rest(struct readers *readers);
 
-/* The same; none is lent. */
+/* As above, at the end; none is lent. */
 void annal__readers_done(struct readers *readers);
 
-/* One that rule (1) holds for; NULL: there is none. */
+/* One for which rule (1) holds; NULL: there is none. */
 struct reader *annal__readers_take(struct readers *readers, const struct io *io, const char *path);
 
-/* One that was opened a moment ago, and has read: it is lent from now on. Where there is no room it
- * stays the caller's alone. */
+/* Add one that was just opened, and has read: it is lent from now on. If there is no room the
+ * caller keeps it. */
 void annal__readers_add(struct readers *readers, const struct io *io, const char *path,
                         sqlite3 *db);
 
-/* Give back what is lent, or close what is not. clean: rule (2). NULL is accepted. */
+/* Return one that is lent; close any other. clean: rule (2). db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);
 
-/* An idle statement of the connection with this text, or a new one; it is not to be finalized:
- * annal__readers_give() sees to it. */
+/* An idle statement of the connection with this text, or a new one. Do not finalize it:
+ * annal__readers_give() does. */
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                     annal_error *err);
 

@@ -43,7 +43,7 @@ annal_status annal__shape_note_pack(sqlite3 *db, const char *pack, annal_error *
     return status;
 }
 
-/* Of the database and its schema; 0 when they cannot be read, which is never remembered. */
+/* A key for the database and its schema; 0 if they cannot be read, which is never remembered. */
 static uint64_t key_of(sqlite3 *db)
 {
     int64_t parts[2] = {0, 0};
@@ -53,7 +53,7 @@ static uint64_t key_of(sqlite3 *db)
     return annal__hash(parts, sizeof parts, 0);
 }
 
-/* One of ours is missing: the statement that looks cannot even be prepared. */
+/* If one of ours is missing, this statement cannot even be prepared. */
 static annal_status compare(sqlite3 *db, const char *owner, bool *out_holds, annal_error *err)
 {
     static const char select[] =

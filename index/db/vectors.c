@@ -1,14 +1,14 @@
 /*
- * Vectors: embeddings, and how far they are from each other.
+ * Vectors: embeddings, and the distance between them.
  *
  *     annal_f32(x)               a JSON array of numbers as a BLOB of float32, in the byte order of
  *                                this machine; a BLOB of whole floats as it is; else NULL
  *     vec_distance_l2(a, b)      the length of a - b
- *     vec_distance_cosine(a, b)  1 - cos(a, b); NULL when one of them has no length
+ *     vec_distance_cosine(a, b)  1 - cos(a, b); NULL if one of them has length 0
  *
- * The distances have the names, the arguments and the answers of the sqlite-vec extension, so SQL
- * written for one runs on the other; where it is loaded, its functions take the place of ours. A
- * vector is a BLOB of float32, or a JSON array of numbers. What is no vector, and two of different
+ * The distances have the names, the arguments and the results of the sqlite-vec extension, so SQL
+ * written for one works with the other; if it is loaded, its functions replace ours. A vector is a
+ * BLOB of float32, or a JSON array of numbers. Anything else, or two vectors of different
  * dimensions, is an error. We add up in double, so the last digits may differ from its.
  */
 #include "index/db/vectors.h"
@@ -40,7 +40,7 @@ static const char *skip_space(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
-/* A number of JSON grammar, as a float; NULL when there is none. */
+/* Read a number of JSON grammar as a float; NULL if there is none. */
 static const char *take_number(const char *at, float *out)
 {
     const char *digits = at + (*at == '-');
@@ -54,7 +54,7 @@ static const char *take_number(const char *at, float *out)
     return end == at + len && end[-1] != '.' && isfinite(*out) ? end : NULL;
 }
 
-/* The numbers of a JSON array into vector->values, for which there is room. */
+/* Read the numbers of a JSON array into vector->values, which has room for them. */
 static bool parse_numbers(const char *text, struct vector *vector)
 {
     const char *at = skip_space(text);
@@ -74,7 +74,7 @@ static bool parse_numbers(const char *text, struct vector *vector)
 
 static const char no_memory[] = "out of memory";
 
-/* What is wrong with it, NULL when nothing is. */
+/* What is wrong with it, or NULL. */
 static const char *read_text(const char *text, struct vector *out)
 {
     struct vector vector = {0};
@@ -148,7 +148,7 @@ static void fail_vector(sqlite3_context *context, const char *which, const char 
     sqlite3_free(message);
 }
 
-/* Both arguments; false when the answer is an error already. */
+/* Read both arguments; false if the result is an error already. */
 static bool take_pair(sqlite3_context *context, sqlite3_value **values, struct vector *a,
                       struct vector *b)
 {

@@ -1,4 +1,4 @@
-/* The SQL functions over vectors; vectors.c says what they do. */
+/* The SQL functions over vectors; vectors.c describes them. */
 #ifndef INDEX_DB_VECTORS_H
 #define INDEX_DB_VECTORS_H
 

@@ -47,7 +47,7 @@ static annal_status count_type(annal_index *index, annal_slice session, annal_sl
 
 /* ---- The row of a fork ---- */
 
-/* What the header of its journal says; so it is there before its first event. */
+/* The row comes from the header of its journal, so it exists before the session's first event. */
 static annal_status begin(struct follower *follower, annal_slice session, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -156,7 +156,7 @@ static annal_status flush(struct follower *follower, annal_slice session, annal_
     return status < 0 ? status : annal__applier_flush(follower->applier, session, err);
 }
 
-/* Rows of one session in every table; also those of the core pack. */
+/* Delete the rows of one session from every table, including those of the core pack. */
 static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
 {
     static const char *const statements[] = {

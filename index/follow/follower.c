@@ -122,7 +122,7 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
     return annal__db_run(stmt, err);
 }
 
-/* The rows of an event that was tried stay, if it is the one that is in the journal. */
+/* Keep the rows of an event that was tried, if it is the event in the journal. */
 static annal_status keep_tried(struct follower *follower, const annal_event *event)
 {
     const annal_event *tried = follower->tried;
@@ -130,7 +130,7 @@ static annal_status keep_tried(struct follower *follower, const annal_event *eve
         !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
         !annal__slice_same(event->cause, tried->cause) ||
         !annal__slice_same(event->data, tried->data))
-        return ANNAL_ERR_CONFLICT; /* guard.c takes them back */
+        return ANNAL_ERR_CONFLICT; /* guard.c rolls them back */
     follower->tried = NULL;
     annal__applier_keep(follower->applier, event);
     return ANNAL_OK;

@@ -1,7 +1,7 @@
 /*
  * What follows the journals: the index itself (event_index and the core pack), or one pack in its
- * own database. Each has a cursor per session, which moves in the transaction that moves its rows;
- * indexer.c says in rules how.
+ * own database. Each has a cursor per session, which moves in the transaction that writes the rows;
+ * the rules in indexer.c say how.
  */
 #ifndef INDEX_FOLLOW_FOLLOWER_H
 #define INDEX_FOLLOW_FOLLOWER_H
@@ -17,43 +17,42 @@
 struct follower;
 struct plan;
 
-/* All but feeds inside a transaction. */
+/* All except feeds are called inside a transaction. */
 struct follower_ops {
-    /* Whether it follows this session; NULL: all. */
+    /* Whether it follows this session; NULL: it follows all. */
     bool (*feeds)(const struct follower *follower, annal_slice session);
-    /* Rows of the session itself, before its first event; NULL: none. */
+    /* Write the rows of the session itself, before its first event; may be NULL. */
     annal_status (*begin)(struct follower *follower, annal_slice session, annal_error *err);
-    /* Rows of one event. */
+    /* Write the rows of one event. */
     annal_status (*event)(struct follower *follower, annal_slice session, const annal_event *event,
                           annal_error *err);
-    /* What was added up over a session's events. */
+    /* Write what was added up over a session's events. */
     annal_status (*flush)(struct follower *follower, annal_slice session, annal_error *err);
-    /* The journal is gone, or another one: no row of this session stays, nor its cursor. */
+    /* The journal is gone, or is another one: delete all rows of this session and its cursor. */
     annal_status (*forget)(struct follower *follower, annal_slice session, annal_error *err);
 };
 
 struct follower {
     struct derived *derived;
     const struct follower_ops *ops;
-    const char *pack; /* NULL: the index */
-    void *own;        /* the ops' */
-    atomic_bool
-        began_anew; /* its tables were emptied under way, so a plan that stood is of no use */
+    const char *pack;       /* NULL: the index */
+    void *own;              /* for its ops */
+    atomic_bool began_anew; /* its tables were emptied meanwhile, so an existing plan is useless */
 
-    /* Verify's: told of each event that a guard would have refused. NULL: nobody asks. */
+    /* For verify: called for each event that a guard would have refused. May be NULL. */
     annal_status (*watch)(void *arg, annal_slice session, const annal_event *event,
                           const char *sentence);
     void *watch_arg;
 
-    /* A guarded append's: this event comes next, and its rows are there already. NULL: no such. */
+    /* For a guarded append: this event comes next, and its rows exist already. NULL: not now. */
     const annal_event *tried;
 
-    /* Prepared on derived->db while that is open; NULL then: the pack cannot be run. */
+    /* Prepared on derived->db while that is open; NULL in that case: the pack cannot be run. */
     struct applier *applier;
     sqlite3_stmt *get_cursor;
     sqlite3_stmt *put_cursor;
     sqlite3_stmt *insert_finding;
-    sqlite3_stmt *put_settled, *drop_settled; /* NULL: it has nothing to settle */
+    sqlite3_stmt *put_settled, *drop_settled; /* NULL: it settles nothing */
 };
 
 /* Prepare what every follower needs on the writer's connection, with these packs' handlers. */
@@ -61,29 +60,32 @@ annal_status annal__follower_open(struct follower *follower, const annal_pack *c
                                   size_t pack_count, annal_error *err);
 void annal__follower_close(struct follower *follower);
 
-/* SELECT seq, offset, h of session ?1, and the same with session_id of all, by session_id. */
+/*
+ * SELECT seq, offset, h of session ?1; and one of session_id and the same columns for all, sorted.
+ */
 annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3 *db,
                                         sqlite3_stmt **out_stmt, annal_error *err);
 annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
                                          sqlite3_stmt **out_stmt, annal_error *err);
 
-/* Run a statement that puts a place of a session's journal into _cursor. */
+/* Run a statement that writes a place of a session's journal into _cursor. */
 annal_status annal__follower_put(sqlite3_stmt *stmt, annal_slice session, annal_position position,
                                  annal_error *err);
 
-/* What the follower met and went on from. */
+/* Record something that the follower met and could not use, and after which it continued. */
 annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
                                      annal_error *err);
 
-/* An event to the packs' handlers; what they cannot take becomes a finding. */
+/* Pass an event to the packs' handlers; what they cannot accept becomes a finding. */
 annal_status annal__follower_apply(struct follower *follower, annal_slice session,
                                    const annal_event *event, annal_error *err);
 
-/* A session's events before `next` were all applied: what the packs settle once for them. */
+/* All events of a session before `next` were applied: do what the packs settle once for them. */
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err);
 
-/* In its place, when more events follow: keep that the session is settled up to there at most. */
+/* Call this instead if more events follow: note that the session is settled at most up to that
+ * place. */
 annal_status annal__follower_put_off(struct follower *follower, annal_slice session,
                                      annal_position settled, annal_error *err);
 
@@ -92,7 +94,7 @@ bool annal__follower_feeds(const struct follower *follower, annal_slice session)
 /* ---- plan.c ---- */
 
 /*
- * Where a follower stands in a session; get_cursor is from annal__follower_get_cursor(). Not found:
+ * The place of a follower in a session; get_cursor is from annal__follower_get_cursor(). Not found:
  * before its first event.
  */
 annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
@@ -101,9 +103,9 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
 /* ---- indexer.c ---- */
 
 /*
- * Catch up on several sessions, all when count is 0 (journals: see annal__plan_make()). *out_stamp
- * tells which database is caught up now. *out_stuck: it failed because the database cannot be made
- * or written, or is deleted again and again.
+ * Catch up on several sessions, or all if count is 0 (journals: see annal__plan_make()). *out_stamp
+ * says which database is caught up now. *out_stuck: it failed because the database cannot be
+ * created or written, or is deleted again and again.
  */
 annal_status annal__follower_run(struct follower *follower, const annal_slice *sessions,
                                  size_t count, const struct plan *journals,
@@ -111,8 +113,8 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
                                  bool *out_stuck, annal_error *err);
 
 /*
- * Inside a transaction that the caller began with annal__derived_begin(): one session up to what
- * its journal holds now.
+ * Inside a transaction that the caller began with annal__derived_begin(): follow one session to the
+ * present end of its journal.
  */
 annal_status annal__follower_catch_up(struct follower *follower, annal_slice session,
                                       annal_error *err);

@@ -41,10 +41,11 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     reading->err = &why;
     annal_session_info info;
     annal_status status = annal_session_lineage(store, reading->session, add_part, reading, &why);
-    /* Events that are found by the index prove themselves, not that they are of this history. */
+    /* Events that are found by the index prove themselves, but not that they belong to this
+     * history. */
     if (status == ANNAL_OK)
         status = annal_session_lineage_check(store, reading->session, &why);
-    /* What is wrong with a journal that is no fork is for others to say. */
+    /* Errors in a journal that is not a fork are reported elsewhere. */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&
                  info.fork_session[0] == '\0';
@@ -63,7 +64,7 @@ static int compare_slices(const void *a, const void *b)
     return strcmp(left->ptr, right->ptr); /* names in the parts, which end with a NUL */
 }
 
-/* The slices point into the parts, which stay where they are from now on. */
+/* The slices point into the parts, which must not move from now on. */
 static annal_status list_journals(struct history *history, annal_error *err)
 {
     annal_slice *journals = annal__zalloc(history->count * sizeof *journals);
@@ -102,7 +103,7 @@ annal_status annal__history_read(annal_store *store, const annal_slice *sessions
     return ANNAL_OK;
 }
 
-/* A session that was asked for twice is one; its own part comes before what it shares. */
+/* A session that was named twice counts once; its own part comes before what it shares. */
 static annal_status insert_parts(const struct history *history, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *insert = NULL;

@@ -1,5 +1,5 @@
 /*
- * Which journals hold the histories of some sessions: their own, and for forks those of their
+ * The journals that contain the histories of some sessions: their own, and for forks those of their
  * ancestors up to the fork points.
  */
 #ifndef INDEX_FOLLOW_HISTORY_H
@@ -10,8 +10,8 @@
 #include <sqlite3.h>
 
 struct history_part {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* whose history it belongs to */
-    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session whose journal holds it */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session whose history it belongs to */
+    char journal[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* the session whose journal contains it */
     int64_t from_seq, to_seq;
 };
 
@@ -19,21 +19,21 @@ struct history {
     struct history_part *parts;
     size_t count;
     size_t room;
-    bool forked;           /* some session is a fork; else the parts say nothing new */
+    bool forked;           /* a session is a fork; if none is, the parts say nothing new */
     annal_slice *journals; /* each once; NULL and 0: all */
     size_t journal_count;
 };
 
 /*
- * Read it from the headers of their journals. A session without a journal is a part all the same.
- * ANNAL_ERR_CORRUPT when an ancestor's journal is not there, or is another one.
+ * Read it from the headers of the journals. A session without a journal is a part, too.
+ * ANNAL_ERR_CORRUPT if an ancestor's journal is missing, or is another one.
  */
 annal_status annal__history_read(annal_store *store, const annal_slice *sessions, size_t count,
                                  struct history *out_history, annal_error *err);
 
 /*
- * Put the parts into a table of this connection, temp.parts (session_id, from_seq, to_seq,
- * journal): a SELECT over it does not grow with them.
+ * Write the parts into a table of this connection, temp.parts (session_id, from_seq, to_seq,
+ * journal): the text of a SELECT over it does not grow with them.
  */
 annal_status annal__history_put(const struct history *history, sqlite3 *db, annal_error *err);
 

@@ -1,29 +1,29 @@
 /*
- * The indexer: brings a follower (sessions.db, or one pack) up to the journals.
+ * The indexer: brings a follower (sessions.db, or one pack) up to date with the journals.
  *
  * (1) A session's cursor (_cursor: next seq, offset, hash before it) is read in the transaction
- *     that moves it, together with the rows that it stands for. Two indexers cannot do an event
+ *     that moves it, together with the rows that belong to it. Two indexers cannot apply an event
  *     twice.
- * (2) Total: an event that proves itself gets its row, whatever its payload. What a pack cannot
- *     take becomes a finding, and so does (in sessions.db) what is damaged; the next event is next.
- * (3) When the journal does not agree with the cursor it is another journal: the rows of this
- *     session go, and it begins at its first event.
- * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever is first:
- *     large enough to be fast, short enough that others get the lock; when they asked for it, it is
- *     left alone for a moment (lock.h, rule 6).
- * (5) A journal that cannot be read (permission, a format of a newer version) costs nobody else:
- *     its session stays as it is, all others are done, and then it is told.
- * (6) Only what stands in a session's own journal is indexed: of a fork the events behind its fork
- *     point. So no event has two rows, and sums over sessions stay right; where the rest of its
- *     history stands is said by the table forks.
+ * (2) An event that proves itself always gets its row, whatever its payload. What a pack cannot
+ *     accept becomes a finding, and so does (in sessions.db) damage; then the next event is read.
+ * (3) If the journal does not agree with the cursor it is another journal: the rows of this session
+ *     are deleted, and it is read from its first event.
+ * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever comes
+ *     first: large enough to be fast, short enough that others get the lock. If others asked for
+ *     the lock, it is left alone for a moment (lock.h, rule 6).
+ * (5) A journal that cannot be read (permission, a format of a newer version) does not stop the
+ *     others: its session stays as it is, all others are done, and then the failure is reported.
+ * (6) Only what is in a session's own journal is indexed: of a fork, the events after its fork
+ *     point. So no event has two rows, and sums over sessions are right; the table forks says where
+ *     the rest of a history is.
  * (7) Work is planned without the lock; see plan.h.
- * (8) Long sessions take turns: what ran side by side stands side by side in the index by type and
- *     time. One session after the other would touch all of its pages again for each.
- * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end of what
- *     a session's journal held when this was planned. So a long session settles once, and not once
- *     for each transaction: else a rebuild would grow faster than the journal. Until then _cursor
- *     keeps up to where the session was settled before, with seq 0 when it never was, so that
- *     verify can make the same tables again.
+ * (8) Long sessions take turns: in the index by type and time, events of sessions that ran at the
+ *     same time are neighbours. One session after the other would touch all pages again for each.
+ * (9) What a pack settles (`-- settle`) is settled in the transaction that reaches the end that a
+ *     session's journal had when this was planned. So a long session settles once, and not once for
+ *     each transaction: otherwise a rebuild would grow faster than the journal. Until then _cursor
+ *     keeps up to where the session was settled before, with seq 0 if it never was, so that verify
+ *     can make the same tables.
  */
 #include "index/db/database.h"
 #include "index/follow/plan.h"
@@ -41,18 +41,18 @@
 #define BYTES_MAX      (64u << 20)
 #define SLICE_MS       500
 #define ATTEMPTS_MAX   5
-#define ROWS_PER_CLOCK 256 /* how often the time is looked at */
+#define ROWS_PER_CLOCK 256 /* how often the clock is read */
 #define ROWS_PER_TURN  512
 
 /* ---- One transaction ---- */
 
-/* What one transaction has done so far. */
+/* The progress of one transaction. */
 struct batch {
     struct follower *follower;
     int64_t deadline_us;
     uint64_t rows;
     uint64_t bytes;
-    uint64_t turn_rows; /* where the turn of the session at hand ends; rule 8 */
+    uint64_t turn_rows; /* where the turn of the current session ends; rule 8 */
     annal_error unreadable;
 };
 
@@ -60,7 +60,7 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
                                annal_error *err)
 {
     if (batch->follower->pack != NULL)
-        return ANNAL_OK; /* sessions.db tells it */
+        return ANNAL_OK; /* sessions.db reports it */
     annal_damage damage = annal_cursor_damage(cursor);
     const annal_index_finding finding = {.session = session,
                                          .seq = damage.seq,
@@ -78,7 +78,7 @@ static bool batch_full(struct batch *batch)
            (batch->rows % ROWS_PER_CLOCK == 0 && annal__deadline_passed(batch->deadline_us));
 }
 
-/* Rule 5. Whether a failure of a journal may be noted and passed over; what may not is err's. */
+/* Rule 5. Whether a failure of a journal may be noted and skipped; any other goes to err. */
 static bool pass_over(struct batch *batch, const annal_error *why, annal_error *err)
 {
     if (why->status == ANNAL_ERR_NOMEM) {
@@ -91,7 +91,7 @@ static bool pass_over(struct batch *batch, const annal_error *why, annal_error *
     return true;
 }
 
-/* What is no journal of this session is none: see journal/stray.h. */
+/* A file that is not a journal of this session counts as none: see journal/stray.h. */
 static annal_status open_at(annal_store *store, annal_slice session, const annal_position *from,
                             annal_cursor **out_cursor, annal_error *err)
 {
@@ -102,8 +102,8 @@ static annal_status open_at(annal_store *store, annal_slice session, const annal
 }
 
 /*
- * Rules 1 and 3. *out_cursor is NULL when there is no such journal any more, or none that can be
- * read. *out_fresh: there are no rows of it.
+ * Rules 1 and 3. *out_cursor is NULL if there is no such journal any more, or if it cannot be read.
+ * *out_fresh: there are no rows of it.
  */
 static annal_status open_journal(struct batch *batch, annal_slice session,
                                  annal_cursor **out_cursor, bool *out_fresh, annal_error *err)
@@ -143,7 +143,7 @@ static annal_status open_journal(struct batch *batch, annal_slice session,
     return status;
 }
 
-/* The next line. *out_done when there is none now. */
+/* Read the next line. *out_done if there is none now. */
 static annal_status index_next(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                bool *out_damaged, bool *out_done, annal_error *err)
 {
@@ -162,7 +162,7 @@ static annal_status index_next(struct batch *batch, annal_slice session, annal_c
     return batch->follower->ops->event(batch->follower, session, &event, err);
 }
 
-/* Never stops behind damage: only a line that proves itself can be found again. */
+/* Never stops after damage: only a line that proves itself can be found again. */
 static annal_status index_events(struct batch *batch, annal_slice session, annal_cursor *cursor,
                                  uint64_t target, bool *out_done, annal_error *err)
 {
@@ -226,7 +226,7 @@ annal_status annal__follower_catch_up(struct follower *follower, annal_slice ses
     return status;
 }
 
-/* ---- Working off a plan ---- */
+/* ---- Working through a plan ---- */
 
 /* Rule 8. *next: tasks before it are done. */
 static annal_status take_turn(struct batch *batch, struct plan *plan, size_t *next,
@@ -313,7 +313,7 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
     return plan->unreadable.status;
 }
 
-/* Whether the database was deleted, made anew, found corrupt or found not to be usable at all. */
+/* Whether the database was deleted, rebuilt, found corrupt or found to be unusable. */
 static bool is_about_database(struct derived *derived, annal_status status, const struct plan *plan)
 {
     if (status == ANNAL_ERR_CONFLICT)

@@ -24,7 +24,7 @@ void annal__plan_done(struct plan *plan)
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone)
 {
-    if ((plan->count & (plan->count - 1)) == 0) { /* a power of two: full */
+    if ((plan->count & (plan->count - 1)) == 0) { /* a power of two: it is full */
         struct task *grown = annal__realloc_array(
             plan->tasks, plan->count == 0 ? 1 : plan->count * 2, sizeof *grown);
         if (grown == NULL)
@@ -68,7 +68,7 @@ static void merge_step(struct merge *merge)
     merge->rc = sqlite3_step(merge->cursors);
 }
 
-/* Cursors up to session (all when it is NULL) have no journal. */
+/* Cursors up to session (all if it is NULL) have no journal. */
 static annal_status merge_gone(struct merge *merge, const annal_slice *session)
 {
     annal_status status = ANNAL_OK;
@@ -155,7 +155,7 @@ annal_status annal__index_cursor(sqlite3_stmt *get_cursor, annal_slice session,
     return status;
 }
 
-/* One session is looked at closely: also a journal of the same size may be another one. */
+/* A single session is checked closely: even a journal of the same size may be another one. */
 static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal_slice session,
                              struct plan *plan, annal_error *err)
 {
@@ -189,8 +189,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
 }
 
 /*
- * A journal whose end does not prove itself is longer than its cursor for ever, and a stray never
- * gets one: look before locking.
+ * A journal whose end does not prove itself stays longer than its cursor, and a stray never gets a
+ * cursor: look before locking.
  */
 static bool has_more(const struct follower *follower, annal_slice session, const struct task *task)
 {

@@ -1,8 +1,9 @@
 /*
- * What is to be indexed: which journals are longer than their cursors, found without the lock. Each
- * session is done up to the size that it had then, so that a busy writer does not keep a reader for
- * ever. A plan for all sessions compares sizes only: opening every journal would cost each reader
- * of a store with 100,000 sessions some seconds, to find what no program of ours does.
+ * A plan of what is to be indexed: the journals that are longer than their cursors, found without
+ * the lock. Each session is done up to the size that it had then, so that a busy writer does not
+ * keep a reader waiting without end. A plan for all sessions compares sizes only: opening every
+ * journal would cost each reader of a store with 100,000 sessions some seconds, to find what no
+ * program of ours does.
  */
 #ifndef INDEX_FOLLOW_PLAN_H
 #define INDEX_FOLLOW_PLAN_H
@@ -10,12 +11,12 @@
 #include "index/follow/follower.h"
 #include "journal/base/buf.h"
 
-/* One session that is behind, or (gone) whose journal is no more. */
+/* A session that is not up to date, or (gone) whose journal does not exist any more. */
 struct task {
     size_t name_at; /* in plan.names */
     size_t name_bytes;
     annal_position from; /* seq 0: the index does not know the session */
-    uint64_t target;     /* bytes of journal */
+    uint64_t target;     /* size of the journal */
     bool gone;
 };
 
@@ -25,37 +26,38 @@ struct plan {
     struct task *tasks;
     size_t count;
     size_t next;            /* tasks before it are done */
-    size_t turn;            /* whose turn it is; indexer.c */
-    bool unsettled;         /* verify's: nothing is settled at the targets (indexer.c, rule 9) */
+    size_t turn;            /* the task whose turn it is; indexer.c */
+    bool unsettled;         /* for verify: nothing is settled at the targets (indexer.c, rule 9) */
     bool wanted;            /* others waited for the lock meanwhile: lock.h, rule 6 */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };
 
 /*
- * These sessions, all when count is 0. The plan starts empty, and is to be done after a failure
- * too. journals: what annal__plan_list() found a moment ago, to save looking again; may be NULL.
+ * Plan for these sessions, or all if count is 0. The plan is empty before; free it even after a
+ * failure. journals: what annal__plan_list() found a moment ago, to save another look; may be NULL.
  */
 annal_status annal__plan_make(const struct follower *follower, const annal_slice *sessions,
                               size_t count, const struct plan *journals, uint32_t wait_ms,
                               struct plan *plan, annal_error *err);
 
-/* Every journal of the store as a task, by session id: its target is the size that it has now. */
+/* Every journal of the store as a task, sorted by session id: its target is the size that it has
+ * now. */
 annal_status annal__plan_list(annal_store *store, struct plan *journals, annal_error *err);
 void annal__plan_done(struct plan *plan);
 
-/* One more task. ANNAL_ERR_NOMEM without a message. */
+/* Add a task. ANNAL_ERR_NOMEM without a message. */
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone);
 
 annal_slice annal__task_session(const struct plan *plan, const struct task *task);
 
-/* Drop the tasks that have nothing to give; *out_bytes is how much the others have. */
+/* Drop the tasks for which there is nothing to read; *out_bytes is how much the others have. */
 void annal__plan_look_ahead(const struct follower *follower, struct plan *plan,
                             uint64_t *out_bytes);
 
 /*
  * How far its tables are, for a message: "hold 21.4 of 58.0 MB of the journals so far". *out_left:
- * the bytes that they lack.
+ * the bytes that are still missing.
  */
 #define PLAN_PROGRESS_BYTES 80
 annal_status annal__plan_progress(const struct follower *follower, uint32_t wait_ms,
@@ -63,9 +65,9 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
                                   annal_error *err);
 
 /*
- * Tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
- * tries the lock. must_match: ANNAL_ERR_CONFLICT, without a message, when it is another database
- * by now.
+ * Do tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
+ * tries the lock. must_match: ANNAL_ERR_CONFLICT, without a message, if it is another database by
+ * now.
  */
 annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                                    int64_t lock_until_us, int64_t work_until_us, bool must_match,

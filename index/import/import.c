@@ -1,18 +1,20 @@
 /*
- * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h says what an
- * importer file looks like and what it finds.
+ * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h describes
+ * what an importer file looks like and what it finds.
  *
- * (1) Where a batch ends changes nothing. Lines are inserted one by one and importers keep what
- * they carry in triggers, so a line is seen after all lines before it and before all lines behind
- * it. (2) A line is skipped only here, and only when it is blank or its bytes stood in the file
- * before. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to disk when
- * it grows: memory does not grow with the file. (3) What the append would refuse never reaches an
- * importer as JSON: a line that is not one JSON value, or so deep that wrapping it would break the
- * depth limit, arrives as text. (4) A line that gave no event is an error: a mended importer must
- * not lose lines silently. (5) What was appended after a power cut stands behind the zero bytes
- * that it left, on the same line: they are a row, and the value behind them is another. (6) A value
- * that a trigger fails on is given again as a line that cannot be read, under another hash: what
- * the trigger had done before it failed may stay, and hides nothing.
+ * (1) It makes no difference where a batch ends. Lines are inserted one by one and importers keep
+ *     state between them in triggers, so a line is seen after all lines before it and before all
+ *     lines after it.
+ * (2) A line is skipped only here, and only if it is blank or its bytes were in the file before.
+ *     The bytes are remembered as 128 bits of hash in a table, which SQLite moves to disk when it
+ *     grows: memory does not grow with the file.
+ * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
+ *     value, or so deep that wrapping it would exceed the depth limit, arrives as text.
+ * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
+ * (5) What was appended after a power cut follows the zero bytes that it left, on the same line:
+ *     the zeros are a row, and the value after them is another.
+ * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
+ *     another hash: what the trigger had done before it failed may stay, and hides nothing.
  */
 #include "index/import/import.h"
 
@@ -28,7 +30,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many levels an event may put around the line that it holds. */
+/* How many levels an event may put around the line that it contains. */
 #define WRAP_DEPTH 8
 
 /* A batch section has a handful of statements. */
@@ -44,9 +46,9 @@ struct annal_import {
     size_t statement_count;
     struct buf scratch;
     annal_import_counts counts;
-    uint64_t last_counted; /* number of the line that counts.imported counted last */
-    bool refused;          /* the line under way is one that a trigger failed on */
-    bool may_repeat;       /* lines with the same bytes are different ones */
+    uint64_t last_counted; /* number of the last line that counts.imported includes */
+    bool refused;          /* a trigger failed on the current line */
+    bool may_repeat;       /* lines with the same bytes are different lines */
     bool failed;
 };
 
@@ -177,7 +179,7 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
     return ANNAL_OK;
 }
 
-/* With our tables, functions and statements, but for what the importer brings along. */
+/* Open it with our tables, functions and statements, but without those of the importer. */
 static annal_status open_ours(const annal_import_source *source, annal_import **out_import,
                               annal_error *err)
 {
@@ -197,7 +199,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         status = fail_sql(import, err, "importer");
         goto done;
     }
-    sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* it has no business with other files */
+    sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* an importer must not use other files */
     status = describe_source(import, source, err);
     if (status >= 0)
         status = insert_options(import, source, err);
@@ -279,7 +281,7 @@ static annal_status remember(annal_import *import, const char *hash, bool *out_k
     return ANNAL_OK;
 }
 
-/* What an event is remembered by; the dot keeps it apart from the hashes of lines. */
+/* The key by which an event is remembered; the dot distinguishes it from the hashes of lines. */
 static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
                               char out[HASH_TEXT_BYTES + 1], annal_error *err)
 {
@@ -322,12 +324,12 @@ annal_status annal_import_knows(annal_import *import, annal_slice session, annal
     return ANNAL_OK;
 }
 
-/* The lines of a batch that were not skipped, and which of them gave an event. */
+/* The lines of a batch that were not skipped, and which of them yielded an event. */
 struct batch {
     struct row {
         uint64_t number;
         bool gave;
-    } * rows; /* in order of number */
+    } * rows; /* in the order of their numbers */
     size_t count;
     size_t capacity;
 };
@@ -370,7 +372,7 @@ static annal_status insert_unreadable(annal_import *import, struct batch *batch,
                       annal__buf_slice(&import->scratch), err);
 }
 
-/* Escaped, a line can take six times its bytes, so what is not JSON is cut as a long line is. */
+/* Escaped, a line can take six times its bytes, so what is not JSON is cut like a long line. */
 static annal_status insert_pieces(annal_import *import, struct batch *batch,
                                   const annal_import_line *line, const char *reason,
                                   annal_error *err)
@@ -395,7 +397,7 @@ static void count_imported(annal_import *import, uint64_t number)
     import->last_counted = number;
 }
 
-/* Rule 5: take off the zero bytes in front of a value, and keep them as a row of their own. */
+/* Rule 5: remove the zero bytes before a value, and keep them as a row of their own. */
 static annal_status take_zeros(annal_import *import, struct batch *batch, annal_import_line *line,
                                annal_error *err)
 {
@@ -413,7 +415,7 @@ static annal_status take_zeros(annal_import *import, struct batch *batch, annal_
     return insert_unreadable(import, batch, &front, "zero bytes", err);
 }
 
-/* Put a whole line into the table, unless it is to be skipped. */
+/* Insert a whole line into the table, unless it is to be skipped. */
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err)
 {
@@ -476,7 +478,7 @@ static void note_event(struct batch *batch, uint64_t number)
         batch->rows[low].gave = true;
 }
 
-/* An id that no event may have stands for itself as its hash. */
+/* An id that no event may have is replaced by its hash. */
 static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
 {
     bool sound = id.len <= ANNAL_ID_BYTES_MAX && annal__is_utf8(id);
@@ -504,7 +506,7 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
             .line = (uint64_t)sqlite3_column_int64(statement, 6),
         };
         if (event.draft.ts_us == 0)
-            event.draft.ts_us = 1; /* 0 would be the time of the import, another one each time */
+            event.draft.ts_us = 1; /* 0 would be the time of the import, which differs each time */
         annal_status status = fn(arg, &event, err);
         if (status < 0)
             return status;
@@ -559,7 +561,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     if (status >= 0)
         status = check_every_line_gave(&batch, err);
     annal__free(batch.rows);
-    import->failed = status < 0; /* given again, its lines would be taken for duplicates */
+    import->failed = status < 0; /* inserted again, its lines would be taken for duplicates */
     return status;
 }
 

@@ -8,16 +8,17 @@
 
 #include <sqlite3.h>
 
-/* The functions that annal/import.h lists. A SQLite result code. */
+/* Add the functions that annal/import.h lists. A SQLite result code. */
 int annal__import_functions(sqlite3 *db);
 
 /*
- * What stands behind the next line that is this mark ("-- rows"), up to the next mark. Begin with
- * *at = 0; ptr is NULL when there are no more.
+ * The text after the next line that is this mark ("-- rows"), up to the next mark. Begin with *at =
+ * 0; ptr is NULL if there are no more.
  */
 annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at);
 
-/* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is none, or nested too deep. */
+/* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is not one value, or is nested too
+ * deep. */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
 
 /*

@@ -1,4 +1,4 @@
-/* The SQL functions of importers; annal/import.h says what they do. */
+/* The SQL functions of importers; annal/import.h describes them. */
 #include "index/import/import.h"
 
 #include "journal/base/alloc.h"
@@ -22,7 +22,7 @@ static void sql_time_us(sqlite3_context *context, int argc, sqlite3_value **argv
 }
 
 /*
- * An id that does not fit keeps what fits of it, and gets the hash of all of it behind, so that two
+ * An id that does not fit is cut, and gets the hash of the whole id at its end, so that two
  * different ones stay different.
  */
 static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **argv)
@@ -49,7 +49,7 @@ static void sql_session_id(sqlite3_context *context, int argc, sqlite3_value **a
     sqlite3_result_text(context, id, (int)len + tail, SQLITE_TRANSIENT);
 }
 
-/* Hand the buffer's memory to SQLite: what is built here can be tens of megabytes. */
+/* Pass the buffer's memory to SQLite: what is built here can be tens of megabytes. */
 static void result_json(sqlite3_context *context, struct buf *json, annal_status status)
 {
     if (status == ANNAL_ERR_LIMIT)

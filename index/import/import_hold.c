@@ -1,4 +1,4 @@
-/* Lines that are not JSON, held in JSON. */
+/* Lines that are not JSON, wrapped in JSON. */
 #include "index/import/import.h"
 
 #include "journal/base/base64.h"
@@ -23,7 +23,7 @@ static annal_status append_bytes(struct buf *out, annal_slice bytes)
     return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
-/* A run of zero bytes, as a power cut leaves it, is held as its length. */
+/* A run of zero bytes, as a power cut leaves it, is kept as its length. */
 static bool is_zeros(annal_slice bytes)
 {
     return bytes.len >= ZEROS_MIN && bytes.ptr[0] == '\0' &&

@@ -1,8 +1,8 @@
 /*
- * The SQL function msgpack_json(): what other programs pack, as JSON that shows all of it. JSON has
- * no word for some of it: bytes and strings that are no UTF-8 are {"$base64":"…"}; an ext is
- * {"$ext":type,"data":…}, decoded when it holds msgpack itself; a key that is no string becomes its
- * JSON text; NaN and infinities are strings.
+ * The SQL function msgpack_json(): msgpack of other programs, as JSON that shows all of it. JSON
+ * cannot express some of it: bytes, and strings that are not UTF-8, are {"$base64":"…"}; an ext is
+ * {"$ext":type,"data":…}, decoded if it contains msgpack itself; a key that is not a string becomes
+ * its JSON text; NaN and infinities are strings.
  */
 #include "index/import/import.h"
 #include "journal/base/base64.h"
@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* What is nested deeper could not be an event's data. */
+/* Data that is nested deeper could not be an event's data. */
 #define DEPTH_MAX 400
 
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth);
@@ -82,7 +82,7 @@ static annal_status put_map(struct buf *out, uint32_t count, annal_slice *rest, 
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* ANNAL_ERR_INVALID: no value stands there. */
+/* ANNAL_ERR_INVALID: there is no value. */
 static annal_status put_value(struct buf *out, annal_slice *rest, int depth)
 {
     struct msgpack_value value;

@@ -1,14 +1,14 @@
 /*
  * Logs that are a SQLite database: its rows, as lines for an importer.
  *
- * (1) The database is only read, in one transaction, which ends before anything is imported: who
- *     writes it waits for us no longer than it takes to copy its rows. One that cannot be read
- *     where it stands (a write-ahead log without its index in a directory that is not ours, a
- *     journal that wants to be rolled back) is copied first, with what belongs to it.
+ * (1) The database is only read, in one transaction, which ends before anything is imported: its
+ *     writers wait for us no longer than it takes to copy its rows. If it cannot be read in its
+ *     place (a write-ahead log without its index in a directory that is not ours, a journal that
+ *     must be rolled back) it is copied first, with the files that belong to it.
  * (2) The SELECTs of the sections "-- rows" may read tables and call functions, and nothing else.
- *     One that names a table or column that this database has not is passed over.
- * (3) No row is lost: tables that none of them read come behind, row by row; those that the section
- *     "-- tables" names come before all else.
+ *     One that names a table or column that this database does not have is skipped.
+ * (3) No row is lost: tables that none of them read come after them, row by row; those that the
+ *     section "-- tables" names come first.
  */
 #include "index/db/bound.h"
 #include "index/db/database.h"
@@ -29,7 +29,7 @@
 
 #define WAIT_MS_USUAL 10000
 
-/* SQLite holds values of a gigabyte. */
+/* SQLite accepts values of a gigabyte. */
 #define ROW_BYTES_MAX ((size_t)4 << 30)
 
 struct rows {
@@ -37,7 +37,7 @@ struct rows {
     struct patience patience;
     uint32_t wait_ms;
     struct bound bound;
-    uint64_t bytes;     /* of lines that were given */
+    uint64_t bytes;     /* of lines that were returned */
     uint64_t bytes_max; /* 0: no limit */
     bool damaged;
     struct buf line;
@@ -70,7 +70,7 @@ static int open_at(struct rows *rows, const char *path, int flags)
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         rc = begin_reading(rows);
     }
-    if (rc == SQLITE_CORRUPT) { /* cut short: so SQLite reads what is there all the same */
+    if (rc == SQLITE_CORRUPT) { /* cut short: in this way SQLite reads what is there */
         rows->damaged = true;
         sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
         rc = begin_reading(rows);
@@ -125,7 +125,7 @@ static void remove_copy(const char *directory, const char *path)
     rmdir(directory);
 }
 
-/* The copy is open when its names go. */
+/* The copy is open when its names are removed. */
 static annal_status open_copy(struct rows *rows, const char *path, int *out_rc, annal_error *err)
 {
     char directory[] = P_tmpdir "/annal-import-XXXXXX", copy[sizeof directory + 16];
@@ -375,7 +375,7 @@ static annal_status give_first_tables(struct rows *rows, annal_slice names, anna
     return status;
 }
 
-/* Rule 3; what a virtual table shows stands in others. */
+/* Rule 3; what a virtual table shows is in other tables. */
 static annal_status give_other_tables(struct rows *rows, annal_error *err)
 {
     sqlite3_stmt *names = NULL;
@@ -394,7 +394,7 @@ static annal_status give_other_tables(struct rows *rows, annal_error *err)
     return status;
 }
 
-/* Not smaller than what a sound database gives. */
+/* At least as many as a sound database yields. */
 static uint64_t lines_max(const char *path, const annal_limits *limits)
 {
     struct stat info;

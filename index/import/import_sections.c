@@ -1,4 +1,4 @@
-/* The sections of an importer's text; annal/import.h says which there are. */
+/* The sections of an importer's text; annal/import.h describes them. */
 #include "index/import/import.h"
 #include "journal/base/slice.h"
 

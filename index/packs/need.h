@@ -1,13 +1,13 @@
-/* What every function of this floor asks first. */
+/* What every function of the packs checks first. */
 #ifndef INDEX_PACKS_NEED_H
 #define INDEX_PACKS_NEED_H
 
 #include <annal/query.h>
 
-/* That a pack is on and can be run. ANNAL_ERR_NOTFOUND: it is not on. */
+/* Whether a pack is on and can be run. ANNAL_ERR_NOTFOUND: it is not on. */
 annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err);
 
-/* A column's text; without bytes (ptr NULL) when it is NULL. */
+/* A column's text; without bytes (ptr NULL) if it is NULL. */
 annal_slice annal__text_or_none(const annal_value *value);
 
 #endif

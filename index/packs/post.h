@@ -1,4 +1,4 @@
-/* One event of this floor's own making. */
+/* Appending one event that a function of a pack makes. */
 #ifndef INDEX_PACKS_POST_H
 #define INDEX_PACKS_POST_H
 
@@ -14,12 +14,12 @@ struct post {
     uint32_t wait_ms;  /* for a session that another process writes */
 };
 
-/* Append it through the packs, durable. out->data is the caller's: annal_index_free(). */
+/* Append it through the packs, durable. The caller frees out->data: annal_index_free(). */
 annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
                          annal_appended *out, annal_error *err);
 
-/* Write the next member of data, which begins empty: {"name":"text", or null when text has no bytes
- * (ptr NULL). annal__close_data() ends it. */
+/* Append the next member to data, which is empty at first: {"name":"text", or null if text has no
+ * bytes (ptr NULL). annal__close_data() ends it. */
 annal_status annal__add_text(struct buf *data, const char *name, annal_slice text);
 annal_status annal__close_data(struct buf *data);
 

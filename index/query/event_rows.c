@@ -7,7 +7,7 @@
 #define ROWS_FIRST 8
 #define ROWS_MAX   1024
 
-/* Texts stand in found->text, which may move. */
+/* Its texts are in found->text, which may move. */
 struct event_row {
     annal_event event; /* without its type */
     size_t session_at, session_bytes, journal_at, journal_bytes, type_at, type_bytes;
@@ -31,7 +31,7 @@ annal_event annal__event_rows_event(sqlite3_stmt *stmt)
     return event;
 }
 
-/* Neighbours have much in common: what is the same as `like` is not kept twice. */
+/* Neighbours have much in common: text that equals `like` is not stored twice. */
 static annal_status keep_text(struct event_rows *found, annal_slice text, annal_slice like,
                               size_t *out_at, size_t *out_bytes)
 {
@@ -85,7 +85,7 @@ static annal_status make_room(struct event_rows *found)
     return ANNAL_OK;
 }
 
-/* The rows that follow; a failure of a step is told when those before it are read. */
+/* Take the next rows; a failure of a step is returned after the rows before it. */
 static annal_status take_rows(struct event_rows *found, annal_error *err)
 {
     found->count = found->next = found->ahead = 0;
@@ -135,7 +135,7 @@ annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_s
     return ANNAL_OK;
 }
 
-/* From this row on. One that is alone is read alone. */
+/* Read ahead from this row on. A single row is read alone. */
 static void read_ahead(struct event_rows *found, size_t from)
 {
     size_t count = found->count - from;

@@ -1,7 +1,7 @@
 /*
- * Rows of event_index that a SELECT gives, and their events. Rows are taken some way ahead of who
- * reads them, so that the events of many are read from their journals together: few at first, for
- * who wants one, then more each time.
+ * Rows of event_index that a SELECT returns, and their events. Rows are taken some way ahead of the
+ * caller, so that the events of many rows are read from their journals together: few at first, for
+ * a caller that wants one, then more each time.
  */
 #ifndef INDEX_QUERY_EVENT_ROWS_H
 #define INDEX_QUERY_EVENT_ROWS_H
@@ -11,7 +11,7 @@
 
 #include <annal/journal.h>
 
-/* What the SELECT gives, in this order. */
+/* The columns that the SELECT returns, in this order. */
 #define FOUND_COLUMNS "session_id, seq, type, timestamp, offset, length, journal"
 
 struct event_row;
@@ -23,27 +23,27 @@ struct event_rows {
     struct event_row *rows;
     struct buf text; /* that they point into */
     size_t count, next, room;
-    size_t ahead; /* of those before it the events are read already */
+    size_t ahead; /* the events of the rows before it are read already */
     annal_event_buffer *buffer;
     annal_event_place *places;
 };
 
-/* Take the first rows. The statement is the caller's. ANNAL_OK also when there are none. */
+/* Take the first rows. The caller keeps the statement. ANNAL_OK also if there are no rows. */
 annal_status annal__event_rows_begin(struct event_rows *found, annal_store *store,
                                      sqlite3_stmt *stmt, annal_error *err);
 
 /*
- * The next row: of the event what the index knows. Slices live until the next call. ANNAL_END,
+ * The next row: what the index knows of the event. Slices are valid until the next call. ANNAL_END,
  * ANNAL_OK, or a failure.
  */
 annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
                                     annal_event *out_event, annal_error *err);
 
-/* The event of the row that came last, from its journal: annal_event_read_at(). */
+/* The event of the last row, from its journal: annal_event_read_at(). */
 annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event,
                                     annal_error *err);
 
-/* What the index knows of the event in such a row; the slices are SQLite's. */
+/* What the index knows of the event in such a row; the slices belong to SQLite. */
 annal_event annal__event_rows_event(sqlite3_stmt *stmt);
 
 void annal__event_rows_done(struct event_rows *found);

@@ -2,20 +2,20 @@
  * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
  * journals.
  *
- * (1) What is asked of session_id, seq, timestamp and type, the order and the limit go into a
- *     SELECT over event_index, of which xBestIndex writes the conditions (events_table_plan.c) and
- *     xFilter runs all. SQLite checks every row once more, so a condition that says too little
- *     costs time, never rows; one that says too much would lose them.
- * (2) A number that is compared with a column of text may mean the numbers that such texts stand
- *     for, which the SELECT could not know: then it gives every row, in the order that was asked
- *     for.
- * (3) id and data are read from the journal when a row's id or data is asked for, once per row; a
- *     line that does not prove itself gives NULL.
- * (4) The log of the store is told of such a line; and of what had been damaged before it could be
- *     indexed, in the sessions and seqs that are asked for: a second SELECT behind the first.
- * (5) A rowid stands for the same event in every scan of a statement: SQLite joins the scans of an
- *     OR by it.
- * (6) All cursors of a statement see the same rows as far as the source can tell what a statement
+ * (1) Conditions on session_id, seq, timestamp and type, the order and the limit go into a SELECT
+ *     over event_index: xBestIndex writes its conditions (events_table_plan.c), and xFilter runs
+ *     it. SQLite checks every row once more, so a condition that is too weak costs time, never
+ *     rows; one that is too strong would lose rows.
+ * (2) A number that is compared with a column of text may mean any text that has the value of this
+ *     number, which the SELECT could not know: then it returns every row, in the requested order.
+ * (3) id and data are read from the journal when a row's id or data is used, once per row; a line
+ *     that does not prove itself yields NULL.
+ * (4) Such a line is reported in the log of the store. So is damage that was there before the
+ *     events could be indexed, in the sessions and seqs of the question: a second SELECT after the
+ *     first.
+ * (5) A rowid means the same event in every scan of a statement: SQLite joins the scans of an OR by
+ *     it.
+ * (6) All cursors of a statement see the same rows, as far as the source can tell what a statement
  *     is.
  */
 #include "index/query/events_table.h"
@@ -31,7 +31,7 @@
 
 #include <string.h>
 
-#define TOLD_MAX 20 /* damages that one scan names */
+#define TOLD_MAX 20 /* damages that one scan reports */
 
 struct table {
     sqlite3_vtab base;
@@ -42,11 +42,11 @@ struct events {
     sqlite3_vtab_cursor base;
     const struct reading *reading;
     sqlite3_stmt *stmt;
-    sqlite3_stmt *damages; /* when lines are asked for */
-    uint64_t told_at;      /* offset of the damage that was told last */
+    sqlite3_stmt *damages; /* if lines are used */
+    uint64_t told_at;      /* offset of the last damage that was reported */
     unsigned told;
     bool at_end;
-    bool have_line; /* line and event are of this row */
+    bool have_line; /* line and event belong to this row */
     bool damaged;
     annal_event_buffer *buffer;
     annal_event event;
@@ -84,7 +84,7 @@ static int disconnect_table(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-/* A failure that is told in our words; never as a lock, which a program would take for its own. */
+/* Report a failure in our words; never as a lock, which a program would take for one of its own. */
 static int fail_table(sqlite3_vtab *base, annal_status status, const char *message)
 {
     if (status == ANNAL_ERR_NOMEM)
@@ -175,7 +175,7 @@ static int tell_damages(struct events *events)
 
 /* ---- Values ---- */
 
-/* What text or number can be the same as; a blob is never the same as a column of ours. */
+/* The values that equal this text or number; a blob never equals a column of ours. */
 static annal_status put_value(struct buf *json, sqlite3_value *value)
 {
     annal_slice text;
@@ -215,7 +215,7 @@ static int put_list(sqlite3_value *list, struct buf *json, bool *out_has_number)
     return status < 0 ? SQLITE_NOMEM : rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-/* The values of the conditions and the limit, as the SELECT gets them; damages has some of them. */
+/* The values of the conditions and the limit, for the SELECT; damages uses some of them. */
 struct values {
     int number;
     int count; /* of the conditions */
@@ -253,7 +253,7 @@ static int read_values(struct values *values, int count, sqlite3_value **given)
     return rc;
 }
 
-/* A number that the statement does not name is refused, which is what is wanted. */
+/* A number that the statement does not name is refused, which is intended. */
 static void bind_values(sqlite3_stmt *stmt, const struct values *values)
 {
     for (int i = 0; i < values->count; i++) {
@@ -275,7 +275,7 @@ static void values_done(struct values *values)
 
 /* ---- The SELECT ---- */
 
-/* The types that there are, from each to the next one by the index. */
+/* The types that exist: the index leads from each to the next one. */
 static const char indexed_types[] =
     "WITH RECURSIVE indexed (type) AS (SELECT MIN(type) FROM main.event_index UNION ALL "
     "SELECT (SELECT MIN(e.type) FROM main.event_index AS e WHERE e.type > indexed.type) "
@@ -288,14 +288,14 @@ static const char indexed_rows[] =
 static const char rest_rows[] =
     " UNION ALL SELECT session_id, seq, timestamp, type, offset, length, -rowid FROM temp.rest";
 
-/* plan: see virtual.h. */
+/* plan: see events_table.h. */
 static annal_status put_select(struct buf *sql, const char *plan, const struct values *values,
                                bool with_rest)
 {
     const char *end = strchr(plan, ';');
     const char *from = plan;
     annal_status status = ANNAL_OK;
-    if (values->all) { /* the order alone */
+    if (values->all) { /* only the order */
         const char *order = strstr(plan, " ORDER BY ");
         const char *limit = strstr(plan, " LIMIT ?");
         end = limit != NULL ? limit : end;
@@ -431,13 +431,14 @@ const sqlite3_module annal__events_methods = {
 
 /* ---- Histories ---- */
 
-/* What annal_history_part() looked at last: it is asked again for each event. */
+/* The last thing that annal_history_part() looked at: it is asked again for each event. */
 struct proof {
     annal_store *store;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
 };
 
-/* Whether there is no journal of this name, or one that is another session's: copied or renamed. */
+/* Whether there is no journal with this name, or one that belongs to another session: copied or
+ * renamed. */
 static bool is_away(annal_store *store, annal_slice session)
 {
     annal_session_info info;
@@ -448,9 +449,9 @@ static bool is_away(annal_store *store, annal_slice session)
 
 /*
  * The second of (session, ancestor), if the session's lineage is what it was made from. Events of
- * an ancestor prove themselves, not that they are of this history. An ancestor that is away does
- * not keep the histories of others from being told: what was shared with it is left out, and it is
- * said.
+ * an ancestor prove themselves, but not that they belong to this history. An ancestor that is
+ * missing does not hide the histories of others: what was shared with it is left out, and this is
+ * reported.
  */
 static void history_part(sqlite3_context *context, int count, sqlite3_value **values)
 {
@@ -468,7 +469,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;
     }
-    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* one that is gone has no history */
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND) { /* a session that is gone has no history */
         sqlite3_result_error(context, why.message, -1);
         return;
     }
@@ -477,7 +478,9 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     sqlite3_result_value(context, values[1]);
 }
 
-/* Histories: what a fork shares with its ancestors is its own here, and origin says whose it is. */
+/*
+ * Histories: what a fork shares with its ancestors belongs to it here, and origin says whose it is.
+ */
 static const char history_view[] =
     "CREATE TEMP VIEW history AS SELECT l.session_id, e.seq, e.timestamp, e.type, e.id, e.data, "
     "l.ancestor_id AS origin FROM main.lineage AS l CROSS JOIN events AS e "
@@ -497,7 +500,7 @@ annal_status annal__db_add_history(sqlite3 *db, annal_store *store, annal_error 
     return annal__db_exec(db, history_view, err);
 }
 
-/* ---- The connection that asks has the index itself ---- */
+/* ---- A connection that has the index itself ---- */
 
 struct own_source {
     struct event_source base;
@@ -521,7 +524,7 @@ static void end_own(struct event_source *source, const struct reading *reading)
 
 static void keep_own(struct event_source *source)
 {
-    (void)source; /* it goes with the module */
+    (void)source; /* it is freed with the module */
 }
 
 static int connect_own(sqlite3 *db, void *arg, int count, const char *const *words,
@@ -542,7 +545,7 @@ annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *
     own->base = (struct event_source){begin_own, end_own, keep_own};
     own->reading = (struct reading){.db = db, .store = store};
     own->module = annal__events_methods;
-    own->module.xConnect = connect_own; /* without xCreate it is there without being created */
+    own->module.xConnect = connect_own; /* without xCreate it exists without being created */
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
         return annal__db_fail(err, db, rc, "the virtual table events");

@@ -1,4 +1,4 @@
-/* How a question to the table events becomes conditions of a SELECT; see virtual.h. */
+/* How a question to the table events becomes conditions of a SELECT; see events_table.h. */
 #include "index/query/events_table.h"
 
 static const char *const column_names[] = {"session_id", "seq", "timestamp", "type"};
@@ -6,13 +6,13 @@ static const char *const column_names[] = {"session_id", "seq", "timestamp", "ty
 struct plan {
     sqlite3_index_info *info;
     sqlite3_str *where;
-    sqlite3_str *types; /* conditions that pick some of the types */
+    sqlite3_str *types; /* conditions that select some of the types */
     sqlite3_str *damages;
     int used;   /* values */
     int number; /* idxNum */
-    int limit;  /* which constraint is the limit; below 0: none */
+    int limit;  /* index of the constraint that is the limit; below 0: none */
     int offset;
-    bool exact;    /* the conditions say all that is asked for */
+    bool exact;    /* the conditions express the whole question */
     bool equal[4]; /* which columns have an equality, */
     bool range[4]; /* and which a range */
 };
@@ -48,7 +48,7 @@ static void put_condition(const struct plan *plan, sqlite3_str *sql, int column,
         sqlite3_str_appendf(sql, "%s ?%d", text, plan->used);
 }
 
-/* Whether constraint i is said by a condition now. */
+/* Whether constraint i is now expressed by a condition. */
 static bool take(struct plan *plan, int i)
 {
     const struct sqlite3_index_constraint *asked = &plan->info->aConstraint[i];
@@ -77,7 +77,7 @@ static bool take(struct plan *plan, int i)
     return asked->op != SQLITE_INDEX_CONSTRAINT_LIKE; /* PRAGMA case_sensitive_like */
 }
 
-/* Ranges and patterns of types are asked of the few types that there are, so that a time helps,
+/* Ranges and patterns of types are compared with the few types that exist, so that a time helps,
  * too. */
 static void put_types(struct plan *plan)
 {
@@ -113,7 +113,7 @@ static void put_order(struct plan *plan)
     info->orderByConsumed = info->nOrderBy > 0;
 }
 
-/* SQLite counts once more, so the offset is only added to the limit. */
+/* SQLite counts again, so the offset is only added to the limit. */
 static void put_limit(struct plan *plan)
 {
     sqlite3_index_info *info = plan->info;
@@ -131,8 +131,8 @@ static void put_limit(struct plan *plan)
 }
 
 /*
- * How many rows a question gives, of a store with ten million events; of a table without statistics
- * SQLite assumes that it has a million rows, so there are a million sessions here.
+ * How many rows a question returns, in a store with ten million events; SQLite assumes a million
+ * rows in a table without statistics, so there are a million sessions here.
  */
 static double estimate_rows(const struct plan *plan)
 {
@@ -152,7 +152,7 @@ static double estimate_rows(const struct plan *plan)
     return rows < 1 ? 1 : rows;
 }
 
-/* A scan costs the search for where it begins. Only by session or type it begins somewhere. */
+/* A scan costs the search for its beginning. Only by session or type does it have one. */
 static double estimate_cost(const struct plan *plan, double rows)
 {
     double read = rows;

@@ -2,16 +2,17 @@
  * annal_sqlite.so: the tables events and annal_events('DIR') for any program that is built on
  * SQLite.
  *
- * (1) It is compiled against sqlite3ext.h and brings no SQLite: two copies of SQLite in one process
- *     that open one file take each other's locks away when they close it.
- * (2) The host's connection is only asked; what is read comes over a connection of our own, which
- *     first catches up like every reader. Nobody who writes waits for it.
- * (3) One statement of the host sees one look at the index: its cursors share it, when no other
- *     statement of the connection runs. What cannot be told apart gets a look of its own.
- * (4) What the index lags behind is read from the journals; an answer that would lack events is a
+ * (1) It is compiled against sqlite3ext.h and contains no SQLite: two copies of SQLite in one
+ *     process that open one file release each other's locks when they close it.
+ * (2) The host's connection is only asked; data is read through a connection of our own, which
+ *     first catches up like every reader. Writers do not wait for it.
+ * (3) One statement of the host sees one view of the index: its cursors share it, if no other
+ *     statement of the connection runs. If the statements cannot be told apart, each cursor gets
+ *     its own.
+ * (4) What is not indexed yet is read from the journals; an answer that would lack events is a
  *     failure that says why.
- * (5) A host that has sessions.db itself as its main database may be writing it: then nobody waits
- *     for that lock, which it holds itself, and (4) is the way.
+ * (5) A host whose main database is sessions.db may be writing it: then we do not wait for that
+ *     lock, which the host itself holds, but use (4).
  * (6) Each table opens its store when it is first asked. A child of fork() opens it again.
  */
 #include "index/query/host_sqlite.h"
@@ -34,7 +35,7 @@ SQLITE_EXTENSION_INIT1
 #define VERSION_LEAST   3038000 /* sqlite3_vtab_in(), limits, ->> */
 #define BUSY_TIMEOUT_MS 10000
 
-/* A look, and who reads it. */
+/* A view of the index, and its users. */
 struct look {
     struct reading reading;
     unsigned cursors;
@@ -45,7 +46,7 @@ struct store_source {
     struct event_source base;
     sqlite3 *host;
     char *path;
-    pid_t pid; /* who opened: */
+    pid_t pid; /* the process that opened it: */
     annal_store *store;
     annal_index *index;
     struct look *newest; /* NULL: none that may be shared */
@@ -115,7 +116,7 @@ static bool host_writes_index(const struct store_source *source)
            theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
-/* A statement that each look needs; it stays with the connection. */
+/* A statement that each view needs; it is kept with the connection. */
 static annal_status run_kept(sqlite3 *db, const char *sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -221,7 +222,7 @@ static struct store_source *new_source(sqlite3 *host, annal_slice path)
 
 /* ---- Which store ---- */
 
-/* The directory of the main database, when that is the index of a store. */
+/* The directory of the main database, if that is the index of a store. */
 static bool is_index(sqlite3 *host, struct buf *directory)
 {
     static const char name[] = "/sessions.db";
@@ -260,7 +261,7 @@ static int connect_default(sqlite3 *host, void *arg, int count, const char *cons
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* 'DIR' or "DIR" as SQL writes it, or DIR. */
+/* 'DIR' or "DIR" as in SQL, or DIR. */
 static annal_status unquote(const char *word, struct buf *out)
 {
     size_t len = strlen(word);
@@ -295,7 +296,7 @@ static int connect_named(sqlite3 *host, void *arg, int count, const char *const 
     return source == NULL ? SQLITE_NOMEM : annal__events_connect(host, &source->base, out);
 }
 
-/* As connect_named(), and says now when there is no store. */
+/* As connect_named(), but fails at once if there is no store. */
 static int create_named(sqlite3 *host, void *arg, int count, const char *const *words,
                         sqlite3_vtab **out, char **out_message)
 {
@@ -320,7 +321,7 @@ static int create_named(sqlite3 *host, void *arg, int count, const char *const *
 
 typedef int (*connect_fn)(sqlite3 *, void *, int, const char *const *, sqlite3_vtab **, char **);
 
-/* A module lives as long as SQLite has a table of it. create NULL: it is there without CREATE. */
+/* A module exists as long as SQLite has a table of it. create NULL: it exists without CREATE. */
 static int add_module(sqlite3 *host, const char *name, connect_fn create, connect_fn connect)
 {
     sqlite3_module *module = annal__zalloc(sizeof *module);
@@ -333,8 +334,8 @@ static int add_module(sqlite3 *host, const char *name, connect_fn create, connec
 }
 
 /*
- * A host that waits for nobody would be told "database is locked" about sessions.db, and one that
- * closes it as the last one would take the WAL of a file away that has taken its place.
+ * A host that waits for no lock would get "database is locked" for sessions.db, and one that closes
+ * it as the last user would remove the WAL of a file that has replaced it.
  */
 static int prepare_host(sqlite3 *host)
 {

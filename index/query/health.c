@@ -1,24 +1,25 @@
 /*
- * How a run is, of six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
+ * How a run is, in six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
  * health_levels of the pack teams).
  *
  * (1) The view run_list of the pack says what the tables know: a run that is silent for more than
- *     an hour is idle, and stale beyond what its kind allows. The stock shell reads it, and cannot
- *     look at processes. So connections of ours get a temporary view of the same name and columns.
- * (2) A run whose process is alive is never stale: beyond the threshold it is unresponsive. One
+ *     an hour is idle, and stale after the time that its kind allows. The plain shell reads it, and
+ *     cannot look at processes. So our connections get a temporary view with the same name and
+ *     columns.
+ * (2) A run whose process is alive is never stale: after the threshold it is unresponsive. One
  *     whose process is proven dead (annal/process.h) is stale however short its silence, and
- *     orphaned when it has neither messages nor artifacts.
- * (3) What recorded no process, or one that cannot be looked at, stays as the tables have it. So
- *     does a run whose process is dead while another process writes its session, which took it up
- *     without saying so.
- * (4) Artifacts are what artifacts_path names, when it is there, and what the store keeps for the
- *     session. A relative path names nothing: it would be below the directory of whoever asks.
- * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie when locks are
- *     left: *.lock below artifacts_path, but for those of package managers (more than a line, or
- *     long). A look ends after 1,000 names and 4 levels, and all looks of a connection after
- *     100,000; what they did not find by then is not there.
- * (6) A session without a status counts as completed, unless it is known that it goes on: its
- *     process is alive, or the core pack has it as paused or running.
+ *     orphaned if it has neither messages nor artifacts.
+ * (3) A run that recorded no process, or one that cannot be looked at, is shown as in the tables.
+ *     So is a run whose process is dead while another process writes its session: that one took it
+ *     over without saying so.
+ * (4) Artifacts are what artifacts_path names, if it exists, and what the store keeps for the
+ *     session. A relative path names nothing: it would be below the directory of the caller.
+ * (5) A run that has ended is healthy, whatever artifacts it left, and a zombie if locks are left:
+ *     *.lock below artifacts_path, except those of package managers (more than a line, or long). A
+ *     search ends after 1,000 names and 4 levels, and all searches of a connection after 100,000;
+ *     what they did not find until then counts as missing.
+ * (6) A session without a status counts as completed, unless it is known to continue: its process
+ *     is alive, or the core pack has it as paused or running.
  */
 #include "index/query/health.h"
 
@@ -38,7 +39,7 @@
 
 enum { NAMES_MAX = 1000, ALL_NAMES_MAX = 100000, LEVELS_MAX = 4, LOCK_BYTES_MAX = 256 };
 
-/* Of one connection. */
+/* For one connection. */
 struct looks {
     annal_store *store;
     unsigned names_left; /* of ALL_NAMES_MAX */
@@ -60,7 +61,7 @@ enum { LEVEL, STATUS, SESSION, ARTIFACTS, MESSAGES, PID, START, PID_NS, BOOT_ID 
 
 /* ---- Locks, rule (5) ---- */
 
-/* Empty, or a line that says whose it is. */
+/* Empty, or one line that says whose it is. */
 static bool is_short(int folder, const char *name)
 {
     char text[LOCK_BYTES_MAX + 1];
@@ -85,7 +86,7 @@ static bool is_lock(int folder, const char *name)
                                   : S_ISDIR(found.st_mode) || S_ISLNK(found.st_mode);
 }
 
-/* Takes over the descriptor. */
+/* Takes ownership of the descriptor. */
 static bool has_lock(int folder, unsigned level, unsigned *left)
 {
     bool found = false;
@@ -99,7 +100,7 @@ static bool has_lock(int folder, unsigned level, unsigned *left)
             continue;
         --*left;
         found = is_lock(folder, name);
-        /* What is no directory is not asked for more: a look at all runs is to be quick. */
+        /* What is not a directory is not examined further: looking at all runs must be quick. */
         if (!found && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
             level < LEVELS_MAX)
             found = has_lock(openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),

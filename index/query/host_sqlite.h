@@ -1,6 +1,6 @@
 /*
- * Included before all else in what is compiled for the loadable extension: each sqlite3_...()
- * becomes a call of the host's.
+ * Included before everything else in what is compiled for the loadable extension: each
+ * sqlite3_...() becomes a call into the host.
  */
 #ifndef INDEX_QUERY_HOST_SQLITE_H
 #define INDEX_QUERY_HOST_SQLITE_H

@@ -22,9 +22,10 @@ struct annal_query {
     bool clean; /* nothing in temp */
     sqlite3_stmt *stmt;
     struct event_rows found; /* its rows */
-    sqlite3_stmt *where;     /* asked about each event that is read; NULL: none */
+    sqlite3_stmt *where;     /* asked for each event that is read; NULL: none */
     annal_limits limits;     /* of where */
-    sqlite3_stmt *damages;   /* what was damaged already when it was indexed; after the rows */
+    /* what was damaged already when it was indexed; returned after the rows */
+    sqlite3_stmt *damages;
     bool at_damages, ended;
     bool one_session, descending;
     uint64_t limit, rows, last_seq;
@@ -62,9 +63,10 @@ static bool is_pattern(annal_slice type)
 static const char event_columns[] = "session_id, seq, type, timestamp, offset, length";
 
 /*
- * Where the rows come from. Of forks: their own and, as theirs, those that they share, part after
- * part of each history; the last columns say from whose journal, and which part. CROSS JOIN keeps
- * this order: the parts outside, so that one history comes by seq and needs no sorting.
+ * The source of the rows. With forks: their own rows and, as theirs, those that they share, part
+ * after part of each history; the last columns say whose journal it is, and which part. CROSS JOIN
+ * keeps this order: the parts are the outer loop, so one history comes in order of seq and needs no
+ * sorting.
  */
 static annal_status put_source(struct buf *sql, const struct history *history, bool with_rest)
 {
@@ -188,7 +190,7 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     annal_time_format(filter->until_us, until);
     /*
      * SQLite copies them: the filter is not kept. A number that the SELECT does not name is
-     * refused, which is what is wanted.
+     * refused, which is intended.
      */
     sqlite3_bind_text64(stmt, 1, sessions.ptr, sessions.len, SQLITE_TRANSIENT, SQLITE_UTF8);
     sqlite3_bind_int64(stmt, 2, clamp(filter->from_seq));
@@ -204,7 +206,7 @@ annal_status annal__query_bind(sqlite3_stmt *stmt, const annal_filter *filter, a
     return ANNAL_OK;
 }
 
-/* Prepare the text that was put together with this status, bind the filter, free the text. */
+/* Prepare the text that was composed with this status, bind the filter, free the text. */
 static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct buf *sql,
                                      const annal_filter *filter, sqlite3_stmt **out,
                                      annal_error *err)
@@ -228,8 +230,8 @@ static annal_status prepare_filtered(sqlite3 *db, annal_status status, struct bu
 
 /*
  * Events of all sessions by time, without sorting them: the index has those of each type in that
- * order, and SQLite merges the parts of a UNION ALL. *out stays NULL where that is not to be had.
- * Types have no character that would need quoting (docs/format.md).
+ * order, and SQLite merges the parts of a UNION ALL. *out stays NULL if this is not possible. Types
+ * have no character that would need quoting (docs/format.md).
  */
 static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
                                   const struct history *history, sqlite3_stmt **out,
@@ -251,7 +253,7 @@ static annal_status prepare_merge(sqlite3 *db, const annal_filter *filter,
         if (status >= 0)
             status = put_bounds(&sql, filter);
     }
-    sqlite3_reset(types); /* it is the connection's */
+    sqlite3_reset(types); /* the connection owns it */
     if (status >= 0)
         status = put_order(&sql, filter, history);
     if (status >= 0)
@@ -290,9 +292,9 @@ static annal_status prepare_events(sqlite3 *db, const annal_filter *filter,
     "AND n.kind = 'damage' AND n.seq > f.seq), 9223372036854775807)"
 
 /*
- * Stretches of the journals that were damaged when they were indexed, so that no row stands for
- * them; one lasts until the next event that has a row, or the next damage. Their types and times
- * are not known. ?2 and ?3 are also where a limit ended the rows.
+ * Stretches of the journals that were damaged when they were indexed, so that they have no rows;
+ * each extends to the next event that has a row, or to the next damage. Their types and times are
+ * not known. ?2 and ?3 are also where a limit ended the rows.
  */
 static annal_status prepare_damages(sqlite3 *db, const annal_filter *filter,
                                     const struct history *history, sqlite3_stmt **out,
@@ -336,7 +338,7 @@ annal_status annal__query_connect(annal_index *index, const annal_filter *filter
     if (status >= 0 && !filter->as_indexed)
         status = annal__index_add_rest(index, *out_db, out_history->journals,
                                        out_history->journal_count, out_lag, out_with_rest, err);
-    if (status >= 0 && out_history->forked && *out_with_rest) /* each part is looked for in it */
+    if (status >= 0 && out_history->forked && *out_with_rest) /* each part is looked up in it */
         status =
             annal__db_exec(*out_db, "CREATE INDEX temp.rest_place ON rest (session_id, seq)", err);
     return status;
@@ -351,8 +353,8 @@ bool annal__query_heal(annal_index *index, const annal_filter *filter)
     return sound && annal__derived_heal(&index->derived);
 }
 
-/* A question to one event, whose values are bound. Alone on its lines: it may end with a
- * comment. */
+/* A question about one event, whose values are bound. The expression is on lines of its own: it may
+ * end with a comment. */
 static annal_status prepare_question(sqlite3 *db, annal_slice where, const char *open,
                                      const char *close, sqlite3_stmt **out, annal_error *err)
 {
@@ -371,8 +373,8 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
 }
 
 /*
- * The user's expression. What is right both in parentheses ("a LIMIT 1" is not) and without ("0) OR
- * (1" is not) is one.
+ * The user's expression. A text is an expression if it is correct both in parentheses ("a LIMIT 1"
+ * is not) and without them ("0) OR (1" is not).
  */
 static annal_status prepare_where(annal_query *query, annal_slice where, annal_error *err)
 {
@@ -390,9 +392,7 @@ static annal_status prepare_where(annal_query *query, annal_slice where, annal_e
     return status;
 }
 
-/*
- * The first step is taken here, so that a corrupt index is noticed before anything is handed out.
- */
+/* The first step is made here, so that a corrupt index is noticed before any row is returned. */
 static annal_status start(annal_index *index, const annal_filter *filter, annal_query *query,
                           annal_error *err)
 {
@@ -467,7 +467,7 @@ annal_lag annal_query_lag(const annal_query *query)
     return query->lag;
 }
 
-/* After the rows. What a limit cut off from one session's is not told. */
+/* After the rows. Damage in the part of a session's rows that a limit cut off is not reported. */
 static annal_status next_damage(annal_query *query, annal_slice *out_session,
                                 annal_event *out_event, annal_error *err)
 {
@@ -526,7 +526,7 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
     }
     annal__bound_end(&bound);
     sqlite3_reset(stmt);
-    sqlite3_clear_bindings(stmt); /* the event's bytes are not ours */
+    sqlite3_clear_bindings(stmt); /* the event's bytes do not belong to us */
     return status;
 }
 
@@ -550,7 +550,7 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     annal_status status = ANNAL_END;
     while (!wanted && (query->limit == 0 || query->rows < query->limit)) {
         status = read_next(query, out_session, out_event, err);
-        if (status != ANNAL_OK) /* what is damaged cannot be asked */
+        if (status != ANNAL_OK) /* a damaged event cannot be asked */
             break;
         status = asks_for(query, *out_session, out_event, &wanted, err);
         if (status < 0)

@@ -1,9 +1,9 @@
-/* Counting what a filter gives: all of it, or by type, session or day. */
+/* Counting the events of a filter: all of them, or by type, session or day. */
 #include "index/db/database.h"
 #include "index/query/query.h"
 #include "journal/base/error.h"
 
-/* ---- All of it ---- */
+/* ---- All of them ---- */
 
 static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_error *err)
 {
@@ -14,7 +14,7 @@ static annal_status step_count(sqlite3_stmt *stmt, uint64_t *out_count, annal_er
     return ANNAL_OK;
 }
 
-/* Whether the numbers that were counted when the events were indexed are the answer. */
+/* Whether the numbers that were counted during indexing are the answer. */
 static bool are_counted(const annal_filter *filter, const struct history *history, bool with_rest)
 {
     return !history->forked && !with_rest && filter->since_us == 0 && filter->until_us == 0 &&
@@ -66,7 +66,7 @@ done:
 typedef annal_status (*event_fn)(void *arg, annal_slice session, const annal_event *event,
                                  annal_error *err);
 
-/* The events themselves: an expression wants to see them. */
+/* The events themselves: an expression needs them. */
 static annal_status each_event(annal_index *index, const annal_filter *filter, event_fn fn,
                                void *arg, annal_lag *out_lag, annal_error *err)
 {
@@ -128,7 +128,7 @@ struct groups {
     annal_group_fn fn;
     void *arg;
     annal_lag lag;
-    bool begun; /* something was handed out: an answer cannot begin again */
+    bool begun; /* a row was passed on: an answer cannot begin again */
 };
 
 static const char *key_of(annal_group_by by)
@@ -207,7 +207,7 @@ static annal_status group_rows(struct groups *groups, annal_error *err)
     return status;
 }
 
-/* Under an expression: each event adds one to its group, in a database that SQLite keeps aside. */
+/* With an expression: each event adds one to its group, in a database that SQLite keeps aside. */
 struct tally {
     annal_group_by by;
     sqlite3_stmt *add;

@@ -1,4 +1,5 @@
-/* What every reader begins with, what it reads past the index, and how the index stands. */
+/* The beginning of every reader, what it reads in addition to the index, and how up to date the
+ * index is. */
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/error.h"
@@ -7,9 +8,9 @@
 
 #include <stdio.h>
 
-/* ---- How far behind ---- */
+/* ---- What is not indexed yet ---- */
 
-/* Called for each session that is asked for and whose journal is longer than its cursor says. */
+/* Called for each requested session whose journal is longer than its cursor says. */
 typedef annal_status (*behind_fn)(void *arg, annal_slice session, const annal_position *from,
                                   uint64_t bytes);
 
@@ -99,7 +100,7 @@ static annal_status add_rest_event(struct rest *rest, annal_slice session, const
     return annal__db_run(rest->insert, rest->err);
 }
 
-/* A journal that cannot be read, or is another one by now, stays behind. */
+/* A journal that cannot be read, or is another one by now, is left out. */
 static annal_status add_rest(void *arg, annal_slice session, const annal_position *from,
                              uint64_t bytes)
 {
@@ -155,7 +156,7 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
 typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                 struct stamp *out_stamp, annal_error *err);
 
-/* One attempt; *out_db stays NULL when sessions.db was deleted between the two. */
+/* One attempt; *out_db stays NULL if sessions.db was deleted between the two. */
 static annal_status catch_up_once(annal_index *index, const annal_slice *sessions, size_t count,
                                   const annal_catch_up_options *options, open_fn open,
                                   sqlite3 **out_db, annal_error *out_behind, annal_error *err)
@@ -200,8 +201,8 @@ static annal_status catch_up_and_open(annal_index *index, const annal_slice *ses
 }
 
 /*
- * The index as it stands. One that was made anew since this process caught up, or that lost what
- * was caught up, stands for nothing: *out_db stays NULL.
+ * The index as it is. If it was rebuilt since this process caught up, or lost what was caught up,
+ * it is not used: *out_db stays NULL.
  */
 static annal_status open_as_indexed(annal_index *index, open_fn open, sqlite3 **out_db,
                                     annal_error *err)
@@ -319,7 +320,7 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
 
 typedef int (*step_fn)(void *arg, sqlite3_stmt *stmt);
 
-/* Run sql, whose ?1 is the session or NULL for all, and hand each row on. */
+/* Run sql, whose ?1 is the session or NULL for all, and pass on each row. */
 static annal_status each_row(annal_index *index, annal_slice session, const char *sql, step_fn fn,
                              void *arg, annal_error *err)
 {
@@ -398,8 +399,8 @@ struct snapshot_call {
 };
 
 /*
- * The first bytes of the state in a row, of which SQLite would read all for substr(). What cannot
- * be read is an empty head: that row is damaged.
+ * The first bytes of the state in a row; for substr() SQLite would read all of it. If it cannot be
+ * read the head is empty: that row is damaged.
  */
 static annal_slice read_head(sqlite3 *db, sqlite3_int64 rowid, char *head)
 {

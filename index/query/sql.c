@@ -7,8 +7,7 @@
 #include <string.h>
 
 /*
- * Whether anything was handed out (then an answer cannot begin again), and whether a callback
- * stopped.
+ * Whether a row was passed on (then an answer cannot begin again), and whether a callback stopped.
  */
 struct call {
     const annal_sql_options *options;
@@ -37,9 +36,9 @@ static int hand_on_row(void *arg, const annal_row *row)
 }
 
 /*
- * Names are looked up in sessions.db first, so a statement that is right without the packs means
- * the same with them, and who asks core tables does not wait for those of a pack. Only functions
- * that list databases, tables or columns would have less to list.
+ * Names are looked up in sessions.db first, so a statement that is correct without the packs means
+ * the same with them, and a question to core tables does not wait for those of a pack. Only
+ * functions that list databases, tables or columns would list less.
  */
 static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options)
 {
@@ -79,7 +78,7 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     return status;
 }
 
-/* SQLite does not say which of the databases that it has attached is corrupt. */
+/* SQLite does not say which of its attached databases is corrupt. */
 static bool heal(annal_index *index, annal_slice session)
 {
     return annal__packs_heal(index, session) || annal__derived_heal(&index->derived);
@@ -101,7 +100,7 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
 
 struct annal_view {
     annal_index *index;
-    sqlite3 *db; /* in a transaction that the first SELECT fixed */
+    sqlite3 *db; /* in a transaction that the first SELECT began */
     sqlite3_stmt *get_cursor;
 };
 

@@ -3,13 +3,13 @@
  *
  * (1) It is a derived database with one follower, like that of a pack, and so has a cursor per
  *     session that moves with the rows.
- * (2) FTS5 holds words and where they stand. The texts stay in the journals: view texts reads them
+ * (2) FTS5 has words and their positions. The texts stay in the journals: the view texts reads them
  *     there, for snippets.
- * (3) To take words out FTS5 must be told the text that it was given. So the words of a session go
- *     while its journal is there: at session.pruned, and before it is deleted. When the journal is
- *     gone already only the rows of documents go; words without a document are in no answer, and
- *     leave the file when it is made anew. Words that cannot be taken out before a deletion take
- *     the file with them: the next search makes it.
+ * (3) To remove words FTS5 must get the text that it was given. So the words of a session are
+ *     removed while its journal exists: at session.pruned, and before it is deleted. If the journal
+ *     is gone already only the rows of documents are deleted; words without a document are in no
+ *     answer, and leave the file when it is rebuilt. If words cannot be removed before a deletion
+ *     the file is deleted: the next search rebuilds it.
  * (4) STORE/search.off says that search is switched off.
  */
 #include "index/search/search.h"
@@ -31,7 +31,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
-#define TEXT_VERSION   2          /* to be raised when search_text.c gives other texts */
+#define TEXT_VERSION   2          /* raise it when search_text.c returns other texts */
 
 extern const char annal__sql_search[];
 
@@ -51,7 +51,7 @@ static void free_said(void *arg)
     annal__free(said);
 }
 
-/* (session, seq, offset, length). NULL when the event does not prove itself now. */
+/* (session, seq, offset, length). NULL if the event does not prove itself now. */
 static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
 {
     struct said *said = sqlite3_user_data(context);
@@ -87,7 +87,7 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
 
 /* ---- Rows of an event ---- */
 
-/* A member that is a string, copied to out; empty when there is none. */
+/* A member that is a string, copied to out; empty if there is none. */
 static annal_status get_text(annal_slice data, const char *name, struct buf *out)
 {
     annal_slice text = {0};
@@ -144,7 +144,7 @@ static annal_status find_tool(struct search *search, annal_slice session, annal_
     return status;
 }
 
-/* Who said it, and which tool it is about. */
+/* Find out who said it, and which tool it is about. */
 static annal_status attribute(struct search *search, annal_slice session, const annal_event *event,
                               struct buf *role, struct buf *tool, annal_error *err)
 {
@@ -190,7 +190,7 @@ static annal_status add_document(struct search *search, annal_slice session,
     return annal__db_run(search->add_text, err);
 }
 
-/* Rule 3. with_words: the journal is there. */
+/* Rule 3. with_words: the journal exists. */
 static annal_status drop_session(struct search *search, annal_slice session, bool with_words,
                                  annal_error *err)
 {
@@ -427,7 +427,7 @@ static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
     sqlite3 *db = search->derived.db;
     annal_status status = annal__db_exec(db, "INSERT INTO said (said) VALUES ('optimize')", NULL);
-    if (status >= 0) /* it writes all of the database a second time: not into memory */
+    if (status >= 0) /* it writes the whole database a second time: not into memory */
         status = annal__db_exec(db, "PRAGMA temp_store = FILE; VACUUM", NULL);
     (void)annal__db_exec(db, "PRAGMA temp_store = MEMORY", NULL);
     return status < 0 ? status : annal__derived_empty_wal(&search->derived, deadline_us, NULL);

@@ -1,4 +1,4 @@
-/* search.db: what follows the journals for full-text search. */
+/* search.db: follows the journals for full-text search. */
 #ifndef INDEX_SEARCH_SEARCH_H
 #define INDEX_SEARCH_SEARCH_H
 
@@ -12,23 +12,24 @@ struct search {
     sqlite3_stmt *drop_texts, *drop_documents, *drop_calls;
 };
 
-/* Without touching a file. */
+/* Initialize it without touching a file. */
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err);
 void annal__search_done(struct search *search);
 
 /*
- * Words were taken out: see to it that no byte of them is left. FTS5 keeps them until it merges, so
- * all is merged and the file made anew; where that fails, it goes, and the next search makes it.
+ * Words were removed: make sure that no byte of them is left. FTS5 keeps them until it merges, so
+ * everything is merged and the file is rewritten. If that fails the file is deleted, and the next
+ * search rebuilds it.
  */
 annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err);
 
 bool annal__search_is_off(const struct search *search);
 
-/* Whether the keeper has something to keep: it is on, and was asked for once. */
+/* Whether the keeper has to follow it: it is on, and somebody has searched. */
 bool annal__search_is_kept(const struct search *search);
 
-/* annal_said() and what it reads, on a connection to search.db. The store must outlive it. */
+/* Add annal_said() and what it reads to a connection to search.db. The store must outlive it. */
 annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Asking search.db: words become an expression of FTS5, each hit gets its snippet. */
+/* Asking search.db: words become an expression of FTS5, and each hit gets its snippet. */
 #include "index/db/bound.h"
 #include "index/db/database.h"
 #include "index/follow/history.h"
@@ -29,10 +29,10 @@ struct asking {
     sqlite3 *db;
     sqlite3_stmt *hits, *snippet;
     struct bound bound;
-    bool begun; /* something was handed out */
+    bool begun; /* a hit was passed on */
 };
 
-/* ---- What to look for ---- */
+/* ---- The expression ---- */
 
 static bool has_word(annal_slice text)
 {
@@ -44,7 +44,7 @@ static bool has_word(annal_slice text)
     return false;
 }
 
-/* "the words" and, when there was a star, * behind the quotes. */
+/* "the words" and, if there was a star, * after the quotes. */
 static annal_status put_word(struct buf *out, annal_slice word)
 {
     bool any_rest = word.len > 0 && word.ptr[word.len - 1] == '*';
@@ -63,7 +63,7 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     if (options->expression.len > 0)
         status = annal__buf_append_slice(&asking->expression, options->expression);
     for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count; i++)
-        if (has_word(options->words[i])) /* what is no word is in no index */
+        if (has_word(options->words[i])) /* text without a word is in no index */
             status = put_word(&asking->expression, options->words[i]);
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
@@ -161,7 +161,7 @@ static annal_status prepare(struct asking *asking, annal_error *err)
 
 /* ---- Answering ---- */
 
-/* What FTS5 cannot read is the caller's fault. */
+/* If FTS5 cannot read the expression, that is the caller's mistake. */
 static annal_status fail(const struct asking *asking, int rc, annal_error *err)
 {
     annal_status status = annal__bound_fail(&asking->bound, rc, "search", err);
@@ -210,7 +210,7 @@ static annal_status answer(struct asking *asking, annal_error *err)
     return status;
 }
 
-/* ---- A connection that knows what there is ---- */
+/* ---- A connection that is up to date ---- */
 
 static annal_status measure_lag(struct search *search, const struct history *history,
                                 const annal_error *why, annal_lag *out_lag, annal_error *err)

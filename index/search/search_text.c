@@ -22,7 +22,7 @@ static bool is_base64(char c)
            (c != '\0' && strchr("+/=-_", c) != NULL);
 }
 
-/* Behind "data:image/png;base64,", where it begins so. */
+/* What follows "data:image/png;base64,", if the text begins like that. */
 static annal_slice skip_data_url(annal_slice text)
 {
     static const char mark[] = ";base64,";
@@ -37,8 +37,8 @@ static annal_slice skip_data_url(annal_slice text)
 }
 
 /*
- * Base64 in one line, or in lines of one length, as encoders write it: nobody looks for that, and
- * an index of it is large. A list of words or of hashes is none.
+ * Base64 in one line, or in lines of one length, as encoders write it: nobody searches for that,
+ * and an index of it is large. A list of words or of hashes is not base64.
  */
 static bool is_encoded(annal_slice text)
 {
@@ -73,13 +73,13 @@ static annal_status add_line(struct buf *out, annal_slice text)
     return status < 0 ? status : annal__buf_append_slice(out, text);
 }
 
-/* raw with its quotes. */
+/* raw includes its quotes. */
 static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scratch)
 {
     annal_slice text;
     scratch->len = 0;
     annal_status status = annal__json_text(raw, scratch, &text);
-    if (status == ANNAL_ERR_INVALID) { /* half a character in it: the rest is text all the same */
+    if (status == ANNAL_ERR_INVALID) { /* half a character in it: the rest is text nevertheless */
         text = (annal_slice){raw.ptr + 1, raw.len - 2};
         status = ANNAL_OK;
     }
@@ -98,19 +98,19 @@ static const char *string_end(const char *at, const char *end)
     return at;
 }
 
-/* Members that name or classify, and say nothing: "type", "id", "call_id". */
+/* Members that name or classify, and are not text: "type", "id", "call_id". */
 static bool is_label(annal_slice name)
 {
     return annal__slice_is(name, "\"type\"") || annal__slice_is(name, "\"id\"") ||
            (name.len > 5 && memcmp(name.ptr + name.len - 4, "_id\"", 4) == 0);
 }
 
-/* Every string in value that is said, in one pass however deep it is nested. */
+/* Every string in value that is text, in one pass however deep it is nested. */
 static annal_status add_strings(struct buf *out, annal_slice value, struct buf *scratch)
 {
     const char *at = value.ptr, *end = value.ptr + value.len;
     annal_status status = ANNAL_OK;
-    bool labels = false; /* the name before it does */
+    bool labels = false; /* the name before it is a label */
     while (status >= 0 && out->len < SEARCH_TEXT_MAX &&
            (at = memchr(at, '"', (size_t)(end - at))) != NULL) {
         const char *begin = at;
@@ -146,7 +146,7 @@ static int take_piece(void *arg, annal_slice piece)
     return taking->status < 0 || taking->room == 0; /* 1 stops */
 }
 
-/* One that is gone or damaged says nothing. */
+/* An artifact that is missing or damaged has no text. */
 static annal_status add_artifact(annal_store *store, annal_slice session, annal_slice reference,
                                  struct buf *out, struct buf *scratch)
 {
@@ -168,7 +168,7 @@ static annal_status add_artifact(annal_store *store, annal_slice session, annal_
     return taking.status;
 }
 
-/* What is no text of the event: who said it, what it belongs to, how it was imported. */
+/* Members that are not text of the event: who said it, what it belongs to, how it was imported. */
 static bool is_left_out(annal_slice name, annal_slice value, annal_slice type)
 {
     if (value.ptr[0] == '{')

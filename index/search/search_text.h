@@ -1,4 +1,4 @@
-/* What an event says: the text of it that can be searched. */
+/* The text of an event that can be searched. */
 #ifndef INDEX_SEARCH_SEARCH_TEXT_H
 #define INDEX_SEARCH_SEARCH_TEXT_H
 
@@ -6,15 +6,15 @@
 
 #include <annal/journal.h>
 
-/* Of one event no more is searched; the rest is not found. */
+/* Of one event, no more than this is searched; the rest is not found. */
 #define SEARCH_TEXT_MAX (1u << 20)
 
 /*
- * Append it to out: every string in data, a line each, whatever member it stands in, and what was
- * taken out of data into an artifact ("output_ref"). Left out are
+ * Append it to out: every string in data, each on a line, whatever member it is in, and what was
+ * moved from data into an artifact ("output_ref"). Left out are
  *   names of members; the role; what classifies or names ("type", "id", "turn_id");
  *   encoded bytes, such as images;
- *   what an import keeps beside the event: where it stood ($.source) and what means nothing to us
+ *   what an import keeps beside the event: its place ($.source) and what we have no use for
  *   ($.extra), unless the event is nothing else (import.record).
  * ANNAL_ERR_NOMEM without a message.
  */

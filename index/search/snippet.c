@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#define INSTANCES_MAX 2000 /* the first of a text, that windows are compared by */
+#define INSTANCES_MAX 2000 /* the first instances of a text, by which windows are compared */
 
 /* A phrase of the expression, found in the text. Tokens count from 0. */
 struct instance {
@@ -46,9 +46,9 @@ static int read_instances(const Fts5ExtensionApi *api, Fts5Context *fts,
 }
 
 /*
- * Of a text of so many tokens, the window of so many words that has the most different phrases, and
- * of those the one with most instances. Both of its ends only move forward, so this takes time
- * linear in the instances.
+ * For a text of this many tokens, choose the window of this many words that has the most different
+ * phrases, and of those the one with most instances. Both of its ends only move forward, so this
+ * takes time linear in the instances.
  */
 static void choose_window(struct snippet *snippet, int *seen, int words, int tokens)
 {
@@ -190,7 +190,7 @@ static void sql_snippet(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_c
     annal__free(seen);
 }
 
-/* As "Extending FTS5" of SQLite's manual has it. */
+/* As in "Extending FTS5" of SQLite's manual. */
 static fts5_api *find_api(sqlite3 *db)
 {
     fts5_api *api = NULL;

@@ -1,4 +1,4 @@
-/* Rows of _reductions: what stands in state is the snapshot folder's matter. */
+/* Rows of _reductions. The content of their column state belongs to the snapshot folder. */
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* One statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to ?8. */
+/* Prepare a statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to
+ * ?8. */
 static annal_status run(sqlite3 *db, const char *sql, const annal_reduction_row *row,
                         annal_error *err)
 {
@@ -30,7 +31,7 @@ static annal_status run(sqlite3 *db, const char *sql, const annal_reduction_row 
     return status;
 }
 
-/* How many rows there are, the bytes they take, the distance of two, and the newest seq. */
+/* The number of rows, the bytes they take, the distance between two, and the newest seq. */
 static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_t out[4],
                             annal_error *err)
 {
@@ -55,8 +56,8 @@ static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_
 }
 
 /*
- * One at a time goes the one whose going leaves the smallest gap, never the newest. Then `every`
- * grows to what lies between two of those that stay.
+ * Delete one at a time, the one that leaves the smallest gap, never the newest. Then `every` grows
+ * to the distance between two of those that stay.
  */
 static annal_status thin_out(sqlite3 *db, const annal_reduction_row *row, uint64_t bytes_max,
                              uint64_t *out_every, annal_error *err)

@@ -1,4 +1,4 @@
-/* Rows of the snapshots table: what stands in state is the snapshot folder's matter. */
+/* Rows of the snapshots table. The content of their column state belongs to the snapshot folder. */
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"

@@ -1,7 +1,7 @@
 /*
- * A fold of a million events writes more pages than should stand in memory. So now and then they
- * are put away in a file without a name, in the store's directory. It goes with the state, also
- * when the process dies. Where none can be made (a store on read-only media), and from when the
+ * A fold of a million events writes more pages than should be in memory. So now and then they are
+ * put into a file without a name, in the store's directory. It is gone when the state is freed, and
+ * when the process dies. If no such file can be created (a store on read-only media), or once the
  * disk is full, the pages stay in memory.
  */
 #include "index/state/spill.h"

@@ -43,7 +43,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
     return ANNAL_OK;
 }
 
-/* All but the tables. */
+/* Everything but the tables. */
 static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
                                 const annal_state_source *source, annal_state **out_state,
                                 annal_error *err)
@@ -93,7 +93,7 @@ done:
     return status;
 }
 
-/* A pack whose state can be made is right. */
+/* A pack is correct if a state can be made with it. */
 annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err)
 {
@@ -176,7 +176,7 @@ uint64_t annal_state_refused(const annal_state *state)
 
 /* ---- Applying ---- */
 
-/* A transaction keeps in memory how each page was that it changed. */
+/* A transaction keeps the previous content of each changed page in memory. */
 #define TRANSACTION_EVENTS 16384
 
 annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *err)
@@ -191,7 +191,7 @@ annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *e
     return annal__pages_why(state->pages, status, err);
 }
 
-/* refused is stored negative, less one, when the packs could not settle. */
+/* refused is stored as its negative minus one if the packs could not settle. */
 static annal_status commit(annal_state *state, annal_error *err)
 {
     int64_t refused = (int64_t)state->refused;
@@ -278,7 +278,7 @@ static annal_status read_position(annal_state *state, annal_error *err)
     return status;
 }
 
-/* What SQLite says about pages that are no state of this session, in our words. */
+/* Reports in our words what SQLite says about pages that are not a state of this session. */
 static annal_status no_state(annal_slice session, annal_status status, annal_error *err)
 {
     if (status == ANNAL_ERR_NOMEM)

@@ -1,4 +1,4 @@
-/* The state of one session, as the files of this folder share it. */
+/* The state of one session, for the files of this folder. */
 #ifndef INDEX_STATE_STATE_H
 #define INDEX_STATE_STATE_H
 
@@ -13,7 +13,7 @@
 /*
  * A state is a SQLite database of pages (state_vfs.c) with the tables of the packs and one of ours:
  * _state, one row that says which session and up to which event. Events are applied inside a
- * transaction that ends when somebody reads.
+ * transaction that ends when the state is read.
  */
 struct annal_state {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -22,14 +22,14 @@ struct annal_state {
     struct applier *applier;
     const annal_pack **packs;
     size_t pack_count;
-    annal_pack *core; /* ours, when the caller brought no packs */
+    annal_pack *core; /* ours, if the caller passed no packs */
     uint64_t seq;
     uint64_t refused;        /* events */
-    bool unsettled;          /* what the packs settle was refused when it was asked last */
-    unsigned in_transaction; /* events; 0: there is none */
+    bool unsettled;          /* the last attempt to settle was refused */
+    unsigned in_transaction; /* events; 0: no transaction */
 };
 
-/* End the transaction that events are applied in: what is read from here on is all there. */
+/* End the transaction in which events are applied: what is read from here on is complete. */
 annal_status annal__state_settle(annal_state *state, annal_error *err);
 
 /* ---- state_json.c ---- */
@@ -38,7 +38,7 @@ annal_status annal__state_settle(annal_state *state, annal_error *err);
 annal_status annal__state_tables(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err);
 
 /*
- * The rows of a table, in order: its columns, and behind them *out_keys further ones, by which they
+ * The rows of a table, in order: its columns, and after them *out_keys further ones, by which they
  * are ordered.
  */
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
@@ -47,7 +47,7 @@ annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **ou
 /* One value as JSON. */
 annal_status annal__state_put_value(struct buf *out, const annal_value *value);
 
-/* Bytes on their way to an annal_write_fn: passed on when there are enough. */
+/* Bytes on their way to an annal_write_fn: passed on once there are enough. */
 struct sink {
     annal_write_fn fn;
     void *arg;
@@ -56,7 +56,7 @@ struct sink {
 
 #define SINK_BYTES 65536
 
-/* Pass on what is there, unless it is less than so much. Returns what fn does. */
+/* Pass on what there is, unless it is less than unless_below. Returns what fn returns. */
 int annal__sink_flush(struct sink *sink, size_t unless_below);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Two states, compared: a merge of their tables, which both come sorted.
+ * Two states, compared: a merge of their tables, both of which are sorted.
  *
- * (1) Both walk in the order of state_json.c. Keys are compared as SQLite compares them with the
- *     collation BINARY: NULL, then numbers by value, then text, then blobs by bytes.
- * (2) A row's position counts the rows of `after` that were passed. When the changes are made one
- *     by one, everything in front of it is as it is in `after`, and everything from it on as in
- *     `before`: so the position is true at the moment when its change is made.
+ * (1) Both are read in the order of state_json.c. Keys are compared as SQLite compares them with
+ *     the collation BINARY: NULL, then numbers by value, then text, then blobs by bytes.
+ * (2) A row's position counts the rows of `after` that were passed. If the changes are made one by
+ *     one, everything before it is as in `after`, and everything from it on as in `before`: so the
+ *     position is right at the moment when its change is made.
  */
 #include "index/db/database.h"
 #include "index/state/state.h"
@@ -73,11 +73,11 @@ static int compare_values(const annal_value *a, const annal_value *b)
 
 /* ---- A table of both ---- */
 
-/* One of the two, in the table at hand. */
+/* One of the two states, in the current table. */
 struct side {
     annal_state *state;
     sqlite3_stmt *stmt;
-    annal_value *values; /* of its row; keys stand behind the columns */
+    annal_value *values; /* of its row; keys follow the columns */
     bool at_row;
 };
 
@@ -288,7 +288,7 @@ static annal_status diff_table(struct diff *diff, annal_slice table)
 
 /* ---- All tables ---- */
 
-/* The next table of both; an empty name behind the last. */
+/* The next table of both; an empty name after the last. */
 static annal_status next_table(struct diff *diff, sqlite3_stmt *const tables[2],
                                annal_slice *out_table)
 {
@@ -362,7 +362,7 @@ static annal_status put_name(struct buf *out, annal_slice name)
     return status;
 }
 
-/* Up to where the row stands: ,{"op":"…","path":"/turns/3 */
+/* Up to the place of the row: ,{"op":"…","path":"/turns/3 */
 static annal_status put_operation(struct buf *out, const char *op, const annal_change *change)
 {
     annal_status status =

@@ -1,10 +1,11 @@
 /*
  * A state as JSON: the same bytes for the same rows.
  *
- * (1) Tables come in the order in which the packs make them; those with _ in front are left out.
+ * (1) Tables come in the order in which the packs create them; those that begin with _ are left
+ *     out.
  * (2) The rows of a table come by primary key, compared as bytes; without one, by rowid.
  *
- * state_diff.c walks two states in this order, and its JSON patch names rows by where they stand in
+ * state_diff.c walks two states in this order, and its JSON patch names rows by their position in
  * it.
  */
 #include "index/db/database.h"
@@ -19,7 +20,7 @@
 #include <math.h>
 #include <string.h>
 
-/* SQLite's own digits: the C library's depend on the locale. A NaN is never stored. */
+/* SQLite's own digits: those of the C library depend on the locale. A NaN is never stored. */
 static annal_status put_real(struct buf *out, double real)
 {
     if (isinf(real))
@@ -65,8 +66,8 @@ annal_status annal__state_put_value(struct buf *out, const annal_value *value)
     }
 }
 
-/* What stands before each value of a row, the same in all of a table: `{"id":`, `,"status":`, each
- * with a NUL behind it. */
+/* What precedes each value of a row, the same in the whole table: `{"id":`, `,"status":`, each with
+ * a NUL after it. */
 static annal_status put_keys(struct buf *keys, sqlite3_stmt *stmt, int columns)
 {
     annal_status status = ANNAL_OK;
@@ -96,7 +97,7 @@ static annal_status put_row(struct buf *out, sqlite3_stmt *stmt, int columns,
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* Rule (2). What is ordered by stands behind the columns of the table once more. */
+/* Rule (2). The columns of the order follow the columns of the table. */
 annal_status annal__state_rows(sqlite3 *db, annal_slice table, sqlite3_stmt **out_stmt,
                                int *out_keys, annal_error *err)
 {

@@ -1,25 +1,25 @@
 /*
  * The pages of a state.
  *
- * A state of a long session is large, and those who ask it read little of it. So a state is a
- * SQLite database whose file is here: what was written stands in memory, everything else is fetched
- * from a source (a snapshot) when SQLite asks for it.
+ * A state of a long session is large, and callers read little of it. So a state is a SQLite
+ * database whose file is here: pages that were written are in memory, all others are fetched from a
+ * source (a snapshot) when SQLite asks for them.
  *
- * (1) The file is pages of 4 KiB, counted from 1. A page is the one that was written last, else the
- *     source's, else zeros.
- *     What was written stands in memory, or, when that became much, in a file (spill.c).
- * (2) A page of the source that the file was cut in front of is gone, also when the file grows
- *     again.
+ * (1) The file consists of pages of 4 KiB, counted from 1. A page is the one that was written last,
+ *     else the source's, else zeros. Written pages are in memory, or, when that became much, in a
+ *     file (spill.c).
+ * (2) If the file was truncated before a page of the source, that page is gone, even if the file
+ *     grows again.
  * (3) The source is asked only when a page is needed, any number of times for the same one, and
  *     never changes its answer.
- * (4) Nothing else of a file system is behind this: a journal is in memory, so that handlers can be
- *     taken back; a lock is nobody's, for one thread at a time has the only connection; there are
- *     no temporary files. Dirty pages may leave SQLite's cache before the transaction ends: taken
- *     back, they are written once more.
- * (5) A page that cannot be had fails the call that needed it, with the source's words. The next
- *     one that needs it asks again.
+ * (4) There is no more of a file system than this: a journal is in memory, so that handlers can be
+ *     rolled back; locks do nothing, because one thread at a time has the only connection; there
+ *     are no temporary files. Dirty pages may leave SQLite's cache before the transaction ends: if
+ *     they are rolled back, they are written once more.
+ * (5) If a page cannot be fetched, the call that needed it fails with the source's message. The
+ *     next call that needs it asks again.
  * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an
- *     ATTACH finds none, and nothing is left behind.
+ *     ATTACH finds none, and nothing is left of it.
  */
 #include "index/state/state_vfs.h"
 
@@ -33,7 +33,7 @@
 
 #define PAGE_BYTES ((size_t)ANNAL_STATE_PAGE_BYTES)
 
-/* Of SQLite's cache, KiB: what is changed again and again should not leave it. */
+/* For SQLite's cache, in KiB: pages that change again and again should not leave it. */
 #define CACHE_KIB "4096"
 
 struct state_pages {
@@ -41,10 +41,10 @@ struct state_pages {
     sqlite3_vfs *usual;
     char name[40];
     annal_state_source source;
-    uint64_t shared; /* pages of the source that are not gone, rule (2) */
+    uint64_t shared; /* number of pages of the source that are not gone, rule (2) */
     uint64_t count;  /* of the file */
-    char **own;      /* own[i] is page i + 1 as it was written; NULL: it is not in memory */
-    bool *away;      /* away[i]: a page that was written, and is not in memory, is in spill */
+    char **own;      /* own[i] is page i + 1 as it was written; NULL: not in memory */
+    bool *away;      /* away[i]: page i + 1 was written, and is not in memory but in spill */
     size_t own_cap;
     struct spill spill;
     size_t own_count;   /* that are not NULL */
@@ -126,7 +126,7 @@ static annal_status make_room(struct state_pages *pages, uint64_t page)
     return ANNAL_OK;
 }
 
-/* The block of a page that is about to be written; what it holds is nobody's when it is new. */
+/* The block of a page that is about to be written; the content of a new one is undefined. */
 static char *block_of(struct state_pages *pages, uint64_t page, bool *out_new)
 {
     if (make_room(pages, page) < 0)
@@ -243,7 +243,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int amount, sqlite3
     for (uint64_t at = (uint64_t)offset; left > 0;) {
         uint64_t page = at / PAGE_BYTES + 1;
         size_t skip = at % PAGE_BYTES, some = PAGE_BYTES - skip < left ? PAGE_BYTES - skip : left;
-        if (some < PAGE_BYTES) { /* never by SQLite as we set it up */
+        if (some < PAGE_BYTES) { /* SQLite never does this as we set it up */
             annal_status status = annal__pages_read(pages, page, pages->part, &pages->failed);
             if (status < 0)
                 return fail_page(pages, status);
@@ -344,7 +344,7 @@ static const sqlite3_io_methods file_methods = {
 
 /* ---- The VFS ---- */
 
-/* Rule (4): there is this one file. */
+/* Rule (4): this is the only file. */
 static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
                     int *out_flags)
 {
@@ -383,7 +383,7 @@ static int vfs_full_path(sqlite3_vfs *vfs, const char *name, int room, char *out
     return SQLITE_OK;
 }
 
-/* Clock and dice are as elsewhere. */
+/* Clock and random numbers are the usual ones. */
 static int vfs_randomness(sqlite3_vfs *vfs, int count, char *out)
 {
     struct state_pages *pages = vfs->pAppData;

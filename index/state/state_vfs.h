@@ -9,42 +9,42 @@
 struct state_pages;
 
 /*
- * Open a connection whose file is over source (NULL: an empty file). The source is ours on success.
+ * Open a connection whose file is over source (NULL: an empty file). On success we own the source.
  * Close the connection before the pages.
  *
- * ANNAL_ERR_CORRUPT  page 1 of the source begins no database of ours
+ * ANNAL_ERR_CORRUPT page 1 of the source is not the beginning of a database of ours
  */
 annal_status annal__pages_open(const annal_state_source *source, struct state_pages **out_pages,
                                sqlite3 **out_db, annal_error *err);
-void annal__pages_free(struct state_pages *pages); /* NULL is fine */
+void annal__pages_free(struct state_pages *pages); /* pages may be NULL */
 
-/* The source is the caller's again, and must live as long as the pages. */
+/* The caller owns the source again; it must live as long as the pages. */
 void annal__pages_disown(struct state_pages *pages);
 
 /*
- * After a call on the connection that ended with status: why a page could not be had, in the place
- * of what SQLite says about it. Returns status where no page is to blame.
+ * After a call on the connection that ended with status: if a page could not be fetched, replace
+ * what SQLite says by the reason. Returns status if no page is to blame.
  */
 annal_status annal__pages_why(struct state_pages *pages, annal_status status, annal_error *err);
 
-bool annal__pages_failed(const struct state_pages *pages); /* whether that will be so */
+bool annal__pages_failed(const struct state_pages *pages); /* whether there is one */
 
-/* The following speak of what was committed. Pages count from 1. */
+/* The following functions refer to what was committed. Pages count from 1. */
 uint64_t annal__pages_count(const struct state_pages *pages);
 annal_status annal__pages_read(struct state_pages *pages, uint64_t page, void *out,
                                annal_error *err);
 
-/* Whether a page may differ from what the source gives for it. */
+/* Whether a page may differ from that of the source. */
 bool annal__pages_changed(const struct state_pages *pages, uint64_t page);
 
-/* From now on source, which has the same pages, in the place of the one before and of what was
- * written over it. It is ours. */
+/* From now on use source, which has the same pages, instead of the one before and of what was
+ * written over it. We own it. */
 void annal__pages_rebase(struct state_pages *pages, const annal_state_source *source);
 
-/* Give the memory of what was written back, as far as a file in this directory takes it. */
+/* Release the memory of written pages, as far as a file in this directory can take them. */
 void annal__pages_put_away(struct state_pages *pages, const char *directory);
 
-/* Bytes of memory that what was written takes. */
+/* Bytes of memory that written pages take. */
 size_t annal__pages_own_bytes(const struct state_pages *pages);
 
 #endif
