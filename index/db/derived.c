@@ -831,7 +831,7 @@ void annal__derived_done(struct derived *derived)
         return;
     if (derived->db != NULL)
         annal__derived_rest(derived);
-    close_writer(derived); /* no other process has it open, even if one has the lock */
+    close_writer(derived); /* no thread uses it any more, even if another process has the lock */
     annal__readers_done(&derived->readers);
     annal__db_close(derived->keep);
     annal__patience_done(&derived->patience);
