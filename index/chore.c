@@ -15,6 +15,7 @@
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "journal/base/error.h"
+#include "journal/sys/seam.h"
 
 #define CHORE_MS 200
 
@@ -137,7 +138,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;
     struct round round = {.index = index, .stop_us = annal__deadline_after(CHORE_MS)};
-    uint64_t now = annal_store_changed(index->store, index->changed_since, note_changed, &round);
+    uint64_t now = annal__store_changed(index->store, index->changed_since, note_changed, &round);
     annal_status status = round.status;
     if (status < 0)
         annal__fail(err, status, "the list of sessions to index");

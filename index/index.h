@@ -56,12 +56,12 @@ struct annal_index {
     struct follower follower;
     struct core_rows rows; /* under the lock of derived */
     bool follows;
-    uint64_t changed_since; /* for the chore; see annal_store_changed() */
+    uint64_t changed_since; /* for the chore; see annal__store_changed() */
     struct shape_seen shape;
     struct fallback fallback;
     struct packs packs;
     struct search search;
-    void (*_Atomic on_close)(void *arg); /* see annal_index_on_close() */
+    void (*_Atomic on_close)(void *arg); /* see annal__index_on_close() */
     void *_Atomic on_close_arg;
 };
 

@@ -1,6 +1,7 @@
 /* The databases of a store as files: their condition, checkpoints, VACUUM. */
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/databases.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -57,19 +58,19 @@ static uint64_t all_bytes(const char *path)
 /* ---- Their condition ---- */
 
 struct look {
-    annal_database_fn fn;
+    annal__database_fn fn;
     void *arg;
 };
 
 static int look_at(void *arg, struct derived *derived, const char *name, annal_error *err)
 {
     struct look *look = arg;
-    annal_database_info info = {.name = name,
-                                .journal_mode = derived->rollback ? "delete" : "wal",
-                                .synchronous = derived->rollback ? "FULL" : "NORMAL",
-                                .wal_autocheckpoint =
-                                    derived->rollback ? 0 : DERIVED_WAL_PAGES_CHECKPOINT,
-                                .busy_timeout_ms = derived->wait_ms};
+    annal__database_info info = {.name = name,
+                                 .journal_mode = derived->rollback ? "delete" : "wal",
+                                 .synchronous = derived->rollback ? "FULL" : "NORMAL",
+                                 .wal_autocheckpoint =
+                                     derived->rollback ? 0 : DERIVED_WAL_PAGES_CHECKPOINT,
+                                 .busy_timeout_ms = derived->wait_ms};
     sqlite3 *db = NULL;
     struct stamp stamp;
     int64_t page = 0, pages = 0, keys = 0;
@@ -93,8 +94,8 @@ static int look_at(void *arg, struct derived *derived, const char *name, annal_e
     return look->fn(look->arg, &info);
 }
 
-annal_status annal_index_databases(annal_index *index, annal_database_fn fn, void *arg,
-                                   annal_error *err)
+annal_status annal__index_databases(annal_index *index, annal__database_fn fn, void *arg,
+                                    annal_error *err)
 {
     return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
@@ -102,7 +103,7 @@ annal_status annal_index_databases(annal_index *index, annal_database_fn fn, voi
 /* ---- What is in them ---- */
 
 struct tables {
-    annal_table_fn fn;
+    annal__table_fn fn;
     void *arg;
     bool statuses;
 };
@@ -186,13 +187,14 @@ static int look_inside(void *arg, struct derived *derived, const char *name, ann
     return verdict;
 }
 
-annal_status annal_index_tables(annal_index *index, annal_table_fn fn, void *arg, annal_error *err)
+annal_status annal__index_tables(annal_index *index, annal__table_fn fn, void *arg,
+                                 annal_error *err)
 {
     return each_database(index, look_inside, &(struct tables){fn, arg, false}, err);
 }
 
-annal_status annal_index_statuses(annal_index *index, annal_table_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal__index_statuses(annal_index *index, annal__table_fn fn, void *arg,
+                                   annal_error *err)
 {
     return each_database(index, look_inside, &(struct tables){fn, arg, true}, err);
 }

@@ -1,10 +1,14 @@
 /* The index as a whole: sessions.db, the packs beside it, the chore that follows the journals. */
+#include "index/sys/open.h"
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/sys/chore.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,9 +17,9 @@
 
 static annal_status follow(annal_index *index, annal_error *err)
 {
-    const annal_chore chore = {
+    const annal__chore chore = {
         .name = "index", .period_ms = FOLLOW_PERIOD_MS, .run = annal__index_follow, .arg = index};
-    annal_status status = annal_chore_add(index->store, &chore, err);
+    annal_status status = annal__chore_add(index->store, &chore, err);
     index->follows = status >= 0;
     return status;
 }
@@ -43,7 +47,7 @@ static annal_status index_init(annal_index *index, uint32_t wait_ms, annal_error
     status = annal__derived_init(&index->derived, index->store, path.ptr, "index", err);
     annal__buf_done(&path);
     if (status >= 0)
-        status = annal_pack_core(&index->core, err);
+        status = annal__pack_core(&index->core, err);
     if (status >= 0)
         index->derived.user_version = layout_of(index->core);
     if (status >= 0)
@@ -79,15 +83,15 @@ static annal_status index_new(annal_store *store, uint32_t wait_ms, annal_index 
     return status;
 }
 
-annal_status annal_index_open_plain(annal_store *store, const annal_index_options *options,
-                                    annal_index **out_index, annal_error *err)
+annal_status annal__index_open_plain(annal_store *store, const annal_index_options *options,
+                                     annal_index **out_index, annal_error *err)
 {
     static const annal_index_options defaults;
     annal_index *index = NULL;
     if (options == NULL)
         options = &defaults;
     annal_status status = index_new(store, options->wait_ms, &index, err);
-    if (status >= 0 && annal_store_is_read_only(store)) {
+    if (status >= 0 && annal__store_is_read_only(store)) {
         status = annal__derived_open_read_only(&index->derived, err);
         if (status >= 0)
             status = annal__derived_open_read_only(&index->search.derived, err);
@@ -116,19 +120,19 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
     return status;
 }
 
-void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg)
+void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *arg)
 {
     if (end != NULL)
         atomic_store(&index->on_close, end);
     return atomic_exchange(&index->on_close_arg, arg);
 }
 
-annal_store *annal_index_store(const annal_index *index)
+annal_store *annal__index_store(const annal_index *index)
 {
     return index->store;
 }
 
-const annal_pack *annal_index_core(const annal_index *index)
+const annal_pack *annal__index_core(const annal_index *index)
 {
     return index->core;
 }
@@ -144,7 +148,7 @@ void annal_index_close(annal_index *index)
         end(arg);
     if (index->follows) {
         annal__packs_drain_all(index);
-        annal_chore_remove(index->store, index);
+        annal__chore_remove(index->store, index);
     }
     annal__packs_done(index);
     annal__search_done(&index->search);

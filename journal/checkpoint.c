@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/base/thread.h"
 #include "journal/failure.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 

@@ -8,6 +8,8 @@
 #include "journal/keeper.h"
 #include "journal/slot.h"
 #include "journal/store.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -1,3 +1,4 @@
+#include "journal/sys/cursor.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/json_msgpack.h"
@@ -205,8 +206,8 @@ annal_status annal_cursor_next(annal_cursor *cursor, annal_event *out_event, ann
     return status;
 }
 
-annal_status annal_cursor_next_head(annal_cursor *cursor, annal_event *out_event,
-                                    uint64_t *out_data_bytes, annal_error *err)
+annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,
+                                     uint64_t *out_data_bytes, annal_error *err)
 {
     cursor->heads = true;
     annal_status status = annal_cursor_next(cursor, out_event, err);
@@ -217,8 +218,8 @@ annal_status annal_cursor_next_head(annal_cursor *cursor, annal_event *out_event
     return status;
 }
 
-annal_status annal_cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes, size_t len,
-                               size_t *out_len, annal_error *err)
+annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes, size_t len,
+                                size_t *out_len, annal_error *err)
 {
     const struct scan *scan = &cursor->scan;
     annal_status status = annal__store_check(cursor->store, err);
@@ -276,13 +277,13 @@ annal_position annal_cursor_position(const annal_cursor *cursor)
     return (annal_position){cursor->scan.next_seq, cursor->scan.offset, cursor->scan.h};
 }
 
-void annal_cursor_rest(annal_cursor *cursor)
+void annal__cursor_rest(annal_cursor *cursor)
 {
     annal__scan_rest(&cursor->scan);
     annal__buf_done(&cursor->json);
 }
 
-annal_slice annal_cursor_journal(const annal_cursor *cursor)
+annal_slice annal__cursor_journal(const annal_cursor *cursor)
 {
     return annal_slice_of(cursor->part == 0 ? cursor->session
                                             : cursor->lineage.parts[cursor->part - 1].session);

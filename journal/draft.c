@@ -1,4 +1,5 @@
 /* What may become an event, and what may name a session. */
+#include "journal/sys/draft.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -121,7 +122,7 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     return status;
 }
 
-annal_status annal_draft_json(const annal_draft *draft, annal_slice *out_json, annal_error *err)
+annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, annal_error *err)
 {
     struct buf json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
     annal_status status = annal_draft_check(draft, err);
@@ -137,7 +138,7 @@ annal_status annal_draft_json(const annal_draft *draft, annal_slice *out_json, a
     return status;
 }
 
-void annal_draft_free(const void *json)
+void annal__draft_free(const void *json)
 {
     annal__free((void *)(uintptr_t)json);
 }

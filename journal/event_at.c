@@ -3,12 +3,13 @@
  *
  * (1) A query reads many events, of few sessions or of a hundred: the buffer keeps the journals
  *     open that it used last. A journal is used again as long as its name belongs to the same file.
- * (2) If the caller says which events come next (annal_event_read_ahead()), neighbours are read
+ * (2) If the caller says which events come next (annal__event_read_ahead()), neighbours are read
  *     together, and what is not in memory is fetched from the disk all at once instead of one after
  *     the other. The name of each journal is checked once for all that is read ahead from it.
  * (3) An event that was read ahead and does not prove itself is ignored: it is read again in its
  *     place, as if it had not been read ahead.
  */
+#include "journal/sys/event_at.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -46,7 +47,7 @@ struct ahead {
     bool held;
 };
 
-struct annal_event_buffer {
+struct annal__event_buffer {
     struct buf bytes; /* the trailer of the frame before, then the frame */
     struct buf json;
     struct journal *journals;
@@ -54,7 +55,7 @@ struct annal_event_buffer {
     /* 1 + the likely index of the journal, by the hash of the session's id */
     uint8_t guess[GUESSES];
     uint64_t uses;
-    uint64_t looks; /* calls of annal_event_read_ahead() */
+    uint64_t looks; /* calls of annal__event_read_ahead() */
     struct ahead *ahead;
     struct ahead **by_place; /* `ahead`, sorted */
     size_t ahead_room, ahead_count;
@@ -65,7 +66,7 @@ struct annal_event_buffer {
 /* ---- Journals ---- */
 
 /* Its place is free then; what was read ahead from it is not used any more. */
-static void close_journal(annal_event_buffer *buffer, struct journal *journal)
+static void close_journal(annal__event_buffer *buffer, struct journal *journal)
 {
     size_t number = (size_t)(journal - buffer->journals);
     for (size_t i = buffer->ahead_next; i < buffer->ahead_count; i++)
@@ -76,13 +77,13 @@ static void close_journal(annal_event_buffer *buffer, struct journal *journal)
     *journal = (struct journal){0};
 }
 
-static void close_all(annal_event_buffer *buffer)
+static void close_all(annal__event_buffer *buffer)
 {
     for (size_t i = 0; i < buffer->journal_count; i++)
         close_journal(buffer, &buffer->journals[i]);
 }
 
-void annal_event_buffer_free(annal_event_buffer *buffer)
+void annal__event_buffer_free(annal__event_buffer *buffer)
 {
     if (buffer == NULL)
         return;
@@ -104,7 +105,7 @@ static bool is_of(const struct journal *journal, const annal_store *store, annal
 }
 
 /* NULL if it is not open. */
-static struct journal *find_journal(annal_event_buffer *buffer, const annal_store *store,
+static struct journal *find_journal(annal__event_buffer *buffer, const annal_store *store,
                                     annal_slice session)
 {
     uint8_t *guess = &buffer->guess[annal__hash(session.ptr, session.len, 0) % GUESSES];
@@ -121,7 +122,7 @@ static struct journal *find_journal(annal_event_buffer *buffer, const annal_stor
 }
 
 /* A free place, if necessary that of the journal that was used least recently. NULL: no memory. */
-static struct journal *make_room(annal_event_buffer *buffer)
+static struct journal *make_room(annal__event_buffer *buffer)
 {
     struct journal *oldest = buffer->journals;
     for (size_t i = 1; i < buffer->journal_count; i++)
@@ -187,7 +188,7 @@ static bool stands(const struct journal *journal)
 }
 
 /* The journal that has the name now. */
-static annal_status open_journal(annal_event_buffer *buffer, const annal_store *store,
+static annal_status open_journal(annal__event_buffer *buffer, const annal_store *store,
                                  annal_slice session, struct journal **out_journal,
                                  annal_error *err)
 {
@@ -213,7 +214,7 @@ static annal_status open_journal(annal_event_buffer *buffer, const annal_store *
 
 /* ---- Reading ahead ---- */
 
-static bool make_ahead_room(annal_event_buffer *buffer, size_t count)
+static bool make_ahead_room(annal__event_buffer *buffer, size_t count)
 {
     if (count <= buffer->ahead_room)
         return true;
@@ -226,12 +227,12 @@ static bool make_ahead_room(annal_event_buffer *buffer, size_t count)
 }
 
 /* Accept as many as there is room for, of journals that can be opened. */
-static void take_places(annal_event_buffer *buffer, const annal_store *store,
-                        const annal_event_place *places, size_t count)
+static void take_places(annal__event_buffer *buffer, const annal_store *store,
+                        const annal__event_place *places, size_t count)
 {
     size_t bytes = 0, journals = 0;
     for (size_t i = 0; i < count; i++) {
-        const annal_event_place *place = &places[i];
+        const annal__event_place *place = &places[i];
         struct journal *journal = find_journal(buffer, store, place->session);
         if (place->length > AHEAD_BYTES - bytes)
             break;
@@ -252,12 +253,12 @@ static void take_places(annal_event_buffer *buffer, const annal_store *store,
     }
 }
 
-static const struct scan *scan_of(const annal_event_buffer *buffer, const struct ahead *ahead)
+static const struct scan *scan_of(const annal__event_buffer *buffer, const struct ahead *ahead)
 {
     return &buffer->journals[ahead->journal].scan;
 }
 
-static uint64_t begin_of(const annal_event_buffer *buffer, const struct ahead *ahead)
+static uint64_t begin_of(const annal__event_buffer *buffer, const struct ahead *ahead)
 {
     return ahead->offset - scan_of(buffer, ahead)->codec->trailer_bytes;
 }
@@ -271,7 +272,7 @@ static int compare_places(const void *left, const void *right)
 }
 
 /* Join neighbours into pieces; returns the number of bytes of all pieces. */
-static size_t lay_out(annal_event_buffer *buffer)
+static size_t lay_out(annal__event_buffer *buffer)
 {
     struct ahead *first = NULL;
     size_t bytes = 0;
@@ -296,7 +297,7 @@ static size_t lay_out(annal_event_buffer *buffer)
 }
 
 /* Note how many bytes were read of the piece that begins with by_place[first]. */
-static void hold(annal_event_buffer *buffer, size_t first, size_t got)
+static void hold(annal__event_buffer *buffer, size_t first, size_t got)
 {
     size_t from = buffer->by_place[first]->at;
     for (size_t i = first; i < buffer->ahead_count; i++) {
@@ -309,7 +310,7 @@ static void hold(annal_event_buffer *buffer, size_t first, size_t got)
 }
 
 /* First tell the disk what is not in memory, then wait for it. Rule (2). */
-static void read_pieces(annal_event_buffer *buffer)
+static void read_pieces(annal__event_buffer *buffer)
 {
     bool missing = false;
     for (int round = 0; round == 0 || (round == 1 && missing); round++)
@@ -333,14 +334,14 @@ static void read_pieces(annal_event_buffer *buffer)
         }
 }
 
-size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places, size_t count,
-                              annal_event_buffer **buffer)
+size_t annal__event_read_ahead(annal_store *store, const annal__event_place *places, size_t count,
+                               annal__event_buffer **buffer)
 {
     if (annal__store_check(store, NULL) < 0)
         return 0;
     if (*buffer == NULL)
         *buffer = annal__zalloc(sizeof **buffer);
-    annal_event_buffer *used = *buffer;
+    annal__event_buffer *used = *buffer;
     if (used == NULL)
         return 0;
     used->ahead_count = used->ahead_next = 0;
@@ -358,7 +359,7 @@ size_t annal_event_read_ahead(annal_store *store, const annal_event_place *place
 }
 
 /* The event, if it was read ahead; else NULL. Mostly they are asked for in their order. */
-static const struct ahead *find_ahead(annal_event_buffer *buffer, const annal_store *store,
+static const struct ahead *find_ahead(annal__event_buffer *buffer, const annal_store *store,
                                       annal_slice session, uint64_t offset, uint64_t length)
 {
     for (size_t i = buffer->ahead_next; i < buffer->ahead_count; i++) {
@@ -378,9 +379,9 @@ static const struct ahead *find_ahead(annal_event_buffer *buffer, const annal_st
  * Read the frame in that place, and the trailer before it, into the buffer. An empty frame: the
  * journal is too short for it.
  */
-static annal_status read_frame(annal_event_buffer *buffer, const struct scan *scan, uint64_t offset,
-                               uint64_t length, annal_slice *out_before, annal_slice *out_frame,
-                               annal_error *err)
+static annal_status read_frame(annal__event_buffer *buffer, const struct scan *scan,
+                               uint64_t offset, uint64_t length, annal_slice *out_before,
+                               annal_slice *out_frame, annal_error *err)
 {
     size_t before = scan->codec->trailer_bytes;
     *out_before = *out_frame = (annal_slice){NULL, 0};
@@ -401,7 +402,7 @@ static annal_status read_frame(annal_event_buffer *buffer, const struct scan *sc
 }
 
 /* A neighbour is damaged, so the event cannot be proved alone: walk to it. */
-static annal_status read_by_walking(annal_event_buffer *buffer, struct scan *scan, uint64_t seq,
+static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *scan, uint64_t seq,
                                     uint64_t offset, uint64_t length, annal_event *out_event,
                                     annal_error *err)
 {
@@ -441,7 +442,7 @@ static bool proves_itself(const struct codec *codec, annal_slice before, annal_s
     return true;
 }
 
-static annal_status read_event(annal_event_buffer *buffer, struct scan *scan, uint64_t seq,
+static annal_status read_event(annal__event_buffer *buffer, struct scan *scan, uint64_t seq,
                                uint64_t offset, uint64_t length, annal_event *out_event,
                                annal_error *err)
 {
@@ -454,7 +455,7 @@ static annal_status read_event(annal_event_buffer *buffer, struct scan *scan, ui
                : read_by_walking(buffer, scan, seq, offset, length, out_event, err);
 }
 
-static bool take_ahead(annal_event_buffer *buffer, const annal_store *store, annal_slice session,
+static bool take_ahead(annal__event_buffer *buffer, const annal_store *store, annal_slice session,
                        uint64_t seq, uint64_t offset, uint64_t length, annal_event *out_event)
 {
     const struct ahead *ahead = find_ahead(buffer, store, session, offset, length);
@@ -466,7 +467,7 @@ static bool take_ahead(annal_event_buffer *buffer, const annal_store *store, ann
     return proves_itself(codec, before, frame, seq, offset, out_event);
 }
 
-static annal_status open_and_read(annal_event_buffer *buffer, const annal_store *store,
+static annal_status open_and_read(annal__event_buffer *buffer, const annal_store *store,
                                   annal_slice session, uint64_t seq, uint64_t offset,
                                   uint64_t length, annal_event *out_event, annal_error *err)
 {
@@ -485,11 +486,11 @@ static annal_status open_and_read(annal_event_buffer *buffer, const annal_store 
     return read_event(buffer, &journal->scan, seq, offset, length, out_event, err);
 }
 
-annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64_t seq,
-                                 uint64_t offset, uint64_t length, annal_event_buffer **buffer,
-                                 annal_event *out_event, annal_error *err)
+annal_status annal__event_read_at(annal_store *store, annal_slice session, uint64_t seq,
+                                  uint64_t offset, uint64_t length, annal__event_buffer **buffer,
+                                  annal_event *out_event, annal_error *err)
 {
-    annal_event_buffer *made = NULL;
+    annal__event_buffer *made = NULL;
     annal_event event = {0};
     annal_status status = annal__store_check(store, err);
     if (status < 0)
@@ -499,7 +500,7 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
         if (made == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "read an event: no memory");
     }
-    annal_event_buffer *used = made != NULL ? made : *buffer;
+    annal__event_buffer *used = made != NULL ? made : *buffer;
     if (!take_ahead(used, store, session, seq, offset, length, &event))
         status = open_and_read(used, store, session, seq, offset, length, &event, err);
     if (status == ANNAL_OK) {
@@ -515,7 +516,7 @@ annal_status annal_event_read_at(annal_store *store, annal_slice session, uint64
                         "session '%.*s': byte %llu does not begin event %llu, or it is damaged",
                         ANNAL_FMT(session), (unsigned long long)offset, (unsigned long long)seq);
     if (status < 0)
-        annal_event_buffer_free(made);
+        annal__event_buffer_free(made);
     else if (made != NULL)
         *buffer = made;
     return status;

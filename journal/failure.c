@@ -6,6 +6,7 @@
 #include "journal/log_void.h"
 #include "journal/recover.h"
 #include "journal/slot.h"
+#include "journal/sys/say.h"
 
 #include <inttypes.h>
 

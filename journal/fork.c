@@ -13,6 +13,8 @@
 #include "journal/checkpoint.h"
 #include "journal/lineage.h"
 #include "journal/replace.h"
+#include "journal/sys/cursor.h"
+#include "journal/sys/lineage.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -84,7 +86,7 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no event %" PRIu64,
                              ANNAL_FMT(forking->parent), at_seq);
     if (status == ANNAL_OK) {
-        annal_slice holder = annal_cursor_journal(cursor);
+        annal_slice holder = annal__cursor_journal(cursor);
         memcpy(forking->origin.session, holder.ptr, holder.len);
         forking->origin.seq = at_seq;
         forking->origin.h = event.h;
@@ -208,7 +210,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
     if (status == ANNAL_OK) /* a fork of a broken history would be broken, too */
-        status = annal_session_lineage_check(forking->store, forking->parent, err);
+        status = annal__session_lineage_check(forking->store, forking->parent, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);
     if (status == ANNAL_OK)

@@ -10,6 +10,7 @@
 #include "journal/base/error.h"
 #include "journal/checkpoint.h"
 #include "journal/replace.h"
+#include "journal/sys/adopt.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -133,8 +134,8 @@ static annal_status adopt(struct adoption *adoption, annal_error *err)
     return status == ANNAL_OK ? take_place(adoption, err) : status;
 }
 
-annal_status annal_session_adopt(annal_store *store, annal_store *from, annal_slice session,
-                                 annal_error *err)
+annal_status annal__session_adopt(annal_store *store, annal_store *from, annal_slice session,
+                                  annal_error *err)
 {
     struct adoption adoption = {
         .store = store, .session = session, .frame = {.limit = FRAME_ENVELOPE_BYTES}};

@@ -5,6 +5,8 @@
 #include "journal/checkpoint.h"
 #include "journal/failure.h"
 #include "journal/replace.h"
+#include "journal/sys/chore.h"
+#include "journal/sys/say.h"
 
 #include <string.h>
 
@@ -149,7 +151,7 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     complain(store, state->chore.name, status, &err);
 }
 
-/* Whether another chore does the work of this one: see annal_chore.single. */
+/* Whether another chore does the work of this one: see annal__chore.single. */
 static bool gives_way(const struct keeper *keeper, const struct chore_state *state)
 {
     bool is_earlier = true;
@@ -300,7 +302,7 @@ annal_status annal_keep(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal_error *err)
+annal_status annal__chore_add(annal_store *store, const annal__chore *chore, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
     if (status < 0)
@@ -324,7 +326,7 @@ annal_status annal_chore_add(annal_store *store, const annal_chore *chore, annal
     return status;
 }
 
-void annal_chore_remove(annal_store *store, void *arg)
+void annal__chore_remove(annal_store *store, void *arg)
 {
     struct keeper *keeper = &store->keeper;
     if (annal__store_check(store, NULL) < 0)

@@ -1,6 +1,7 @@
 #include "journal/layout.h"
 
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/lineage.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -176,7 +177,7 @@ annal_status annal__lineage_of(annal_store *store, annal_slice session, struct l
     return annal__lineage_find(store, lineage, id, out_origin, 1, out_parts, err);
 }
 
-annal_status annal_session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal__session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
     struct lineage lineage = {0};

@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/slot.h"
+#include "journal/sys/inspect.h"
 
 #include <inttypes.h>
 #include <sys/file.h>
@@ -26,7 +27,7 @@ static bool is_free(annal_store *store, struct log *log)
     return got;
 }
 
-static void look_at_list(annal_store *store, struct log *log, annal_log_info *info)
+static void look_at_list(annal_store *store, struct log *log, annal__log_info *info)
 {
     struct buf path = {0};
     struct held held = {.fd = -1};
@@ -47,7 +48,7 @@ done:
 }
 
 /* Count the groups; ANNAL_DAMAGE if some are missing before others. */
-static annal_status look_at_groups(struct log *log, annal_log_info *info, annal_error *err)
+static annal_status look_at_groups(struct log *log, annal__log_info *info, annal_error *err)
 {
     struct log_group *groups = NULL;
     size_t count = 0;
@@ -70,13 +71,13 @@ static annal_status look_at_groups(struct log *log, annal_log_info *info, annal_
     return status;
 }
 
-static annal_status look_at_log(annal_store *store, uint32_t number, annal_log_info *out_info,
+static annal_status look_at_log(annal_store *store, uint32_t number, annal__log_info *out_info,
                                 annal_error *err)
 {
     struct buf path = {0};
     struct log log = {.fd = -1};
     struct stat file;
-    annal_log_info info = {.number = number};
+    annal__log_info info = {.number = number};
     annal_status status = annal__slot_path(store, &path, "commit", number, err);
     if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &file) == 0)
         info.bytes = (uint64_t)file.st_size;
@@ -110,14 +111,15 @@ done:
     return status;
 }
 
-annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn, void *arg, annal_error *err)
+annal_status annal__store_logs(annal_store *store, annal__log_info_fn fn, void *arg,
+                               annal_error *err)
 {
     struct slot_list list = {.count = 0};
     annal_status status = annal__store_check(store, err);
     if (status == ANNAL_OK)
         status = annal__slots_list(store, &list, err);
     for (size_t i = 0; i < list.count && status == ANNAL_OK; i++) {
-        annal_log_info info;
+        annal__log_info info;
         status = look_at_log(store, list.numbers[i], &info, err);
         if (status == ANNAL_ERR_NOTFOUND)
             status = ANNAL_OK; /* closed by its owner since */
@@ -162,8 +164,8 @@ done:
     return status;
 }
 
-annal_status annal_session_owner(annal_store *store, annal_slice session, uint32_t *out_pid,
-                                 annal_error *err)
+annal_status annal__session_owner(annal_store *store, annal_slice session, uint32_t *out_pid,
+                                  annal_error *err)
 {
     struct slot_list list = {.count = 0};
     uint32_t pid = 0;

@@ -1,6 +1,8 @@
 #include "journal/metrics.h"
 
 #include "journal/store.h"
+#include "journal/sys/metrics.h"
+#include "journal/sys/say.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,7 +29,7 @@ static const uint64_t bounds[ANNAL_HISTOGRAM_BUCKETS] = {0,
                                                          DECADE(1000000000),
                                                          UINT64_MAX};
 
-uint64_t annal_histogram_bound(size_t bucket)
+uint64_t annal__histogram_bound(size_t bucket)
 {
     return bucket < ANNAL_HISTOGRAM_BUCKETS ? bounds[bucket] : UINT64_MAX;
 }
@@ -45,16 +47,16 @@ static size_t bucket_of(uint64_t value)
     return low;
 }
 
-uint64_t annal_histogram_quantile(const annal_histogram *histogram, double share)
+uint64_t annal__histogram_quantile(const annal_histogram *histogram, double share)
 {
     double rank = share * (double)histogram->count;
     double below = 0;
     for (size_t i = 0; i < ANNAL_HISTOGRAM_BUCKETS; i++) {
         double here = (double)histogram->buckets[i];
         if (here > 0 && below + here >= rank) {
-            double from = i == 0 ? 0 : (double)annal_histogram_bound(i - 1);
+            double from = i == 0 ? 0 : (double)annal__histogram_bound(i - 1);
             double to = i + 1 == ANNAL_HISTOGRAM_BUCKETS ? (double)histogram->max
-                                                         : (double)annal_histogram_bound(i);
+                                                         : (double)annal__histogram_bound(i);
             if (to > (double)histogram->max)
                 to = (double)histogram->max;
             double part = rank > below ? (rank - below) / here : 0;

@@ -1,16 +1,15 @@
 /* Listening to the bell; see wakeup_page.h for what is in the shared memory, and what may go
  * wrong there. */
+#include "journal/sys/news.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/store.h"
-
-#include <annal/news.h>
 
 #define LOOK_MS_DEFAULT 1000
 #define BLIND_LOOK_US   250000              /* between looks without a bell */
 #define UNSURE_US_MAX   (2 * BELL_CHECK_US) /* rule (7) of the bell */
 
-struct annal_news {
+struct annal__news {
     annal_store *store;
     int64_t look_every_us;
     struct bell_page *page; /* NULL: there is none */
@@ -27,13 +26,13 @@ struct annal_news {
     _Atomic uint32_t interrupts; /* futex if there is no page; a wait clears it */
 };
 
-static void begin_at_end(annal_news *news)
+static void begin_at_end(annal__news *news)
 {
     news->stuck_us = 0;
     news->ticket = news->page == NULL ? 0 : atomic_load(&news->page->tickets);
 }
 
-static void use_page(annal_news *news, struct bell_page *page, int64_t now_us)
+static void use_page(annal__news *news, struct bell_page *page, int64_t now_us)
 {
     news->page = page;
     news->woken = page == NULL ? 0 : atomic_load(&page->woken);
@@ -42,7 +41,7 @@ static void use_page(annal_news *news, struct bell_page *page, int64_t now_us)
     begin_at_end(news);
 }
 
-static void put_off_look(annal_news *news, int64_t now_us)
+static void put_off_look(annal__news *news, int64_t now_us)
 {
     int64_t every_us = news->look_every_us;
     if (news->page == NULL)
@@ -52,13 +51,13 @@ static void put_off_look(annal_news *news, int64_t now_us)
     news->look_us = now_us + every_us;
 }
 
-annal_status annal_news_open(annal_store *store, const annal_news_options *options,
-                             annal_news **out_news, annal_error *err)
+annal_status annal__news_open(annal_store *store, const annal__news_options *options,
+                              annal__news **out_news, annal_error *err)
 {
     annal_status status = annal__store_check(store, err);
     if (status < 0)
         return status;
-    annal_news *news = annal__zalloc(sizeof *news);
+    annal__news *news = annal__zalloc(sizeof *news);
     if (news == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "listen to store %s: no memory", store->path);
     int64_t now_us = annal__now_us(store);
@@ -73,13 +72,13 @@ annal_status annal_news_open(annal_store *store, const annal_news_options *optio
     return ANNAL_OK;
 }
 
-void annal_news_close(annal_news *news)
+void annal__news_close(annal__news *news)
 {
     annal__free(news);
 }
 
 /* Rule (7) of the bell. */
-static void follow_page(annal_news *news, int64_t now_us)
+static void follow_page(annal__news *news, int64_t now_us)
 {
     struct bell_page *page = annal__bell_page(news->store, now_us, true);
     if (page == news->page)
@@ -90,7 +89,7 @@ static void follow_page(annal_news *news, int64_t now_us)
 }
 
 /* The next news; ANNAL_NEWS_SESSION: see news->entry. 0: none. */
-static annal_news_kind find_item(annal_news *news, int64_t now_us)
+static annal__news_kind find_item(annal__news *news, int64_t now_us)
 {
     follow_page(news, now_us);
     if (news->missed)
@@ -115,19 +114,19 @@ static annal_news_kind find_item(annal_news *news, int64_t now_us)
 }
 
 /* Rule (7) of the bell: a listener that was unsure has looked. */
-static void look_again(annal_news *news, int64_t now_us)
+static void look_again(annal__news *news, int64_t now_us)
 {
     if (news->unsure_us > 0 && now_us >= news->look_us)
         news->unsure_us = news->unsure_us < UNSURE_US_MAX ? news->unsure_us * 2 : 0;
 }
 
-annal_status annal_news_next(annal_news *news, annal_news_item *out_item, annal_error *err)
+annal_status annal__news_next(annal__news *news, annal__news_item *out_item, annal_error *err)
 {
     annal_status status = annal__store_check(news->store, err);
     if (status < 0)
         return status;
     int64_t now_us = annal__now_us(news->store);
-    annal_news_item item = {.kind = find_item(news, now_us)};
+    annal__news_item item = {.kind = find_item(news, now_us)};
     switch (item.kind) {
     case ANNAL_NEWS_SESSION:
         item.session = news->entry.session;
@@ -151,13 +150,13 @@ annal_status annal_news_next(annal_news *news, annal_news_item *out_item, annal_
     return ANNAL_OK;
 }
 
-static bool take_interrupt(annal_news *news)
+static bool take_interrupt(annal__news *news)
 {
     return atomic_exchange(&news->interrupts, 0) != 0;
 }
 
 /* Rule (5) of the bell: we were woken, and others were too. */
-static void choose_rest(annal_news *news, int64_t now_us)
+static void choose_rest(annal__news *news, int64_t now_us)
 {
     uint64_t woken = atomic_load_explicit(&news->page->woken, memory_order_relaxed);
     uint64_t others = woken - news->woken - 1;
@@ -169,7 +168,7 @@ static void choose_rest(annal_news *news, int64_t now_us)
 
 /* Sleep until somebody rings, or until something else is due. value is the word before the last
  * look. */
-static void sleep_once(annal_news *news, uint32_t value, int64_t until_us, int64_t now_us)
+static void sleep_once(annal__news *news, uint32_t value, int64_t until_us, int64_t now_us)
 {
     struct bell_page *page = news->page;
     int64_t rested_us = news->woken_us + news->rest_us;
@@ -188,7 +187,7 @@ static void sleep_once(annal_news *news, uint32_t value, int64_t until_us, int64
         choose_rest(news, annal__now_us(news->store));
 }
 
-annal_status annal_news_wait(annal_news *news, uint32_t timeout_ms, annal_error *err)
+annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_error *err)
 {
     annal_status status = annal__store_check(news->store, err);
     if (status < 0)
@@ -208,7 +207,7 @@ annal_status annal_news_wait(annal_news *news, uint32_t timeout_ms, annal_error 
     }
 }
 
-void annal_news_interrupt(annal_news *news)
+void annal__news_interrupt(annal__news *news)
 {
     atomic_store(&news->interrupts, 1);
     annal__futex_wake(&news->interrupts);

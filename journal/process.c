@@ -9,6 +9,7 @@
 #include <annal/process.h>
 
 #include "journal/base/error.h"
+#include "journal/sys/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +99,7 @@ annal_status annal_process_self(annal_process *out_process, annal_error *err)
 }
 
 /* For a process of our namespace and boot: whether the one that began at `start` has ended. */
-static annal_process_life look_at_id(const annal_process *process, const char **out_why)
+static annal__process_life look_at_id(const annal_process *process, const char **out_why)
 {
     struct proc_stat stat;
     if (!read_stat(process->pid, &stat)) {
@@ -120,7 +121,7 @@ static annal_process_life look_at_id(const annal_process *process, const char **
     return ANNAL_PROCESS_ALIVE;
 }
 
-static annal_process_life look(const annal_process *process, const char **out_why)
+static annal__process_life look(const annal_process *process, const char **out_why)
 {
     char boot_id[37];
     *out_why = "nothing is known of its process";
@@ -143,7 +144,7 @@ static annal_process_life look(const annal_process *process, const char **out_wh
     return look_at_id(process, out_why);
 }
 
-annal_process_life annal_process_look(const annal_process *process)
+annal__process_life annal__process_look(const annal_process *process)
 {
     const char *ignored;
     return look(process, &ignored);

@@ -8,6 +8,7 @@
 #include "journal/log_void.h"
 #include "journal/replace.h"
 #include "journal/scan.h"
+#include "journal/sys/say.h"
 #include "journal/torn_tail.h"
 
 #include <errno.h>

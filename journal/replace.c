@@ -7,6 +7,8 @@
 #include "journal/keeper.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 #include "journal/torn_tail.h"
 
 #include <errno.h>

@@ -12,6 +12,7 @@
 #include "journal/replace.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/sys/inspect.h"
 #include "journal/torn_tail.h"
 
 #include <errno.h>
@@ -352,7 +353,7 @@ static annal_status refuse_taken(annal_store *store, const struct session *sessi
 {
     char name[HOLDER_BYTES];
     uint32_t pid = 0;
-    if (annal_session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
+    if (annal__session_owner(store, annal__session_id(session), &pid, NULL) == ANNAL_OK &&
         pid != 0 && pid != (uint32_t)store->pid)
         return annal__fail(err, ANNAL_ERR_BUSY,
                            "session '%s' is in use by %s, and another thread waits for it",

@@ -5,6 +5,8 @@
 #include "journal/base/thread.h"
 #include "journal/scan.h"
 #include "journal/store.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +18,9 @@ const char *annal_store_path(const annal_store *store)
     return store->path;
 }
 
-bool annal_store_is_read_only(const annal_store *store)
+bool annal__store_is_read_only(const annal_store *store)
 {
     return store->read_only;
-}
-
-void annal_store_log(const annal_store *store, annal_log_level level, const char *message)
-{
-    annal__say(store, level, "%s", message);
 }
 
 struct name {
@@ -341,7 +338,7 @@ static annal_status visit_changed(void *arg, struct session *session, annal_erro
                                                                                   : ANNAL_OK;
 }
 
-uint64_t annal_store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg)
+uint64_t annal__store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg)
 {
     uint64_t now = atomic_load(&store->changes);
     if (now == since)

@@ -6,6 +6,7 @@
 #include "journal/keeper.h"
 #include "journal/log_void.h"
 #include "journal/recover.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>

@@ -13,6 +13,7 @@
 #include "journal/metrics.h"
 #include "journal/session.h"
 #include "journal/stray.h"
+#include "journal/sys/chore.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/wakeup_page.h"
@@ -48,7 +49,7 @@ struct slot {
 };
 
 struct chore_state {
-    annal_chore chore;
+    annal__chore chore;
     int64_t due_us; /* monotonic */
     uint64_t ran_at_change;
 };

@@ -4,6 +4,7 @@
 #include "journal/base/futex.h"
 #include "journal/base/thread.h"
 #include "journal/store.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>

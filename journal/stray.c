@@ -3,6 +3,9 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/store.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -155,7 +158,7 @@ void annal__stray_note_name(annal_store *store, const char *name)
 
 struct stray_walk {
     annal_store *store;
-    annal_stray_fn fn;
+    annal__stray_fn fn;
     void *arg;
     int stopped;
 };
@@ -178,7 +181,8 @@ static int visit_name(void *arg, const char *name)
     return walk->stopped != 0;
 }
 
-annal_status annal_store_strays(annal_store *store, annal_stray_fn fn, void *arg, annal_error *err)
+annal_status annal__store_strays(annal_store *store, annal__stray_fn fn, void *arg,
+                                 annal_error *err)
 {
     struct stray_walk walk = {.store = store, .fn = fn, .arg = arg};
     struct buf path = {0};

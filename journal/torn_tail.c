@@ -1,6 +1,7 @@
 #include "journal/torn_tail.h"
 
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 
 #include <errno.h>
 #include <fcntl.h>

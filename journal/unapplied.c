@@ -7,6 +7,8 @@
 #include "journal/base/slice.h"
 #include "journal/replace.h"
 #include "journal/slot.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -130,7 +132,7 @@ void annal__unseen_warn(annal_store *store, uint32_t missing)
     annal__free(unseen);
 }
 
-annal_status annal_store_settle(annal_store *store, annal_error *err)
+annal_status annal__store_settle(annal_store *store, annal_error *err)
 {
     struct unseen *unseen = annal__zalloc(sizeof *unseen);
     char what[600];

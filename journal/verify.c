@@ -3,6 +3,8 @@
 #include "journal/base/error.h"
 #include "journal/json_msgpack.h"
 #include "journal/lineage.h"
+#include "journal/sys/lineage.h"
+#include "journal/sys/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 struct verification {
     annal_slice session;
     annal_finding_fn fn;
-    annal_verified_fn event_fn;
+    annal__verified_fn event_fn;
     void *arg;
     bool passed; /* damage, since the last event */
     annal_verify_result result;
@@ -100,7 +102,7 @@ static annal_status check_lineage(struct verification *verification, annal_store
                                   annal_error *err)
 {
     annal_error why = {0};
-    annal_status status = annal_session_lineage_check(store, verification->session, &why);
+    annal_status status = annal__session_lineage_check(store, verification->session, &why);
     if (status == ANNAL_ERR_CORRUPT) {
         find(verification, 0, 0, 0, why.message);
         return ANNAL_OK;
@@ -113,12 +115,12 @@ static annal_status check_lineage(struct verification *verification, annal_store
 annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
-    return annal_verify_events(store, session, fn, NULL, arg, out_result, err);
+    return annal__verify_events(store, session, fn, NULL, arg, out_result, err);
 }
 
-annal_status annal_verify_events(annal_store *store, annal_slice session, annal_finding_fn fn,
-                                 annal_verified_fn event_fn, void *arg,
-                                 annal_verify_result *out_result, annal_error *err)
+annal_status annal__verify_events(annal_store *store, annal_slice session, annal_finding_fn fn,
+                                  annal__verified_fn event_fn, void *arg,
+                                  annal_verify_result *out_result, annal_error *err)
 {
     struct verification verification = {
         .session = session, .fn = fn, .event_fn = event_fn, .arg = arg};

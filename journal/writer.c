@@ -136,7 +136,7 @@ void annal_writer_close(annal_writer *writer)
     annal__free(writer);
 }
 
-annal_slice annal_writer_session(const annal_writer *writer)
+annal_slice annal__writer_session(const annal_writer *writer)
 {
     return annal_slice_of(writer->session->id);
 }

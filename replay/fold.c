@@ -1,5 +1,9 @@
 #include "replay/fold.h"
 
+#include "index/sys/open.h"
+#include "index/sys/state.h"
+#include "snapshot/sys/snapshot.h"
+
 enum { PUT_AWAY_EVENTS = 4096 }; /* between two attempts to put pages away */
 #define PUT_AWAY_BYTES ((size_t)16 << 20)
 
@@ -29,10 +33,10 @@ annal_status annal__folding_begin(struct folding *folding, annal_index *index, a
 {
     static const annal_replay_options defaults = {0};
     options = options == NULL ? &defaults : options;
-    folding->store = annal_index_store(index);
+    folding->store = annal__index_store(index);
     annal_status status =
-        annal_snapshot_begin(index, session, options->no_snapshots ? 0 : seq, options->packs,
-                             options->pack_count, &folding->state, &folding->cursor, err);
+        annal__snapshot_begin(index, session, options->no_snapshots ? 0 : seq, options->packs,
+                              options->pack_count, &folding->state, &folding->cursor, err);
     if (status >= 0)
         folding->from_seq = annal_state_seq(folding->state);
     return status;
@@ -46,8 +50,8 @@ static annal_status apply(void *arg, const annal_event *event, annal_error *err)
         return status;
     if (++folding->folded % PUT_AWAY_EVENTS != 0)
         return ANNAL_OK;
-    return annal_state_put_away(folding->state, annal_store_path(folding->store), PUT_AWAY_BYTES,
-                                err);
+    return annal__state_put_away(folding->state, annal_store_path(folding->store), PUT_AWAY_BYTES,
+                                 err);
 }
 
 annal_status annal__folding_to(struct folding *folding, uint64_t seq, annal_error *err)

@@ -5,6 +5,8 @@
 #include "journal/base/error.h"
 #include "journal/base/futex.h"
 #include "journal/base/thread.h"
+#include "journal/sys/news.h"
+#include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
 #include <pthread.h>
@@ -37,7 +39,7 @@ struct hub {
     annal_store *store;
     pid_t pid;
     pthread_mutex_t lock;
-    annal_news *news; /* the leader's; if nobody leads, guarded by the lock */
+    annal__news *news; /* the leader's; if nobody leads, guarded by the lock */
     bool led;
     pthread_cond_t heard; /* a leader is done, and has heard what there was */
     _Atomic bool crowded;
@@ -350,16 +352,16 @@ static void hear_session(struct hub *hub, annal_slice session, uint64_t end_seq)
 
 static void hear(struct hub *hub)
 {
-    annal_news_item item;
+    annal__news_item item;
     annal_error err = {0};
-    while (annal_news_next(hub->news, &item, &err) == ANNAL_OK) {
+    while (annal__news_next(hub->news, &item, &err) == ANNAL_OK) {
         annal_status status = ANNAL_OK;
         if (item.kind == ANNAL_NEWS_SESSION)
             hear_session(hub, item.session, item.end_seq);
         else
             status = look(hub, item.kind == ANNAL_NEWS_MISSED, &err);
         if (status < 0) /* the next look tries again */
-            annal_store_log(hub->store, ANNAL_LOG_WARNING, err.message);
+            annal__say(hub->store, ANNAL_LOG_WARNING, "%s", err.message);
     }
 }
 
@@ -401,7 +403,7 @@ static void lead(struct hub *hub, int64_t left_us)
     annal_error err = {0};
     hub->led = true;
     pthread_mutex_unlock(&hub->lock);
-    if (annal_news_wait(hub->news, left_ms, &err) < 0) { /* in a child of fork(), for instance */
+    if (annal__news_wait(hub->news, left_ms, &err) < 0) { /* in a child of fork(), for instance */
         _Atomic uint32_t never = 0;
         annal__futex_wait(&never, 0, left_us < 100000 ? left_us : 100000);
     }
@@ -593,7 +595,7 @@ static void hear_now(struct hub *hub)
 {
     for (int tries = 0; hub->led && tries < 10; tries++) {
         struct timespec until;
-        annal_news_interrupt(hub->news);
+        annal__news_interrupt(hub->news);
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
@@ -702,7 +704,7 @@ static void stop_thread(struct hub *hub)
     pthread_mutex_lock(&hub->lock);
     hub->stop = true;
     wake(&hub->thread_waits);
-    annal_news_interrupt(hub->news);
+    annal__news_interrupt(hub->news);
     pthread_mutex_unlock(&hub->lock);
     pthread_join(hub->thread, NULL);
     hub->stop = false;
@@ -715,7 +717,7 @@ static void hub_free(struct hub *hub)
 {
     if (hub == NULL)
         return;
-    annal_news_close(hub->news);
+    annal__news_close(hub->news);
     annal__names_done(&hub->nodes);
     annal__free(hub->log);
     pthread_cond_destroy(&hub->heard);
@@ -739,7 +741,7 @@ static annal_status hub_new(annal_store *store, struct hub **out_hub, annal_erro
                  : processors > 2 * HUB_TURNS_MAX ? HUB_TURNS_MAX
                                                   : (size_t)processors / 2;
     hub->thread_waits.fd = -1;
-    annal_status status = annal_news_open(store, NULL, &hub->news, err);
+    annal_status status = annal__news_open(store, NULL, &hub->news, err);
     if (status < 0) {
         hub_free(hub);
         return status;

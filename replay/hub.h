@@ -24,7 +24,7 @@
 
 #include "replay/name_table.h"
 
-#include <annal/news.h>
+#include <annal/store.h>
 
 #include <stdatomic.h>
 

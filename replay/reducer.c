@@ -1,10 +1,12 @@
+#include "index/sys/open.h"
+#include "journal/sys/seam.h"
 #include "replay/fold.h"
+#include "snapshot/sys/reduction.h"
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
 #include <annal/reduce.h>
-#include <annal/reduction.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -76,9 +78,9 @@ static void load(struct reduction *reduction, annal_slice session, annal_slice r
 {
     const annal_reducer *reducer = reduction->reducer;
     uint64_t at_most = seq;
-    annal_reduction copy = {0};
-    while (at_most > 0 && annal_reduction_load(reduction->index, session, name_of(reducer),
-                                               reducer->version, at_most, &copy, NULL) >= 0) {
+    annal__reduction copy = {0};
+    while (at_most > 0 && annal__reduction_load(reduction->index, session, name_of(reducer),
+                                                reducer->version, at_most, &copy, NULL) >= 0) {
         annal_error ignored = {0};
         void *state = NULL;
         annal_status status = reducer->load(reducer->arg, root, copy.data, &state, &ignored);
@@ -88,7 +90,7 @@ static void load(struct reduction *reduction, annal_slice session, annal_slice r
             reduction->every = copy.every;
             reduction->info.snapshot_seq = reduction->saved_seq = found;
         }
-        annal_reduction_free(&copy);
+        annal__reduction_free(&copy);
         if (status >= 0)
             return;
         at_most = found - 1;
@@ -98,7 +100,7 @@ static void load(struct reduction *reduction, annal_slice session, annal_slice r
 static annal_status begin(struct reduction *reduction, annal_slice session, annal_error *err)
 {
     const annal_reducer *reducer = reduction->reducer;
-    annal_store *store = annal_index_store(reduction->index);
+    annal_store *store = annal__index_store(reduction->index);
     struct root root = {{0}};
     annal_status status = annal_session_lineage(store, session, note_root, &root, err);
     if (status < 0)
@@ -139,9 +141,9 @@ static void save(struct reduction *reduction, uint64_t seq)
     uint64_t every = 0;
     annal_status status = reducer->save(reducer->arg, reduction->state, add_bytes, &data, &ignored);
     if (status >= 0)
-        status = annal_reduction_save(reduction->index, reduction->cursor, name_of(reducer),
-                                      reducer->version, annal__buf_slice(&data),
-                                      &reduction->options->policy, &every, &ignored);
+        status = annal__reduction_save(reduction->index, reduction->cursor, name_of(reducer),
+                                       reducer->version, annal__buf_slice(&data),
+                                       &reduction->options->policy, &every, &ignored);
     if (status >= 0)
         reduction->every = every;
     if (status == ANNAL_ERR_LIMIT) {
@@ -182,7 +184,7 @@ annal_status annal_reduce(annal_index *index, annal_slice session, const annal_r
     reduction.every = policy->every_events > 0 ? policy->every_events : EVERY_EVENTS;
     reduction.every_bytes = policy->every_bytes > 0 ? policy->every_bytes : EVERY_BYTES;
     reduction.saves = reducer->save != NULL && reducer->load != NULL && !options->no_snapshots &&
-                      !annal_store_is_read_only(annal_index_store(index));
+                      !annal__store_is_read_only(annal__index_store(index));
     if (err != NULL)
         *err = (annal_error){0}; /* a sentence in it from now on is the reducer's */
     annal_status status = check(reducer, err);

@@ -1,3 +1,4 @@
+#include "index/sys/open.h"
 #include "replay/fold.h"
 
 #include "journal/base/error.h"
@@ -66,10 +67,10 @@ static annal_status seq_at_time(annal_index *index, annal_slice session, int64_t
     annal_time_format(time_us, time);
     struct asking asking = {.index = index, .time = annal_slice_of(time)};
     annal_status status =
-        annal_session_lineage(annal_index_store(index), session, ask_part, &asking, NULL);
+        annal_session_lineage(annal__index_store(index), session, ask_part, &asking, NULL);
     if (status < 0 || !asking.answered)
         /* the index cannot be used: the journal has the answer as well */
-        return walk_to_time(annal_index_store(index), session, time_us, out_seq, err);
+        return walk_to_time(annal__index_store(index), session, time_us, out_seq, err);
     *out_seq = asking.seq;
     return ANNAL_OK;
 }
@@ -78,7 +79,7 @@ annal_status annal_replay_seq(annal_index *index, annal_slice session, annal_mom
                               uint64_t *out_seq, annal_error *err)
 {
     annal_session_info info;
-    annal_status status = annal_session_info_get(annal_index_store(index), session, &info, err);
+    annal_status status = annal_session_info_get(annal__index_store(index), session, &info, err);
     if (status < 0)
         return status;
     if (at.kind == ANNAL_AT_TIME)

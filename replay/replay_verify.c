@@ -1,5 +1,7 @@
 /* Proving that snapshots never change an answer: a fold from event 1 is compared with each. */
+#include "index/sys/state.h"
 #include "replay/fold.h"
+#include "snapshot/sys/snapshot.h"
 
 #include <annal/diff.h>
 
@@ -64,7 +66,7 @@ static annal_status compare(struct proof *proof, uint64_t seq, annal_state *othe
     if (status == ANNAL_END)
         snprintf(what, sizeof what, "%s another state than folding the events does: table %s",
                  whose, table);
-    else if (annal_state_refused(other) != annal_state_refused(proof->folding.state))
+    else if (annal__state_refused(other) != annal__state_refused(proof->folding.state))
         snprintf(what, sizeof what, "%s another count of refused events than folding does", whose);
     else
         return ANNAL_OK;
@@ -76,8 +78,8 @@ static annal_status compare_snapshot(struct proof *proof, uint64_t seq)
 {
     annal_state *loaded = NULL;
     annal_cursor *cursor = NULL;
-    annal_status status = annal_snapshot_begin(proof->index, proof->session, seq, NULL, 0, &loaded,
-                                               &cursor, proof->err);
+    annal_status status = annal__snapshot_begin(proof->index, proof->session, seq, NULL, 0, &loaded,
+                                                &cursor, proof->err);
     annal_cursor_close(cursor);
     if (status == ANNAL_OK && annal_state_seq(loaded) != seq) {
         annal_state_free(loaded);

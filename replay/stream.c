@@ -2,6 +2,8 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
+#include "journal/sys/say.h"
 
 #include <fnmatch.h>
 #include <string.h>
@@ -67,7 +69,7 @@ void annal__stream_close(struct streams *streams, struct stream *stream)
 void annal__stream_rest(struct stream *stream)
 {
     if (stream->cursor != NULL && !stream->has_head)
-        annal_cursor_rest(stream->cursor);
+        annal__cursor_rest(stream->cursor);
 }
 
 void annal__stream_drop(struct streams *streams, struct stream *stream)
@@ -102,7 +104,7 @@ static void say_anew(const struct streams *streams, const struct stream *stream)
                       "session '%s' is not what it was when the cursor of a tail was in it: it is "
                       "given from its first event",
                       stream->named.name);
-    annal_store_log(streams->store, ANNAL_LOG_WARNING, what.message);
+    annal__say(streams->store, ANNAL_LOG_WARNING, "%s", what.message);
 }
 
 annal_status annal__stream_identify(struct streams *streams, struct stream *stream, bool *out_anew,

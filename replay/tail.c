@@ -427,7 +427,7 @@ annal_status annal_tail_commit(annal_tail *tail, annal_error *err)
     annal_slice name = annal_slice_of(tail->cursor);
     if (name.len == 0)
         return annal__fail(err, ANNAL_ERR_INVALID, "commit a tail: it has no cursor");
-    if (annal_store_is_read_only(tail->store))
+    if (annal__store_is_read_only(tail->store))
         return annal__fail(err, ANNAL_ERR_IO, "cursor '%s': store %s is open for reading only",
                            tail->cursor, annal_store_path(tail->store));
     if (!tail->is_dirty)

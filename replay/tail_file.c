@@ -47,7 +47,7 @@ annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_f
     int fd = -1;
     if (status < 0)
         return status;
-    if (annal_store_is_read_only(store)) {
+    if (annal__store_is_read_only(store)) {
         *out_fd = -1;
         return ANNAL_OK;
     }
@@ -391,7 +391,7 @@ annal_status annal_tail_cursor_drop(annal_store *store, annal_slice name, annal_
     const struct io *io = annal__store_io(store);
     struct buf path = {0};
     int fd = -1;
-    annal_status status = annal_store_is_read_only(store)
+    annal_status status = annal__store_is_read_only(store)
                               ? annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                                             annal_store_path(store))
                               : annal__cursor_lock(store, name, &fd, err);

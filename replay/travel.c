@@ -11,6 +11,9 @@
  * (3) Rungs after the place are dropped, so that they stay in order. Stepping back event by event
  *     folds at most RUNG_EVENTS for each step, and more than that once in WINDOW_EVENTS steps.
  */
+#include "index/sys/open.h"
+#include "index/sys/pack.h"
+#include "index/sys/state.h"
 #include "replay/fold.h"
 
 #include "journal/base/alloc.h"
@@ -50,19 +53,19 @@ static const struct rung *top_rung(const annal_travel *travel)
 
 static annal_status read_page(void *arg, uint64_t page, void *out, annal_error *err)
 {
-    return annal_state_page(arg, page, out, err);
+    return annal__state_page(arg, page, out, err);
 }
 
 /* Show a state over the top rung from now on. */
 static annal_status show_rung(annal_travel *travel, annal_error *err)
 {
     const struct rung *rung = top_rung(travel);
-    annal_state_source source = {.read = read_page, .arg = rung->state};
-    annal_status status = annal_state_page_count(rung->state, &source.page_count, err);
+    annal__state_source source = {.read = read_page, .arg = rung->state};
+    annal_status status = annal__state_page_count(rung->state, &source.page_count, err);
     if (status >= 0)
         status =
-            annal_state_open_over(annal_state_session(rung->state), travel->options.packs,
-                                  travel->options.pack_count, &source, &travel->here.state, err);
+            annal__state_open_over(annal__state_session(rung->state), travel->options.packs,
+                                   travel->options.pack_count, &source, &travel->here.state, err);
     return status;
 }
 
@@ -113,7 +116,7 @@ static annal_status go_from_rung(annal_travel *travel, uint64_t seq, annal_error
 {
     drop(travel, seq, RUNGS_MAX - WINDOW_EVENTS / RUNG_EVENTS);
     const struct rung *rung = top_rung(travel);
-    annal_store *store = annal_index_store(travel->index);
+    annal_store *store = annal__index_store(travel->index);
     annal_status status = show_rung(travel, err);
     if (status >= 0)
         status =
@@ -171,7 +174,7 @@ annal_status annal_travel_step(annal_travel *travel, int64_t events, annal_error
 {
     annal_session_info info;
     annal_status status =
-        annal_session_info_get(annal_index_store(travel->index), session_of(travel), &info, err);
+        annal_session_info_get(annal__index_store(travel->index), session_of(travel), &info, err);
     if (status < 0)
         return status;
     uint64_t distance = events < 0 ? 0 - (uint64_t)events : (uint64_t)events;
@@ -196,7 +199,7 @@ annal_status annal_travel_open(annal_index *index, annal_slice session, annal_mo
     if (travel == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "travel in session '%.*s'", ANNAL_FMT(session));
     travel->index = index;
-    travel->core = annal_index_core(index);
+    travel->core = annal__index_core(index);
     memcpy(travel->session, session.ptr, session.len);
     travel->options = options == NULL ? (annal_replay_options){0} : *options;
     if (travel->options.packs == NULL) {

@@ -1,5 +1,6 @@
 #include "snapshot/chain.h"
 
+#include "index/sys/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -479,10 +480,10 @@ static void close_source(void *arg)
     annal__chain_unref(arg);
 }
 
-annal_state_source annal__chain_source(struct chain *chain)
+annal__state_source annal__chain_source(struct chain *chain)
 {
-    return (annal_state_source){.page_count = annal__snapshot_pages(&chain->layers[0].header),
-                                .read = read_page,
-                                .close = close_source,
-                                .arg = chain};
+    return (annal__state_source){.page_count = annal__snapshot_pages(&chain->layers[0].header),
+                                 .read = read_page,
+                                 .close = close_source,
+                                 .arg = chain};
 }

@@ -5,6 +5,7 @@
 #ifndef SNAPSHOT_CHAIN_H
 #define SNAPSHOT_CHAIN_H
 
+#include "index/sys/state.h"
 #include "snapshot/storage.h"
 
 struct chain;
@@ -49,6 +50,6 @@ annal_status annal__chain_push(struct chain *chain, const struct storage *shelf,
 
 /* The pages of layer 0 as a source for a state. Its close() is annal__chain_unref(): take a
  * reference before. */
-annal_state_source annal__chain_source(struct chain *chain);
+annal__state_source annal__chain_source(struct chain *chain);
 
 #endif

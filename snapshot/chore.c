@@ -16,6 +16,9 @@
  * that a series of such processes makes progress. One that lived longer may have appended more, and
  * works for up to CLOSING_SHARE times as long as it lived. The next process continues.
  */
+#include "journal/sys/chore.h"
+#include "index/sys/open.h"
+#include "journal/sys/say.h"
 #include "snapshot/due.h"
 #include "snapshot/missing.h"
 #include "snapshot/snapshot_write.h"
@@ -54,7 +57,7 @@ struct annal_snapshots {
     annal_index *index;
     annal_store *store;
     annal_snapshot_policy policy;
-    uint64_t since; /* see annal_store_changed() */
+    uint64_t since; /* see annal__store_changed() */
     int64_t opened_us;
     _Atomic bool closing;
     bool ends;                /* closing: it ran once more, because no other chore does its work */
@@ -343,7 +346,7 @@ static annal_status run_chore(void *arg, annal_error *err)
     int64_t budget_us = BUDGET_US;
     uint64_t since = snapshots->since;
     snapshots->ends = snapshots->closing;
-    snapshots->since = annal_store_changed(snapshots->store, since, note_changed, snapshots);
+    snapshots->since = annal__store_changed(snapshots->store, since, note_changed, snapshots);
     /* A process that appended nothing and is closing leaves this to others. */
     if (snapshots->closing && snapshots->since == 0)
         return ANNAL_OK;
@@ -363,7 +366,7 @@ static annal_status run_chore(void *arg, annal_error *err)
 static annal_status open_chore(annal_index *index, const annal_snapshot_policy *policy,
                                bool by_default, annal_snapshots **out_snapshots, annal_error *err)
 {
-    annal_store *store = annal_index_store(index);
+    annal_store *store = annal__index_store(index);
     annal_snapshots *snapshots = annal__zalloc(sizeof *snapshots);
     if (snapshots == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "take snapshots in store %s",
@@ -372,13 +375,13 @@ static annal_status open_chore(annal_index *index, const annal_snapshot_policy *
                                    .store = store,
                                    .policy = annal__snapshot_policy(policy),
                                    .opened_us = annal__monotonic_us()};
-    const annal_chore chore = {.name = "take snapshots",
-                               .period_ms = PERIOD_MS,
-                               .run = run_chore,
-                               .arg = snapshots,
-                               .single = by_default,
-                               .early = true};
-    annal_status status = annal_chore_add(store, &chore, err);
+    const annal__chore chore = {.name = "take snapshots",
+                                .period_ms = PERIOD_MS,
+                                .run = run_chore,
+                                .arg = snapshots,
+                                .single = by_default,
+                                .early = true};
+    annal_status status = annal__chore_add(store, &chore, err);
     if (status < 0)
         annal__free(snapshots);
     else
@@ -405,13 +408,13 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
 {
     annal_index *index = NULL;
     annal_snapshots *snapshots = NULL;
-    annal_status status = annal_index_open_plain(store, options, &index, err);
+    annal_status status = annal__index_open_plain(store, options, &index, err);
     if (status < 0)
         return status;
     /* If the keeper has no room for it, the store works without this chore. */
-    if (!annal_store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
+    if (!annal__store_is_read_only(store) && (options == NULL || !options->no_snapshots) &&
         open_chore(index, NULL, true, &snapshots, NULL) == ANNAL_OK)
-        (void)annal_index_on_close(index, close_default, snapshots);
+        (void)annal__index_on_close(index, close_default, snapshots);
     *out_index = index;
     return ANNAL_OK;
 }
@@ -419,15 +422,15 @@ annal_status annal_index_open(annal_store *store, const annal_index_options *opt
 annal_status annal_snapshots_open(annal_index *index, const annal_snapshot_policy *policy,
                                   annal_snapshots **out_snapshots, annal_error *err)
 {
-    annal_store *store = annal_index_store(index);
-    if (annal_store_is_read_only(store))
+    annal_store *store = annal__index_store(index);
+    if (annal__store_is_read_only(store))
         return annal__fail(err, ANNAL_ERR_IO,
                            "take snapshots in store %s: it is open for reading only",
                            annal_store_path(store));
     annal_status status = open_chore(index, policy, false, out_snapshots, err);
-    annal_snapshots *usual = status < 0 ? NULL : annal_index_on_close(index, NULL, NULL);
+    annal_snapshots *usual = status < 0 ? NULL : annal__index_on_close(index, NULL, NULL);
     if (usual != NULL) {
-        annal_chore_remove(store, usual); /* it gave way, and will not run again */
+        annal__chore_remove(store, usual); /* it gave way, and will not run again */
         free_snapshots(usual);
     }
     return status;
@@ -445,7 +448,7 @@ static void go_on(annal_snapshots *snapshots)
             nanosleep(&pause, NULL);
         (void)!annal_keep(snapshots->store, NULL);
         if (run_round(snapshots, BUDGET_US, &err) < 0) {
-            annal_store_log(snapshots->store, ANNAL_LOG_WARNING, err.message);
+            annal__say(snapshots->store, ANNAL_LOG_WARNING, "%s", err.message);
             break;
         }
     }
@@ -462,7 +465,7 @@ void annal_snapshots_close(annal_snapshots *snapshots)
         annal__monotonic_us() + (share_us < CLOSING_US ? CLOSING_US : share_us);
     snapshots->is_patient = share_us >= HURRY_US;
     snapshots->closing = true;
-    annal_chore_remove(snapshots->store, snapshots);
+    annal__chore_remove(snapshots->store, snapshots);
     go_on(snapshots);
     free_snapshots(snapshots);
 }

@@ -1,5 +1,6 @@
 #include "snapshot/delta.h"
 
+#include "index/sys/state.h"
 #include "snapshot/similar_pages.h"
 
 #include "journal/base/alloc.h"
@@ -63,7 +64,7 @@ static int add_changed(void *arg, uint64_t page)
 static annal_status find_changed(struct packing *packing)
 {
     uint64_t count = 0;
-    annal_status status = annal_state_page_count(packing->state, &count, packing->err);
+    annal_status status = annal__state_page_count(packing->state, &count, packing->err);
     if (status >= 0 && count > SNAPSHOT_PAGES_MAX)
         status = annal__fail(packing->err, ANNAL_ERR_LIMIT, "a snapshot of %llu pages",
                              (unsigned long long)count);
@@ -82,7 +83,7 @@ static annal_status find_changed(struct packing *packing)
         for (size_t at = 0; at < held->entry_count; at++)
             set_add(&packing->changed, held->entries[at].page);
     }
-    return annal_state_changed(packing->state, add_changed, &packing->changed, packing->err);
+    return annal__state_changed(packing->state, add_changed, &packing->changed, packing->err);
 }
 
 static annal_status read_base(const struct packing *packing, uint32_t page, char *bytes,
@@ -105,7 +106,7 @@ static annal_status first_look(struct packing *packing, uint32_t page)
         set_add(&packing->moved, page);
         return ANNAL_OK;
     }
-    annal_status status = annal_state_page(packing->state, (uint64_t)page + 1, now, packing->err);
+    annal_status status = annal__state_page(packing->state, (uint64_t)page + 1, now, packing->err);
     if (status >= 0)
         status = read_base(packing, page, before, &own);
     if (status < 0 || memcmp(now, before, PAGE) == 0)
@@ -154,7 +155,7 @@ static annal_status second_look(struct packing *packing, uint32_t page)
     struct packer_base bases[SNAPSHOT_BASES_MAX];
     bool added = false;
     size_t count = 0;
-    annal_status status = annal_state_page(packing->state, (uint64_t)page + 1, now, packing->err);
+    annal_status status = annal__state_page(packing->state, (uint64_t)page + 1, now, packing->err);
     if (status >= 0)
         status = find_bases(packing, page, now, bases, before, &count);
     if (status >= 0)

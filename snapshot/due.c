@@ -1,6 +1,12 @@
 #include "snapshot/due.h"
 
+#include "index/sys/open.h"
+#include "index/sys/pack.h"
+#include "index/sys/reduction_rows.h"
+#include "index/sys/snapshot_rows.h"
+#include "index/sys/state.h"
 #include "snapshot/storage.h"
+#include "snapshot/sys/snapshot.h"
 
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -13,29 +19,29 @@
 
 static uint32_t version_of(annal_index *index)
 {
-    const annal_pack *core = annal_index_core(index);
-    return (uint32_t)annal_packs_version(&core, 1);
+    const annal_pack *core = annal__index_core(index);
+    return (uint32_t)annal__packs_version(&core, 1);
 }
 
 void annal__due_refused(annal_index *index, annal_slice session, struct snapshot_mark here,
                         uint64_t patience)
 {
     uint64_t every = 0;
-    const annal_reduction_row row = {.session = session,
-                                     .reducer = REFUSED,
-                                     .version = version_of(index),
-                                     .every = patience,
-                                     .seq = here.seq,
-                                     .offset = here.offset};
-    (void)!annal_index_reduction_put(index, &row, UINT64_MAX, 0, &every, NULL);
+    const annal__reduction_row row = {.session = session,
+                                      .reducer = REFUSED,
+                                      .version = version_of(index),
+                                      .every = patience,
+                                      .seq = here.seq,
+                                      .offset = here.offset};
+    (void)!annal__index_reduction_put(index, &row, UINT64_MAX, 0, &every, NULL);
 }
 
 static annal_status look_up_refused(annal_index *index, annal_slice session, struct due *due,
                                     annal_error *err)
 {
-    annal_reduction_row row;
-    annal_status status = annal_index_reduction_newest(index, session, REFUSED, version_of(index),
-                                                       due->end.seq, &row, err);
+    annal__reduction_row row;
+    annal_status status = annal__index_reduction_newest(index, session, REFUSED, version_of(index),
+                                                        due->end.seq, &row, err);
     if (status < 0)
         return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
     if (row.seq > due->last.seq && row.offset <= due->end.offset) {
@@ -46,8 +52,8 @@ static annal_status look_up_refused(annal_index *index, annal_slice session, str
     return ANNAL_OK;
 }
 
-/* An annal_snapshot_row_fn. Whether it counts is checked when the next one is taken. */
-static int note_header(void *arg, const annal_snapshot_row *row)
+/* An annal__snapshot_row_fn. Whether it counts is checked when the next one is taken. */
+static int note_header(void *arg, const annal__snapshot_row *row)
 {
     struct snapshot_header *header = arg;
     annal_slice whole = {row->head.ptr, (size_t)row->bytes}; /* only a header is read */
@@ -105,7 +111,7 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
                              const annal_snapshot_policy *policy, const struct snapshot_mark *grown,
                              struct due *out_due, annal_error *err)
 {
-    annal_store *store = annal_index_store(index);
+    annal_store *store = annal__index_store(index);
     const struct clock *clock = annal__store_clock(store);
     int64_t now_us = clock->wall_us(clock->arg);
     annal_session_info info;
@@ -124,7 +130,7 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
         *out_due = due;
         return ANNAL_OK;
     }
-    status = annal_index_snapshot_last(index, session, note_header, &header, err);
+    status = annal__index_snapshot_last(index, session, note_header, &header, err);
     if (status >= 0 && strcmp(header.file, info.file) != 0)
         header = (struct snapshot_header){0};
     if (status >= 0 && header.seq > 0) {
@@ -154,7 +160,7 @@ annal_status annal__due_look(annal_index *index, annal_slice session,
 struct overdue_call {
     annal_index *index;
     annal_snapshot_policy policy;
-    annal_snapshot_overdue_fn fn;
+    annal__snapshot_overdue_fn fn;
     void *arg;
 };
 
@@ -166,16 +172,17 @@ static int tell_overdue(void *arg, annal_slice session, uint64_t bytes)
     struct due due;
     if (annal__due_look(call->index, session, &call->policy, NULL, &due, NULL) < 0 || !due.now)
         return 0;
-    const annal_snapshot_overdue overdue = {.session = session,
-                                            .events = due.end.seq - due.last.seq,
-                                            .bytes = due.end.offset - due.last.offset,
-                                            .since_us = due.since_us};
+    const annal__snapshot_overdue overdue = {.session = session,
+                                             .events = due.end.seq - due.last.seq,
+                                             .bytes = due.end.offset - due.last.offset,
+                                             .since_us = due.since_us};
     return call->fn(call->arg, &overdue);
 }
 
-annal_status annal_snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
-                                         annal_snapshot_overdue_fn fn, void *arg, annal_error *err)
+annal_status annal__snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
+                                          annal__snapshot_overdue_fn fn, void *arg,
+                                          annal_error *err)
 {
     struct overdue_call call = {index, annal__snapshot_policy(policy), fn, arg};
-    return annal__store_list(annal_index_store(index), tell_overdue, &call, err);
+    return annal__store_list(annal__index_store(index), tell_overdue, &call, err);
 }

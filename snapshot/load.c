@@ -1,6 +1,11 @@
 #include "snapshot/load.h"
 
+#include "index/sys/open.h"
+#include "index/sys/snapshot_rows.h"
+#include "index/sys/state.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
+#include "snapshot/sys/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +19,9 @@ static annal_status open_state(const struct storage *shelf, struct chain *chain,
                                annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
-    annal_state_source source = annal__chain_source(annal__chain_ref(chain));
-    annal_status status = annal_state_open_over(annal_slice_of(shelf->root), shelf->packs,
-                                                shelf->pack_count, &source, &state, err);
+    annal__state_source source = annal__chain_source(annal__chain_ref(chain));
+    annal_status status = annal__state_open_over(annal_slice_of(shelf->root), shelf->packs,
+                                                 shelf->pack_count, &source, &state, err);
     if (status < 0) {
         annal__chain_unref(chain);
         return status;
@@ -64,7 +69,7 @@ static void tell_passed_over(const struct storage *shelf, uint64_t seq, const ch
     char message[ANNAL_SESSION_ID_BYTES_MAX + 200];
     snprintf(message, sizeof message, "the snapshot of session '%.*s' at %llu is passed over: %s",
              ANNAL_FMT(shelf->session), (unsigned long long)seq, problem);
-    annal_store_log(shelf->store, ANNAL_LOG_WARNING, message);
+    annal__say(shelf->store, ANNAL_LOG_WARNING, "%s", message);
 }
 
 static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool discard,
@@ -84,7 +89,7 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
             tell_passed_over(shelf, seq, problem);
         if (status >= 0 && discard)
             status =
-                annal_index_snapshot_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
+                annal__index_snapshot_delete(shelf->index, shelf->session, &seq, 1, wait_ms, err);
         if (status < 0)
             return status;
         if (seq == 0)
@@ -140,10 +145,10 @@ annal_status annal__snapshot_cursor(const struct storage *shelf, const struct lo
                                 header->h, out_cursor, err);
 }
 
-annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint64_t at_most,
-                                  const annal_pack *const *packs, size_t pack_count,
-                                  annal_state **out_state, annal_cursor **out_cursor,
-                                  annal_error *err)
+annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint64_t at_most,
+                                   const annal_pack *const *packs, size_t pack_count,
+                                   annal_state **out_state, annal_cursor **out_cursor,
+                                   annal_error *err)
 {
     struct storage shelf;
     struct loaded loaded = {0};
@@ -152,7 +157,7 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
     if (status < 0)
         return status;
     annal_status found = ANNAL_ERR_NOTFOUND;
-    bool of_core = shelf.pack_version == annal_packs_version(&shelf.core, 1); /* as all are */
+    bool of_core = shelf.pack_version == annal__packs_version(&shelf.core, 1); /* as all are */
     if (at_most > 0 && of_core)
         found = annal__snapshot_load(&shelf, at_most, false, 0, &loaded, NULL);
     if (found >= 0)
@@ -160,8 +165,8 @@ annal_status annal_snapshot_begin(annal_index *index, annal_slice session, uint6
     if (found < 0) { /* whatever is wrong with snapshots, the journal has everything */
         annal_state_free(loaded.state);
         loaded.state = NULL;
-        status = annal_state_new(annal_slice_of(shelf.root), shelf.packs, shelf.pack_count,
-                                 &loaded.state, err);
+        status = annal__state_new(annal_slice_of(shelf.root), shelf.packs, shelf.pack_count,
+                                  &loaded.state, err);
         if (status >= 0)
             status = annal_cursor_open(shelf.store, session, 1, &cursor, err);
     }
@@ -294,7 +299,7 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
     annal_status status = annal__storage_list(index, session, &list, err);
     for (size_t i = 0; status >= 0 && i < list.count; i += same_session(&list, i)) {
         const struct storage shelf = {.index = index,
-                                      .store = annal_index_store(index),
+                                      .store = annal__index_store(index),
                                       .session = annal_slice_of(list.items[i].session)};
         status = annal__storage_delete(&shelf, &list, goes, list.items[i].session, SNAPSHOT_WAIT_MS,
                                        err);
@@ -304,7 +309,7 @@ annal_status annal_snapshot_drop(annal_index *index, annal_slice session, annal_
     /* Even if there are no rows: the index may have forgotten a session that was deleted. */
     if (status >= 0 && session.len > 0) {
         const struct storage shelf = {
-            .index = index, .store = annal_index_store(index), .session = session};
+            .index = index, .store = annal__index_store(index), .session = session};
         annal__storage_sweep(&shelf);
     }
     annal__storage_list_done(&list);

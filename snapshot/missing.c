@@ -1,5 +1,6 @@
 #include "snapshot/missing.h"
 
+#include "index/sys/open.h"
 #include "snapshot/due.h"
 
 #include "journal/base/buf.h"
@@ -32,7 +33,7 @@ struct look {
 
 static int64_t monotonic_us(const struct look *look)
 {
-    const struct clock *clock = annal__store_clock(annal_index_store(look->index));
+    const struct clock *clock = annal__store_clock(annal__index_store(look->index));
     return clock->monotonic_us(clock->arg);
 }
 
@@ -97,7 +98,7 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
 void annal__left_look(annal_index *index, const annal_snapshot_policy *policy, int64_t us,
                       annal_session_fn fn, void *arg)
 {
-    annal_store *store = annal_index_store(index);
+    annal_store *store = annal__index_store(index);
     const struct io *io = annal__store_io(store);
     const struct clock *clock = annal__store_clock(store);
     int64_t now_us = clock->wall_us(clock->arg);

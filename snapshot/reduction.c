@@ -1,7 +1,9 @@
+#include "snapshot/sys/reduction.h"
+#include "index/sys/open.h"
+#include "index/sys/reduction_rows.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-
-#include <annal/reduction.h>
+#include "journal/sys/cursor.h"
 
 #include <string.h>
 #include <zstd.h>
@@ -36,15 +38,15 @@ struct search {
     annal_slice reducer;
     uint32_t version;
     uint64_t at_most;
-    annal_reduction found;
+    annal__reduction found;
     annal_error *err;
 };
 
 /* Whether the journal still has what this was made from. */
-static bool counts(const struct search *search, const annal_reduction_row *row)
+static bool counts(const struct search *search, const annal__reduction_row *row)
 {
     annal_cursor *cursor = NULL;
-    annal_status status = annal_cursor_open_at(annal_index_store(search->index), row->session,
+    annal_status status = annal_cursor_open_at(annal__index_store(search->index), row->session,
                                                row->seq + 1, row->offset, row->h, &cursor, NULL);
     annal_cursor_close(cursor);
     return status >= 0;
@@ -56,10 +58,10 @@ static int look_in_part(void *arg, const annal_lineage_part *part)
     struct search *search = arg;
     uint64_t at_most = search->at_most < part->to_seq ? search->at_most : part->to_seq;
     while (at_most > 0 && at_most >= part->from_seq) {
-        annal_reduction_row row;
+        annal__reduction_row row;
         annal_status status =
-            annal_index_reduction_newest(search->index, part->session, search->reducer,
-                                         search->version, at_most, &row, search->err);
+            annal__index_reduction_newest(search->index, part->session, search->reducer,
+                                          search->version, at_most, &row, search->err);
         if (status < 0)
             return status == ANNAL_ERR_NOTFOUND ? 0 : status;
         bool forked_here = row.seq != part->to_seq || row.h == part->h;
@@ -74,14 +76,14 @@ static int look_in_part(void *arg, const annal_lineage_part *part)
     return 0;
 }
 
-annal_status annal_reduction_load(annal_index *index, annal_slice session, annal_slice reducer,
-                                  uint32_t version, uint64_t at_most,
-                                  annal_reduction *out_reduction, annal_error *err)
+annal_status annal__reduction_load(annal_index *index, annal_slice session, annal_slice reducer,
+                                   uint32_t version, uint64_t at_most,
+                                   annal__reduction *out_reduction, annal_error *err)
 {
     struct search search = {
         .index = index, .reducer = reducer, .version = version, .at_most = at_most, .err = err};
     annal_status status =
-        annal_session_lineage(annal_index_store(index), session, look_in_part, &search, err);
+        annal_session_lineage(annal__index_store(index), session, look_in_part, &search, err);
     if (status == ANNAL_OK)
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                            ANNAL_FMT(session), ANNAL_FMT(reducer));
@@ -90,12 +92,12 @@ annal_status annal_reduction_load(annal_index *index, annal_slice session, annal
     return status == ANNAL_END ? ANNAL_OK : status;
 }
 
-void annal_reduction_free(annal_reduction *reduction)
+void annal__reduction_free(annal__reduction *reduction)
 {
     if (reduction == NULL)
         return;
     annal__free((void *)(uintptr_t)reduction->data.ptr);
-    *reduction = (annal_reduction){0};
+    *reduction = (annal__reduction){0};
 }
 
 /* ---- Saving ---- */
@@ -125,20 +127,20 @@ static annal_status pack(annal_slice data, annal_slice *out_frame, annal_error *
     return ANNAL_OK;
 }
 
-annal_status annal_reduction_save(annal_index *index, const annal_cursor *cursor,
-                                  annal_slice reducer, uint32_t version, annal_slice data,
-                                  const annal_snapshot_policy *policy, uint64_t *out_every,
-                                  annal_error *err)
+annal_status annal__reduction_save(annal_index *index, const annal_cursor *cursor,
+                                   annal_slice reducer, uint32_t version, annal_slice data,
+                                   const annal_snapshot_policy *policy, uint64_t *out_every,
+                                   annal_error *err)
 {
     annal_position next = annal_cursor_position(cursor);
     annal_slice frame = {0};
-    annal_reduction_row row = {.session = annal_cursor_journal(cursor),
-                               .reducer = reducer,
-                               .version = version,
-                               .every = EVERY_EVENTS,
-                               .seq = next.seq - 1,
-                               .offset = next.offset,
-                               .h = next.h_before};
+    annal__reduction_row row = {.session = annal__cursor_journal(cursor),
+                                .reducer = reducer,
+                                .version = version,
+                                .every = EVERY_EVENTS,
+                                .seq = next.seq - 1,
+                                .offset = next.offset,
+                                .h = next.h_before};
     uint64_t bytes_max = next.offset / SHARE < BYTES_LEAST ? BYTES_LEAST : next.offset / SHARE;
     if (policy != NULL && policy->every_events > 0)
         row.every = policy->every_events;
@@ -149,7 +151,7 @@ annal_status annal_reduction_save(annal_index *index, const annal_cursor *cursor
     annal_status status = pack(data, &frame, err);
     row.state = frame;
     if (status >= 0)
-        status = annal_index_reduction_put(index, &row, bytes_max, 0, out_every, err);
+        status = annal__index_reduction_put(index, &row, bytes_max, 0, out_every, err);
     annal__free((void *)(uintptr_t)frame.ptr);
     return status;
 }

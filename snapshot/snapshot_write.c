@@ -1,6 +1,8 @@
 #include "snapshot/snapshot_write.h"
 
+#include "index/sys/state.h"
 #include "snapshot/delta.h"
+#include "snapshot/sys/snapshot.h"
 
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -47,8 +49,8 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
         taker->state = loaded.state;
         status = annal__snapshot_cursor(shelf, &loaded, &taker->cursor, err);
     } else {
-        status = annal_state_new(annal_slice_of(shelf->root), shelf->packs, shelf->pack_count,
-                                 &taker->state, err);
+        status = annal__state_new(annal_slice_of(shelf->root), shelf->packs, shelf->pack_count,
+                                  &taker->state, err);
         if (status >= 0)
             status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
     }
@@ -252,8 +254,8 @@ static annal_status go_on_over(struct taker *taker, const struct snapshot_header
     annal_status status = annal__chain_push(taker->chain, &taker->shelf, header, body, base, err);
     if (status < 0)
         return status;
-    annal_state_source source = annal__chain_source(annal__chain_ref(taker->chain));
-    status = annal_state_rebase(taker->state, &source, err);
+    annal__state_source source = annal__chain_source(annal__chain_ref(taker->chain));
+    status = annal__state_rebase(taker->state, &source, err);
     if (status < 0)
         annal__chain_unref(taker->chain);
     return status;
@@ -341,7 +343,7 @@ static annal_status is_worth_it(struct taker *taker, const annal_snapshot_policy
     *out_take = false;
     if (taker->hurries && annal__snapshot_hurry_on(policy, taker->last, taker->here, taker->end))
         return ANNAL_OK;
-    annal_status status = annal_state_changed(taker->state, count_changed, &changed, err);
+    annal_status status = annal__state_changed(taker->state, count_changed, &changed, err);
     *out_take = annal__snapshot_take_here(policy, taker->last, taker->here,
                                           whole ? far : taker->end, changed * SNAPSHOT_PAGE_BYTES);
     return status;
@@ -388,8 +390,8 @@ annal_status annal__taker_step(struct taker *taker, annal_error *err)
         taker->here = (struct snapshot_mark){event.seq, event.offset + event.length};
         taker->here_h = event.h;
     }
-    return annal_state_put_away(taker->state, annal_store_path(taker->shelf.store), PUT_AWAY_BYTES,
-                                err);
+    return annal__state_put_away(taker->state, annal_store_path(taker->shelf.store), PUT_AWAY_BYTES,
+                                 err);
 }
 
 /* ---- By hand ---- */
@@ -436,9 +438,9 @@ annal_status annal_snapshot_take(annal_index *index, annal_slice session,
     return status;
 }
 
-annal_status annal_snapshot_catch_up(annal_index *index, annal_slice session,
-                                     const annal_snapshot_policy *policy, uint64_t *out_count,
-                                     annal_error *err)
+annal_status annal__snapshot_catch_up(annal_index *index, annal_slice session,
+                                      const annal_snapshot_policy *policy, uint64_t *out_count,
+                                      annal_error *err)
 {
     struct taker taker;
     annal_status status = run(index, session, policy, false, &taker, err);

@@ -1,5 +1,9 @@
 #include "snapshot/storage.h"
 
+#include "index/sys/open.h"
+#include "index/sys/pack.h"
+#include "index/sys/snapshot_rows.h"
+#include "index/sys/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -27,16 +31,16 @@ annal_status annal__storage_init(struct storage *shelf, annal_index *index, anna
                                  annal_error *err)
 {
     *shelf = (struct storage){.index = index,
-                              .store = annal_index_store(index),
+                              .store = annal__index_store(index),
                               .session = session,
-                              .core = annal_index_core(index),
+                              .core = annal__index_core(index),
                               .packs = packs,
                               .pack_count = pack_count};
     if (packs == NULL) {
         shelf->packs = &shelf->core;
         shelf->pack_count = 1;
     }
-    shelf->pack_version = annal_packs_version(shelf->packs, shelf->pack_count);
+    shelf->pack_version = annal__packs_version(shelf->packs, shelf->pack_count);
     annal_status status = annal_session_info_get(shelf->store, session, &shelf->info, err);
     if (status < 0)
         return status;
@@ -110,8 +114,8 @@ annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
                                 struct shelf_row *out_row, annal_error *err)
 {
     struct shelf_row row = {0};
-    annal_status status = annal_index_snapshot_newest(shelf->index, shelf->session, at_most,
-                                                      &row.seq, &row.bytes, err);
+    annal_status status = annal__index_snapshot_newest(shelf->index, shelf->session, at_most,
+                                                       &row.seq, &row.bytes, err);
     if (status < 0)
         return status;
     row.problem = annal__snapshot_header_read(row.bytes, &row.header);
@@ -175,9 +179,9 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
     else if (header->in_file)
         status = write_file(shelf, header->seq, body, err);
     if (status >= 0)
-        status = annal_index_snapshot_put_over(shelf->index, shelf->session, header->seq,
-                                               annal__buf_slice(&row), header->created_us,
-                                               below.seq, base_begins, wait_ms, err);
+        status = annal__index_snapshot_put_over(shelf->index, shelf->session, header->seq,
+                                                annal__buf_slice(&row), header->created_us,
+                                                below.seq, base_begins, wait_ms, err);
     annal__buf_done(&row);
     if (status >= 0 && header->in_file)
         annal__storage_sweep(shelf);
@@ -186,7 +190,7 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
 
 /* ---- Lists ---- */
 
-static int list_add(void *arg, const annal_snapshot_row *row)
+static int list_add(void *arg, const annal__snapshot_row *row)
 {
     struct shelf_list *list = arg;
     if (list->count == list->cap) {
@@ -217,7 +221,7 @@ static int list_add(void *arg, const annal_snapshot_row *row)
 annal_status annal__storage_list(annal_index *index, annal_slice session, struct shelf_list *list,
                                  annal_error *err)
 {
-    annal_status status = annal_index_snapshot_each(index, session, list_add, list, err);
+    annal_status status = annal__index_snapshot_each(index, session, list_add, list, err);
     if (status == ANNAL_ERR_NOMEM)
         annal__fail(err, status, "the list of snapshots");
     return status;
@@ -253,7 +257,7 @@ annal_status annal__storage_delete(const struct storage *shelf, const struct she
     annal_status status = ANNAL_OK;
     if (count > 0)
         status =
-            annal_index_snapshot_delete(shelf->index, shelf->session, seqs, count, wait_ms, err);
+            annal__index_snapshot_delete(shelf->index, shelf->session, seqs, count, wait_ms, err);
     for (size_t i = 0; status >= 0 && i < list->count; i++) {
         const struct shelf_item *item = &list->items[i];
         if (goes(arg, item) && (item->problem != NULL || item->header.in_file))

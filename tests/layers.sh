@@ -1,7 +1,7 @@
 #!/bin/sh
-# Nothing looks up. A quoted include stays in its folder (or is of journal/base/ or journal/sys/), between the rooms of a
-# folder it goes down, and each third-party header has one home. (Public headers of other folders are kept in order by
-# their CMakeLists.txt.)
+# Nothing looks up. A quoted include stays in its folder, or is of journal/base/ or of the sys/ of a folder below it;
+# between the rooms of a folder it goes down, and each third-party header has one home. (Public headers of other folders
+# are kept in order by their CMakeLists.txt.)
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,9 +11,10 @@ includes() {
     grep -rnE --include='*.[ch]' "^ *# *include *$1" journal index snapshot replay tools 2>/dev/null
 }
 
+below='journal/base'
 for folder in journal index snapshot replay tools; do
-    includes '"' | grep "^$folder/" |
-        grep -v -e "include *\"$folder/" -e 'include *"journal/base/' -e 'include *"journal/sys/' >>"$bad" || true
+    includes '"' | grep "^$folder/" | grep -vE "include *\"($folder|$below)/" >>"$bad" || true
+    below="$below|$folder/sys"
 done
 
 # uses ROOM ROOM…: the first may include what is in itself and in the others, of the rooms of its folder.
@@ -21,12 +22,14 @@ uses() {
     room=$1
     pattern=$(printf '|%s/[^/"]*"' "$@")
     includes '"' | grep "^$room/[^/]*:" | grep "include *\"${room%%/*}/" |
-        grep -vE "include *\"(${pattern#|}|journal/(base|sys)/)" >>"$bad" || true
+        grep -vE "include *\"(${pattern#|}|journal/base/|${room%%/*}/sys/)" >>"$bad" || true
 }
 uses journal
+uses journal/sys
 uses journal/base
 uses journal/artifact
 uses index index/db index/follow index/pack index/search
+uses index/sys
 uses index/db
 uses index/follow index index/db index/pack
 uses index/pack index index/db index/follow

@@ -30,6 +30,8 @@
 #include "index/backup/backup_order.h"
 #include "index/index.h"
 #include "index/pack/packs.h"
+#include "index/sys/open.h"
+#include "journal/sys/artifact.h"
 
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -231,14 +233,14 @@ static annal_status prepare(struct backup *backup)
 {
     const annal_catch_up_options patient = {.timeout_ms = DRAIN_MS};
     annal_status status = ANNAL_OK;
-    if (!annal_store_is_read_only(backup->store)) {
+    if (!annal__store_is_read_only(backup->store)) {
         status = annal_sync(backup->store, backup->err);
         if (status >= 0)
             status =
                 annal__packs_catch_up(backup->index, PACK_EVERYONE, NULL, 0, &patient, backup->err);
     }
     if (status >= 0)
-        status = annal_store_settle(backup->store, backup->err);
+        status = annal__store_settle(backup->store, backup->err);
     if (status >= 0)
         status = annal_store_sessions(backup->store, add_bytes, &backup->copying.bytes_total,
                                       backup->err);
@@ -319,18 +321,18 @@ annal_status annal_backup(annal_index *index, const char *directory,
 {
     annal_error own = {0};
     struct backup backup = {.index = index,
-                            .store = annal_index_store(index),
+                            .store = annal__index_store(index),
                             .directory = directory,
                             .err = err == NULL ? &own : err};
-    annal_artifact_hold *hold = NULL;
+    annal__artifact_hold *hold = NULL;
     backup.err->status = ANNAL_OK;
     annal_status status =
         annal__copying_init(&backup.copying, annal__store_io(backup.store), options, backup.err);
-    if (status >= 0 && !annal_store_is_read_only(backup.store))
-        status = annal_artifact_hold_new(backup.store, &hold, backup.err);
+    if (status >= 0 && !annal__store_is_read_only(backup.store))
+        status = annal__artifact_hold_new(backup.store, &hold, backup.err);
     if (status >= 0)
         status = copy_all(&backup);
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     annal__copying_done(&backup.copying);
     annal__buf_done(&backup.manifest);
     annal__buf_done(&backup.from);

@@ -3,6 +3,7 @@
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/lineage.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     /* Events that are found by the index prove themselves, but not that they belong to this
      * history. */
     if (status == ANNAL_OK)
-        status = annal_session_lineage_check(store, reading->session, &why);
+        status = annal__session_lineage_check(store, reading->session, &why);
     /* Errors in a journal that is not a fork are reported elsewhere. */
     bool plain = status == ANNAL_ERR_CORRUPT &&
                  annal_session_info_get(store, reading->session, &info, NULL) == ANNAL_OK &&

@@ -19,6 +19,7 @@
 #include "index/import/import.h"
 
 #include "index/db/database.h"
+#include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -299,8 +300,8 @@ static annal_status event_key(annal_import *import, annal_slice session, annal_s
     return ANNAL_OK;
 }
 
-annal_status annal_import_remember(annal_import *import, annal_slice session, annal_slice id,
-                                   annal_error *err)
+annal_status annal__import_remember(annal_import *import, annal_slice session, annal_slice id,
+                                    annal_error *err)
 {
     char key[HASH_TEXT_BYTES + 1];
     bool known = false;
@@ -308,8 +309,8 @@ annal_status annal_import_remember(annal_import *import, annal_slice session, an
     return status < 0 ? status : remember(import, key, &known, err);
 }
 
-annal_status annal_import_knows(annal_import *import, annal_slice session, annal_slice id,
-                                bool *out_known, annal_error *err)
+annal_status annal__import_knows(annal_import *import, annal_slice session, annal_slice id,
+                                 bool *out_known, annal_error *err)
 {
     char key[HASH_TEXT_BYTES + 1];
     annal_status status = event_key(import, session, id, key, err);
@@ -584,9 +585,9 @@ static annal_status ask_how_sure(annal_import *import, annal_slice section, int 
     return status;
 }
 
-annal_status annal_import_detect(annal_slice sql, const annal_import_source *source,
-                                 const annal_import_line *lines, size_t count, int *out_sure,
-                                 annal_error *err)
+annal_status annal__import_detect(annal_slice sql, const annal_import_source *source,
+                                  const annal_import_line *lines, size_t count, int *out_sure,
+                                  annal_error *err)
 {
     annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
     annal_import *import = NULL;

@@ -14,6 +14,7 @@
 #include "index/db/database.h"
 #include "index/db/patience.h"
 #include "index/import/import.h"
+#include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
@@ -45,7 +46,7 @@ struct rows {
         struct name *next;
         char name[]; /* of a table that a SELECT reads */
     } * read;
-    annal_import_row_fn fn;
+    annal__import_row_fn fn;
     void *arg;
 };
 
@@ -402,8 +403,8 @@ static uint64_t lines_max(const char *path, const annal_limits *limits)
     return limits->temp_bytes == 0 || bytes < limits->temp_bytes ? limits->temp_bytes : bytes;
 }
 
-annal_status annal_import_rows(annal_slice sql, const char *path, const annal_limits *limits,
-                               annal_import_row_fn fn, void *arg, annal_error *err)
+annal_status annal__import_rows(annal_slice sql, const char *path, const annal_limits *limits,
+                                annal__import_row_fn fn, void *arg, annal_error *err)
 {
     static const annal_limits none;
     struct rows rows = {.fn = fn, .arg = arg, .line = {.limit = ROW_BYTES_MAX}};

@@ -85,7 +85,7 @@ static annal_status rewrite(const struct change *change, annal_error *err)
 static annal_status run_change(const struct change *change, annal_error *err)
 {
     struct index_lock lock;
-    if (annal_store_is_read_only(change->store))
+    if (annal__store_is_read_only(change->store))
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
     annal_status status =
         annal__index_lock_init(&lock, annal__store_io(change->store), "packs", err);

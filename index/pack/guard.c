@@ -45,10 +45,13 @@
 #include "index/db/database.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/draft.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -84,7 +87,7 @@ struct call {
     struct pack_set *set;
     struct place *places;
     size_t place_count;
-    annal_artifact_hold *hold;
+    annal__artifact_hold *hold;
     annal_slice *plain;  /* data as JSON, large fields taken out, not yet filled; ours */
     annal_draft *drafts; /* what is appended; data points into filled */
     struct buf *filled;
@@ -185,10 +188,10 @@ static annal_status take_out(struct call *call, const struct pack_section *secti
         return ANNAL_OK;
     annal_status status = ANNAL_OK;
     if (call->hold == NULL)
-        status = annal_artifact_hold_new(store, &call->hold, err);
+        status = annal__artifact_hold_new(store, &call->hold, err);
     if (status >= 0)
-        status = annal_artifact_externalize(store, call->session, section->field,
-                                            section->over_bytes, *plain, &smaller, err);
+        status = annal__artifact_externalize(store, call->session, section->field,
+                                             section->over_bytes, *plain, &smaller, err);
     if (status < 0 || smaller.len == 0)
         return status;
     struct buf copy = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
@@ -196,7 +199,7 @@ static annal_status take_out(struct call *call, const struct pack_section *secti
     annal_artifact_free(smaller.ptr);
     if (status < 0)
         return annal__fail(err, status, "the data of an event");
-    annal_draft_free(plain->ptr);
+    annal__draft_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
     call->smaller[draft] = true;
     return ANNAL_OK;
@@ -226,7 +229,7 @@ static annal_status make_plain(struct call *call, annal_error *err)
     for (size_t i = 0; status >= 0 && i < call->count; i++) {
         call->drafts[i] = call->given[i];
         call->filled[i].limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX;
-        status = annal_draft_json(&call->given[i], &call->plain[i], err);
+        status = annal__draft_json(&call->given[i], &call->plain[i], err);
     }
     for (size_t i = 0; status >= 0 && i <= call->set->slot_count; i++) {
         const annal_pack *pack = pack_at(call, i);
@@ -932,7 +935,7 @@ static void follow_up(struct call *call)
         status = catch_up_all(call, &why);
     annal_status ended = end(call, status >= 0, status >= 0 ? &why : NULL);
     if (status < 0 || ended < 0)
-        annal_store_log(call->index->store, ANNAL_LOG_INFO, why.message);
+        annal__say(call->index->store, ANNAL_LOG_INFO, "%s", why.message);
 }
 
 static annal_status through_tables(struct call *call, uint64_t *out_seq, annal_error *err)
@@ -1002,11 +1005,11 @@ static void call_done(struct call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
         if (call->plain != NULL)
-            annal_draft_free(call->plain[i].ptr);
+            annal__draft_free(call->plain[i].ptr);
         if (call->filled != NULL)
             annal__buf_done(&call->filled[i]);
     }
-    annal_artifact_hold_free(call->hold);
+    annal__artifact_hold_free(call->hold);
     annal__free(call->plain);
     annal__free(call->drafts);
     annal__free(call->filled);
@@ -1041,7 +1044,7 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     static const annal_append_options defaults;
     struct call call = {.index = index,
                         .writer = writer,
-                        .session = annal_writer_session(writer),
+                        .session = annal__writer_session(writer),
                         .options = options == NULL ? &defaults : options,
                         .given = drafts,
                         .count = count,
@@ -1051,9 +1054,9 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
-    if (count > 0 && !annal_store_is_read_only(index->store))
+    if (count > 0 && !annal__store_is_read_only(index->store))
         drain_own(&call);
-    if (count == 0 || annal_store_is_read_only(index->store) || !any_cares(&call)) {
+    if (count == 0 || annal__store_is_read_only(index->store) || !any_cares(&call)) {
         status = append_unasked(&call, out, err);
         goto done;
     }
@@ -1072,8 +1075,8 @@ done:
     return status;
 }
 
-annal_status annal_pack_asks(annal_index *index, annal_slice session, annal_slice type,
-                             bool *out_asks, annal_error *err)
+annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_slice type,
+                              bool *out_asks, annal_error *err)
 {
     const annal_draft draft = {.type = type};
     struct call call = {.index = index, .session = session, .given = &draft, .count = 1};

@@ -43,6 +43,7 @@
 #include "index/pack/pack.h"
 
 #include "index/db/database.h"
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -619,7 +620,7 @@ done:
 }
 
 /* Without the trial: it is built in, and whoever uses it compiles it. */
-annal_status annal_pack_core(annal_pack **out_pack, annal_error *err)
+annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
     return annal__pack_read("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
 }
@@ -648,17 +649,17 @@ void annal_pack_free(annal_pack *pack)
     annal__free(pack);
 }
 
-const char *annal_pack_name(const annal_pack *pack)
+const char *annal__pack_name(const annal_pack *pack)
 {
     return pack->name;
 }
 
-uint32_t annal_pack_version(const annal_pack *pack)
+uint32_t annal__pack_version(const annal_pack *pack)
 {
     return pack->version;
 }
 
-const char *annal_pack_database(const annal_pack *pack)
+const char *annal__pack_database(const annal_pack *pack)
 {
     return pack->database;
 }

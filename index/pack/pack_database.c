@@ -24,6 +24,7 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -716,7 +717,7 @@ static annal_status fill_database(annal_index *index, struct pack_database *data
         database->derived.given_bytes = strlen(slots[0]->at);
     if (status >= 0 && index->derived.private)
         status = annal__derived_make_private(&database->derived, err);
-    else if (status >= 0 && annal_store_is_read_only(index->store))
+    else if (status >= 0 && annal__store_is_read_only(index->store))
         status = annal__derived_open_read_only(&database->derived, err);
     return status;
 }

@@ -1,6 +1,7 @@
 /* How the packs of a store stand, and one of them by its name. */
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -143,8 +144,8 @@ static annal_status look_at_core(struct look *look)
 {
     struct standing *core = &look->packs[0];
     sqlite3 *db = NULL;
-    core->info.name = annal_pack_name(look->index->core);
-    core->info.version = annal_pack_version(look->index->core);
+    core->info.name = annal__pack_name(look->index->core);
+    core->info.version = annal__pack_version(look->index->core);
     core->info.database = look->index->derived.path;
     annal_status status = annal__fallback_reader(look->index, &db, look->err);
     if (status >= 0)
@@ -191,7 +192,7 @@ annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn, void *
     return status;
 }
 
-annal_status annal_index_has_pack(annal_index *index, const char *name, annal_error *err)
+annal_status annal__index_has_pack(annal_index *index, const char *name, annal_error *err)
 {
     struct pack_set *set = NULL;
     annal_status status = annal__packs_get(index, &set, err);
@@ -212,8 +213,8 @@ annal_status annal_index_has_pack(annal_index *index, const char *name, annal_er
 
 /* ---- One by its name ---- */
 
-annal_status annal_pack_named(annal_index *index, const char *name, annal_pack **out_pack,
-                              annal_error *err)
+annal_status annal__pack_named(annal_index *index, const char *name, annal_pack **out_pack,
+                               annal_error *err)
 {
     struct pack_set *set = NULL;
     struct buf text = {0};

@@ -233,7 +233,7 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
     struct pack_database *database = NULL;
     annal_error why = {0};
     if (annal__packs_database(index, set, slot, session, &database, &why) < 0)
-        annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
+        annal__say(index->store, ANNAL_LOG_INFO, "%s", why.message);
     else if (database != NULL)
         (void)drain_database(&deadline_us, database, session, NULL);
 }
@@ -261,7 +261,7 @@ void annal__packs_drain_all(annal_index *index)
         status =
             each_database(index, set, PACK_EVERYONE, NULL, 0, drain_and_rest, &deadline_us, &why);
     if (status < 0)
-        annal_store_log(index->store, ANNAL_LOG_INFO, why.message);
+        annal__say(index->store, ANNAL_LOG_INFO, "%s", why.message);
     annal__packs_put(index, set);
 }
 

@@ -1,12 +1,13 @@
 #include "index/packs/need.h"
 
+#include "index/sys/pack.h"
 #include "journal/base/error.h"
 
 #include <annal/pack.h>
 
 annal_status annal__need_pack(annal_index *index, const char *pack, annal_error *err)
 {
-    annal_status status = annal_index_has_pack(index, pack, err);
+    annal_status status = annal__index_has_pack(index, pack, err);
     if (status == ANNAL_ERR_NOTFOUND)
         annal__fail(err, status, "pack %s is not on in this store", pack);
     return status;

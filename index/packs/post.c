@@ -1,5 +1,6 @@
 #include "index/packs/post.h"
 
+#include "index/sys/open.h"
 #include "journal/base/json.h"
 
 annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
@@ -10,7 +11,7 @@ annal_status annal__post(annal_index *index, const struct post *post, annal_slic
     const annal_draft draft = {
         .type = post->type, .data = data, .id = post->id, .cause = post->cause};
     annal_status status =
-        annal_writer_open(annal_index_store(index), post->session,
+        annal_writer_open(annal__index_store(index), post->session,
                           &(annal_writer_options){.wait_ms = post->wait_ms}, &writer, err);
     if (status == ANNAL_OK)
         status = annal_pack_append(index, writer, &draft, 1, &options, out, err);

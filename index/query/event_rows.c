@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "journal/sys/event_at.h"
 
 #define ROWS_FIRST 8
 #define ROWS_MAX   1024
@@ -142,10 +143,10 @@ static void read_ahead(struct event_rows *found, size_t from)
     for (size_t i = 0; i < count; i++) {
         const struct event_row *row = &found->rows[from + i];
         found->places[i] =
-            (annal_event_place){journal_of(found, row), row->event.offset, row->event.length};
+            (annal__event_place){journal_of(found, row), row->event.offset, row->event.length};
     }
     size_t taken =
-        count > 1 ? annal_event_read_ahead(found->store, found->places, count, &found->buffer) : 0;
+        count > 1 ? annal__event_read_ahead(found->store, found->places, count, &found->buffer) : 0;
     found->ahead = from + (taken > 0 ? taken : 1);
 }
 
@@ -156,14 +157,14 @@ annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_e
     const struct event_row *row = &found->rows[at];
     if (at >= found->ahead)
         read_ahead(found, at);
-    return annal_event_read_at(found->store, journal_of(found, row), row->event.seq,
-                               row->event.offset, row->event.length, &found->buffer, out_event,
-                               err);
+    return annal__event_read_at(found->store, journal_of(found, row), row->event.seq,
+                                row->event.offset, row->event.length, &found->buffer, out_event,
+                                err);
 }
 
 void annal__event_rows_done(struct event_rows *found)
 {
-    annal_event_buffer_free(found->buffer);
+    annal__event_buffer_free(found->buffer);
     annal__free(found->rows);
     annal__free(found->places);
     annal__buf_done(&found->text);

@@ -8,6 +8,7 @@
 
 #include "index/db/database.h"
 #include "journal/base/buf.h"
+#include "journal/sys/event_at.h"
 
 #include <annal/journal.h>
 
@@ -24,8 +25,8 @@ struct event_rows {
     struct buf text; /* that they point into */
     size_t count, next, room;
     size_t ahead; /* the events of the rows before it are read already */
-    annal_event_buffer *buffer;
-    annal_event_place *places;
+    annal__event_buffer *buffer;
+    annal__event_place *places;
 };
 
 /* Take the first rows. The caller keeps the statement. ANNAL_OK also if there are no rows. */
@@ -39,7 +40,7 @@ annal_status annal__event_rows_begin(struct event_rows *found, annal_store *stor
 annal_status annal__event_rows_next(struct event_rows *found, annal_slice *out_session,
                                     annal_event *out_event, annal_error *err);
 
-/* The event of the last row, from its journal: annal_event_read_at(). */
+/* The event of the last row, from its journal: annal__event_read_at(). */
 annal_status annal__event_rows_read(struct event_rows *found, annal_event *out_event,
                                     annal_error *err);
 

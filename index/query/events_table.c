@@ -24,6 +24,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/sys/event_at.h"
+#include "journal/sys/lineage.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -48,7 +50,7 @@ struct events {
     bool at_end;
     bool have_line; /* line and event belong to this row */
     bool damaged;
-    annal_event_buffer *buffer;
+    annal__event_buffer *buffer;
     annal_event event;
 };
 
@@ -133,7 +135,7 @@ static int close_events(sqlite3_vtab_cursor *base)
     struct events *events = (struct events *)base;
     struct event_source *source = ((struct table *)base->pVtab)->source;
     finalize(events);
-    annal_event_buffer_free(events->buffer);
+    annal__event_buffer_free(events->buffer);
     source->end(source, events->reading);
     annal__free(events);
     return SQLITE_OK;
@@ -375,7 +377,7 @@ static int read_line(struct events *events)
     if (events->have_line)
         return SQLITE_OK;
     annal_error err;
-    annal_status status = annal_event_read_at(
+    annal_status status = annal__event_read_at(
         events->reading->store, annal__db_column(events->stmt, EVENT_SESSION_ID),
         (uint64_t)sqlite3_column_int64(events->stmt, EVENT_SEQ),
         (uint64_t)sqlite3_column_int64(events->stmt, OFFSET),
@@ -464,7 +466,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     if (session == NULL || ancestor == NULL || strlen(session) >= sizeof proof->session)
         return;
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
-        status = annal_session_lineage_check(proof->store, annal_slice_of(session), &why);
+        status = annal__session_lineage_check(proof->store, annal_slice_of(session), &why);
     if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;

@@ -16,6 +16,7 @@
  * (6) Each table opens its store when it is first asked. A child of fork() opens it again.
  */
 #include "index/query/host_sqlite.h"
+#include "index/sys/open.h"
 
 #include "index/index.h"
 #include "index/query/events_table.h"
@@ -68,7 +69,7 @@ static annal_status open_store(struct store_source *source, annal_error *err)
         status = annal_store_open(source->path, &options, &source->store, err);
     }
     if (status >= 0)
-        status = annal_index_open_plain(source->store, NULL, &source->index, err);
+        status = annal__index_open_plain(source->store, NULL, &source->index, err);
     source->pid = getpid();
     return status;
 }

@@ -27,6 +27,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/process.h"
 
 #include <annal/process.h>
 
@@ -150,16 +152,16 @@ static const char *text_of(sqlite3_value *value)
 }
 
 /* Rules (2) and (3). */
-static annal_process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
+static annal__process_life life_of(annal_store *store, const char *session, sqlite3_value **values)
 {
     annal_process process = {.start = whole(values[START]), .pid_ns = whole(values[PID_NS])};
     uint64_t pid = whole(values[PID]);
     uint32_t owner = 0;
     process.pid = pid > INT32_MAX ? 0 : (uint32_t)pid;
     snprintf(process.boot_id, sizeof process.boot_id, "%s", text_of(values[BOOT_ID]));
-    annal_process_life life = annal_process_look(&process);
+    annal__process_life life = annal__process_look(&process);
     if (life == ANNAL_PROCESS_DEAD &&
-        (annal_session_owner(store, annal_slice_of(session), &owner, NULL) < 0 ||
+        (annal__session_owner(store, annal_slice_of(session), &owner, NULL) < 0 ||
          (owner != 0 && owner != (uint32_t)getpid())))
         life = ANNAL_PROCESS_UNKNOWN;
     return life;

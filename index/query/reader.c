@@ -2,6 +2,8 @@
  * index is. */
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/databases.h"
+#include "index/sys/snapshot_rows.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
@@ -344,7 +346,7 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
 }
 
 struct count_call {
-    annal_index_count_fn fn;
+    annal__index_count_fn fn;
     void *arg;
 };
 
@@ -354,8 +356,8 @@ static int tell_count(void *arg, sqlite3_stmt *stmt)
     return call->fn(call->arg, annal__db_column(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1));
 }
 
-annal_status annal_index_counts(annal_index *index, annal_slice session, annal_index_count_fn fn,
-                                void *arg, annal_error *err)
+annal_status annal__index_counts(annal_index *index, annal_slice session, annal__index_count_fn fn,
+                                 void *arg, annal_error *err)
 {
     struct count_call call = {fn, arg};
     const char *sql = session.len > 0
@@ -394,7 +396,7 @@ annal_status annal_index_findings(annal_index *index, annal_slice session,
 #define HEAD_BYTES 256
 
 struct snapshot_call {
-    annal_snapshot_row_fn fn;
+    annal__snapshot_row_fn fn;
     void *arg;
 };
 
@@ -420,9 +422,9 @@ static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
 {
     struct snapshot_call *call = arg;
     char head[HEAD_BYTES];
-    annal_snapshot_row row = {.session = annal__db_column(stmt, 0),
-                              .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
-                              .bytes = (uint64_t)sqlite3_column_int64(stmt, 2)};
+    annal__snapshot_row row = {.session = annal__db_column(stmt, 0),
+                               .seq = (uint64_t)sqlite3_column_int64(stmt, 1),
+                               .bytes = (uint64_t)sqlite3_column_int64(stmt, 2)};
     if (annal_time_parse(annal__db_column(stmt, 3), &row.created_us, NULL) < 0)
         row.created_us = 0;
     row.head = read_head(sqlite3_db_handle(stmt), sqlite3_column_int64(stmt, 4), head);
@@ -431,8 +433,8 @@ static int tell_snapshot(void *arg, sqlite3_stmt *stmt)
 
 #define CHORE_WAIT_MS 1
 
-annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
-                                       annal_snapshot_row_fn fn, void *arg, annal_error *err)
+annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
+                                        annal__snapshot_row_fn fn, void *arg, annal_error *err)
 {
     struct snapshot_call call = {.fn = fn, .arg = arg};
     struct stamp stamp;
@@ -462,8 +464,8 @@ annal_status annal_index_snapshot_last(annal_index *index, annal_slice session,
     return status;
 }
 
-annal_status annal_index_snapshot_each(annal_index *index, annal_slice session,
-                                       annal_snapshot_row_fn fn, void *arg, annal_error *err)
+annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
+                                        annal__snapshot_row_fn fn, void *arg, annal_error *err)
 {
     struct snapshot_call call = {.fn = fn, .arg = arg};
     const char *sql = session.len > 0 ? "SELECT session_id, seq, LENGTH(state), created_at, rowid "

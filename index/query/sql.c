@@ -1,6 +1,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/query/health.h"
+#include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
@@ -98,13 +99,13 @@ annal_status annal_sql(annal_index *index, annal_slice sql, const annal_sql_opti
 
 /* ---- Views ---- */
 
-struct annal_view {
+struct annal__view {
     annal_index *index;
     sqlite3 *db; /* in a transaction that the first SELECT began */
     sqlite3_stmt *get_cursor;
 };
 
-static annal_status fix(annal_view *view, annal_error *err)
+static annal_status fix(annal__view *view, annal_error *err)
 {
     annal_position unused;
     annal_status status = annal__db_exec(view->db, "BEGIN", err);
@@ -112,13 +113,13 @@ static annal_status fix(annal_view *view, annal_error *err)
         status =
             annal__follower_get_cursor(&view->index->follower, view->db, &view->get_cursor, err);
     if (status >= 0)
-        status = annal_view_position(view, (annal_slice){0}, &unused, err);
+        status = annal__view_position(view, (annal_slice){0}, &unused, err);
     return status;
 }
 
-annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_error *err)
+annal_status annal__view_open(annal_index *index, annal__view **out_view, annal_error *err)
 {
-    annal_view *view = annal__zalloc(sizeof *view);
+    annal__view *view = annal__zalloc(sizeof *view);
     if (view == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a view of '%s'", index->derived.path);
     view->index = index;
@@ -130,15 +131,15 @@ annal_status annal_view_open(annal_index *index, annal_view **out_view, annal_er
     if (status >= 0)
         status = fix(view, err);
     if (status < 0) {
-        annal_view_close(view);
+        annal__view_close(view);
         return status;
     }
     *out_view = view;
     return ANNAL_OK;
 }
 
-annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_options *options,
-                            annal_row_fn fn, void *arg, annal_error *err)
+annal_status annal__view_sql(annal__view *view, annal_slice sql, const annal_sql_options *options,
+                             annal_row_fn fn, void *arg, annal_error *err)
 {
     static const annal_sql_options defaults;
     struct call call = {.options = options == NULL ? &defaults : options, .fn = fn, .arg = arg};
@@ -150,8 +151,8 @@ annal_status annal_view_sql(annal_view *view, annal_slice sql, const annal_sql_o
     return status;
 }
 
-annal_status annal_view_position(annal_view *view, annal_slice session,
-                                 annal_position *out_position, annal_error *err)
+annal_status annal__view_position(annal__view *view, annal_slice session,
+                                  annal_position *out_position, annal_error *err)
 {
     annal_position from;
     bool known;
@@ -163,7 +164,7 @@ annal_status annal_view_position(annal_view *view, annal_slice session,
     return status;
 }
 
-void annal_view_close(annal_view *view)
+void annal__view_close(annal__view *view)
 {
     if (view == NULL)
         return;

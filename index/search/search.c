@@ -23,6 +23,7 @@
 #include "journal/base/hash.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "journal/sys/event_at.h"
 #include "journal/sys/seam.h"
 
 #include <annal/search.h>
@@ -39,14 +40,14 @@ extern const char annal__sql_search[];
 
 struct said {
     annal_store *store;
-    annal_event_buffer *buffer;
+    annal__event_buffer *buffer;
     struct buf text;
 };
 
 static void free_said(void *arg)
 {
     struct said *said = arg;
-    annal_event_buffer_free(said->buffer);
+    annal__event_buffer_free(said->buffer);
     annal__buf_done(&said->text);
     annal__free(said);
 }
@@ -60,10 +61,10 @@ static void sql_said(sqlite3_context *context, int count, sqlite3_value **values
     annal_slice session = {(const char *)sqlite3_value_text(values[0]),
                            (size_t)sqlite3_value_bytes(values[0])};
     if (session.ptr == NULL ||
-        annal_event_read_at(said->store, session, (uint64_t)sqlite3_value_int64(values[1]),
-                            (uint64_t)sqlite3_value_int64(values[2]),
-                            (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event,
-                            NULL) != ANNAL_OK)
+        annal__event_read_at(said->store, session, (uint64_t)sqlite3_value_int64(values[1]),
+                             (uint64_t)sqlite3_value_int64(values[2]),
+                             (uint64_t)sqlite3_value_int64(values[3]), &said->buffer, &event,
+                             NULL) != ANNAL_OK)
         return;
     said->text.len = 0;
     if (annal__search_text(said->store, session, &event, &said->text) < 0)
@@ -369,7 +370,7 @@ annal_status annal_search_switch(annal_index *index, bool on, annal_error *err)
     struct search *search = &index->search;
     const struct io *io = annal__store_io(index->store);
     struct buf path = {0};
-    if (annal_store_is_read_only(index->store))
+    if (annal__store_is_read_only(index->store))
         return annal__fail(err, ANNAL_ERR_IO, "the store is open for reading only");
     annal_status status = off_path(search, &path, err);
     if (status >= 0 && on)

@@ -1,4 +1,5 @@
 /* Rows of _reductions. The content of their column state belongs to the snapshot folder. */
+#include "index/sys/reduction_rows.h"
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
@@ -8,7 +9,7 @@
 
 /* Prepare a statement about the rows of this reducer in this session: ?1, ?2; row may fill ?3 to
  * ?8. */
-static annal_status run(sqlite3 *db, const char *sql, const annal_reduction_row *row,
+static annal_status run(sqlite3 *db, const char *sql, const annal__reduction_row *row,
                         annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -32,7 +33,7 @@ static annal_status run(sqlite3 *db, const char *sql, const annal_reduction_row 
 }
 
 /* The number of rows, the bytes they take, the distance between two, and the newest seq. */
-static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_t out[4],
+static annal_status measure(sqlite3 *db, const annal__reduction_row *row, uint64_t out[4],
                             annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -59,7 +60,7 @@ static annal_status measure(sqlite3 *db, const annal_reduction_row *row, uint64_
  * Delete one at a time, the one that leaves the smallest gap, never the newest. Then `every` grows
  * to the distance between two of those that stay.
  */
-static annal_status thin_out(sqlite3 *db, const annal_reduction_row *row, uint64_t bytes_max,
+static annal_status thin_out(sqlite3 *db, const annal__reduction_row *row, uint64_t bytes_max,
                              uint64_t *out_every, annal_error *err)
 {
     static const char least_missed[] =
@@ -87,9 +88,9 @@ static annal_status thin_out(sqlite3 *db, const annal_reduction_row *row, uint64
     return status;
 }
 
-annal_status annal_index_reduction_put(annal_index *index, const annal_reduction_row *row,
-                                       uint64_t bytes_max, uint32_t wait_ms, uint64_t *out_every,
-                                       annal_error *err)
+annal_status annal__index_reduction_put(annal_index *index, const annal__reduction_row *row,
+                                        uint64_t bytes_max, uint32_t wait_ms, uint64_t *out_every,
+                                        annal_error *err)
 {
     static const char others[] = "DELETE FROM _reductions WHERE session_id = ?1 AND reducer = ?2"
                                  " AND version <> ?3";
@@ -123,7 +124,7 @@ annal_status annal_index_reduction_put(annal_index *index, const annal_reduction
     return status;
 }
 
-static annal_status take_row(sqlite3_stmt *stmt, annal_reduction_row *row, annal_error *err)
+static annal_status take_row(sqlite3_stmt *stmt, annal__reduction_row *row, annal_error *err)
 {
     annal_slice state = annal__db_column(stmt, 4);
     char *copy = annal__zalloc(state.len + 1);
@@ -139,13 +140,13 @@ static annal_status take_row(sqlite3_stmt *stmt, annal_reduction_row *row, annal
     return ANNAL_OK;
 }
 
-annal_status annal_index_reduction_newest(annal_index *index, annal_slice session,
-                                          annal_slice reducer, uint32_t version, uint64_t at_most,
-                                          annal_reduction_row *out_row, annal_error *err)
+annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,
+                                           annal_slice reducer, uint32_t version, uint64_t at_most,
+                                           annal__reduction_row *out_row, annal_error *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    annal_reduction_row row = {.session = session, .reducer = reducer, .version = version};
+    annal__reduction_row row = {.session = session, .reducer = reducer, .version = version};
     annal_status status = ANNAL_OK;
     if (!annal__derived_exists(&index->derived))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",

@@ -1,4 +1,5 @@
 /* Rows of the snapshots table. The content of their column state belongs to the snapshot folder. */
+#include "index/sys/snapshot_rows.h"
 #include "index/db/database.h"
 #include "index/index.h"
 #include "journal/base/alloc.h"
@@ -27,18 +28,18 @@ static annal_status end_change(annal_index *index, sqlite3_stmt *stmt, annal_sta
     return status < 0 ? status : ended;
 }
 
-annal_status annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq,
-                                      annal_slice state, int64_t created_us, uint32_t wait_ms,
-                                      annal_error *err)
+annal_status annal__index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq,
+                                       annal_slice state, int64_t created_us, uint32_t wait_ms,
+                                       annal_error *err)
 {
-    return annal_index_snapshot_put_over(index, session, seq, state, created_us, 0,
-                                         (annal_slice){0}, wait_ms, err);
+    return annal__index_snapshot_put_over(index, session, seq, state, created_us, 0,
+                                          (annal_slice){0}, wait_ms, err);
 }
 
-annal_status annal_index_snapshot_put_over(annal_index *index, annal_slice session, uint64_t seq,
-                                           annal_slice state, int64_t created_us, uint64_t base_seq,
-                                           annal_slice base_begins, uint32_t wait_ms,
-                                           annal_error *err)
+annal_status annal__index_snapshot_put_over(annal_index *index, annal_slice session, uint64_t seq,
+                                            annal_slice state, int64_t created_us,
+                                            uint64_t base_seq, annal_slice base_begins,
+                                            uint32_t wait_ms, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     char created_at[ANNAL_TIME_BYTES];
@@ -66,9 +67,9 @@ annal_status annal_index_snapshot_put_over(annal_index *index, annal_slice sessi
     return end_change(index, stmt, status, err);
 }
 
-annal_status annal_index_snapshot_delete(annal_index *index, annal_slice session,
-                                         const uint64_t *seqs, size_t count, uint32_t wait_ms,
-                                         annal_error *err)
+annal_status annal__index_snapshot_delete(annal_index *index, annal_slice session,
+                                          const uint64_t *seqs, size_t count, uint32_t wait_ms,
+                                          annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = begin_change(
@@ -84,9 +85,9 @@ annal_status annal_index_snapshot_delete(annal_index *index, annal_slice session
     return end_change(index, stmt, status, err);
 }
 
-annal_status annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
-                                         uint64_t *out_seq, annal_slice *out_state,
-                                         annal_error *err)
+annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
+                                          uint64_t *out_seq, annal_slice *out_state,
+                                          annal_error *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;

@@ -6,6 +6,7 @@
  */
 #include "index/state/spill.h"
 
+#include "index/sys/state.h"
 #include "journal/base/error.h"
 
 #include <errno.h>

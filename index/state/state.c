@@ -1,6 +1,8 @@
 #include "index/state/state.h"
 
 #include "index/db/database.h"
+#include "index/sys/pack.h"
+#include "index/sys/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -17,7 +19,7 @@ static annal_slice session_of(const annal_state *state)
 
 /* ---- Making ---- */
 
-uint64_t annal_packs_version(const annal_pack *const *packs, size_t count)
+uint64_t annal__packs_version(const annal_pack *const *packs, size_t count)
 {
     uint64_t hash = INDEX_CODE_VERSION;
     for (size_t i = 0; i < count; i++)
@@ -29,7 +31,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
                                annal_error *err)
 {
     if (packs == NULL) {
-        annal_status status = annal_pack_core(&state->core, err);
+        annal_status status = annal__pack_core(&state->core, err);
         if (status < 0)
             return status;
         packs = (const annal_pack *const *)&state->core;
@@ -45,7 +47,7 @@ static annal_status take_packs(annal_state *state, const annal_pack *const *pack
 
 /* Everything but the tables. */
 static annal_status state_alloc(annal_slice session, const annal_pack *const *packs, size_t count,
-                                const annal_state_source *source, annal_state **out_state,
+                                const annal__state_source *source, annal_state **out_state,
                                 annal_error *err)
 {
     annal_status status = annal_session_id_check(session, err);
@@ -69,8 +71,8 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     return ANNAL_OK;
 }
 
-annal_status annal_state_new(annal_slice session, const annal_pack *const *packs, size_t pack_count,
-                             annal_state **out_state, annal_error *err)
+annal_status annal__state_new(annal_slice session, const annal_pack *const *packs,
+                              size_t pack_count, annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
     annal_status status = state_alloc(session, packs, pack_count, NULL, &state, err);
@@ -101,8 +103,8 @@ annal_status annal_pack_parse(const char *name, annal_slice text, annal_pack **o
     annal_state *trial = NULL;
     annal_status status = annal__pack_read(name, text, &pack, err);
     if (status >= 0)
-        status = annal_state_new(ANNAL_SLICE("trial"), (const annal_pack *const[]){pack}, 1, &trial,
-                                 err);
+        status = annal__state_new(ANNAL_SLICE("trial"), (const annal_pack *const[]){pack}, 1,
+                                  &trial, err);
     if (status >= 0)
         status = annal__pack_check_verbs(pack, trial->db, err);
     annal_state_free(trial);
@@ -131,7 +133,7 @@ static annal_status add_delete(void *arg, const annal_row *row)
     return annal__buf_printf(arg, "DELETE FROM \"%.*s\";", ANNAL_FMT(row->values[0].bytes));
 }
 
-annal_status annal_state_reset(annal_state *state, annal_slice session, annal_error *err)
+annal_status annal__state_reset(annal_state *state, annal_slice session, annal_error *err)
 {
     struct buf sql = {0};
     annal_status status = annal_session_id_check(session, err);
@@ -159,7 +161,7 @@ annal_status annal_state_reset(annal_state *state, annal_slice session, annal_er
     return ANNAL_OK;
 }
 
-annal_slice annal_state_session(const annal_state *state)
+annal_slice annal__state_session(const annal_state *state)
 {
     return session_of(state);
 }
@@ -169,7 +171,7 @@ uint64_t annal_state_seq(const annal_state *state)
     return state->seq;
 }
 
-uint64_t annal_state_refused(const annal_state *state)
+uint64_t annal__state_refused(const annal_state *state)
 {
     return state->refused + state->unsettled;
 }
@@ -179,7 +181,7 @@ uint64_t annal_state_refused(const annal_state *state)
 /* A transaction keeps the previous content of each changed page in memory. */
 #define TRANSACTION_EVENTS 16384
 
-annal_status annal_state_begin(annal_state *state, int64_t ts_us, annal_error *err)
+annal_status annal__state_begin(annal_state *state, int64_t ts_us, annal_error *err)
 {
     annal_status status = ANNAL_OK;
     if (state->in_transaction == 0)
@@ -287,9 +289,9 @@ static annal_status no_state(annal_slice session, annal_status status, annal_err
                        ANNAL_FMT(session));
 }
 
-annal_status annal_state_open_over(annal_slice session, const annal_pack *const *packs,
-                                   size_t pack_count, const annal_state_source *source,
-                                   annal_state **out_state, annal_error *err)
+annal_status annal__state_open_over(annal_slice session, const annal_pack *const *packs,
+                                    size_t pack_count, const annal__state_source *source,
+                                    annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
     annal_status status = state_alloc(session, packs, pack_count, source, &state, err);
@@ -311,7 +313,7 @@ annal_status annal_state_open_over(annal_slice session, const annal_pack *const 
     return ANNAL_OK;
 }
 
-annal_status annal_state_page_count(annal_state *state, uint64_t *out_count, annal_error *err)
+annal_status annal__state_page_count(annal_state *state, uint64_t *out_count, annal_error *err)
 {
     annal_status status = annal__state_settle(state, err);
     if (status >= 0)
@@ -319,7 +321,7 @@ annal_status annal_state_page_count(annal_state *state, uint64_t *out_count, ann
     return status;
 }
 
-annal_status annal_state_page(annal_state *state, uint64_t page, void *out, annal_error *err)
+annal_status annal__state_page(annal_state *state, uint64_t page, void *out, annal_error *err)
 {
     annal_status status = annal__state_settle(state, err);
     if (status < 0)
@@ -330,8 +332,8 @@ annal_status annal_state_page(annal_state *state, uint64_t page, void *out, anna
     return annal__pages_read(state->pages, page, out, err);
 }
 
-annal_status annal_state_changed(annal_state *state, annal_state_page_fn fn, void *arg,
-                                 annal_error *err)
+annal_status annal__state_changed(annal_state *state, annal__state_page_fn fn, void *arg,
+                                  annal_error *err)
 {
     annal_status status = annal__state_settle(state, err);
     for (uint64_t page = 1; status == ANNAL_OK && page <= annal__pages_count(state->pages); page++)
@@ -340,8 +342,8 @@ annal_status annal_state_changed(annal_state *state, annal_state_page_fn fn, voi
     return status;
 }
 
-annal_status annal_state_rebase(annal_state *state, const annal_state_source *source,
-                                annal_error *err)
+annal_status annal__state_rebase(annal_state *state, const annal__state_source *source,
+                                 annal_error *err)
 {
     annal_status status = annal__state_settle(state, err);
     if (status < 0)
@@ -355,8 +357,8 @@ annal_status annal_state_rebase(annal_state *state, const annal_state_source *so
     return ANNAL_OK;
 }
 
-annal_status annal_state_put_away(annal_state *state, const char *directory, size_t bytes_max,
-                                  annal_error *err)
+annal_status annal__state_put_away(annal_state *state, const char *directory, size_t bytes_max,
+                                   annal_error *err)
 {
     if (annal__pages_own_bytes(state->pages) <= bytes_max)
         return ANNAL_OK;

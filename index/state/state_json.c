@@ -10,6 +10,7 @@
  */
 #include "index/db/database.h"
 #include "index/state/state.h"
+#include "index/sys/state.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -243,8 +244,8 @@ annal_status annal_state_hash(annal_state *state, uint8_t out[ANNAL_STATE_HASH_B
     return status;
 }
 
-annal_status annal_value_json(const annal_value *value, annal_write_fn fn, void *arg,
-                              annal_error *err)
+annal_status annal__value_json(const annal_value *value, annal_write_fn fn, void *arg,
+                               annal_error *err)
 {
     struct sink sink = {.fn = fn, .arg = arg};
     annal_status status = annal__state_put_value(&sink.buf, value);

@@ -25,6 +25,7 @@
 
 #include "index/db/database.h"
 #include "index/state/spill.h"
+#include "index/sys/state.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 
@@ -40,7 +41,7 @@ struct state_pages {
     sqlite3_vfs vfs; /* its pAppData is this struct */
     sqlite3_vfs *usual;
     char name[40];
-    annal_state_source source;
+    annal__state_source source;
     uint64_t shared; /* number of pages of the source that are not gone, rule (2) */
     uint64_t count;  /* of the file */
     char **own;      /* own[i] is page i + 1 as it was written; NULL: not in memory */
@@ -169,10 +170,10 @@ static void close_source(struct state_pages *pages)
 {
     if (pages->source.close != NULL)
         pages->source.close(pages->source.arg);
-    pages->source = (annal_state_source){0};
+    pages->source = (annal__state_source){0};
 }
 
-void annal__pages_rebase(struct state_pages *pages, const annal_state_source *source)
+void annal__pages_rebase(struct state_pages *pages, const annal__state_source *source)
 {
     drop_from(pages, 0);
     close_source(pages);
@@ -469,7 +470,7 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
     return ANNAL_OK;
 }
 
-annal_status annal__pages_open(const annal_state_source *source, struct state_pages **out_pages,
+annal_status annal__pages_open(const annal__state_source *source, struct state_pages **out_pages,
                                sqlite3 **out_db, annal_error *err)
 {
     struct state_pages *pages = annal__zalloc(sizeof *pages);

@@ -2,6 +2,8 @@
 #ifndef INDEX_STATE_STATE_VFS_H
 #define INDEX_STATE_STATE_VFS_H
 
+#include "index/sys/state.h"
+
 #include <annal/pack.h>
 
 #include <sqlite3.h>
@@ -14,7 +16,7 @@ struct state_pages;
  *
  * ANNAL_ERR_CORRUPT page 1 of the source is not the beginning of a database of ours
  */
-annal_status annal__pages_open(const annal_state_source *source, struct state_pages **out_pages,
+annal_status annal__pages_open(const annal__state_source *source, struct state_pages **out_pages,
                                sqlite3 **out_db, annal_error *err);
 void annal__pages_free(struct state_pages *pages); /* pages may be NULL */
 
@@ -39,7 +41,7 @@ bool annal__pages_changed(const struct state_pages *pages, uint64_t page);
 
 /* From now on use source, which has the same pages, instead of the one before and of what was
  * written over it. We own it. */
-void annal__pages_rebase(struct state_pages *pages, const annal_state_source *source);
+void annal__pages_rebase(struct state_pages *pages, const annal__state_source *source);
 
 /* Release the memory of written pages, as far as a file in this directory can take them. */
 void annal__pages_put_away(struct state_pages *pages, const char *directory);

@@ -13,10 +13,12 @@
  * (4) Storing holds locks/artifacts shared, and a hold keeps it until its event is appended;
  *     removing takes it exclusively. See sweep.c.
  */
+#include "journal/sys/artifact.h"
 #include "journal/artifact/frame.h"
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/adopt.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -31,15 +33,15 @@
 
 /* ---- Holding ---- */
 
-struct annal_artifact_hold {
+struct annal__artifact_hold {
     annal_store *store;
     int fd;
 };
 
-annal_status annal_artifact_hold_new(annal_store *store, annal_artifact_hold **out_hold,
-                                     annal_error *err)
+annal_status annal__artifact_hold_new(annal_store *store, annal__artifact_hold **out_hold,
+                                      annal_error *err)
 {
-    annal_artifact_hold *hold = annal__zalloc(sizeof *hold);
+    annal__artifact_hold *hold = annal__zalloc(sizeof *hold);
     if (hold == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "hold artifacts");
     hold->store = store;
@@ -51,7 +53,7 @@ annal_status annal_artifact_hold_new(annal_store *store, annal_artifact_hold **o
     return status;
 }
 
-void annal_artifact_hold_free(annal_artifact_hold *hold)
+void annal__artifact_hold_free(annal__artifact_hold *hold)
 {
     if (hold == NULL)
         return;
@@ -167,7 +169,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
     uint64_t random = 0;
     int fd = -1;
     annal_status status = annal_session_id_check(session, err);
-    if (status >= 0 && annal_store_is_read_only(store))
+    if (status >= 0 && annal__store_is_read_only(store))
         status = annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                              annal_store_path(store));
     if (status < 0)
@@ -390,8 +392,8 @@ static annal_status sync_file(const struct io *io, const char *path, annal_error
     return status;
 }
 
-annal_status annal_artifact_adopt(annal_store *store, annal_store *from, annal_slice session,
-                                  annal_slice sha256, annal_error *err)
+annal_status annal__artifact_adopt(annal_store *store, annal_store *from, annal_slice session,
+                                   annal_slice sha256, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct buf old = {0}, new = {0};

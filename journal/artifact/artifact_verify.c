@@ -7,6 +7,7 @@
  */
 #include "journal/artifact/names.h"
 #include "journal/base/error.h"
+#include "journal/sys/artifact.h"
 
 #include <string.h>
 
@@ -34,8 +35,8 @@ static bool read_path(annal_slice rest, annal_slice *out_session, const char **o
            memcmp(*out_hex + HEX, ARTIFACT_SUFFIX "\"", suffix) == 0;
 }
 
-annal_status annal_artifact_check_data(annal_store *store, annal_slice data,
-                                       annal_artifact_missing_fn fn, void *arg, annal_error *err)
+annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
+                                        annal__artifact_missing_fn fn, void *arg, annal_error *err)
 {
     const size_t len = strlen(PATH_MEMBER);
     const char *end = data.ptr + data.len;

@@ -13,6 +13,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/sys/artifact.h"
 
 #include <annal/artifact.h>
 
@@ -183,9 +184,9 @@ static annal_status put_reference(struct buf *out, annal_slice data, annal_slice
     return status;
 }
 
-annal_status annal_artifact_externalize(annal_store *store, annal_slice session, const char *field,
-                                        uint64_t over_bytes, annal_slice data,
-                                        annal_slice *out_data, annal_error *err)
+annal_status annal__artifact_externalize(annal_store *store, annal_slice session, const char *field,
+                                         uint64_t over_bytes, annal_slice data,
+                                         annal_slice *out_data, annal_error *err)
 {
     struct buf text = {0}, out = {0};
     annal_slice member, value, content;

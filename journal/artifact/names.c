@@ -187,7 +187,7 @@ annal_status annal__artifact_lock(annal_store *store, int operation, int *out_fd
     const struct io *io = annal__store_io(store);
     const struct clock *clock = annal__store_clock(store);
     int fd = -1;
-    if (annal_store_is_read_only(store))
+    if (annal__store_is_read_only(store))
         return annal__fail(err, ANNAL_ERR_IO, "store %s is open for reading only",
                            annal_store_path(store));
     annal_status status = open_lock(store, &fd, err);

@@ -1,5 +1,6 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/sys/artifact.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/random.h"
 
@@ -24,8 +25,8 @@ static void teardown(void)
 static char *taken_out(const char *data, const char *field, uint64_t over, char sha256[65])
 {
     annal_slice out = {0};
-    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), field, over, annal_slice_of(data),
-                                     &out, err));
+    ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), field, over, annal_slice_of(data),
+                                      &out, err));
     char *text = strndup(out.ptr == NULL ? "" : out.ptr, out.len);
     annal_artifact_free(out.ptr);
     sha256[0] = '\0';
@@ -103,8 +104,8 @@ START_TEST(the_same_data_gives_the_same_bytes_so_a_retry_is_known)
 {
     annal_slice one, two;
     const annal_slice data = ANNAL_SLICE("{\"output\":\"0123456789\"}");
-    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &one, err));
-    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &two, err));
+    ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &one, err));
+    ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &two, err));
     ck_assert_uint_eq(one.len, two.len);
     ck_assert_mem_eq(one.ptr, two.ptr, one.len);
     annal_artifact_free(one.ptr);

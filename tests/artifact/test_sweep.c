@@ -1,4 +1,6 @@
 #include "journal/store.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/verify.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"
 
@@ -201,20 +203,20 @@ _Noreturn static void store_and_name(const char *path, int ready)
         annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, NULL) < 0)
         _exit(1);
     for (unsigned n = 0;; n++) {
-        annal_artifact_hold *hold = NULL;
+        annal__artifact_hold *hold = NULL;
         annal_slice data = {0};
         char text[64];
         uint64_t seq;
         snprintf(text, sizeof text, "{\"output\":\"%u is a number\"}", n);
-        if (annal_artifact_hold_new(store, &hold, NULL) < 0 ||
-            annal_artifact_externalize(store, ANNAL_SLICE("s"), "output", 1, annal_slice_of(text),
-                                       &data, NULL) < 0)
+        if (annal__artifact_hold_new(store, &hold, NULL) < 0 ||
+            annal__artifact_externalize(store, ANNAL_SLICE("s"), "output", 1, annal_slice_of(text),
+                                        &data, NULL) < 0)
             _exit(2);
         const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = data};
         if (annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) < 0)
             _exit(3);
         annal_artifact_free(data.ptr);
-        annal_artifact_hold_free(hold);
+        annal__artifact_hold_free(hold);
         if (n == 3)
             (void)!write(ready, "x", 1);
     }
@@ -230,7 +232,7 @@ static int missing(void *arg, annal_slice path)
 static void check_event(void *arg, const annal_event *event, bool after_damage)
 {
     (void)after_damage;
-    ck_ok(annal_artifact_check_data(arg, event->data, missing, NULL, err));
+    ck_ok(annal__artifact_check_data(arg, event->data, missing, NULL, err));
 }
 
 START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
@@ -250,7 +252,7 @@ START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
     ck_assert_msg(WIFSIGNALED(ended), "it ended by itself: %d", WEXITSTATUS(ended));
     annal_store *store = NULL; /* what it left in its commit log counts too */
     ck_ok(annal_store_open(f.path, &(annal_store_options){.no_keeper = true}, &store, err));
-    ck_ok(annal_verify_events(store, ANNAL_SLICE("s"), NULL, check_event, store, &proved, err));
+    ck_ok(annal__verify_events(store, ANNAL_SLICE("s"), NULL, check_event, store, &proved, err));
     ck_assert_uint_gt(proved.events, 3);
     ck_ok(annal_store_close(store, err));
     close(ready[0]);
@@ -269,7 +271,7 @@ START_TEST(while_somebody_holds_artifacts_nothing_is_removed)
 {
     int64_t now_us = 0;
     annal_artifact_sweep_result result;
-    annal_artifact_hold *hold = NULL;
+    annal__artifact_hold *hold = NULL;
     annal_error err = {0};
     const annal_artifact_sweep_options options = {.all_ages = true};
     const struct clock *clock = f.store->clock;
@@ -277,13 +279,13 @@ START_TEST(while_somebody_holds_artifacts_nothing_is_removed)
     hurried.monotonic_us = hurry;
     hurried.arg = &now_us;
     fixture_put(&f, "s", "not named yet");
-    ck_assert_int_eq(annal_artifact_hold_new(f.store, &hold, &err), ANNAL_OK);
+    ck_assert_int_eq(annal__artifact_hold_new(f.store, &hold, &err), ANNAL_OK);
     f.store->clock = &hurried;
     ck_assert_int_eq(annal_artifact_sweep(f.store, &options, &result, &err), ANNAL_ERR_BUSY);
     f.store->clock = clock;
     ck_assert_ptr_nonnull(strstr(err.message, "is storing artifacts"));
     ck_assert_uint_eq(fixture_count(&f, "s"), 1);
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     ck_assert_uint_eq(sweep(false).removed, 1);
 }
 END_TEST

@@ -1,3 +1,4 @@
+#include "journal/sys/artifact.h"
 #include "tests/artifact/fixture.h"
 
 #include <stdio.h>
@@ -56,7 +57,7 @@ static int note_missing(void *arg, annal_slice path)
 static const char *missing_of(const char *data)
 {
     said[0] = '\0';
-    ck_ok(annal_artifact_check_data(f.store, annal_slice_of(data), note_missing, NULL, err));
+    ck_ok(annal__artifact_check_data(f.store, annal_slice_of(data), note_missing, NULL, err));
     return said;
 }
 

@@ -16,12 +16,14 @@
  *     warm        everything in the page cache, one index object for all questions
  *     cold        journals and databases dropped from it, an index that was asked nothing before
  *     cold_used   the same, but the index has answered other questions
- *   count   events of each type (annal_index_counts), of one type (annal_query_count)
+ *   count   events of each type (annal__index_counts), of one type (annal_query_count)
  * In rounds, so that the neighbours of a shared machine disturb all alike. What is read is
  * compared: number of events, their bytes and a sum over them. A table goes to stderr, one JSON
  * object to stdout: milliseconds, medians and (_best) the best of all.
  */
+#include "index/sys/databases.h"
 #include "journal/base/hash.h"
+#include "journal/sys/event_at.h"
 #include "tests/bench/generate.h"
 
 #include <annal/query.h>
@@ -221,11 +223,12 @@ static void ask_ours(const struct bench *bench, annal_index *index, const struct
         die("ask", "these are not the events");
 }
 
-/* The windows, and what their events should be by a walk of another kind: annal_event_read_at(). */
+/* The windows, and what their events should be by a walk of another kind:
+ * annal__event_read_at(). */
 static void choose_windows(struct bench *bench)
 {
     annal_error err;
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     for (size_t w = 0; w < WINDOWS; w++) {
         struct window *window = &bench->windows[w];
         size_t first = (bench->place_count - ROWS - 1) * (2 * w + 1) / (2 * WINDOWS);
@@ -248,15 +251,15 @@ static void choose_windows(struct bench *bench)
             const char *seq = strstr(bench->frame, "\"seq\":");
             if (seq == NULL)
                 die("read", "a line without its seq");
-            check(annal_event_read_at(bench->store, annal_slice_of(journal->name),
-                                      strtoull(seq + 6, NULL, 10), place->offset, place->length,
-                                      &buffer, &event, &err),
+            check(annal__event_read_at(bench->store, annal_slice_of(journal->name),
+                                       strtoull(seq + 6, NULL, 10), place->offset, place->length,
+                                       &buffer, &event, &err),
                   "read", &err);
             window->bytes += event.data.len;
             window->sum = annal__hash(event.data.ptr, event.data.len, window->sum);
         }
     }
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
 }
 
 /* ---- A tuned SQLite table ---- */
@@ -490,8 +493,8 @@ static void measure_counts(struct bench *bench, size_t rounds)
         struct counts counts = {0};
         uint64_t one = 0;
         counts_ms[round] = now_ms();
-        check(annal_index_counts(bench->index, (annal_slice){0}, add_count, &counts, &err), "count",
-              &err);
+        check(annal__index_counts(bench->index, (annal_slice){0}, add_count, &counts, &err),
+              "count", &err);
         counts_ms[round] = now_ms() - counts_ms[round];
         one_ms[round] = now_ms();
         check(annal_query_count(bench->index, &filter, &one, NULL, &err), "count", &err);

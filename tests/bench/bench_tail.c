@@ -13,8 +13,9 @@
  * --compare adds the same with inotify on the journal in place of the bell, and what an append
  * costs with 0, 1, 100 and 1,000 processes waiting. Prints one JSON object of microseconds.
  */
+#include "journal/sys/news.h"
+
 #include <annal/journal.h>
-#include <annal/news.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -157,15 +158,15 @@ static void read_on(annal_cursor *cursor, struct shared *shared)
 
 static void follow_bell(annal_store *store, annal_cursor *cursor, struct shared *shared)
 {
-    annal_news *news = NULL;
-    annal_news_item item;
+    annal__news *news = NULL;
+    annal__news_item item;
     annal_error err;
-    if (annal_news_open(store, NULL, &news, &err) < 0)
+    if (annal__news_open(store, NULL, &news, &err) < 0)
         die("listen", &err);
     read_on(cursor, shared);
     atomic_store(&shared->ready, true);
-    while (annal_news_wait(news, ANNAL_NEWS_EVER, &err) >= 0) {
-        while (annal_news_next(news, &item, &err) == ANNAL_OK)
+    while (annal__news_wait(news, ANNAL_NEWS_EVER, &err) >= 0) {
+        while (annal__news_next(news, &item, &err) == ANNAL_OK)
             ;
         read_on(cursor, shared);
     }

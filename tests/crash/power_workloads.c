@@ -1,6 +1,7 @@
 #include "tests/crash/power_workloads.h"
 
 #include "journal/store.h"
+#include "journal/sys/adopt.h"
 #include "tests/support/journals.h"
 
 #include <annal/annal.h>
@@ -495,7 +496,7 @@ static annal_store *open_stage(const struct program *program, bool to_read)
 static void adopt(struct program *program, const struct program *staged, const char *session)
 {
     model_adopt(&program->run->model, &staged->run->model, session);
-    ck_ok(annal_session_adopt(program->store, staged->store, annal_slice_of(session), err));
+    ck_ok(annal__session_adopt(program->store, staged->store, annal_slice_of(session), err));
     model_adopted(&program->run->model, session);
 }
 

@@ -1,4 +1,6 @@
 /* Every call fails: the scenes of the journal. See faults.h. */
+#include "journal/sys/event_at.h"
+#include "journal/sys/inspect.h"
 #include "tests/crash/faults.h"
 
 #include <check.h>
@@ -349,21 +351,21 @@ static void look(struct life *life)
         return;
     ck_fault(info.last_seq == 15 && info.end_offset == info.bytes && info.file[0] != '\0',
              "the session ends at seq %" PRIu64, info.last_seq);
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     annal_position there = {0};
     annal_cursor *cursor = NULL;
     if (annal_cursor_open(life->store, ANNAL_SLICE("b"), 14, &cursor, &err) == ANNAL_OK) {
         there = annal_cursor_position(cursor);
         status = annal_cursor_next(cursor, &event, &err);
         if (status == ANNAL_OK)
-            status = annal_event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset,
-                                         event.length, &buffer, &event, &err);
+            status = annal__event_read_at(life->store, ANNAL_SLICE("b"), 14, there.offset,
+                                          event.length, &buffer, &event, &err);
         ck_fault(status == ANNAL_OK || status == ANNAL_ERR_IO || status == ANNAL_ERR_NOMEM,
                  "read an event: %s: %s", annal_status_name(status), err.message);
         if (status == ANNAL_OK)
             ck_event(life, "b", &event);
     }
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
     annal_cursor_close(cursor);
     if (there.offset == 0)
         return;
@@ -397,7 +399,7 @@ START_TEST(any_call_of_a_reader_may_fail)
 END_TEST
 
 /* What a log holds of the dead, and a reader may not redo. */
-static int count_log(void *arg, const annal_log_info *info)
+static int count_log(void *arg, const annal__log_info *info)
 {
     *(unsigned *)arg += 1;
     ck_fault(info->what == NULL, "the fault is called damage of the log: %s", info->what);
@@ -411,7 +413,7 @@ static void live_unseen(struct life *life)
     unsigned logs = 0;
     if (!open_store(life, &options))
         return;
-    annal_status status = annal_store_logs(life->store, count_log, &logs, &err);
+    annal_status status = annal__store_logs(life->store, count_log, &logs, &err);
     ck_fault(status < 0 || logs == 1, "%u logs", logs);
     ck_fault(status == ANNAL_OK || fault_came(life), "the logs fail: %s", err.message);
     close_store(life);

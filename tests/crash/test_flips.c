@@ -7,6 +7,7 @@
  * in events/.torn and says so. What a damaged journal may look like undamaged is one thing only:
  * cut at the end of a line, it is the journal of an earlier moment.
  */
+#include "journal/sys/event_at.h"
 #include "tests/support/damage.h"
 #include "tests/support/journals.h"
 #include "tests/support/known.h"
@@ -128,12 +129,12 @@ static uint64_t last_below(const struct known *known, size_t len)
 /* An event at its place is the one that was there, or is refused. */
 static void ck_places(const struct bed *bed, const struct damage *damage, const bool *came)
 {
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     for (size_t i = 0; i < bed->known.count; i++) {
         const annal_event *was = &bed->known.events[i];
         annal_event event;
-        annal_status status = annal_event_read_at(bed->store, ANNAL_SLICE(S), was->seq, was->offset,
-                                                  was->length, &buffer, &event, NULL);
+        annal_status status = annal__event_read_at(bed->store, ANNAL_SLICE(S), was->seq,
+                                                   was->offset, was->length, &buffer, &event, NULL);
         ck_assert_msg(status == ANNAL_ERR_CORRUPT ||
                           (status == ANNAL_OK && known_same(&bed->known, &event)),
                       "%s: a wrong event at the place of %zu: %s", damage->what, i + 1,
@@ -141,7 +142,7 @@ static void ck_places(const struct bed *bed, const struct damage *damage, const 
         ck_assert_msg(!came[i] || status == ANNAL_OK, "%s: event %zu is not at its place",
                       damage->what, i + 1);
     }
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
 }
 
 /* Append one event to what is there. */

@@ -2,6 +2,7 @@
  * Power cuts while artifacts are stored and named: an event that is left names content that is
  * left, whole.
  */
+#include "journal/sys/artifact.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
 
@@ -90,7 +91,7 @@ static int cut_at_each(void *arg, struct sim_disk *of, const struct sim_op *op)
 /* As annal_pack_append() does it. */
 static void append_large(annal_store *store, const char *session, char fill)
 {
-    annal_artifact_hold *hold = NULL;
+    annal__artifact_hold *hold = NULL;
     annal_writer *writer = NULL;
     annal_slice data = {0};
     uint64_t seq;
@@ -99,14 +100,14 @@ static void append_large(annal_store *store, const char *session, char fill)
     for (size_t i = (size_t)length; i < 1200; i++)
         text[i] = (char)(fill + (char)(i * i % 7)); /* some sectors long, also when compressed */
     snprintf(text + 1200, sizeof text - 1200, "\"}");
-    ck_ok(annal_artifact_hold_new(store, &hold, err));
-    ck_ok(annal_artifact_externalize(store, annal_slice_of(session), "output", 100,
-                                     annal_slice_of(text), &data, err));
+    ck_ok(annal__artifact_hold_new(store, &hold, err));
+    ck_ok(annal__artifact_externalize(store, annal_slice_of(session), "output", 100,
+                                      annal_slice_of(text), &data, err));
     const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = data};
     ck_ok(annal_writer_open(store, annal_slice_of(session), NULL, &writer, err));
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     annal_artifact_free(data.ptr);
 }
 

@@ -10,6 +10,7 @@
  * (5) Handlers that compile take no clock and write no file. (Its SQL is not run: it may be any.)
  */
 #include "index/pack/pack.h"
+#include "index/sys/pack.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <annal/verb.h>
@@ -67,7 +68,7 @@ static void check_section(annal_pack *pack, const struct pack_section *section, 
 static void check_header(const annal_pack *pack)
 {
     static const char *const sessions[] = {"a", "prose_1", "prose_..", "prose_.x", "prose_", "x-y"};
-    MUST(annal_pack_name(pack)[0] != '\0' && strchr(annal_pack_name(pack), '/') == NULL);
+    MUST(annal__pack_name(pack)[0] != '\0' && strchr(annal__pack_name(pack), '/') == NULL);
     MUST(pack->database[0] != '/' && pack->database[0] != '.');
     MUST(strstr(pack->database, "/.") == NULL && strstr(pack->database, "//") == NULL);
     MUST(pack->folder == NULL ||
@@ -87,7 +88,7 @@ static sqlite3 *open_database(void)
     if (db == NULL) {
         annal_pack *core = NULL;
         MUST(sqlite3_open(":memory:", &db) == SQLITE_OK);
-        MUST(annal_pack_core(&core, NULL) == ANNAL_OK);
+        MUST(annal__pack_core(&core, NULL) == ANNAL_OK);
         MUST(annal__pack_make_tables(core, db, NULL) == ANNAL_OK);
         annal_pack_free(core);
         sqlite3_limit(db, SQLITE_LIMIT_EXPR_DEPTH, 100);

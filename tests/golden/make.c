@@ -17,6 +17,7 @@
  *              commit log only
  *   again      a fork of forked, in the other format and without events of its own
  */
+#include "index/sys/snapshot_rows.h"
 #include "journal/json_msgpack.h"
 #include "journal/store.h"
 
@@ -250,8 +251,8 @@ static void keep_snapshot(const char *session)
     uint64_t seq;
     MUST(annal_index_open(store, NULL, &index, &reason) == ANNAL_OK);
     MUST(annal_snapshot_take(index, annal_slice_of(session), NULL, &info, &reason) >= 0);
-    MUST(annal_index_snapshot_newest(index, annal_slice_of(session), UINT64_MAX, &seq, &row,
-                                     &reason) == ANNAL_OK);
+    MUST(annal__index_snapshot_newest(index, annal_slice_of(session), UINT64_MAX, &seq, &row,
+                                      &reason) == ANNAL_OK);
     write_bytes(path_of("snapshot", ""), row.ptr, row.len, false);
     annal_index_free(row.ptr);
     annal_index_close(index);

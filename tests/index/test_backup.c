@@ -1,4 +1,6 @@
 #include "index/backup/backup.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/verify.h"
 
 #include "journal/store.h"
 #include "tests/index/fixture.h"
@@ -359,10 +361,10 @@ _Noreturn static void live(const char *path, int ready)
         _exit(1);
     for (unsigned n = 0;; n++) {
         annal_artifact_info info;
-        annal_artifact_hold *hold = NULL;
+        annal__artifact_hold *hold = NULL;
         snprintf(name, sizeof name, "l%u", n % 5);
         snprintf(data, sizeof data, "content number %u of a living writer", n);
-        if (annal_artifact_hold_new(store, &hold, &err) < 0 ||
+        if (annal__artifact_hold_new(store, &hold, &err) < 0 ||
             annal_artifact_put(store, annal_slice_of(name), annal_slice_of(data), &info, &err) < 0)
             _exit(2);
         snprintf(data, sizeof data, "{\"sha256\":\"%s\",\"path\":\"artifacts/%s/%s.zst\"}",
@@ -372,7 +374,7 @@ _Noreturn static void live(const char *path, int ready)
             annal_writer_append(writer, &draft, 1, NULL, &seq, &err) < 0)
             _exit(3);
         annal_writer_close(writer);
-        annal_artifact_hold_free(hold);
+        annal__artifact_hold_free(hold);
         if (n == 20)
             (void)!write(ready, "x", 1);
         if (n % 7 == 3) {
@@ -397,14 +399,14 @@ static int missing(void *arg, annal_slice path)
 static void check_event(void *arg, const annal_event *event, bool after_damage)
 {
     (void)after_damage;
-    ck_ok(annal_artifact_check_data(arg, event->data, missing, NULL, err));
+    ck_ok(annal__artifact_check_data(arg, event->data, missing, NULL, err));
 }
 
 static int verify_one(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
     annal_verify_result proved;
-    ck_ok(annal_verify_events(arg, session, NULL, check_event, arg, &proved, err));
+    ck_ok(annal__verify_events(arg, session, NULL, check_event, arg, &proved, err));
     ck_assert_uint_eq(proved.findings, 0);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* Forks in the index: rows are of a session's own events, questions are about its one history. */
+#include "index/sys/snapshot_rows.h"
 #include "tests/index/fixture.h"
 
 #include "index/index.h"
@@ -280,7 +281,7 @@ START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
     three_sessions(&f);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     const annal_slice snapshot = ANNAL_SLICE("what no journal gives back as it was");
-    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
+    ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
     make_journal(&f, "a", "", 0, 1, 6, START);
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
     ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "

@@ -1,5 +1,7 @@
 /* Running an importer: what it finds, and what is refused. The importers themselves:
  * tests/tools. */
+#include "index/sys/import.h"
+
 #include <annal/import.h>
 #include <check.h>
 #include <stdio.h>
@@ -135,12 +137,12 @@ START_TEST(ids_are_remembered_by_session)
 {
     annal_import *import = open_import("-- batch\n" EVENTS);
     bool known = true;
-    ck_assert_int_eq(annal_import_remember(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), NULL),
+    ck_assert_int_eq(annal__import_remember(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), NULL),
                      ANNAL_OK);
-    ck_assert_int_eq(annal_import_knows(import, ANNAL_SLICE("b"), ANNAL_SLICE("1"), &known, NULL),
+    ck_assert_int_eq(annal__import_knows(import, ANNAL_SLICE("b"), ANNAL_SLICE("1"), &known, NULL),
                      ANNAL_OK);
     ck_assert(!known);
-    ck_assert_int_eq(annal_import_knows(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), &known, NULL),
+    ck_assert_int_eq(annal__import_knows(import, ANNAL_SLICE("a"), ANNAL_SLICE("1"), &known, NULL),
                      ANNAL_OK);
     ck_assert(known);
     annal_import_close(import);

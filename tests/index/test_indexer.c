@@ -1,3 +1,6 @@
+#include "index/sys/databases.h"
+#include "index/sys/snapshot_rows.h"
+#include "index/sys/state.h"
 #include "tests/index/fixture.h"
 
 #include "tests/support/journals.h"
@@ -144,7 +147,7 @@ START_TEST(the_state_of_a_session_equals_its_rows)
     fixture_append_session(&f, "s1");
     catch_up(&f, "");
     fixture_append_session(&f, "s1");
-    ck_ok(annal_state_new(ANNAL_SLICE("s1"), NULL, 0, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s1"), NULL, 0, &state, err));
     ck_ok(annal_cursor_open(f.store, ANNAL_SLICE("s1"), 1, &cursor, err));
     while (annal_cursor_next(cursor, &event, NULL) == ANNAL_OK)
         ck_ok(annal_state_apply(state, &event, err));
@@ -250,7 +253,7 @@ START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     catch_up(&f, "");
-    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0, err));
+    ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0, err));
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
     unlink(journal_path(&f, "s1"));
@@ -279,7 +282,7 @@ START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
     append_numbers(f.store, "s1", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers(f.store, "s1", 4, 9, ANNAL_LEVEL_OS);
     catch_up(&f, "");
-    ck_ok(annal_index_snapshot_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0, err));
+    ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0, err));
     ck_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'", "9\n");
     annal_index_close(f.index);
     store_abandon(f.store);
@@ -531,8 +534,8 @@ START_TEST(events_are_counted_by_type)
     fixture_append_many(&f, "s1", 10, START);
     fixture_append_many(&f, "s2", 3, START);
     catch_up(&f, "");
-    ck_ok(annal_index_counts(f.index, ANNAL_SLICE("s1"), note_count, &text, err));
-    ck_ok(annal_index_counts(f.index, (annal_slice){0}, note_count, &text, err));
+    ck_ok(annal__index_counts(f.index, ANNAL_SLICE("s1"), note_count, &text, err));
+    ck_ok(annal__index_counts(f.index, (annal_slice){0}, note_count, &text, err));
     ck_assert_str_eq(text.ptr, "a.one=4 a.two=3 b.one=3 a.one=5 a.two=4 b.one=4 ");
     free(text.ptr);
     fixture_done(&f);

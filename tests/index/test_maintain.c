@@ -1,5 +1,6 @@
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/databases.h"
 #include "tests/index/fixture.h"
 
 #include <sqlite3.h>
@@ -123,8 +124,8 @@ START_TEST(counting_ends_when_it_is_told_to)
     FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT count(*) FROM sessions", "1\n");
-    ck_assert_int_eq((int)annal_index_tables(f.index, stop, &calls, NULL), 7);
-    ck_assert_int_eq((int)annal_index_statuses(f.index, stop, &calls, NULL), 7);
+    ck_assert_int_eq((int)annal__index_tables(f.index, stop, &calls, NULL), 7);
+    ck_assert_int_eq((int)annal__index_statuses(f.index, stop, &calls, NULL), 7);
     ck_assert_int_eq(calls, 2);
     fixture_done(&f);
 }

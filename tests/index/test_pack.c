@@ -1,3 +1,4 @@
+#include "index/sys/pack.h"
 #include "tests/index/fixture.h"
 
 #include <stdlib.h>
@@ -25,9 +26,9 @@ START_TEST(the_header_line_names_pack_version_and_database)
 {
     annal_pack *pack = NULL;
     ck_ok(annal_pack_parse("p.sql", annal_slice_of(HEAD), &pack, err));
-    ck_assert_str_eq(annal_pack_name(pack), "p");
-    ck_assert_uint_eq(annal_pack_version(pack), 3);
-    ck_assert_str_eq(annal_pack_database(pack), "p.db");
+    ck_assert_str_eq(annal__pack_name(pack), "p");
+    ck_assert_uint_eq(annal__pack_version(pack), 3);
+    ck_assert_str_eq(annal__pack_database(pack), "p.db");
     annal_pack_free(pack);
 }
 END_TEST
@@ -98,9 +99,9 @@ END_TEST
 START_TEST(the_core_pack_is_a_pack)
 {
     annal_pack *pack = NULL;
-    ck_ok(annal_pack_core(&pack, err));
-    ck_assert_str_eq(annal_pack_name(pack), "core");
-    ck_assert_str_eq(annal_pack_database(pack), "sessions.db");
+    ck_ok(annal__pack_core(&pack, err));
+    ck_assert_str_eq(annal__pack_name(pack), "core");
+    ck_assert_str_eq(annal__pack_database(pack), "sessions.db");
     annal_pack_free(pack);
 }
 END_TEST

@@ -1,5 +1,6 @@
 /* SQLite waits for other programs as long as the store may, and each moment is counted once. */
 #include "index/db/patience.h"
+#include "index/sys/import.h"
 
 #include "journal/sys/seam.h"
 #include "tests/support/journals.h"
@@ -195,11 +196,11 @@ START_TEST(a_log_of_another_program_is_waited_for_as_long_as_was_asked)
     make("CREATE TABLE t (a); INSERT INTO t VALUES (1)");
     stopped_start(&stopped, lock_all_and_stop, (void *)path);
     int64_t begun_us = stopped_now_us();
-    ck_status(ANNAL_ERR_BUSY, annal_import_rows(importer, path, &limits, count_row, &rows, err));
+    ck_status(ANNAL_ERR_BUSY, annal__import_rows(importer, path, &limits, count_row, &rows, err));
     ck_assert_int_ge(stopped_now_us() - begun_us, LIMIT_MS * 1000);
     ck_in_time(begun_us, LIMIT_MS * 1000);
     stopped_end(&stopped);
-    ck_ok(annal_import_rows(importer, path, &limits, count_row, &rows, err));
+    ck_ok(annal__import_rows(importer, path, &limits, count_row, &rows, err));
     ck_assert_int_eq(rows, 1);
 }
 END_TEST

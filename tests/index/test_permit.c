@@ -1,3 +1,4 @@
+#include "index/sys/state.h"
 #include "tests/index/fixture.h"
 
 #include <stdio.h>
@@ -189,7 +190,7 @@ static annal_state *state_of(const char *body, annal_pack **out_pack)
     text_add(&text, body, strlen(body));
     ck_ok(annal_pack_parse("p.sql", (annal_slice){text.ptr, text.len}, out_pack, err));
     ck_ok(
-        annal_state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){*out_pack}, 1, &state, err));
+        annal__state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){*out_pack}, 1, &state, err));
     free(text.ptr);
     return state;
 }
@@ -227,11 +228,11 @@ START_TEST(a_payload_that_asks_for_the_time_is_a_finding)
                                   &pack);
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++)
         apply(state, asking[i]);
-    ck_assert_uint_eq(annal_state_refused(state), sizeof asking / sizeof *asking);
+    ck_assert_uint_eq(annal__state_refused(state), sizeof asking / sizeof *asking);
     apply(state, "{\"f\":\"2026-01-06 10:00\"}");
     apply(state, "{\"f\":\"no time\"}");
     apply(state, "{}");
-    ck_assert_uint_eq(annal_state_refused(state), sizeof asking / sizeof *asking);
+    ck_assert_uint_eq(annal__state_refused(state), sizeof asking / sizeof *asking);
     ck_rows(state, "SELECT at FROM t", "2026-01-07 10:00:00\n\n\n");
     annal_state_free(state);
     annal_pack_free(pack);
@@ -244,7 +245,7 @@ START_TEST(the_bytes_of_now_are_now)
     annal_state *state =
         state_of("-- on a\nINSERT INTO t (at) VALUES (datetime(x'6e6f77'));\n", &pack);
     apply(state, "{}");
-    ck_assert_uint_eq(annal_state_refused(state), 1);
+    ck_assert_uint_eq(annal__state_refused(state), 1);
     annal_state_free(state);
     annal_pack_free(pack);
 }
@@ -255,12 +256,12 @@ START_TEST(a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a
     annal_pack *pack = NULL;
     annal_state *state = state_of("-- on a\nINSERT INTO d (n) VALUES ($n);\n", &pack);
     apply(state, "{\"n\":1}");
-    ck_assert_uint_eq(annal_state_refused(state), 1);
+    ck_assert_uint_eq(annal__state_refused(state), 1);
     annal_state_free(state);
     annal_pack_free(pack);
     state = state_of("-- on a\nINSERT INTO d (n, at) VALUES ($n, datetime(:ts));\n", &pack);
     apply(state, "{\"n\":1}");
-    ck_assert_uint_eq(annal_state_refused(state), 0);
+    ck_assert_uint_eq(annal__state_refused(state), 0);
     ck_rows(state, "SELECT n, at FROM d", "1|2026-01-06 07:24:00\n");
     annal_state_free(state);
     annal_pack_free(pack);

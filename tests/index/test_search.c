@@ -1,3 +1,4 @@
+#include "journal/sys/artifact.h"
 #include "tests/index/fixture.h"
 
 #include "index/index.h"
@@ -160,8 +161,8 @@ START_TEST(outputs_that_became_artifacts_are_searched)
     for (int i = 0; i < 2000; i++)
         text_add(&output, "the same line over and over\\n", 29);
     text_add(&output, "the \\\"needle\\\"\"}", 16);
-    ck_ok(annal_artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1000,
-                                     (annal_slice){output.ptr, output.len}, &data, err));
+    ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1000,
+                                      (annal_slice){output.ptr, output.len}, &data, err));
     ck_assert_uint_gt(data.len, 0);
     char *copy = strndup(data.ptr, data.len);
     ck_assert_ptr_null(strstr(copy, "needle"));

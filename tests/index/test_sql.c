@@ -1,3 +1,4 @@
+#include "index/sys/view.h"
 #include "tests/index/fixture.h"
 
 #include <stdlib.h>
@@ -105,20 +106,20 @@ START_TEST(a_callback_can_stop)
         ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(calls, 1);
 
-    annal_view *view = NULL;
+    annal__view *view = NULL;
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT count(*) FROM event_index", "8\n");
-    ck_ok(annal_view_open(f.index, &view, err));
+    ck_ok(annal__view_open(f.index, &view, err));
     ck_assert_int_eq(
-        annal_view_sql(view, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
+        annal__view_sql(view, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
         ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(calls, 2);
-    annal_view_close(view);
-    ck_ok(annal_view_open(f.index, &view, err));
+    annal__view_close(view);
+    ck_ok(annal__view_open(f.index, &view, err));
     annal_position indexed;
-    ck_ok(annal_view_position(view, ANNAL_SLICE("s1"), &indexed, err));
+    ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
     ck_assert_uint_eq(indexed.seq, 9); /* what the callback answered is no word on the index */
-    annal_view_close(view);
+    annal__view_close(view);
     fixture_done(&f);
 }
 END_TEST
@@ -126,27 +127,27 @@ END_TEST
 START_TEST(a_view_stays_as_it_was_when_it_was_opened)
 {
     struct fixture f;
-    annal_view *view = NULL;
+    annal__view *view = NULL;
     annal_position indexed;
     FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    ck_ok(annal_view_open(f.index, &view, err));
-    ck_ok(annal_view_position(view, ANNAL_SLICE("s1"), &indexed, err));
+    ck_ok(annal__view_open(f.index, &view, err));
+    ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
     ck_assert_uint_eq(indexed.seq, 1);
     ck_assert_uint_eq(indexed.offset, 0);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     for (int i = 0; i < 2; i++) {
         struct text text = {0};
-        ck_ok(annal_view_position(view, ANNAL_SLICE("s1"), &indexed, err));
-        ck_ok(annal_view_sql(view, ANNAL_SLICE("SELECT count(*) FROM event_index"), NULL, text_row,
-                             &text, err));
+        ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
+        ck_ok(annal__view_sql(view, ANNAL_SLICE("SELECT count(*) FROM event_index"), NULL, text_row,
+                              &text, err));
         ck_assert_str_eq(text.ptr, i == 0 ? "0\n" : "8\n");
         ck_assert_uint_eq(indexed.seq, i == 0 ? 1 : 9);
         free(text.ptr);
-        annal_view_close(view);
+        annal__view_close(view);
         view = NULL;
         if (i == 0)
-            ck_ok(annal_view_open(f.index, &view, err));
+            ck_ok(annal__view_open(f.index, &view, err));
     }
     fixture_done(&f);
 }

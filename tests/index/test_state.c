@@ -1,3 +1,4 @@
+#include "index/sys/state.h"
 #include "tests/index/fixture.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ static void apply(annal_state *state, uint64_t seq, const char *type, const char
 static annal_state *core_state(void)
 {
     annal_state *state = NULL;
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), NULL, 0, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), NULL, 0, &state, err));
     return state;
 }
 
@@ -192,7 +193,7 @@ START_TEST(any_payload_is_taken)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (size_t j = 0; j < sizeof payloads / sizeof *payloads; j++)
             apply(state, ++seq, types[i], payloads[j]);
-    ck_assert_uint_eq(annal_state_refused(state), 0);
+    ck_assert_uint_eq(annal__state_refused(state), 0);
     ck_state(state, "SELECT events FROM sessions", "72\n");
     annal_state_free(state);
 }
@@ -212,11 +213,11 @@ START_TEST(an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted)
     annal_state *state = NULL;
     ck_ok(annal_pack_parse("strict.sql", annal_slice_of(STRICT), &pack, err));
     const annal_pack *packs[] = {pack};
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
     apply(state, 1, "put", "{\"x\":{\"y\":[1, 2]}}");
     apply(state, 2, "put", "{}");
     apply(state, 3, "put", "{\"x\":1.5}");
-    ck_assert_uint_eq(annal_state_refused(state), 1);
+    ck_assert_uint_eq(annal__state_refused(state), 1);
     char *got = json(state);
     ck_assert_str_eq(got, "{\"a\":[{\"id\":1,\"x\":\"{\\\"y\\\":[1,2]}\"},{\"id\":3,\"x\":1.5}],"
                           "\"b\":[{\"id\":1,\"x\":\"{\\\"y\\\":[1,2]}\"},{\"id\":3,\"x\":1.5}]}");
@@ -237,7 +238,7 @@ START_TEST(the_envelope_can_be_bound)
     annal_state *state = NULL;
     ck_ok(annal_pack_parse("e.sql", annal_slice_of(text), &pack, err));
     const annal_pack *packs[] = {pack};
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
     const annal_event event = {.seq = 4,
                                .ts_us = 0,
                                .type = ANNAL_SLICE("x.y"),
@@ -260,7 +261,7 @@ START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
         apply(state, 2, "turn.started", "{\"turn_id\":\"t\"}");
         if (i == 0)
             ck_state(state, "SELECT id, events FROM sessions", "s|2\n");
-        ck_ok(annal_state_reset(state, ANNAL_SLICE("s2"), err));
+        ck_ok(annal__state_reset(state, ANNAL_SLICE("s2"), err));
         ck_assert_uint_eq(annal_state_seq(state), 0);
         char *empty = json(state);
         ck_assert_str_eq(empty, first);
@@ -268,7 +269,7 @@ START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
     }
     apply(state, 1, "a", "{}");
     ck_state(state, "SELECT id, events, model FROM sessions", "s2|1|\n");
-    ck_assert_int_eq(annal_state_reset(state, ANNAL_SLICE(".."), NULL), ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal__state_reset(state, ANNAL_SLICE(".."), NULL), ANNAL_ERR_INVALID);
     free(first);
     annal_state_free(state);
 }
@@ -309,8 +310,8 @@ START_TEST(the_pack_version_changes_with_any_byte_of_a_pack)
     ck_ok(annal_pack_parse("a.sql", (annal_slice){text.ptr, text.len}, &one, err));
     text_add(&text, "\n", 1);
     ck_ok(annal_pack_parse("a.sql", (annal_slice){text.ptr, text.len}, &two, err));
-    ck_assert_uint_ne(annal_packs_version((const annal_pack *const[]){one}, 1),
-                      annal_packs_version((const annal_pack *const[]){two}, 1));
+    ck_assert_uint_ne(annal__packs_version((const annal_pack *const[]){one}, 1),
+                      annal__packs_version((const annal_pack *const[]){two}, 1));
     annal_pack_free(one);
     annal_pack_free(two);
     free(text.ptr);

@@ -1,3 +1,4 @@
+#include "index/sys/state.h"
 #include "tests/index/fixture.h"
 #include "tests/index/json_patch.h"
 #include "tests/support/random.h"
@@ -54,7 +55,7 @@ static void teardown(void)
 static annal_state *state_new(void)
 {
     annal_state *state = NULL;
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){pack}, 1, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){pack}, 1, &state, err));
     return state;
 }
 
@@ -177,7 +178,7 @@ START_TEST(states_of_different_packs_are_refused)
 {
     annal_state *before = state_new(), *after = NULL;
     unsigned counts[4] = {0};
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), NULL, 0, &after, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), NULL, 0, &after, err));
     ck_assert_int_eq(annal_state_diff(before, after, count_change, counts, NULL),
                      ANNAL_ERR_INVALID);
     annal_state_free(before);

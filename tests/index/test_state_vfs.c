@@ -1,5 +1,6 @@
 #include "index/db/database.h"
 #include "index/state/state.h"
+#include "index/sys/state.h"
 #include "journal/base/sha256.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
@@ -41,9 +42,9 @@ static void store_close(void *arg)
     store->closes++;
 }
 
-static annal_state_source source_of(struct store *store)
+static annal__state_source source_of(struct store *store)
 {
-    return (annal_state_source){
+    return (annal__state_source){
         .page_count = store->count, .read = store_read, .close = store_close, .arg = store};
 }
 
@@ -70,7 +71,7 @@ static int take_page(void *arg, uint64_t page)
 {
     struct taking *taking = arg;
     taking->changed++;
-    ck_ok(annal_state_page(taking->state, page, taking->store->pages[page - 1], err));
+    ck_ok(annal__state_page(taking->state, page, taking->store->pages[page - 1], err));
     return 0;
 }
 
@@ -79,9 +80,9 @@ static uint64_t store_take(struct store *store, annal_state *state)
 {
     struct taking taking = {.store = store, .state = state};
     uint64_t count = 0;
-    ck_ok(annal_state_page_count(state, &count, err));
+    ck_ok(annal__state_page_count(state, &count, err));
     store_grow(store, count);
-    ck_ok(annal_state_changed(state, take_page, &taking, err));
+    ck_ok(annal__state_changed(state, take_page, &taking, err));
     return taking.changed;
 }
 
@@ -103,7 +104,7 @@ static void pair_take(struct pair *pair)
 
 static void pair_open(struct pair *pair)
 {
-    const annal_state_source source = source_of(&pair->store);
+    const annal__state_source source = source_of(&pair->store);
     ck_ok(annal__pages_open(&source, &pair->pages, &pair->ours, err));
     sqlite3_exec(pair->ours, "PRAGMA cache_size = 10", NULL, NULL, NULL);
 }
@@ -213,7 +214,7 @@ START_TEST(random_sql_over_a_source_is_as_in_memory)
             pair_close(&pair);
             pair_open(&pair);
         } else if (how == 2) {
-            const annal_state_source source = source_of(&pair.store);
+            const annal__state_source source = source_of(&pair.store);
             annal__pages_rebase(pair.pages, &source);
             ck_assert(!annal__pages_changed(pair.pages, 1));
         }
@@ -261,15 +262,15 @@ static char *json(annal_state *state)
 static annal_state *core_state(void)
 {
     annal_state *state = NULL;
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), NULL, 0, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), NULL, 0, &state, err));
     return state;
 }
 
 static annal_state *open_over(struct store *store)
 {
     annal_state *state = NULL;
-    const annal_state_source source = source_of(store);
-    ck_ok(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, err));
+    const annal__state_source source = source_of(store);
+    ck_ok(annal__state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, err));
     return state;
 }
 
@@ -302,12 +303,12 @@ START_TEST(a_state_over_pages_equals_one_that_was_folded_straight)
             annal_state_free(state);
             state = open_over(&store);
         } else {
-            const annal_state_source source = source_of(&store);
-            ck_ok(annal_state_rebase(state, &source, err));
+            const annal__state_source source = source_of(&store);
+            ck_ok(annal__state_rebase(state, &source, err));
         }
         closed++;
         ck_assert_uint_eq(annal_state_seq(state), seq);
-        ck_assert_uint_eq(annal_state_refused(state), annal_state_refused(straight));
+        ck_assert_uint_eq(annal__state_refused(state), annal__state_refused(straight));
     }
     ck_equal(straight, state);
     annal_state_free(state);
@@ -346,7 +347,7 @@ static int count_page(void *arg, uint64_t page)
 static uint64_t changed(annal_state *state)
 {
     uint64_t count = 0;
-    ck_ok(annal_state_changed(state, count_page, &count, err));
+    ck_ok(annal__state_changed(state, count_page, &count, err));
     return count & UINT32_MAX;
 }
 
@@ -385,8 +386,8 @@ START_TEST(of_a_large_state_only_what_is_needed_is_read_and_kept)
     ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 65536);
 
     store_take(&store, state);
-    const annal_state_source source = source_of(&store);
-    ck_ok(annal_state_rebase(state, &source, err));
+    const annal__state_source source = source_of(&store);
+    ck_ok(annal__state_rebase(state, &source, err));
     ck_assert_uint_eq(changed(state), 0);
     annal_state_free(state);
     store_done(&store);
@@ -401,8 +402,8 @@ START_TEST(folding_with_rebases_keeps_no_more_than_what_changed_between_them)
         fold_turns(state, seq + 1, seq + 990);
         store_take(&store, state);
         ck_assert_uint_lt(annal__pages_own_bytes(state->pages), (size_t)600 << 10);
-        const annal_state_source source = source_of(&store);
-        ck_ok(annal_state_rebase(state, &source, err));
+        const annal__state_source source = source_of(&store);
+        ck_ok(annal__state_rebase(state, &source, err));
     }
     ck_assert_uint_gt(store.count * ANNAL_STATE_PAGE_BYTES, (size_t)1400 << 10);
     annal_state_free(state);
@@ -443,22 +444,22 @@ START_TEST(what_a_pack_cannot_settle_is_counted_until_it_can)
     uint64_t pages;
     ck_ok(annal_pack_parse("p.sql", annal_slice_of(text), &pack, err));
     const annal_pack *const packs[] = {pack};
-    ck_ok(annal_state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), packs, 1, &state, err));
     for (uint64_t seq = 1; seq <= 4; seq++) /* 3 is refused, and then what the others give */
         apply(state, seq, "a", "{}");
-    ck_assert_uint_eq(annal_state_refused(state), 1);
+    ck_assert_uint_eq(annal__state_refused(state), 1);
     for (int i = 0; i < 2; i++) {
-        ck_ok(annal_state_page_count(state, &pages, err));
-        ck_assert_uint_eq(annal_state_refused(state), 2);
+        ck_ok(annal__state_page_count(state, &pages, err));
+        ck_assert_uint_eq(annal__state_refused(state), 2);
     }
     store_take(&store, state);
     annal_state_free(state);
-    const annal_state_source source = source_of(&store);
-    ck_ok(annal_state_open_over(ANNAL_SLICE("s"), packs, 1, &source, &state, err));
-    ck_assert_uint_eq(annal_state_refused(state), 2);
+    const annal__state_source source = source_of(&store);
+    ck_ok(annal__state_open_over(ANNAL_SLICE("s"), packs, 1, &source, &state, err));
+    ck_assert_uint_eq(annal__state_refused(state), 2);
     apply(state, 5, "a", "{}");
-    ck_ok(annal_state_page_count(state, &pages, err));
-    ck_assert_uint_eq(annal_state_refused(state), 1);
+    ck_ok(annal__state_page_count(state, &pages, err));
+    ck_assert_uint_eq(annal__state_refused(state), 1);
     annal_state_free(state);
     annal_pack_free(pack);
     store_done(&store);
@@ -478,14 +479,14 @@ START_TEST(pages_that_are_put_away_take_no_memory_and_are_there)
     for (uint64_t seq = 3001; seq < 9000; seq += 1000) {
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
-        ck_ok(annal_state_put_away(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
+        ck_ok(annal__state_put_away(state, seq > 7000 ? "/proc/nowhere" : "/tmp", 1000, err));
         ck_assert_uint_lt(annal__pages_own_bytes(state->pages), 32768);
         ck_assert_uint_gt(changed(state), 20);
     }
     store_take(&store, state);
     ck_equal(straight, state);
-    const annal_state_source source = source_of(&store);
-    ck_ok(annal_state_rebase(state, &source, err));
+    const annal__state_source source = source_of(&store);
+    ck_ok(annal__state_rebase(state, &source, err));
     ck_equal(straight, state);
     annal_state_free(straight);
     annal_state_free(state);
@@ -499,7 +500,7 @@ START_TEST(pages_that_cannot_be_put_away_stay_in_memory)
     for (uint64_t seq = 1; seq < 2000; seq += 1000) {
         fold_turns(straight, seq, seq + 900);
         fold_turns(state, seq, seq + 900);
-        ck_ok(annal_state_put_away(state, "/proc/nowhere", 1000, err));
+        ck_ok(annal__state_put_away(state, "/proc/nowhere", 1000, err));
         ck_assert_uint_gt(annal__pages_own_bytes(state->pages), 1000);
     }
     ck_equal(straight, state);
@@ -522,13 +523,13 @@ START_TEST(a_page_that_cannot_be_had_fails_the_call_that_needs_it)
     for (unsigned n = 1;; n++) {
         annal_error why = {0};
         struct text text = {0};
-        const annal_state_source source = source_of(&store);
+        const annal__state_source source = source_of(&store);
         store.reads = store.closes = 0;
         store.fail_at = n;
         store.fail_with = with[n % (sizeof with / sizeof *with)];
         state = NULL;
         annal_status status =
-            annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, &why);
+            annal__state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &state, &why);
         opening += status < 0;
         ck_assert_uint_eq(store.closes, 0);
         if (status >= 0) {
@@ -568,21 +569,21 @@ START_TEST(pages_that_are_no_state_of_this_session_are_refused)
     apply(state, 1, "x", "{}");
     store_take(&store, state);
     annal_state_free(state);
-    annal_state_source source = source_of(&store);
-    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("other"), NULL, 0, &source, &opened, NULL),
+    annal__state_source source = source_of(&store);
+    ck_assert_int_eq(annal__state_open_over(ANNAL_SLICE("other"), NULL, 0, &source, &opened, NULL),
                      ANNAL_ERR_CORRUPT);
     static const size_t bad[] = {0, 16, 17, 18, 19}; /* magic, size of a page, a write-ahead log */
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         store.pages[0][bad[i]] ^= 2;
-        ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+        ck_assert_int_eq(annal__state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
                          ANNAL_ERR_CORRUPT);
         store.pages[0][bad[i]] ^= 2;
     }
     memset(store.pages[1], 0xff, 8); /* of _state */
-    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+    ck_assert_int_eq(annal__state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
                      ANNAL_ERR_CORRUPT);
     source.page_count = 0;
-    ck_assert_int_eq(annal_state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
+    ck_assert_int_eq(annal__state_open_over(ANNAL_SLICE("s"), NULL, 0, &source, &opened, NULL),
                      ANNAL_ERR_CORRUPT);
     ck_assert_uint_eq(store.closes, 0);
     store_done(&store);
@@ -596,13 +597,13 @@ START_TEST(a_rebase_onto_another_number_of_pages_is_refused)
     char page[ANNAL_STATE_PAGE_BYTES];
     apply(state, 1, "x", "{}");
     store_take(&store, state);
-    annal_state_source source = source_of(&store);
+    annal__state_source source = source_of(&store);
     source.page_count--;
-    ck_assert_int_eq(annal_state_rebase(state, &source, NULL), ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal__state_rebase(state, &source, NULL), ANNAL_ERR_INVALID);
     ck_assert_uint_eq(store.closes, 0);
     ck_assert_uint_eq(changed(state), store.count);
-    ck_assert_int_eq(annal_state_page(state, 0, page, NULL), ANNAL_ERR_INVALID);
-    ck_assert_int_eq(annal_state_page(state, store.count + 1, page, NULL), ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal__state_page(state, 0, page, NULL), ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal__state_page(state, store.count + 1, page, NULL), ANNAL_ERR_INVALID);
     annal_state_free(state);
     store_done(&store);
 }

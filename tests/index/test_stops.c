@@ -1,6 +1,7 @@
 /* A process that is stopped while it writes the index: readers answer from what is there, in
  * time. */
 #include "index/index.h"
+#include "index/sys/snapshot_rows.h"
 #include "tests/index/fixture.h"
 #include "tests/support/stopped.h"
 
@@ -147,7 +148,7 @@ START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_name
 }
 END_TEST
 
-static int no_row(void *arg, const annal_snapshot_row *row)
+static int no_row(void *arg, const annal__snapshot_row *row)
 {
     (void)arg;
     (void)row;
@@ -173,7 +174,7 @@ START_TEST(who_has_no_time_does_not_wait_although_the_index_may)
     ck_assert_int_eq(annal__derived_begin(&f.index->derived, 0, &err), ANNAL_ERR_BUSY);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();
-    ck_assert_int_eq(annal_index_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
+    ck_assert_int_eq(annal__index_snapshot_last(f.index, ANNAL_SLICE("s1"), no_row, NULL, &err),
                      ANNAL_ERR_BUSY);
     ck_in_time(begun_us, 1000);
     begun_us = stopped_now_us();

@@ -1,3 +1,5 @@
+#include "journal/sys/cursor.h"
+#include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -57,13 +59,13 @@ START_TEST(a_cursor_that_rested_goes_on_where_it_stood)
     annal_event event;
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 3, &cursor, err));
     for (uint64_t seq = 3; seq <= 50; seq++) {
-        annal_cursor_rest(cursor);
+        annal__cursor_rest(cursor);
         ck_ok(annal_cursor_next(cursor, &event, err));
         ck_assert_uint_eq(event.seq, seq);
     }
-    annal_cursor_rest(cursor);
+    annal__cursor_rest(cursor);
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
-    annal_cursor_rest(cursor);
+    annal__cursor_rest(cursor);
     append_numbers(store, "s", 51, 51, ANNAL_LEVEL_SYNC);
     ck_ok(annal_cursor_next(cursor, &event, err));
     ck_assert_uint_eq(event.seq, 51);
@@ -143,7 +145,7 @@ static void note_place(void *arg, const annal_event *event)
 START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one)
 {
     struct place places[51];
-    annal_event_buffer *bytes = NULL;
+    annal__event_buffer *bytes = NULL;
     annal_event event;
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     read_session(store, "s", note_place, places);
@@ -155,20 +157,20 @@ START_TEST(an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_on
     free(all);
     for (uint64_t seq = 1; seq <= 50; seq++) {
         annal_status expected = seq == 30 ? ANNAL_ERR_CORRUPT : ANNAL_OK;
-        annal_status status = annal_event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset,
-                                                  places[seq].length, &bytes, &event, NULL);
+        annal_status status = annal__event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset,
+                                                   places[seq].length, &bytes, &event, NULL);
         ck_assert_msg(status == expected || (seq == 19 && status == ANNAL_ERR_CORRUPT),
                       "event %d: %s", (int)seq, annal_status_name(status));
         if (status == ANNAL_OK)
             ck_assert_uint_eq(event_number(&event), seq);
         ck_status(ANNAL_ERR_CORRUPT,
-                  annal_event_read_at(store, ANNAL_SLICE("s"), seq + 1, places[seq].offset,
-                                      places[seq].length, &bytes, &event, err));
+                  annal__event_read_at(store, ANNAL_SLICE("s"), seq + 1, places[seq].offset,
+                                       places[seq].length, &bytes, &event, err));
         ck_status(ANNAL_ERR_CORRUPT,
-                  annal_event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset + 1,
-                                      places[seq].length, &bytes, &event, err));
+                  annal__event_read_at(store, ANNAL_SLICE("s"), seq, places[seq].offset + 1,
+                                       places[seq].length, &bytes, &event, err));
     }
-    annal_event_buffer_free(bytes);
+    annal__event_buffer_free(bytes);
 }
 END_TEST
 

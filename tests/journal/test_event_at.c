@@ -1,3 +1,4 @@
+#include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -19,7 +20,7 @@ static struct tmpdir dir;
 static struct failing_io disk;
 static annal_store *store;
 static struct place places[EVENTS + 1];
-static annal_event_buffer *buffer;
+static annal__event_buffer *buffer;
 
 static void note_place(void *arg, const annal_event *event)
 {
@@ -42,15 +43,15 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
     store_close(store);
     tmpdir_done(&dir);
 }
 
 static annal_status read_at(const char *session, uint64_t seq, annal_event *event)
 {
-    return annal_event_read_at(store, annal_slice_of(session), seq, places[seq].offset,
-                               places[seq].length, &buffer, event, NULL);
+    return annal__event_read_at(store, annal_slice_of(session), seq, places[seq].offset,
+                                places[seq].length, &buffer, event, NULL);
 }
 
 START_TEST(events_of_one_session_are_read_through_one_open_journal)
@@ -95,18 +96,18 @@ static unsigned open_files(void)
 
 static size_t read_ahead(const char *session, uint64_t first, size_t count)
 {
-    annal_event_place asked[EVENTS];
+    annal__event_place asked[EVENTS];
     for (size_t i = 0; i < count; i++)
-        asked[i] = (annal_event_place){annal_slice_of(session), places[first + i].offset,
-                                       places[first + i].length};
-    return annal_event_read_ahead(store, asked, count, &buffer);
+        asked[i] = (annal__event_place){annal_slice_of(session), places[first + i].offset,
+                                        places[first + i].length};
+    return annal__event_read_ahead(store, asked, count, &buffer);
 }
 
 /* Of one journal, and then of two in turn. */
 START_TEST(what_was_said_before_is_read_at_once)
 {
     annal_event event;
-    annal_event_place asked[2 * EVENTS];
+    annal__event_place asked[2 * EVENTS];
     disk.only = "pread";
     unsigned before = disk.calls;
     ck_assert_uint_eq(read_ahead("s", 1, EVENTS), EVENTS);
@@ -120,9 +121,9 @@ START_TEST(what_was_said_before_is_read_at_once)
 
     for (size_t i = 0; i < 2 * EVENTS; i++)
         asked[i] =
-            (annal_event_place){annal_slice_of(i % 2 == 0 ? "s" : "t"),
-                                places[EVENTS - i / 2].offset, places[EVENTS - i / 2].length};
-    ck_assert_uint_eq(annal_event_read_ahead(store, asked, 2 * EVENTS, &buffer), 2 * EVENTS);
+            (annal__event_place){annal_slice_of(i % 2 == 0 ? "s" : "t"),
+                                 places[EVENTS - i / 2].offset, places[EVENTS - i / 2].length};
+    ck_assert_uint_eq(annal__event_read_ahead(store, asked, 2 * EVENTS, &buffer), 2 * EVENTS);
     before = disk.calls;
     for (size_t i = 0; i < 2 * EVENTS; i++) {
         uint64_t seq = EVENTS - i / 2;
@@ -152,23 +153,23 @@ START_TEST(wrong_places_are_no_harm_to_those_beside_them)
 {
     annal_event event;
     const annal_slice s = ANNAL_SLICE("s");
-    const annal_event_place asked[] = {{s, places[1].offset, places[1].length},
-                                       {s, places[EVENTS].offset, 100000},
-                                       {s, places[2].offset + 1, places[2].length},
-                                       {s, places[2].offset, places[2].length}};
-    const annal_event_place huge = {s, places[1].offset, UINT64_MAX}, first = {s, 0, 10};
-    ck_assert_uint_eq(annal_event_read_ahead(store, asked, 4, &buffer), 4);
+    const annal__event_place asked[] = {{s, places[1].offset, places[1].length},
+                                        {s, places[EVENTS].offset, 100000},
+                                        {s, places[2].offset + 1, places[2].length},
+                                        {s, places[2].offset, places[2].length}};
+    const annal__event_place huge = {s, places[1].offset, UINT64_MAX}, first = {s, 0, 10};
+    ck_assert_uint_eq(annal__event_read_ahead(store, asked, 4, &buffer), 4);
     ck_assert_int_eq(read_at("s", 1, &event), ANNAL_OK);
-    ck_assert_int_eq(annal_event_read_at(store, s, EVENTS, asked[1].offset, asked[1].length,
-                                         &buffer, &event, NULL),
+    ck_assert_int_eq(annal__event_read_at(store, s, EVENTS, asked[1].offset, asked[1].length,
+                                          &buffer, &event, NULL),
                      ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(
-        annal_event_read_at(store, s, 2, asked[2].offset, asked[2].length, &buffer, &event, NULL),
+        annal__event_read_at(store, s, 2, asked[2].offset, asked[2].length, &buffer, &event, NULL),
         ANNAL_ERR_CORRUPT);
     ck_assert_int_eq(read_at("s", 2, &event), ANNAL_OK);
     ck_assert_uint_eq(event_number(&event), 2);
-    ck_assert_uint_eq(annal_event_read_ahead(store, &huge, 1, &buffer), 0);
-    ck_assert_uint_eq(annal_event_read_ahead(store, &first, 1, &buffer), 0);
+    ck_assert_uint_eq(annal__event_read_ahead(store, &huge, 1, &buffer), 0);
+    ck_assert_uint_eq(annal__event_read_ahead(store, &first, 1, &buffer), 0);
 }
 END_TEST
 
@@ -210,12 +211,12 @@ START_TEST(however_many_journals_there_are_so_many_are_kept_open)
 {
     enum { MANY = 300 };
     static char names[MANY][16];
-    annal_event_place asked[MANY];
+    annal__event_place asked[MANY];
     annal_event event;
     for (size_t i = 0; i < MANY; i++) {
         (void)snprintf(names[i], sizeof names[i], "m%zu", i);
         append_numbers(store, names[i], 1, 1, ANNAL_LEVEL_OS);
-        asked[i] = (annal_event_place){annal_slice_of(names[i]), 0, 0};
+        asked[i] = (annal__event_place){annal_slice_of(names[i]), 0, 0};
     }
     for (size_t i = 0; i < MANY; i++) {
         struct place noted[2];
@@ -226,11 +227,11 @@ START_TEST(however_many_journals_there_are_so_many_are_kept_open)
     unsigned before = open_files(); /* those of writers among them */
     for (size_t i = 0, taken = 0; i < MANY; i++) {
         if (taken == 0)
-            taken = annal_event_read_ahead(store, asked + i, MANY - i, &buffer);
+            taken = annal__event_read_ahead(store, asked + i, MANY - i, &buffer);
         ck_assert_uint_gt(taken, 0);
         taken--;
-        ck_assert_int_eq(annal_event_read_at(store, asked[i].session, 1, asked[i].offset,
-                                             asked[i].length, &buffer, &event, NULL),
+        ck_assert_int_eq(annal__event_read_at(store, asked[i].session, 1, asked[i].offset,
+                                              asked[i].length, &buffer, &event, NULL),
                          ANNAL_OK);
     }
     ck_assert_uint_le(open_files(), before + 128);

@@ -1,4 +1,6 @@
 #include "journal/codec.h"
+#include "journal/sys/cursor.h"
+#include "journal/sys/lineage.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
 #include "tests/support/tmpdir.h"
@@ -398,7 +400,7 @@ START_TEST(damage_before_the_fork_point_is_passed_over_as_in_the_parent)
             ck_assert_uint_eq(annal_cursor_damage(cursor).seq, 2);
         else
             ck_assert_uint_eq(event.seq, seqs[i]);
-        annal_slice journal = annal_cursor_journal(cursor);
+        annal_slice journal = annal__cursor_journal(cursor);
         ck_assert_int_eq(journal.ptr[0], i < 4 ? 'p' : 'f');
     }
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
@@ -441,7 +443,7 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     fork_at(store, "p", 6, "k");
     append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
     damage_event(&dir, store, format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
-    ck_ok(annal_session_lineage_check(store, ANNAL_SLICE("k"), err));
+    ck_ok(annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
     ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_ok(annal_session_repair(store, ANNAL_SLICE("k"), ANNAL_SLICE("kr"), NULL, NULL, NULL,
@@ -483,7 +485,7 @@ START_TEST(another_history_is_told_also_where_it_is_damaged)
         store = store_open(tmpdir_path(&dir, "store"));
         append_numbers(store, "p", 31, 39, ANNAL_LEVEL_OS);
         damage_event(&dir, store, "p.jsonl", damaged);
-        ck_status(ANNAL_ERR_CORRUPT, annal_session_lineage_check(store, ANNAL_SLICE("k"), err));
+        ck_status(ANNAL_ERR_CORRUPT, annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
         ck_status(ANNAL_ERR_CORRUPT, read_all(store, "k", err));
         ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("k"), 3,
                                                         ANNAL_SLICE("stray"), NULL, NULL, err));

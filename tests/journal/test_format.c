@@ -1,6 +1,7 @@
 /* Sessions in both formats, from the append to the reader: what writer, cursor, catalogue and
  * recovery make of it. */
 #include "journal/json_msgpack.h"
+#include "journal/sys/event_at.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -319,7 +320,7 @@ START_TEST(msgpack_that_json_cannot_say_is_shown_and_found)
     uint64_t h;
     char what[200] = "";
     annal_verify_result result;
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     annal_event event;
     ck_assert_int_eq(codec->encode_header(&bytes, &header, &h), ANNAL_OK);
     struct frame_place place = {1, 1, bytes.len, h};
@@ -328,10 +329,10 @@ START_TEST(msgpack_that_json_cannot_say_is_shown_and_found)
     ck_first("s", ANNAL_SLICE("{\"$msgpack.raw\":\"of8=\"}"), draft.data);
     ck_ok(annal_verify_session(store, ANNAL_SLICE("s"), note, what, &result, err));
     ck_assert_ptr_nonnull(strstr(what, "not UTF-8"));
-    ck_ok(annal_event_read_at(store, ANNAL_SLICE("s"), 1, place.offset, bytes.len - place.offset,
-                              &buffer, &event, err));
+    ck_ok(annal__event_read_at(store, ANNAL_SLICE("s"), 1, place.offset, bytes.len - place.offset,
+                               &buffer, &event, err));
     ck_assert_uint_eq(event.msgpack.len, 2);
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
     annal__buf_done(&bytes);
 }
 END_TEST

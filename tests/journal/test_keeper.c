@@ -1,3 +1,4 @@
+#include "journal/sys/chore.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -62,9 +63,9 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
-    const annal_chore chore = {
+    const annal__chore chore = {
         .name = "count", .period_ms = 1, .run = count_run, .arg = (void *)&runs};
-    ck_ok(annal_chore_add(store, &chore, err));
+    ck_ok(annal__chore_add(store, &chore, err));
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 0);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -74,7 +75,7 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
     sleep_ms(3);
     ck_ok(annal_keep(store, err));
     ck_assert_int_eq(runs, 1);
-    annal_chore_remove(store, (void *)&runs);
+    annal__chore_remove(store, (void *)&runs);
     ck_assert_int_eq(runs, 2);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 2);
@@ -89,17 +90,17 @@ START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs[CHORES_MAX + 1] = {0};
-    annal_chore chore = {.name = "count", .period_ms = 1, .run = count_run};
+    annal__chore chore = {.name = "count", .period_ms = 1, .run = count_run};
     for (int i = 0; i < CHORES_MAX; i++) {
         chore.arg = (void *)&runs[i];
-        ck_ok(annal_chore_add(store, &chore, err));
+        ck_ok(annal__chore_add(store, &chore, err));
     }
     chore.arg = (void *)&runs[CHORES_MAX];
-    ck_status(ANNAL_ERR_LIMIT, annal_chore_add(store, &chore, err));
-    annal_chore_remove(store, (void *)&runs[CHORES_MAX]);
+    ck_status(ANNAL_ERR_LIMIT, annal__chore_add(store, &chore, err));
+    annal__chore_remove(store, (void *)&runs[CHORES_MAX]);
     ck_assert_int_eq(runs[CHORES_MAX], 0);
     for (int i = 0; i < CHORES_MAX; i++) {
-        annal_chore_remove(store, (void *)&runs[i]);
+        annal__chore_remove(store, (void *)&runs[i]);
         ck_assert_int_eq(runs[i], 1);
     }
     store_close(store);

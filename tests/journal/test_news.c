@@ -1,8 +1,7 @@
+#include "journal/sys/news.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
 #include "tests/support/tmpdir.h"
-
-#include <annal/news.h>
 
 #include <check.h>
 #include <errno.h>
@@ -18,7 +17,7 @@ struct told {
     size_t len;
 };
 
-static void note(struct told *told, const annal_news_item *item)
+static void note(struct told *told, const annal__news_item *item)
 {
     char *at = told->text + told->len;
     size_t room = sizeof told->text - told->len;
@@ -35,25 +34,25 @@ static void note(struct told *told, const annal_news_item *item)
 }
 
 /* Everything that is told by now. */
-static const char *hear(annal_news *news, struct told *told)
+static const char *hear(annal__news *news, struct told *told)
 {
-    annal_news_item item;
+    annal__news_item item;
     annal_status status;
     *told = (struct told){.len = 0};
-    while ((status = annal_news_next(news, &item, NULL)) == ANNAL_OK)
+    while ((status = annal__news_next(news, &item, NULL)) == ANNAL_OK)
         note(told, &item);
     ck_assert_int_eq(status, ANNAL_END);
     return told->text;
 }
 
 /* To a bell that has been rung before, so that it is not new to anybody. */
-static annal_news *listen_to(annal_store *store)
+static annal__news *listen_to(annal_store *store)
 {
-    annal_news *news = NULL;
-    ck_ok(annal_news_open(store, NULL, &news, err));
+    annal__news *news = NULL;
+    ck_ok(annal__news_open(store, NULL, &news, err));
     annal__bell_ring_all(store);
-    annal_news_close(news);
-    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 60000}, &news, err));
+    annal__news_close(news);
+    ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
 }
 
@@ -64,7 +63,7 @@ START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
     TMPDIR_INIT(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
-    annal_news *news = listen_to(reader);
+    annal__news *news = listen_to(reader);
     ck_assert_str_eq(hear(news, &told), "");
     append_numbers(writer, "b", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(writer, "a", 1, 2, ANNAL_LEVEL_SYNC);
@@ -78,7 +77,7 @@ START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
     ck_assert_str_eq(hear(news, &told), "a:6 b:3");
     append_numbers(reader, "c", 1, 1, ANNAL_LEVEL_SYNC); /* it hears itself too */
     ck_assert_str_eq(hear(news, &told), "c:1");
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(reader);
     store_close(writer);
     tmpdir_done(&dir);
@@ -88,20 +87,20 @@ END_TEST
 START_TEST(what_is_told_stands_in_the_journal)
 {
     struct tmpdir dir;
-    annal_news_item item;
+    annal__news_item item;
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     for (uint64_t seq = 1; seq <= 20; seq++) {
         annal_session_info info;
         append_numbers(store, "s", seq, seq, seq % 3 == 0 ? ANNAL_LEVEL_OS : ANNAL_LEVEL_SYNC);
-        ck_ok(annal_news_next(news, &item, err));
+        ck_ok(annal__news_next(news, &item, err));
         ck_assert_int_eq(item.kind, ANNAL_NEWS_SESSION);
         ck_ok(annal_session_info_get(store, item.session, &info, err));
         ck_assert_uint_eq(item.end_seq, seq);
         ck_assert_uint_eq(info.last_seq, seq);
     }
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -118,7 +117,7 @@ START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
         tmpdir_path(&dir, "store"), &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     picky_io_fail(&disk, PICKY_WRITE, "events/s", EIO, -1);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* durable in the log */
     ck_assert_ptr_null(strstr(hear(news, &told), "s:2"));
@@ -128,7 +127,7 @@ START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
     ck_ok(annal_keep(store, err));
     ck_assert_str_eq(hear(news, &told), "missed");
     ck_numbers(store, "s", 2);
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -147,10 +146,10 @@ START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
     pid_t pid = fork();
     if (pid == 0) {
         annal_store *store = store_open(path);
-        annal_news *news = listen_to(store);
+        annal__news *news = listen_to(store);
         ck_assert_int_eq(write(ready[1], "r", 1), 1);
         /* Without a word it would sleep for a second at a time, and tell of nothing for 60. */
-        annal_status status = annal_news_wait(news, 30000, NULL);
+        annal_status status = annal__news_wait(news, 30000, NULL);
         _exit(status == ANNAL_OK && strcmp(hear(news, &told), "s:1") == 0 ? 0 : 1);
     }
     ck_assert_int_eq(read(ready[0], &byte, 1), 1);
@@ -172,19 +171,19 @@ START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes
     struct told told;
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     append_numbers(store, "s", 1, BELL_SLOTS + 1, ANNAL_LEVEL_OS);
     ck_assert_str_eq(hear(news, &told), "missed");
     append_numbers(store, "s", BELL_SLOTS + 2, BELL_SLOTS + 3, ANNAL_LEVEL_OS);
     ck_assert_str_eq(hear(news, &told), "s:1026 s:1027");
-    annal_news_item item;
+    annal__news_item item;
     append_numbers(store, "s", BELL_SLOTS + 4, 2 * BELL_SLOTS + 3, ANNAL_LEVEL_OS);
     for (uint64_t seq = BELL_SLOTS + 4; seq <= 2 * BELL_SLOTS + 3; seq++) { /* all that it keeps */
-        ck_ok(annal_news_next(news, &item, err));
+        ck_ok(annal__news_next(news, &item, err));
         ck_assert_uint_eq(item.end_seq, seq);
     }
-    ck_assert_int_eq(annal_news_next(news, &item, NULL), ANNAL_END);
-    annal_news_close(news);
+    ck_assert_int_eq(annal__news_next(news, &item, NULL), ANNAL_END);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -200,7 +199,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     ck_ok(annal_session_delete(store, ANNAL_SLICE("a"), NULL, err));
     ck_assert_str_eq(hear(news, &told), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
@@ -213,7 +212,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     (void)hear(news, &told);
     store_close(store_open(path));
     ck_assert_str_eq(hear(news, &told), "missed");
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -223,20 +222,20 @@ START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
 {
     struct tmpdir dir;
     struct told told;
-    annal_news *news = NULL;
+    annal__news *news = NULL;
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
-    annal_news_close(listen_to(store));
-    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 50}, &news, err));
-    ck_assert_int_eq(annal_news_wait(news, 0, NULL), ANNAL_END);
-    ck_assert_int_eq(annal_news_wait(news, 5, NULL), ANNAL_END);
-    ck_assert_int_eq(annal_news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    annal__news_close(listen_to(store));
+    ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 50}, &news, err));
+    ck_assert_int_eq(annal__news_wait(news, 0, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, 5, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
     ck_assert_str_eq(hear(news, &told), "look");
-    annal_news_interrupt(news);
-    ck_assert_int_eq(annal_news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
-    ck_assert_int_eq(annal_news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
-    annal_news_close(news);
-    annal_news_close(NULL);
+    annal__news_interrupt(news);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    annal__news_close(news);
+    annal__news_close(NULL);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -245,7 +244,7 @@ END_TEST
 static void *interrupt_soon(void *news)
 {
     usleep(20000);
-    annal_news_interrupt(news);
+    annal__news_interrupt(news);
     return NULL;
 }
 
@@ -255,11 +254,11 @@ START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
     pthread_t thread;
     TMPDIR_INIT(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     ck_assert_int_eq(pthread_create(&thread, NULL, interrupt_soon, news), 0);
-    ck_assert_int_eq(annal_news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
     pthread_join(thread, NULL);
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -275,14 +274,14 @@ START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
                            &store, err));
-    annal_news *news = listen_to(store);
+    annal__news *news = listen_to(store);
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
     int64_t begun_us = annal__now_us(store);
-    ck_assert_int_eq(annal_news_wait(news, 100, NULL), ANNAL_END);
-    ck_assert_int_eq(annal_news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, 100, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
     ck_assert_int_ge(annal__now_us(store) - begun_us, 250000);
     ck_assert_str_eq(hear(news, &told), "missed");
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -295,14 +294,14 @@ START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
     annal_store *reader = NULL;
     TMPDIR_INIT(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
-    annal_news_close(listen_to(writer)); /* it makes no bell, but takes one that is there */
+    annal__news_close(listen_to(writer)); /* it makes no bell, but takes one that is there */
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
                            &reader, err));
-    annal_news *news = listen_to(reader);
+    annal__news *news = listen_to(reader);
     append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_str_eq(hear(news, &told), "s:2");
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(reader);
     store_close(writer);
     tmpdir_done(&dir);
@@ -317,7 +316,7 @@ START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    annal_news *news = listen_to(reader);
+    annal__news *news = listen_to(reader);
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
     append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_SYNC); /* rings the one without a name */
     usleep(1050000);
@@ -327,10 +326,10 @@ START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
     ck_assert_msg(strstr(told.text, "s:3") != NULL || strstr(told.text, "missed") != NULL, "'%s'",
                   told.text);
     for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(annal_news_wait(news, 1000, NULL), ANNAL_OK);
+        ck_assert_int_eq(annal__news_wait(news, 1000, NULL), ANNAL_OK);
         ck_assert_str_eq(hear(news, &told), "missed");
     }
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(reader);
     store_close(writer);
     tmpdir_done(&dir);
@@ -341,23 +340,23 @@ START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
 {
     struct tmpdir dir;
     struct told told;
-    annal_news *news = NULL;
+    annal__news *news = NULL;
     TMPDIR_INIT(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_OS);
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
-    ck_ok(annal_news_open(reader, NULL, &news, err));
+    ck_ok(annal__news_open(reader, NULL, &news, err));
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
     append_numbers(writer, "s", 2, 2, ANNAL_LEVEL_OS); /* may not look for a bell so soon again */
-    ck_assert_int_eq(annal_news_wait(news, 500, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, 500, NULL), ANNAL_OK);
     usleep(BELL_UNSURE_US);
     append_numbers(writer, "s", 3, 3, ANNAL_LEVEL_OS);
     hear(news, &told);
     ck_assert_msg(strstr(told.text, "missed") != NULL || strstr(told.text, "s:3") != NULL, "'%s'",
                   told.text);
     ck_assert_ptr_nonnull(atomic_load(&writer->bell.map));
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(reader);
     store_close(writer);
     tmpdir_done(&dir);

@@ -1,3 +1,5 @@
+#include "journal/sys/process.h"
+
 #include <annal/process.h>
 
 #include <check.h>
@@ -41,7 +43,7 @@ START_TEST(a_process_that_lives_is_not_dead)
     ck_assert(!annal_process_is_dead(&process, &why));
     ck_assert_str_eq(why, "its process is alive");
     ck_assert(!annal_process_is_dead(&process, NULL));
-    ck_assert_int_eq(annal_process_look(&process), ANNAL_PROCESS_ALIVE);
+    ck_assert_int_eq(annal__process_look(&process), ANNAL_PROCESS_ALIVE);
 }
 END_TEST
 
@@ -69,7 +71,7 @@ START_TEST(an_id_that_another_process_has_now_proves_the_death_of_the_first)
     const char *why = NULL;
     process.start--;
     ck_assert(annal_process_is_dead(&process, &why));
-    ck_assert_int_eq(annal_process_look(&process), ANNAL_PROCESS_DEAD);
+    ck_assert_int_eq(annal__process_look(&process), ANNAL_PROCESS_DEAD);
     ck_assert_str_eq(why, "another process has its id now");
 }
 END_TEST
@@ -94,7 +96,7 @@ START_TEST(without_all_facts_nothing_is_proven)
     process = whole;
     process.boot_id[5] = '\0';
     ck_assert(!annal_process_is_dead(&process, &why));
-    ck_assert_int_eq(annal_process_look(&process), ANNAL_PROCESS_UNKNOWN);
+    ck_assert_int_eq(annal__process_look(&process), ANNAL_PROCESS_UNKNOWN);
     process = whole;
     process.start = 0;
     ck_assert(!annal_process_is_dead(&process, &why));

@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/log.h"
 #include "journal/scan.h"
+#include "journal/sys/inspect.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -329,7 +330,7 @@ static void damage_group(const char *path)
     close(fd);
 }
 
-static int note_what(void *arg, const annal_log_info *info)
+static int note_what(void *arg, const annal__log_info *info)
 {
     snprintf(arg, 600, "%s", info->what == NULL ? "" : info->what);
     return ANNAL_OK;
@@ -353,7 +354,7 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
 
         ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true}, &store, err));
         said[0] = '\0';
-        ck_ok(annal_store_logs(store, note_what, said, err));
+        ck_ok(annal__store_logs(store, note_what, said, err));
         ck_assert_msg(strstr(said, "a group is missing in front of another") != NULL, "%s", said);
         store_close(store);
 

@@ -1,4 +1,5 @@
 #include "journal/replace.h"
+#include "journal/sys/adopt.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -540,7 +541,7 @@ START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
               annal_session_convert(store, ANNAL_SLICE("copy"), &to_msgpack, &result, err));
     ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("copy"), 2,
                                                     ANNAL_SLICE("child"), NULL, NULL, err));
-    ck_status(ANNAL_ERR_CORRUPT, annal_session_adopt(there, store, ANNAL_SLICE("copy"), err));
+    ck_status(ANNAL_ERR_CORRUPT, annal__session_adopt(there, store, ANNAL_SLICE("copy"), err));
     ck_assert(is_there(tmpdir_path(&dir, "store/events/copy.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/child.jsonl")));
     ck_numbers(store, "s", 3);

@@ -1,3 +1,4 @@
+#include "journal/sys/cursor.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -68,7 +69,7 @@ static void ck_data(annal_cursor *cursor, uint64_t bytes)
     char piece[100003];
     size_t len;
     do {
-        ck_ok(annal_cursor_data(cursor, pieces.len, piece, sizeof piece, &len, err));
+        ck_ok(annal__cursor_data(cursor, pieces.len, piece, sizeof piece, &len, err));
         ck_assert_int_eq(annal__buf_append(&pieces, piece, len), ANNAL_OK);
     } while (len > 0);
     ck_assert_uint_eq(pieces.len, bytes);
@@ -84,13 +85,13 @@ static void ck_heads(bool held)
     uint64_t bytes = 0;
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 1, &cursor, err));
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
-        ck_ok(annal_cursor_next_head(cursor, &event, &bytes, err));
+        ck_ok(annal__cursor_next_head(cursor, &event, &bytes, err));
         ck_assert_uint_eq(event.seq, seq);
         ck_assert_uint_eq(bytes, is_long(seq) ? data.len : 7);
         ck_assert_uint_eq(event.data.len, held || !is_long(seq) ? bytes : 0);
         ck_data(cursor, bytes);
     }
-    ck_assert_int_eq(annal_cursor_next_head(cursor, &event, &bytes, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__cursor_next_head(cursor, &event, &bytes, NULL), ANNAL_END);
     annal_cursor_close(cursor);
 }
 
@@ -108,7 +109,7 @@ START_TEST(heads_and_whole_events_may_be_read_in_turn)
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), 1, &cursor, err));
     for (unsigned i = 0; i < 3; i++) {
         ck_ok(annal_cursor_seek(cursor, 4, err));
-        ck_ok(annal_cursor_next_head(cursor, &event, &bytes, err));
+        ck_ok(annal__cursor_next_head(cursor, &event, &bytes, err));
         uint64_t h = event.h, length = event.length;
         ck_ok(annal_cursor_next(cursor, &event, err));
         ck_assert_uint_eq(event.seq, 5);

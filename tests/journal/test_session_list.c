@@ -1,4 +1,6 @@
 #include "journal/store.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/seam.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -157,12 +159,12 @@ START_TEST(who_is_told_may_stop)
     ck_assert_int_eq((int)annal_store_sessions(store, stop_at_once, &count, NULL), 7);
     ck_assert_uint_eq(count, 1);
     /* What was changed and not told comes again. */
-    ck_assert_uint_eq(annal_store_changed(store, 0, stop_at_once, &count), 0);
+    ck_assert_uint_eq(annal__store_changed(store, 0, stop_at_once, &count), 0);
     ck_assert_uint_eq(count, 2);
-    uint64_t now = annal_store_changed(store, 0, count_session, &count);
+    uint64_t now = annal__store_changed(store, 0, count_session, &count);
     ck_assert_uint_gt(now, 0);
     ck_assert_uint_eq(count, 4);
-    ck_assert_uint_eq(annal_store_changed(store, now, stop_at_once, &count), now);
+    ck_assert_uint_eq(annal__store_changed(store, now, stop_at_once, &count), now);
     ck_assert_uint_eq(count, 4);
 }
 END_TEST
@@ -196,7 +198,7 @@ START_TEST(what_was_copied_or_renamed_is_no_session_and_is_named_once)
         snprintf(inside, sizeof inside, "store/events/%s", copies[i]);
         file_write(tmpdir_path(&dir, inside), journal, len);
     }
-    ck_ok(annal_store_strays(store, note_stray, names, err));
+    ck_ok(annal__store_strays(store, note_stray, names, err));
     ck_assert_str_eq(names, "a\nb\na copy.jsonl\n");
     ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/a.mpk")), 0);
     ck_status(ANNAL_ERR_CORRUPT, annal_session_info_get(store, ANNAL_SLICE("b"), &info, err));
@@ -215,7 +217,7 @@ START_TEST(what_was_copied_or_renamed_is_no_session_and_is_named_once)
     file_write(tmpdir_path(&dir, "store/events/stop.jsonl"), journal, len);
     ck_assert_int_eq(remove(tmpdir_path(&dir, "store/events/b.jsonl")), 0);
     names[0] = '\0';
-    ck_assert_int_eq((int)annal_store_strays(store, note_stray, names, NULL), 7);
+    ck_assert_int_eq((int)annal__store_strays(store, note_stray, names, NULL), 7);
     ck_assert_str_eq(names, "stop\n");
     free(journal);
 }

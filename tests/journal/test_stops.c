@@ -2,6 +2,8 @@
  * not at all. */
 #include "journal/session.h"
 #include "journal/slot.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/seam.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/stopped.h"
@@ -76,7 +78,7 @@ static annal_status append_to(annal_store *store, const char *session, annal_err
     return append_number(store, session, 1, 20, ANNAL_LEVEL_SYNC, &seq, err);
 }
 
-static int count_log(void *arg, const annal_log_info *info)
+static int count_log(void *arg, const annal__log_info *info)
 {
     (void)info;
     ++*(int *)arg;
@@ -110,9 +112,9 @@ START_TEST(a_stopped_holder_of_claim_keeps_nobody_from_opening_reading_looking_a
     int64_t begun_us = stopped_now_us();
     annal_store *reader = store_open(path); /* it would wait for ten seconds */
     ck_numbers(reader, "a", 3);
-    ck_ok(annal_store_logs(reader, count_log, &logs, err));
+    ck_ok(annal__store_logs(reader, count_log, &logs, err));
     ck_assert_int_eq(logs, 1);
-    ck_ok(annal_session_owner(reader, ANNAL_SLICE("a"), &pid, err));
+    ck_ok(annal__session_owner(reader, ANNAL_SLICE("a"), &pid, err));
     ck_assert_int_eq(pid, getpid());
     store_close(reader);
     store_close(writer);

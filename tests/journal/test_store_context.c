@@ -1,4 +1,7 @@
 #include "journal/store.h"
+#include "journal/sys/chore.h"
+#include "journal/sys/event_at.h"
+#include "journal/sys/inspect.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
@@ -35,7 +38,7 @@ static int no_session(void *arg, annal_slice session, uint64_t journal_bytes)
     return 0;
 }
 
-static int no_log(void *arg, const annal_log_info *info)
+static int no_log(void *arg, const annal__log_info *info)
 {
     (void)arg;
     (void)info;
@@ -58,18 +61,18 @@ static void ck_reads_are(annal_status expected)
     annal_event event;
     annal_verify_result result;
     annal_repair_result repaired;
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     const annal_slice s = ANNAL_SLICE("s");
     ck_status(expected, annal_cursor_open(store, s, 1, &cursor, err));
     ck_status(expected, annal_cursor_open_at(store, s, 1, 0, 0, &cursor, err));
-    ck_status(expected, annal_event_read_at(store, s, 1, 0, 100, &buffer, &event, err));
+    ck_status(expected, annal__event_read_at(store, s, 1, 0, 100, &buffer, &event, err));
     ck_status(expected, annal_session_info_get(store, s, &info, err));
     ck_status(expected, annal_store_sessions(store, no_session, NULL, err));
-    ck_status(expected, annal_store_logs(store, no_log, NULL, err));
+    ck_status(expected, annal__store_logs(store, no_log, NULL, err));
     ck_status(expected, annal_verify_session(store, s, NULL, NULL, &result, err));
     ck_status(expected,
               annal_session_repair(store, s, (annal_slice){0}, NULL, NULL, NULL, &repaired, err));
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
 }
 
 static void ck_writes_are(annal_status expected)
@@ -90,7 +93,7 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
-    const annal_chore chore = {.name = "never", .run = run_never};
+    const annal__chore chore = {.name = "never", .run = run_never};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
     ck_assert_ptr_nonnull(store->same_process);
@@ -100,8 +103,8 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     ck_status(ANNAL_ERR_CLOSED, annal_keep(store, err));
-    ck_status(ANNAL_ERR_CLOSED, annal_chore_add(store, &chore, err));
-    annal_chore_remove(store, NULL);
+    ck_status(ANNAL_ERR_CLOSED, annal__chore_add(store, &chore, err));
+    annal__chore_remove(store, NULL);
     store->pid--;
     *store->same_process = 1;
     annal_writer_close(writer);
@@ -150,17 +153,17 @@ START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
     annal_cursor *cursor = NULL;
     annal_session_info info;
     annal_event event;
-    annal_event_buffer *buffer = NULL;
+    annal__event_buffer *buffer = NULL;
     static const annal_slice bad[] = {ANNAL_SLICE(""), ANNAL_SLICE("../s"), ANNAL_SLICE(".s")};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         ck_status(ANNAL_ERR_INVALID, annal_cursor_open(store, bad[i], 1, &cursor, err));
         ck_status(ANNAL_ERR_INVALID, annal_cursor_open_at(store, bad[i], 1, 0, 0, &cursor, err));
         ck_status(ANNAL_ERR_INVALID,
-                  annal_event_read_at(store, bad[i], 1, 0, 100, &buffer, &event, err));
+                  annal__event_read_at(store, bad[i], 1, 0, 100, &buffer, &event, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_delete(store, bad[i], NULL, err));
     }
-    annal_event_buffer_free(buffer);
+    annal__event_buffer_free(buffer);
 }
 END_TEST
 

@@ -1,3 +1,4 @@
+#include "journal/sys/seam.h"
 #include "tests/support/journals.h"
 #include "tests/support/tmpdir.h"
 
@@ -142,12 +143,12 @@ START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
     leave_behind(&dir, path);
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true, .wait_ms = 1}, &store,
                            err));
-    ck_assert_int_eq(annal_store_settle(store, &why), ANNAL_ERR_BUSY);
+    ck_assert_int_eq(annal__store_settle(store, &why), ANNAL_ERR_BUSY);
     ck_assert_ptr_nonnull(strstr(why.message, "s from 4 to 5"));
     store_close(store);
     store = store_open(path); /* redoes them */
     append_numbers(store, "s", 6, 7, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_store_settle(store, err));
+    ck_ok(annal__store_settle(store, err));
     store_close(store);
     tmpdir_done(&dir);
 }

@@ -1,10 +1,9 @@
+#include "journal/sys/news.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
 #include "tests/support/random.h"
 #include "tests/support/tmpdir.h"
-
-#include <annal/news.h>
 
 #include <check.h>
 #include <errno.h>
@@ -41,11 +40,11 @@ static struct bell_page *page_of(annal_store *of)
     return page;
 }
 
-static annal_news *listen_to(void)
+static annal__news *listen_to(void)
 {
-    annal_news *news = NULL;
+    annal__news *news = NULL;
     annal__bell_say(page_of(store), ANNAL_SLICE("before"), 1); /* so it is new to nobody */
-    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 60000}, &news, err));
+    ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 60000}, &news, err));
     return news;
 }
 
@@ -93,22 +92,22 @@ END_TEST
 
 START_TEST(who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only)
 {
-    annal_news *news = listen_to();
+    annal__news *news = listen_to();
     struct bell_page *page = page_of(store);
-    annal_news_item item;
+    annal__news_item item;
     atomic_fetch_add(&page->tickets, 1); /* and no more */
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_int_eq(annal_news_next(news, &item, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_next(news, &item, NULL), ANNAL_END);
     int64_t begun_us = annal__now_us(store);
-    ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, 30000, NULL), ANNAL_OK);
     ck_assert_int_lt(annal__now_us(store) - begun_us, 5000000);
-    ck_ok(annal_news_next(news, &item, err));
+    ck_ok(annal__news_next(news, &item, err));
     ck_assert_int_eq(item.kind, ANNAL_NEWS_MISSED);
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_news_next(news, &item, err));
+    ck_ok(annal__news_next(news, &item, err));
     ck_assert_int_eq(item.kind, ANNAL_NEWS_SESSION);
     ck_assert_uint_eq(item.end_seq, 2);
-    annal_news_close(news);
+    annal__news_close(news);
 }
 END_TEST
 
@@ -116,11 +115,11 @@ END_TEST
 START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
 {
     struct random random = random_init(31);
-    annal_news *news = listen_to();
+    annal__news *news = listen_to();
     struct bell_page *page = page_of(store);
     uint64_t known = 0, told = 0;
     for (uint64_t seq = 1; seq <= 300; seq++) {
-        annal_news_item item;
+        annal__news_item item;
         unsigned char *bytes = (unsigned char *)page;
         size_t from = random_below(&random, sizeof *page - 64);
         if (seq % 3 == 0) /* where it hurts */
@@ -128,8 +127,8 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
         for (size_t i = 0; i < 64; i++)
             bytes[from + i] = (unsigned char)random_below(&random, 256);
         append_numbers(store, "s", seq, seq, ANNAL_LEVEL_OS);
-        while (annal_news_wait(news, 0, NULL) == ANNAL_OK) {
-            ck_ok(annal_news_next(news, &item, err));
+        while (annal__news_wait(news, 0, NULL) == ANNAL_OK) {
+            ck_ok(annal__news_next(news, &item, err));
             if (item.kind == ANNAL_NEWS_SESSION) {
                 ck_assert_int_eq(memcmp(item.session.ptr, "s", item.session.len), 0);
                 ck_assert_uint_le(item.end_seq, seq);
@@ -139,14 +138,14 @@ START_TEST(random_bytes_in_the_page_lose_no_event_and_invent_none)
         }
     }
     for (int i = 0; i < 50 && known < 300; i++) { /* what hangs on a ticket takes its time */
-        annal_news_item item;
-        ck_assert_int_eq(annal_news_wait(news, 2000, NULL), ANNAL_OK);
-        while (annal_news_next(news, &item, NULL) == ANNAL_OK)
+        annal__news_item item;
+        ck_assert_int_eq(annal__news_wait(news, 2000, NULL), ANNAL_OK);
+        while (annal__news_next(news, &item, NULL) == ANNAL_OK)
             known = item.kind == ANNAL_NEWS_SESSION ? item.end_seq : 300;
     }
     ck_assert_uint_eq(known, 300);
     ck_assert_uint_gt(told, 0);
-    annal_news_close(news);
+    annal__news_close(news);
 }
 END_TEST
 
@@ -157,13 +156,13 @@ START_TEST(a_page_of_random_bytes_is_taken_over)
     for (size_t i = 0; i < sizeof bytes; i++)
         bytes[i] = (char)random_below(&random, 256);
     file_write(tmpdir_path(&dir, "store/locks/bell"), bytes, sizeof bytes);
-    annal_news *news = listen_to();
-    annal_news_item item;
+    annal__news *news = listen_to();
+    annal__news_item item;
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_news_next(news, &item, err));
+    ck_ok(annal__news_next(news, &item, err));
     ck_assert_int_eq(item.kind, ANNAL_NEWS_SESSION);
-    ck_assert_int_eq(annal_news_next(news, &item, NULL), ANNAL_END);
-    annal_news_close(news);
+    ck_assert_int_eq(annal__news_next(news, &item, NULL), ANNAL_END);
+    annal__news_close(news);
 }
 END_TEST
 
@@ -171,27 +170,27 @@ START_TEST(a_page_of_another_version_is_left_alone_and_everything_is_looked_at)
 {
     atomic_store(&page_of(store)->magic, UINT64_C(0x394c4c45424c4e41));
     annal_store *other = store_open(path);
-    annal_news *news = NULL;
-    annal_news_item item;
+    annal__news *news = NULL;
+    annal__news_item item;
     ck_assert_ptr_null(annal__bell_page(other, annal__now_us(other), true));
-    ck_ok(annal_news_open(other, NULL, &news, err));
+    ck_ok(annal__news_open(other, NULL, &news, err));
     append_numbers(other, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_assert_int_eq(annal_news_wait(news, 5000, NULL), ANNAL_OK);
-    ck_ok(annal_news_next(news, &item, err));
+    ck_assert_int_eq(annal__news_wait(news, 5000, NULL), ANNAL_OK);
+    ck_ok(annal__news_next(news, &item, err));
     ck_assert_int_eq(item.kind, ANNAL_NEWS_MISSED);
     ck_assert_uint_eq(atomic_load(&page_of(store)->magic), UINT64_C(0x394c4c45424c4e41));
-    annal_news_close(news);
+    annal__news_close(news);
     store_close(other);
 }
 END_TEST
 
 /* Whether s has so many events for a listener, which may have to look for itself. */
-static void ck_hears(annal_news *news, uint64_t last_seq)
+static void ck_hears(annal__news *news, uint64_t last_seq)
 {
-    annal_news_item item = {.end_seq = 0};
+    annal__news_item item = {.end_seq = 0};
     while (item.end_seq < last_seq && item.kind != ANNAL_NEWS_MISSED) {
-        ck_assert_int_eq(annal_news_wait(news, 5000, NULL), ANNAL_OK);
-        ck_ok(annal_news_next(news, &item, err));
+        ck_assert_int_eq(annal__news_wait(news, 5000, NULL), ANNAL_OK);
+        ck_ok(annal__news_next(news, &item, err));
     }
 }
 
@@ -201,12 +200,12 @@ START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
     static const int errnos[] = {EACCES, ENOSPC};
     for (int i = 0; i < 2; i++) {
         struct picky_io disk;
-        annal_news *news = NULL;
+        annal__news *news = NULL;
         picky_io_init(&disk);
         picky_io_fail(&disk, calls[i], "locks/bell", errnos[i], -1);
         annal_store *own =
             store_open_seams(path, &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
-        ck_ok(annal_news_open(own, NULL, &news, err));
+        ck_ok(annal__news_open(own, NULL, &news, err));
         ck_assert_ptr_null(atomic_load(&own->bell.map));
         append_numbers(own, "s", 1, 1, ANNAL_LEVEL_OS);
         ck_hears(news, 1);
@@ -215,7 +214,7 @@ START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
         append_numbers(own, "s", 2, 2, ANNAL_LEVEL_OS);
         ck_hears(news, 2);
         ck_assert_ptr_nonnull(atomic_load(&own->bell.map));
-        annal_news_close(news);
+        annal__news_close(news);
         ck_ok(annal_session_delete(own, ANNAL_SLICE("s"), NULL, err));
         store_close(own);
         ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
@@ -229,7 +228,7 @@ START_TEST(any_call_of_listening_may_fail)
     char session[16];
     for (unsigned at = 1; at <= calls; at++) {
         struct failing_io disk;
-        annal_news *news = NULL;
+        annal__news *news = NULL;
         failing_io_init(&disk);
         disk.by_table = disk.lazy = true;
         snprintf(session, sizeof session, "s%u", at);
@@ -239,14 +238,14 @@ START_TEST(any_call_of_listening_may_fail)
         usleep(BELL_SEEK_US);
         disk.calls = 0;
         disk.fail_at = at;
-        ck_ok(annal_news_open(own, NULL, &news, err));
+        ck_ok(annal__news_open(own, NULL, &news, err));
         annal_status status =
             append_number(own, session, 2, 40, ANNAL_LEVEL_OS, &(uint64_t){0}, NULL);
         calls = disk.calls;
         disk.fail_at = 0;
         if (status == ANNAL_OK)
             ck_hears(news, 2);
-        annal_news_close(news);
+        annal__news_close(news);
         (void)annal_store_close(own, NULL);
         (void)unlink(tmpdir_path(&dir, "store/locks/bell"));
     }
@@ -268,19 +267,19 @@ static void *append_twice(void *arg)
 START_TEST(who_comes_new_does_not_rest_for_what_others_were_woken_before)
 {
     pthread_t thread;
-    annal_news_item item;
+    annal__news_item item;
     atomic_store(&page_of(store)->woken, 5000000);
-    annal_news *news = listen_to();
+    annal__news *news = listen_to();
     int64_t begun_us = annal__now_us(store);
     ck_assert_int_eq(pthread_create(&thread, NULL, append_twice, NULL), 0);
     for (uint64_t seq = 1; seq <= 2; seq++) {
-        ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
-        ck_ok(annal_news_next(news, &item, err));
+        ck_assert_int_eq(annal__news_wait(news, 30000, NULL), ANNAL_OK);
+        ck_ok(annal__news_next(news, &item, err));
         ck_assert_uint_eq(item.end_seq, seq);
     }
     ck_assert_int_lt(annal__now_us(store) - begun_us, 900000);
     pthread_join(thread, NULL);
-    annal_news_close(news);
+    annal__news_close(news);
 }
 END_TEST
 
@@ -301,10 +300,10 @@ static void append_for_ever(void)
 }
 
 /* What a listener knows of s: what it was told, and what it saw where it was told to look. */
-static uint64_t know(annal_news *news, uint64_t known)
+static uint64_t know(annal__news *news, uint64_t known)
 {
-    annal_news_item item;
-    while (annal_news_next(news, &item, NULL) == ANNAL_OK) {
+    annal__news_item item;
+    while (annal__news_next(news, &item, NULL) == ANNAL_OK) {
         annal_session_info info = {0};
         if (item.kind == ANNAL_NEWS_SESSION)
             info.last_seq = item.end_seq;
@@ -319,10 +318,10 @@ static uint64_t know(annal_news *news, uint64_t known)
 START_TEST(a_writer_that_is_killed_at_any_moment_leaves_nothing_untold)
 {
     struct random random = random_init(32);
-    annal_news *news = NULL;
+    annal__news *news = NULL;
     uint64_t known = 0;
-    annal_news_close(listen_to());
-    ck_ok(annal_news_open(store, &(annal_news_options){.look_ms = 50}, &news, err));
+    annal__news_close(listen_to());
+    ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 50}, &news, err));
     for (int round = 0; round < 12; round++) {
         annal_session_info info = {0};
         pid_t pid = fork();
@@ -330,7 +329,7 @@ START_TEST(a_writer_that_is_killed_at_any_moment_leaves_nothing_untold)
             append_for_ever();
         uint64_t before = known;
         while (known == before) { /* it has begun */
-            ck_assert_int_eq(annal_news_wait(news, 30000, NULL), ANNAL_OK);
+            ck_assert_int_eq(annal__news_wait(news, 30000, NULL), ANNAL_OK);
             known = know(news, known);
         }
         usleep((unsigned)random_below(&random, 5000));
@@ -339,12 +338,12 @@ START_TEST(a_writer_that_is_killed_at_any_moment_leaves_nothing_untold)
         ck_ok(annal_session_info_get(store, ANNAL_SLICE("s"), &info, err));
         for (int looks = 0; known < info.last_seq; looks++) {
             ck_assert_int_lt(looks, 1000);
-            ck_assert_int_eq(annal_news_wait(news, 2000, NULL), ANNAL_OK);
+            ck_assert_int_eq(annal__news_wait(news, 2000, NULL), ANNAL_OK);
             known = know(news, known);
         }
         ck_assert_uint_eq(known, info.last_seq);
     }
-    annal_news_close(news);
+    annal__news_close(news);
 }
 END_TEST
 
@@ -360,15 +359,15 @@ struct shared {
 static void follow(struct shared *shared)
 {
     annal_store *own = store_open(path);
-    annal_news *news = NULL;
-    annal_news_item item = {.end_seq = 0};
+    annal__news *news = NULL;
+    annal__news_item item = {.end_seq = 0};
     bool first = true;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (annal_news_open(own, &(annal_news_options){.look_ms = 60000}, &news, NULL) < 0)
+    if (annal__news_open(own, &(annal__news_options){.look_ms = 60000}, &news, NULL) < 0)
         _exit(1);
     atomic_fetch_add(&shared->ready, 1);
-    while (item.end_seq < 3 && annal_news_wait(news, ANNAL_NEWS_EVER, NULL) == ANNAL_OK) {
-        while (annal_news_next(news, &item, NULL) == ANNAL_OK)
+    while (item.end_seq < 3 && annal__news_wait(news, ANNAL_NEWS_EVER, NULL) == ANNAL_OK) {
+        while (annal__news_next(news, &item, NULL) == ANNAL_OK)
             ;
         if (first)
             atomic_fetch_add(&shared->woken, 1);
@@ -389,7 +388,7 @@ static void wait_for(_Atomic uint32_t *count, uint32_t least)
 START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing)
 {
     static pid_t pids[CROWD];
-    annal_news_close(listen_to()); /* the bell is there, and new to nobody */
+    annal__news_close(listen_to()); /* the bell is there, and new to nobody */
     struct shared *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);

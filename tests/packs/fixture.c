@@ -1,5 +1,6 @@
 #include "tests/packs/fixture.h"
 
+#include "index/sys/state.h"
 #include "tests/support/random.h"
 
 #include <dirent.h>
@@ -73,7 +74,7 @@ static void memory_begin(struct memory *m, const char *session)
     for (size_t i = 0; i < m->count; i++)
         packs[i] = m->packs[i];
     m->ts_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
-    ck_ok(annal_state_new(annal_slice_of(session), packs, m->count, &m->state, err));
+    ck_ok(annal__state_new(annal_slice_of(session), packs, m->count, &m->state, err));
 }
 
 void memory_init(struct memory *m, const char *session, ...)

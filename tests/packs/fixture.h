@@ -54,7 +54,7 @@ void memory_init(struct memory *m, const char *session, ...);
 void memory_init_text(struct memory *m, const char *session, const char *pack);
 void memory_done(struct memory *m);
 
-/* Apply one event; that a handler cannot take it shows in annal_state_refused(m->state). */
+/* Apply one event; that a handler cannot take it shows in annal__state_refused(m->state). */
 void memory_apply(struct memory *m, const char *type, const char *data);
 
 /* The rows of a SELECT; free() it. */

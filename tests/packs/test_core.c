@@ -1,3 +1,4 @@
+#include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
 
@@ -260,7 +261,7 @@ START_TEST(the_names_of_older_producers_mean_the_same)
     };
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
         memory_apply(&m, events[i][0], events[i][1]);
-    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    ck_assert_uint_eq(annal__state_refused(m.state), 0);
     ck_rows("SELECT agent_id, status, events, total_turns, total_tokens FROM sessions",
             "a|ended|19|2|7\n");
     ck_rows("SELECT turn_id, status FROM turns ORDER BY sequence", "t1|completed\nt2|failed\n");
@@ -286,7 +287,7 @@ START_TEST(data_of_any_shape_is_taken)
     for (size_t i = 0; i < sizeof data / sizeof *data; i++)
         for (size_t j = 0; j < sizeof types / sizeof *types; j++)
             memory_apply(&m, types[j], data[i]);
-    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    ck_assert_uint_eq(annal__state_refused(m.state), 0);
 }
 END_TEST
 

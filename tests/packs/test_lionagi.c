@@ -1,3 +1,4 @@
+#include "index/sys/databases.h"
 #include "tests/packs/fixture.h"
 
 #include "journal/store.h"
@@ -1043,7 +1044,7 @@ START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
         "'CREATE VIRTUAL TABLE x_far USING nothing_of_ours(a)');");
     ck_assert_str_eq(said, "");
     free(said);
-    ck_ok(annal_index_tables(p.index, note_table, &text, err));
+    ck_ok(annal__index_tables(p.index, note_table, &text, err));
     ck_assert_str_eq(text.ptr, "x_mine 1\n");
     free(text.ptr);
     packs_done(&p);

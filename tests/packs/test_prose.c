@@ -1,4 +1,5 @@
 /* OpenProse runs: what their events do, and what the stock shell does to their databases. */
+#include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/packs/openprose_sql.h"
 #include "tests/support/random.h"
@@ -520,7 +521,7 @@ START_TEST(strategies_and_policies_decide_a_parallel_block)
     ck_join(&m, ",\"strategy\":\"any\",\"count\":2", "AB", "failed failed failed skipped");
     ck_join(&m, ",\"strategy\":\"any\",\"count\":2,\"failure\":\"ignore\"", "AB",
             "completed failed failed skipped");
-    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    ck_assert_uint_eq(annal__state_refused(m.state), 0);
     memory_done(&m);
 }
 END_TEST

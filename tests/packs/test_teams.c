@@ -1,3 +1,4 @@
+#include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
 
@@ -81,7 +82,7 @@ START_TEST(a_status_that_is_none_is_refused_and_a_deleted_team_takes_its_message
     struct memory m;
     memory_init(&m, "team_t1", "teams", NULL);
     ck_nothing(&m, "team.imported", "{\"name\":\"n\",\"status\":\"frozen\"}");
-    ck_assert_uint_eq(annal_state_refused(m.state), 1);
+    ck_assert_uint_eq(annal__state_refused(m.state), 1);
     memory_apply(&m, "team.imported", "{\"name\":\"n\",\"status\":\"archived\"}");
     memory_apply(&m, "team.message", "{\"id\":\"m1\",\"sender\":\"a\",\"content\":\"c\"}");
     memory_apply(&m, "team.message_read", "{\"message_ids\":[\"m1\"],\"member\":\"b\"}");
@@ -245,7 +246,7 @@ START_TEST(an_imported_team_has_these_rows)
               "m3|abc123|1779376020|bob|all|[\"alice\",\"zoe\"]\n");
     ck_memory(&m, "SELECT * FROM x_team_reads ORDER BY 1, 2",
               "m2|alice|1779375960\nm3|alice|\nm3|zoe|\n");
-    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    ck_assert_uint_eq(annal__state_refused(m.state), 0);
     memory_done(&m);
 }
 END_TEST

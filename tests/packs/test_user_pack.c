@@ -1,4 +1,6 @@
 /* The example of docs/packs.md, word for word. */
+#include "index/sys/pack.h"
+#include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 
 #include <sqlite3.h>
@@ -28,7 +30,7 @@ START_TEST(the_example_of_the_page_is_a_pack_of_30_lines_at_most)
     ck_assert_uint_le(lines, 30);
     annal_pack *pack = NULL;
     ck_ok(annal_pack_parse("docs/packs.md", annal_slice_of(text), &pack, err));
-    ck_assert_str_eq(annal_pack_name(pack), "tools_per_day");
+    ck_assert_str_eq(annal__pack_name(pack), "tools_per_day");
     annal_pack_free(pack);
     free(text);
 }
@@ -47,7 +49,7 @@ START_TEST(the_example_counts_calls_by_tool_and_day)
     memory_apply(&m, "tool.called", "{\"tool\":\"Bash\"}");
     ck_memory(&m, "SELECT * FROM tools_per_day",
               "2026-01-06|?|1|1\n2026-01-06|Bash|2|1\n2026-01-07|Bash|1|1\n");
-    ck_assert_uint_eq(annal_state_refused(m.state), 0);
+    ck_assert_uint_eq(annal__state_refused(m.state), 0);
     memory_done(&m);
     free(text);
 }

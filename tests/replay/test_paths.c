@@ -6,6 +6,9 @@
  * deleted. What each event was is kept in plain arrays, and applied to a new state one by one: that
  * is what every other way must give.
  */
+#include "index/sys/snapshot_rows.h"
+#include "index/sys/state.h"
+#include "snapshot/sys/snapshot.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -188,7 +191,7 @@ static void take_snapshots(void)
     const annal_snapshot_policy policy = {.every_events = 3 + below(40)};
     annal_snapshot_info info;
     if (below(2) == 0 || told->count == told->shared)
-        ck_ok(annal_snapshot_catch_up(world.f.index, session, &policy, NULL, err));
+        ck_ok(annal__snapshot_catch_up(world.f.index, session, &policy, NULL, err));
     else
         ck_ok(annal_snapshot_take(world.f.index, session, &policy, &info, err));
 }
@@ -198,14 +201,14 @@ static void damage_snapshot(void)
 {
     annal_slice session = annal_slice_of(some_session()->id), row = {0};
     uint64_t seq = 0;
-    if (annal_index_snapshot_newest(world.f.index, session, below(EVENTS_MAX), &seq, &row, NULL) <
+    if (annal__index_snapshot_newest(world.f.index, session, below(EVENTS_MAX), &seq, &row, NULL) <
         0)
         return;
     char *bytes = malloc(row.len);
     memcpy(bytes, row.ptr, row.len);
     bytes[below(row.len)] ^= (char)(1 << below(8));
-    ck_ok(annal_index_snapshot_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
-                                   1000, err));
+    ck_ok(annal__index_snapshot_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
+                                    1000, err));
     free(bytes);
     annal_index_free(row.ptr);
 }
@@ -284,7 +287,7 @@ static void ck_sight(annal_state *state, const struct sight *expected)
 static struct sight told_sight(const struct told *told, uint64_t seq)
 {
     annal_state *state = NULL;
-    ck_ok(annal_state_new(annal_slice_of(told->root), NULL, 0, &state, err));
+    ck_ok(annal__state_new(annal_slice_of(told->root), NULL, 0, &state, err));
     for (uint64_t i = 1; i <= seq; i++) {
         const struct said *said = &told->events[i - 1];
         const annal_event event = {.seq = i,
@@ -356,7 +359,7 @@ static void check_all(void)
         if (world.sessions[i].count == 0)
             continue;
         ck_ok(annal_snapshot_drop(world.f.index, session, err));
-        ck_ok(annal_snapshot_catch_up(world.f.index, session, &policy, NULL, err));
+        ck_ok(annal__snapshot_catch_up(world.f.index, session, &policy, NULL, err));
         ck_ok(annal_replay_verify(world.f.index, session, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 0);
         ck_assert_uint_eq(result.events, world.sessions[i].count);

@@ -1,3 +1,4 @@
+#include "index/sys/reduction_rows.h"
 #include "tests/snapshot/fold.h"
 
 #include <annal/reduce.h>
@@ -206,23 +207,23 @@ END_TEST
 START_TEST(a_copy_that_is_damaged_or_of_another_journal_is_passed_over)
 {
     annal_replay_info info;
-    annal_reduction_row row;
+    annal__reduction_row row;
     uint64_t every;
     append_turns(&f, "s", 1, 120);
     reduce(S, 120, &every_50, NULL);
-    ck_ok(annal_index_reduction_newest(f.index, S, ANNAL_SLICE("sum"), 1, 120, &row, err));
+    ck_ok(annal__index_reduction_newest(f.index, S, ANNAL_SLICE("sum"), 1, 120, &row, err));
     ck_assert_uint_eq(row.seq, 100);
     char *bytes = malloc(row.state.len);
     memcpy(bytes, row.state.ptr, row.state.len);
     annal_index_free(row.state.ptr);
     row.state.ptr = bytes;
     bytes[row.state.len - 1] ^= 1;
-    ck_ok(annal_index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
+    ck_ok(annal__index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
     reduce(S, 120, &every_50, &info);
     ck_assert_uint_eq(info.snapshot_seq, 50);
     bytes[row.state.len - 1] ^= 1;
     row.h ^= 1;
-    ck_ok(annal_index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
+    ck_ok(annal__index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));
     reduce(S, 120, &every_50, &info);
     ck_assert_uint_eq(info.snapshot_seq, 50);
     free(bytes);
@@ -261,29 +262,29 @@ static void put_rows(unsigned count, uint64_t bytes_max)
 {
     uint64_t every = 0;
     for (unsigned i = 1; i <= count; i++) {
-        annal_reduction_row row = {.session = S,
-                                   .reducer = ANNAL_SLICE("r"),
-                                   .version = 1,
-                                   .every = 100,
-                                   .seq = 100ull * i,
-                                   .state = ANNAL_SLICE("12345678901234567890")};
-        ck_ok(annal_index_reduction_put(f.index, &row, bytes_max, 1000, &every, err));
+        annal__reduction_row row = {.session = S,
+                                    .reducer = ANNAL_SLICE("r"),
+                                    .version = 1,
+                                    .every = 100,
+                                    .seq = 100ull * i,
+                                    .state = ANNAL_SLICE("12345678901234567890")};
+        ck_ok(annal__index_reduction_put(f.index, &row, bytes_max, 1000, &every, err));
     }
 }
 
 START_TEST(as_many_copies_stay_as_fit_and_none_that_does_not_fit_alone)
 {
-    annal_reduction_row large = {.session = S,
-                                 .reducer = ANNAL_SLICE("r"),
-                                 .version = 1,
-                                 .every = 100,
-                                 .seq = 2000,
-                                 .state = ANNAL_SLICE("1234567890123456789012345678901234567890"
-                                                      "123456789012345678901")};
+    annal__reduction_row large = {.session = S,
+                                  .reducer = ANNAL_SLICE("r"),
+                                  .version = 1,
+                                  .every = 100,
+                                  .seq = 2000,
+                                  .state = ANNAL_SLICE("1234567890123456789012345678901234567890"
+                                                       "123456789012345678901")};
     uint64_t every = 0;
     put_rows(16, 60);
     ck_sql(&f, "SELECT count(*), max(seq), max(every) FROM _reductions", "3|1600|800\n");
-    ck_assert_int_eq(annal_index_reduction_put(f.index, &large, 60, 1000, &every, NULL),
+    ck_assert_int_eq(annal__index_reduction_put(f.index, &large, 60, 1000, &every, NULL),
                      ANNAL_ERR_LIMIT);
     ck_sql(&f, "SELECT count(*), max(seq) FROM _reductions", "3|1600\n");
 }

@@ -1,3 +1,5 @@
+#include "index/sys/snapshot_rows.h"
+#include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/random.h"
 #include "tests/support/real_logs.h"
@@ -79,10 +81,10 @@ START_TEST(every_past_state_is_the_same_with_all_snapshots_with_some_and_with_no
     fixture_append_session(&f, "s");
     append_turns(&f, "s", 1, 52);
     const annal_snapshot_policy every_7 = {.every_events = 7};
-    ck_ok(annal_snapshot_catch_up(f.index, S, &every_7, NULL, err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, &every_7, NULL, err));
     for (uint64_t seq = 0; seq <= 60; seq++)
         ck_same(S, seq);
-    ck_ok(annal_index_snapshot_delete(f.index, S, &(uint64_t){21}, 1, 1000, err));
+    ck_ok(annal__index_snapshot_delete(f.index, S, &(uint64_t){21}, 1, 1000, err));
     for (uint64_t seq = 20; seq <= 40; seq++)
         ck_same(S, seq);
     ck_ok(annal_snapshot_drop(f.index, S, err));
@@ -207,7 +209,7 @@ static int sample(void *arg, annal_slice session, uint64_t bytes)
     annal_replay_verify_result result;
     uint64_t last;
     (void)bytes;
-    ck_ok(annal_snapshot_catch_up(f.index, session, &every_50, NULL, err));
+    ck_ok(annal__snapshot_catch_up(f.index, session, &every_50, NULL, err));
     ck_ok(annal_replay_seq(f.index, session, (annal_moment){0}, &last, err));
     for (int i = 0; i < 4; i++)
         ck_same(session, 1 + random_below(arg, last));
@@ -427,7 +429,7 @@ START_TEST(a_damaged_event_changes_nothing_and_those_after_it_do)
     ck_ok(annal_replay_fold(f.store, S, 1, 0, see, &seen, &damaged, err));
     ck_assert_uint_eq(seen.count + damaged, 120);
     ck_assert_uint_eq(seen.last, 120);
-    ck_ok(annal_snapshot_catch_up(f.index, S, &every_100, NULL, err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, &every_100, NULL, err));
     ck_same(S, 120);
     ck_same(S, 110);
 }

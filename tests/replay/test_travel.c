@@ -1,3 +1,4 @@
+#include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -92,8 +93,8 @@ START_TEST(wherever_one_goes_in_a_long_session_the_state_is_the_one_there)
     append_turns(&f, "s", 1, events);
     annal_travel *travel = travel_open((annal_moment){0});
     wander(travel, events, &random, steps); /* there are no snapshots */
-    ck_ok(annal_snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 350}, NULL,
-                                  err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 350}, NULL,
+                                   err));
     wander(travel, events, &random, steps);
     annal_travel_close(travel);
 }

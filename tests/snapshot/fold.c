@@ -1,5 +1,8 @@
 #include "tests/snapshot/fold.h"
 
+#include "index/sys/snapshot_rows.h"
+#include "snapshot/sys/snapshot.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +46,7 @@ char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
-    ck_ok(annal_snapshot_begin(f->index, session, 0, NULL, 0, &state, &cursor, err));
+    ck_ok(annal__snapshot_begin(f->index, session, 0, NULL, 0, &state, &cursor, err));
     annal_status status = ANNAL_OK;
     while (annal_cursor_position(cursor).seq <= seq && status != ANNAL_END) {
         status = annal_cursor_next(cursor, &event, NULL);
@@ -63,7 +66,7 @@ char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint
     annal_cursor *cursor = NULL;
     annal_error err = {0};
     annal_status status =
-        annal_snapshot_begin(f->index, session, at_most, NULL, 0, &state, &cursor, &err);
+        annal__snapshot_begin(f->index, session, at_most, NULL, 0, &state, &cursor, &err);
     ck_assert_msg(status == ANNAL_OK, "%s", err.message);
     ck_assert_uint_eq(annal_cursor_position(cursor).seq, annal_state_seq(state) + 1);
     annal_cursor_close(cursor);
@@ -108,12 +111,12 @@ annal_slice row_get(struct fixture *f, uint64_t seq)
 {
     annal_slice row = {0};
     uint64_t got = 0;
-    ck_ok(annal_index_snapshot_newest(f->index, S, seq, &got, &row, err));
+    ck_ok(annal__index_snapshot_newest(f->index, S, seq, &got, &row, err));
     ck_assert_uint_eq(got, seq);
     return row;
 }
 
 void row_put(struct fixture *f, uint64_t seq, annal_slice row)
 {
-    ck_ok(annal_index_snapshot_put(f->index, S, seq, row, 0, 1000, err));
+    ck_ok(annal__index_snapshot_put(f->index, S, seq, row, 0, 1000, err));
 }

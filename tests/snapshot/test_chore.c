@@ -1,5 +1,6 @@
 #include "journal/store.h"
 #include "snapshot/missing.h"
+#include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 
 #include <errno.h>
@@ -67,8 +68,8 @@ START_TEST(after_a_burst_the_newest_state_is_near_before_all_places_are_taken)
     free(seqs);
     ck_ok(annal_snapshot_drop(f.index, S, err));
     uint64_t count = 0;
-    ck_ok(annal_snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 100}, &count,
-                                  err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, &(annal_snapshot_policy){.every_events = 100},
+                                   &count, err));
     ck_assert_uint_eq(count, 40);
 }
 END_TEST
@@ -194,7 +195,7 @@ static void reopen(bool with_index, const struct clock *clock)
     reopen_on(with_index, &(struct seams){.io = &annal__system_io, .clock = clock});
 }
 
-static int add_overdue(void *arg, const annal_snapshot_overdue *overdue)
+static int add_overdue(void *arg, const annal__snapshot_overdue *overdue)
 {
     char line[100];
     snprintf(line, sizeof line, "%.*s %u ", ANNAL_FMT(overdue->session), (unsigned)overdue->events);
@@ -206,7 +207,7 @@ static int add_overdue(void *arg, const annal_snapshot_overdue *overdue)
     do {                                                                                           \
         struct text text_ = {0};                                                                   \
         text_add(&text_, "", 0);                                                                   \
-        ck_ok(annal_snapshot_each_overdue(f.index, policy, add_overdue, &text_, err));             \
+        ck_ok(annal__snapshot_each_overdue(f.index, policy, add_overdue, &text_, err));            \
         ck_assert_str_eq(text_.ptr, expected);                                                     \
         free(text_.ptr);                                                                           \
     } while (0)
@@ -220,7 +221,7 @@ START_TEST(an_index_that_is_open_takes_them_without_being_asked)
     free(loaded_json(&f, S, UINT64_MAX, &got));
     ck_assert(got == 1000 || got == 2000);
     ck_listed(&f, ANNAL_SLICE("t"), "");
-    ck_ok(annal_snapshot_catch_up(f.index, S, NULL, NULL, err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, NULL, NULL, err));
     ck_overdue(NULL, "");
     fixture_reopen(&f, &(annal_index_options){.no_snapshots = true});
     append_turns(&f, "t", 1000, 2);

@@ -1,5 +1,7 @@
+#include "index/sys/pack.h"
 #include "journal/store.h"
 #include "snapshot/container.h"
+#include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/failing_io.h"
 
@@ -127,7 +129,7 @@ START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
     annal_cursor *cursor = NULL;
     append_turns(&f, "s", 1, 120);
     take();
-    ck_ok(annal_pack_core(&core, err));
+    ck_ok(annal__pack_core(&core, err));
     ck_ok(annal_pack_parse("mine",
                            ANNAL_SLICE("-- pack mine   version 1   database state.db\n"
                                        "CREATE TABLE marks (seq INTEGER PRIMARY KEY);\n"
@@ -135,11 +137,11 @@ START_TEST(a_snapshot_counts_only_for_the_packs_that_it_was_made_with)
                                        "INSERT INTO marks (seq) VALUES (:seq);\n"),
                            &mine, err));
     const annal_pack *both[] = {core, mine};
-    ck_ok(annal_snapshot_begin(f.index, S, UINT64_MAX, both, 2, &state, &cursor, err));
+    ck_ok(annal__snapshot_begin(f.index, S, UINT64_MAX, both, 2, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), 0);
     annal_state_free(state);
     annal_cursor_close(cursor);
-    ck_ok(annal_snapshot_begin(f.index, S, UINT64_MAX, both, 1, &state, &cursor, err));
+    ck_ok(annal__snapshot_begin(f.index, S, UINT64_MAX, both, 1, &state, &cursor, err));
     ck_assert_uint_eq(annal_state_seq(state), 120);
     annal_state_free(state);
     annal_cursor_close(cursor);

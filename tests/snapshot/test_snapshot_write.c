@@ -1,4 +1,5 @@
 #include "snapshot/snapshot_write.h"
+#include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void teardown(void)
 static uint64_t catch_up(const annal_snapshot_policy *policy)
 {
     uint64_t count = 77;
-    ck_ok(annal_snapshot_catch_up(f.index, S, policy, &count, err));
+    ck_ok(annal__snapshot_catch_up(f.index, S, policy, &count, err));
     return count;
 }
 
@@ -92,7 +93,7 @@ START_TEST(a_session_that_is_not_there_has_nothing_to_take)
     annal_snapshot_info info;
     uint64_t count;
     ck_assert_int_eq(annal_snapshot_take(f.index, S, NULL, &info, NULL), ANNAL_ERR_NOTFOUND);
-    ck_assert_int_eq(annal_snapshot_catch_up(f.index, S, NULL, &count, NULL), ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(annal__snapshot_catch_up(f.index, S, NULL, &count, NULL), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(annal_snapshot_take(f.index, ANNAL_SLICE("../x"), NULL, &info, NULL),
                      ANNAL_ERR_INVALID);
 }

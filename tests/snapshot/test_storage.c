@@ -1,3 +1,4 @@
+#include "index/sys/snapshot_rows.h"
 #include "snapshot/storage.h"
 #include "tests/snapshot/fold.h"
 
@@ -105,7 +106,7 @@ END_TEST
 START_TEST(a_file_without_a_row_is_of_no_effect_and_goes_with_the_next)
 {
     move_to_file(210);
-    ck_ok(annal_index_snapshot_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
+    ck_ok(annal__index_snapshot_delete(f.index, S, &(uint64_t){210}, 1, 1000, err));
     ck_assert_uint_eq(files(), 1);
     ck_newest(&f, S, UINT64_MAX, 200);
     ck_listed(&f, S, "100 200 ");

@@ -1,5 +1,6 @@
 #include "tools/cli/catch_up.h"
 
+#include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 
@@ -91,7 +92,7 @@ static int open_caught_up(annal_store *store, const struct session_list *session
     if (status == ANNAL_ERR_BUSY) {
         say("the answer may be incomplete: %s", err.message);
         status = ANNAL_OK;
-    } else if (status == ANNAL_ERR_IO && annal_store_is_read_only(store)) {
+    } else if (status == ANNAL_ERR_IO && annal__store_is_read_only(store)) {
         status = read_as_it_stands(index, &err);
     }
     return hand_out(index, status, &err, out_index);
@@ -116,7 +117,7 @@ int index_open_for_events(annal_store *store, const struct session_list *session
     annal_status status = annal_index_open(store, NULL, &index, &err);
     if (status >= 0)
         status = catch_up(index, sessions, false, ROUND_MS, ROUNDS, &err);
-    if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal_store_is_read_only(store)))
+    if (status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && annal__store_is_read_only(store)))
         status = ANNAL_OK;
     return hand_out(index, status, &err, out_index);
 }

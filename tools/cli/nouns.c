@@ -9,6 +9,7 @@
  * (3) What is neither one event nor one SELECT has code here (struct verb_code), found by the names
  *     of noun and verb. Verbs of users have none.
  */
+#include "index/sys/pack.h"
 #include "tools/cli/verbs.h"
 
 #include "journal/base/alloc.h"
@@ -137,7 +138,7 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
         struct noun *noun = &said->nouns[kept];
         *noun = (struct noun){.name = from[i].name,
                               .summary = from[i].summary,
-                              .pack = annal_pack_name(pack),
+                              .pack = annal__pack_name(pack),
                               .of_user = file != NULL,
                               .verbs = verbs_of(&from[i], file == NULL)};
         if (noun->verbs == NULL)

@@ -1,4 +1,5 @@
 /* One verb at work: the store, an event appended, rows printed. */
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -149,7 +150,7 @@ static int read_fields(struct verb_call *call)
 int verb_need_pack(const struct verb_call *call, const char *pack)
 {
     annal_error err = {0};
-    annal_status status = pack == NULL ? ANNAL_OK : annal_index_has_pack(call->index, pack, &err);
+    annal_status status = pack == NULL ? ANNAL_OK : annal__index_has_pack(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
     return status < 0 ? fail_error(&err) : 0;

@@ -15,6 +15,7 @@
  * (4) Packs that the store has switched on are asked about events that they guard or fill. Such an
  *     event is durable by itself; what was read before it is durable with it.
  */
+#include "index/sys/pack.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
@@ -150,7 +151,7 @@ static annal_status append_draft(struct append *append, const annal_draft *draft
         .level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH : append->level,
         .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
         .expected_seq = append->expected_seq};
-    annal_status status = annal_pack_asks(append->index, append->session, draft->type, &asks, err);
+    annal_status status = annal__pack_asks(append->index, append->session, draft->type, &asks, err);
     if (status >= 0 && !asks)
         return annal_writer_append(append->writer, draft, 1, &options, out_seq, err);
     if (status >= 0)

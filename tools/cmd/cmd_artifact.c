@@ -1,4 +1,5 @@
 /* annal artifact: content beside the journals, stored, read, listed and swept. */
+#include "journal/sys/artifact.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
@@ -71,16 +72,16 @@ static int put_file(struct verb_call *call)
 static int put(const struct args *args)
 {
     struct verb_call call;
-    annal_artifact_hold *hold = NULL;
+    annal__artifact_hold *hold = NULL;
     annal_error err = {0};
     int exit_status = verb_open(&call, args);
-    if (exit_status == 0 && annal_artifact_hold_new(call.store, &hold, &err) < 0)
+    if (exit_status == 0 && annal__artifact_hold_new(call.store, &hold, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
         exit_status = put_file(&call);
     if (exit_status == 0)
         exit_status = verb_post(&call);
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     if (exit_status == 0)
         verb_print(&call);
     return verb_close(&call, exit_status);

@@ -1,3 +1,4 @@
+#include "journal/sys/cursor.h"
 #include "tools/cli/args.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -30,7 +31,7 @@ static int print_all(annal_store *store, annal_slice session, const struct range
     int exit_status = EXIT_DONE;
     annal_status status = open_cursor(store, session, range, &cursor, &err);
     while (status >= 0 && out_wanted()) {
-        status = annal_cursor_next_head(cursor, &event, &data_bytes, &err);
+        status = annal__cursor_next_head(cursor, &event, &data_bytes, &err);
         if (status == ANNAL_END) {
             int waits = 0;
             int at_end = event_check_end(store, session, annal_cursor_position(cursor), &waits);
@@ -39,7 +40,7 @@ static int print_all(annal_store *store, annal_slice session, const struct range
         }
         if (status == ANNAL_DAMAGE) {
             annal_damage damage = annal_cursor_damage(cursor);
-            event_say_damage(annal_cursor_journal(cursor), &damage);
+            event_say_damage(annal__cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
         } else if (status == ANNAL_OK &&
                    !event_print_head(cursor, &event, (annal_slice){0}, data_bytes, &err)) {

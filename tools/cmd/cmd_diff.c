@@ -2,6 +2,8 @@
  * Diff: what changed in a session's state between two moments, as rows for people, as one JSON
  * object a row, or as a JSON patch.
  */
+#include "index/sys/pack.h"
+#include "index/sys/state.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/moment.h"
@@ -151,7 +153,7 @@ static annal_status print_members(const annal_change *change, const annal_value 
         fputs(begun ? "," : "", stdout);
         out_json_string(change->columns[i]);
         fputc(':', stdout);
-        status = annal_value_json(&row[i], write_bytes, NULL, err);
+        status = annal__value_json(&row[i], write_bytes, NULL, err);
         begun = true;
     }
     if (!begun && which == OF_KEY)
@@ -250,8 +252,8 @@ static int find_pack(struct diff *diff)
     const char *name = args_get(diff->args, "pack");
     if (name == NULL || strcmp(name, "core") == 0)
         return EXIT_DONE;
-    return annal_pack_named(diff->index, name, &diff->pack, &err) < 0 ? fail_error(&err)
-                                                                      : EXIT_DONE;
+    return annal__pack_named(diff->index, name, &diff->pack, &err) < 0 ? fail_error(&err)
+                                                                       : EXIT_DONE;
 }
 
 /* Only the session is caught up: the other operands are moments. */

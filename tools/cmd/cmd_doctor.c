@@ -1,5 +1,7 @@
 #include "journal/base/buf.h"
+#include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"
+#include "snapshot/sys/snapshot.h"
 #include "tools/cli/args.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -109,7 +111,7 @@ static void check_place(struct doctor *doctor)
     bool open_to_others = (info.st_mode & 077) != 0;
     tell(doctor, "store", open_to_others ? "chmod 700 keeps other users out" : NULL,
          "%s, version %d, mode %04o%s", path, store_version(path), (unsigned)info.st_mode & 07777,
-         annal_store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
+         annal__store_is_read_only(doctor->store) ? ", cannot be written from here" : "");
 
     uint64_t type = (uint64_t)(uint32_t)fs.f_type;
     const char *name = filesystem_name(type);
@@ -134,7 +136,7 @@ static void check_place(struct doctor *doctor)
 
 /* ---- Commit logs ---- */
 
-static int check_log(void *arg, const annal_log_info *log)
+static int check_log(void *arg, const annal__log_info *log)
 {
     struct doctor *doctor = arg;
     char bytes[HUMAN_BYTES], held[HUMAN_BYTES], owner[60] = "nobody has it";
@@ -145,7 +147,7 @@ static int check_log(void *arg, const annal_log_info *log)
     doctor->living = doctor->living || log->living;
     if (log->what != NULL)
         advice = "keep a copy; what it alone held is lost. Moved away, the others go on";
-    else if (!log->living && log->unreleased > 0 && !annal_store_is_read_only(doctor->store))
+    else if (!log->living && log->unreleased > 0 && !annal__store_is_read_only(doctor->store))
         advice = "it could not be redone: 'annal verify' shows which session is damaged; its "
                  "sessions take no more events until the log is moved away";
     tell(doctor, "commit log", advice,
@@ -209,7 +211,7 @@ static annal_status check_journals(struct doctor *doctor, annal_error *err)
              "they take no more events: 'annal repair SESSION --to NEW' copies what is sound",
              "%s damaged: %s%s", human_count(sessions, doctor->damaged), doctor->named,
              doctor->damaged > NAMED_SESSIONS ? " …" : "");
-    return annal_store_strays(doctor->store, check_stray, doctor, err);
+    return annal__store_strays(doctor->store, check_stray, doctor, err);
 }
 
 static int check_cursor(void *arg, const annal_tail_cursor *cursor)
@@ -281,7 +283,7 @@ struct overdue {
     char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
 };
 
-static int add_overdue(void *arg, const annal_snapshot_overdue *one)
+static int add_overdue(void *arg, const annal__snapshot_overdue *one)
 {
     struct overdue *sum = arg;
     size_t len = strlen(sum->named);
@@ -297,7 +299,7 @@ static annal_status check_snapshots(struct doctor *doctor, annal_index *index, a
 {
     char sessions[HUMAN_BYTES], events[HUMAN_BYTES];
     struct overdue sum = {0};
-    annal_status status = annal_snapshot_each_overdue(index, NULL, add_overdue, &sum, err);
+    annal_status status = annal__snapshot_each_overdue(index, NULL, add_overdue, &sum, err);
     if (status == ANNAL_OK && sum.sessions == 0)
         tell(doctor, "snapshots", NULL, "none is overdue");
     else if (status == ANNAL_OK)
@@ -496,7 +498,7 @@ static int examine(struct doctor *doctor)
 {
     annal_error err = {0};
     check_place(doctor);
-    annal_status status = annal_store_logs(doctor->store, check_log, doctor, &err);
+    annal_status status = annal__store_logs(doctor->store, check_log, doctor, &err);
     if (status == ANNAL_OK)
         status = check_journals(doctor, &err);
     if (status == ANNAL_OK)

@@ -1,4 +1,5 @@
 /* annal pack: which packs a store runs, and whether they are right. */
+#include "index/sys/pack.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/cli/catch_up.h"
@@ -125,8 +126,8 @@ static int check_nouns(const annal_pack *pack, const char *file)
     int exit_status = 0;
     for (const annal_noun *noun = annal_pack_nouns(pack); noun->name != NULL; noun++) {
         const struct noun *other = noun_find_built_in(noun->name);
-        bool is_same =
-            other != NULL && other->pack != NULL && strcmp(other->pack, annal_pack_name(pack)) == 0;
+        bool is_same = other != NULL && other->pack != NULL &&
+                       strcmp(other->pack, annal__pack_name(pack)) == 0;
         if (command_find(noun->name) != NULL || (other != NULL && !is_same))
             exit_status =
                 fail_refused("%s:%u: '%s' is a %s of annal itself, which comes first: "
@@ -148,10 +149,10 @@ static int check_file(const struct args *args, const char *path)
         exit_status = check_nouns(pack, path);
     if (exit_status == 0 && args->json)
         printf("{\"name\":\"%s\",\"version\":%" PRIu32 ",\"database\":\"%s\"}\n",
-               annal_pack_name(pack), annal_pack_version(pack), annal_pack_database(pack));
+               annal__pack_name(pack), annal__pack_version(pack), annal__pack_database(pack));
     else if (exit_status == 0)
         printf("pack %s, version %" PRIu32 ", database %s: its statements are sound\n",
-               annal_pack_name(pack), annal_pack_version(pack), annal_pack_database(pack));
+               annal__pack_name(pack), annal__pack_version(pack), annal__pack_database(pack));
     annal_pack_free(pack);
     annal__buf_done(&text);
     return exit_status;
@@ -235,7 +236,7 @@ static int check_nouns_of(annal_index *index, const char *name)
 {
     annal_pack *pack = NULL;
     annal_error err = {0};
-    if (annal_pack_named(index, name, &pack, &err) < 0)
+    if (annal__pack_named(index, name, &pack, &err) < 0)
         return fail_error(&err);
     int exit_status = check_nouns(pack, name);
     annal_pack_free(pack);

@@ -2,7 +2,10 @@
  * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
  * it, played.
  */
+#include "index/sys/pack.h"
 #include "journal/base/buf.h"
+#include "journal/sys/seam.h"
+#include "snapshot/sys/snapshot.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/moment.h"
@@ -217,10 +220,10 @@ static void take_due_snapshots(const struct replay *replay, const annal_replay_i
 {
     annal_error err = {0};
     if (replay->pack != NULL || info->folded < DUE_EVENTS ||
-        args_has(replay->args, "no-snapshots") || annal_store_is_read_only(replay->store) ||
+        args_has(replay->args, "no-snapshots") || annal__store_is_read_only(replay->store) ||
         !out_flush())
         return;
-    (void)!annal_snapshot_catch_up(replay->index, replay->session, NULL, NULL, &err);
+    (void)!annal__snapshot_catch_up(replay->index, replay->session, NULL, NULL, &err);
 }
 
 static int print_state(struct replay *replay)
@@ -284,8 +287,8 @@ static int find_pack(struct replay *replay)
     const char *name = args_get(replay->args, "pack");
     if (name == NULL || strcmp(name, "core") == 0)
         return EXIT_DONE;
-    return annal_pack_named(replay->index, name, &replay->pack, &err) < 0 ? fail_error(&err)
-                                                                          : EXIT_DONE;
+    return annal__pack_named(replay->index, name, &replay->pack, &err) < 0 ? fail_error(&err)
+                                                                           : EXIT_DONE;
 }
 
 /* A state is folded from the journal: only a time, which asks for itself, needs the index. */

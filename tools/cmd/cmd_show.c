@@ -2,6 +2,7 @@
  * Show: what is known of one session, from its journal (header, end) and from the index (totals,
  * turns, types, snapshots, findings). As JSON it is one object.
  */
+#include "index/sys/databases.h"
 #include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
@@ -142,7 +143,7 @@ static int print_json(struct show *show)
         return exit_status;
     fputs(",\"types\":{", stdout);
     show->items = 0;
-    status = annal_index_counts(show->index, show->session, json_type, show, &err);
+    status = annal__index_counts(show->index, show->session, json_type, show, &err);
     fputs("},\"turns\":[", stdout);
     show->items = 0;
     exit_status = status < 0 ? fail_error(&err) : sql(show, turn_rows, json_item);
@@ -285,7 +286,7 @@ static int print_text(struct show *show)
     int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, rows_print_lines);
     if (exit_status != 0)
         return exit_status;
-    status = annal_index_counts(show->index, show->session, print_type, show, &err);
+    status = annal__index_counts(show->index, show->session, print_type, show, &err);
     if (status < 0)
         return fail_error(&err);
     exit_status = print_items(show, "turns", turns, turn_columns, 7);

@@ -1,3 +1,4 @@
+#include "index/sys/databases.h"
 #include "journal/base/alloc.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/args.h"
@@ -113,7 +114,7 @@ static void print_line(const char *name, const char *value)
 
 /* ---- The databases ---- */
 
-static int print_database(void *arg, const annal_database_info *info)
+static int print_database(void *arg, const annal__database_info *info)
 {
     struct stats *stats = arg;
     char bytes[HUMAN_BYTES], wal[HUMAN_BYTES], unused[HUMAN_BYTES];
@@ -195,15 +196,15 @@ static int print_pack(void *arg, const annal_pack_info *info)
 static int print_databases(struct stats *stats)
 {
     annal_error err = {0};
-    annal_status status = annal_index_databases(stats->index, print_database, stats, &err);
+    annal_status status = annal__index_databases(stats->index, print_database, stats, &err);
     if (status >= 0 && !stats->args->json)
         printf("\nrows by table\n");
     if (status >= 0)
-        status = annal_index_tables(stats->index, print_table, stats, &err);
+        status = annal__index_tables(stats->index, print_table, stats, &err);
     if (status >= 0 && !stats->args->json)
         printf("\nsessions by status\n");
     if (status >= 0)
-        status = annal_index_statuses(stats->index, print_status, stats, &err);
+        status = annal__index_statuses(stats->index, print_status, stats, &err);
     if (status >= 0 && stats->has_index && !stats->args->json)
         printf("\nevents that packs have not seen yet\n");
     if (status >= 0 && stats->has_index) /* asking would make it */
@@ -241,7 +242,7 @@ static void print_totals(const struct stats *stats)
     printf("%s sessions (the next reader catches up)\n", human_count(text, stats->lag_sessions));
 }
 
-static int note_index(void *arg, const annal_database_info *info)
+static int note_index(void *arg, const annal__database_info *info)
 {
     if (strcmp(info->name, "sessions.db") == 0)
         ((struct stats *)arg)->has_index = info->exists;
@@ -274,7 +275,7 @@ static int collect(struct stats *stats)
                             sizeof lag_columns / sizeof lag_columns[0]);
     if (stats->lags == NULL)
         return fail_storage("count: out of memory");
-    annal_status status = annal_index_databases(stats->index, note_index, stats, &err);
+    annal_status status = annal__index_databases(stats->index, note_index, stats, &err);
     if (status >= 0 && !stats->has_index)
         status = annal_store_sessions(stats->store, add_journal, stats, &err);
     if (status < 0 || !stats->has_index)
@@ -295,7 +296,7 @@ static int print_all(struct stats *stats)
     if (!stats->args->json && stats->indexed > 0)
         printf("\nindexed events by type\n");
     if (stats->has_index &&
-        annal_index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
+        annal__index_counts(stats->index, (annal_slice){0}, print_type, stats, &err) < 0)
         return fail_error(&err);
     exit_status = print_databases(stats);
     if (exit_status != 0)

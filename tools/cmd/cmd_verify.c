@@ -13,6 +13,10 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/seam.h"
+#include "journal/sys/verify.h"
 #include "tools/cli/args.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -156,7 +160,7 @@ static void found_in_journal(void *arg, const annal_finding *finding)
         put_finding(worker, finding);
 }
 
-/* An annal_artifact_missing_fn. */
+/* An annal__artifact_missing_fn. */
 static int found_missing(void *arg, annal_slice path)
 {
     struct worker *worker = arg;
@@ -176,8 +180,8 @@ static void check_artifacts(struct worker *worker, const annal_event *event)
                         .seq = event->seq,
                         .offset = event->offset,
                         .length = event->length};
-    if (annal_artifact_check_data(worker->verify->store, event->data, found_missing, worker, &err) <
-        0)
+    if (annal__artifact_check_data(worker->verify->store, event->data, found_missing, worker,
+                                   &err) < 0)
         worker->unseen = err;
 }
 
@@ -238,8 +242,8 @@ static annal_status verify_events(struct worker *worker, annal_slice session,
     do {
         worker->damage_pending = false;
         verify_index_begin(&worker->check, session);
-        status = annal_verify_events(worker->verify->store, session, found_in_journal, pass_event,
-                                     worker, worker->compare_only ? &again : out_result, err);
+        status = annal__verify_events(worker->verify->store, session, found_in_journal, pass_event,
+                                      worker, worker->compare_only ? &again : out_result, err);
         if (status == ANNAL_OK)
             status = verify_index_end(&worker->check, out_result->last_seq, worker->damage_pending,
                                       found, worker, err);
@@ -385,14 +389,14 @@ static int verify_sessions(struct verify *verify)
 
 /* ---- Commit logs ---- */
 
-static int found_log(void *arg, const annal_log_info *log)
+static int found_log(void *arg, const annal__log_info *log)
 {
     struct verify *verify = arg;
     char what[120];
     snprintf(what, sizeof what, "%s", log->what == NULL ? "" : log->what);
     /* Opening the store redid what could be redone. */
     if (log->what == NULL && !log->living && log->unreleased > 0 &&
-        !annal_store_is_read_only(verify->store))
+        !annal__store_is_read_only(verify->store))
         snprintf(what, sizeof what, "%" PRIu64 " groups of events cannot be redone",
                  log->unreleased);
     verify->logs++;
@@ -414,7 +418,7 @@ static int found_log(void *arg, const annal_log_info *log)
 static int verify_logs(struct verify *verify)
 {
     annal_error err = {0};
-    return annal_store_logs(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
+    return annal__store_logs(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
 }
 
 /* ---- Packs ---- */
@@ -535,8 +539,8 @@ static int found_stray(void *arg, annal_slice name, const char *what)
 static int verify_strays(struct verify *verify)
 {
     annal_error err = {0};
-    return annal_store_strays(verify->store, found_stray, verify, &err) < 0 ? fail_error(&err)
-                                                                            : EXIT_DONE;
+    return annal__store_strays(verify->store, found_stray, verify, &err) < 0 ? fail_error(&err)
+                                                                             : EXIT_DONE;
 }
 
 static int verify_artifacts(struct verify *verify)

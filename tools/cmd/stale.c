@@ -1,6 +1,7 @@
 /* annal doctor --transition-stale: its options and its words. */
 #include "tools/cmd/stale.h"
 
+#include "index/sys/pack.h"
 #include "tools/cli/open.h"
 #include "tools/cli/verbs.h"
 
@@ -23,8 +24,8 @@ struct stale {
 /* ANNAL_ERR_NOTFOUND: they are not both on. */
 static annal_status check_packs(annal_index *index, annal_error *err)
 {
-    annal_status status = annal_index_has_pack(index, "lionagi", err);
-    return status == ANNAL_OK ? annal_index_has_pack(index, "teams", err) : status;
+    annal_status status = annal__index_has_pack(index, "lionagi", err);
+    return status == ANNAL_OK ? annal__index_has_pack(index, "teams", err) : status;
 }
 
 static int keep_counts(void *arg, const annal_row *row)

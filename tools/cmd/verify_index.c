@@ -1,5 +1,8 @@
 #include "tools/cmd/verify_index.h"
 
+#include "index/sys/pack.h"
+#include "index/sys/state.h"
+#include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -67,8 +70,8 @@ static const struct index_row *peek_row(struct index_check *check)
             {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)check->indexed_seq}};
         const annal_sql_options options = {.params = params, .param_count = 3};
         check->row_count = check->row_next = 0;
-        check->status = annal_view_sql(check->view, annal_slice_of(index_rows), &options, take_row,
-                                       check, &check->error);
+        check->status = annal__view_sql(check->view, annal_slice_of(index_rows), &options, take_row,
+                                        check, &check->error);
         check->rows_end = check->row_count < PAGE_ROWS;
         if (check->status > 0)
             check->status = ANNAL_OK;
@@ -150,7 +153,7 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     annal_sql_options options = {.params = &session, .param_count = 1};
     annal_slice sql = annal_slice_of(query);
-    annal_status status = annal_view_sql(check->view, sql, &options, add_row, &indexed, err);
+    annal_status status = annal__view_sql(check->view, sql, &options, add_row, &indexed, err);
     if (status == ANNAL_OK)
         status = annal_state_sql(check->state, sql, &options, add_row, &folded, err);
     if (status == ANNAL_OK &&
@@ -170,7 +173,7 @@ static annal_status begin_fork(struct index_check *check, annal_error *err)
         return status;
     check->fork_seq = info.fork_seq;
     memcpy(check->fork_session, info.fork_session, sizeof check->fork_session);
-    return annal_state_begin(check->state, info.created_us, err);
+    return annal__state_begin(check->state, info.created_us, err);
 }
 
 static int take_fork(void *arg, const annal_row *row)
@@ -187,7 +190,7 @@ static annal_status compare_fork(struct index_check *check, annal_error *err)
     annal_value session = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     const annal_sql_options options = {.params = &session, .param_count = 1};
     check->fork_told = check->fork_session[0] == '\0';
-    annal_status status = annal_view_sql(
+    annal_status status = annal__view_sql(
         check->view,
         ANNAL_SLICE("SELECT parent_session_id, forked_at_seq FROM forks WHERE session_id = ?1"),
         &options, take_fork, check, err);
@@ -211,13 +214,13 @@ static annal_status compare_tables(struct index_check *check, annal_error *err)
 
 static annal_status view_anew(struct index_check *check, annal_error *err)
 {
-    const annal_pack *core = annal_index_core(check->index);
-    annal_view_close(check->view);
+    const annal_pack *core = annal__index_core(check->index);
+    annal__view_close(check->view);
     check->view = NULL;
     check->viewed = 0;
-    annal_status status = annal_view_open(check->index, &check->view, err);
+    annal_status status = annal__view_open(check->index, &check->view, err);
     if (status == ANNAL_OK && check->state == NULL)
-        status = annal_state_new(ANNAL_SLICE("none"), &core, 1, &check->state, err);
+        status = annal__state_new(ANNAL_SLICE("none"), &core, 1, &check->state, err);
     return status;
 }
 
@@ -226,7 +229,7 @@ static annal_status find_place(struct index_check *check, annal_error *err)
 {
     annal_position at;
     annal_cursor *cursor = NULL;
-    annal_status status = annal_view_position(check->view, check->session, &at, err);
+    annal_status status = annal__view_position(check->view, check->session, &at, err);
     if (status < 0)
         return status;
     check->indexed_seq = at.seq - 1;
@@ -252,7 +255,7 @@ static annal_status begin(struct index_check *check, annal_error *err)
     if (status == ANNAL_OK)
         status = find_place(check, err);
     if (status == ANNAL_OK)
-        status = annal_state_reset(check->state, check->session, err);
+        status = annal__state_reset(check->state, check->session, err);
     return status == ANNAL_OK && check->known ? begin_fork(check, err) : status;
 }
 
@@ -289,7 +292,7 @@ static annal_status settle(struct index_check *check, annal_status status, annal
         return status;
     status = view_anew(check, err);
     if (status == ANNAL_OK)
-        status = annal_view_position(check->view, check->session, &now, err);
+        status = annal__view_position(check->view, check->session, &now, err);
     if (status < 0)
         return status;
     bool stands = now.seq - 1 == check->indexed_seq && check->status == ANNAL_OK;
@@ -339,14 +342,14 @@ annal_status verify_index_has_snapshots(struct index_check *check, bool *out_has
     annal_value value = {.kind = ANNAL_VALUE_TEXT, .bytes = check->session};
     const annal_sql_options options = {.params = &value, .param_count = 1};
     *out_has = false;
-    return annal_view_sql(check->view,
-                          ANNAL_SLICE("SELECT 1 FROM snapshots WHERE session_id = ?1 LIMIT 1"),
-                          &options, take_any, out_has, err);
+    return annal__view_sql(check->view,
+                           ANNAL_SLICE("SELECT 1 FROM snapshots WHERE session_id = ?1 LIMIT 1"),
+                           &options, take_any, out_has, err);
 }
 
 void verify_index_done(struct index_check *check)
 {
-    annal_view_close(check->view);
+    annal__view_close(check->view);
     annal_state_free(check->state);
     annal__free(check->rows);
     annal__free(check->found);

@@ -16,6 +16,8 @@
 #ifndef TOOLS_CMD_VERIFY_INDEX_H
 #define TOOLS_CMD_VERIFY_INDEX_H
 
+#include "index/sys/view.h"
+
 #include <annal/index.h>
 #include <annal/journal.h>
 #include <annal/pack.h>
@@ -28,7 +30,7 @@ struct index_found;
 struct index_check {
     annal_store *store;
     annal_index *index; /* NULL: there is none, and nothing is found */
-    annal_view *view;   /* renewed now and then */
+    annal__view *view;  /* renewed now and then */
     annal_state *state; /* what the session at hand is folded in */
     unsigned viewed;    /* sessions looked at in view */
     uint64_t lagging;   /* sessions of which the index does not know the last events */

@@ -8,6 +8,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
+#include "journal/sys/adopt.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/seam.h"
+#include "journal/sys/verify.h"
 #include "tools/cli/open.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
@@ -304,12 +308,12 @@ static int count_missing(void *arg, annal_slice path)
     return 0;
 }
 
-/* An annal_verified_fn. */
+/* An annal__verified_fn. */
 static void look_for_artifacts(void *arg, const annal_event *event, bool after_damage)
 {
     struct taking *taking = arg;
     (void)after_damage;
-    if (annal_artifact_check_data(taking->staged, event->data, count_missing, taking, NULL) < 0)
+    if (annal__artifact_check_data(taking->staged, event->data, count_missing, taking, NULL) < 0)
         taking->missing++;
 }
 
@@ -318,8 +322,8 @@ static annal_status prove_session(struct taking *taking, const struct bundle_ses
     annal_slice id = annal_slice_of(session->session);
     annal_verify_result result;
     annal_session_info info;
-    annal_status status = annal_verify_events(taking->staged, id, NULL, look_for_artifacts, taking,
-                                              &result, taking->err);
+    annal_status status = annal__verify_events(taking->staged, id, NULL, look_for_artifacts, taking,
+                                               &result, taking->err);
     if (status >= 0)
         status = annal_session_info_get(taking->staged, id, &info, taking->err);
     if (status < 0)
@@ -400,7 +404,7 @@ static annal_status compare_session(struct taking *taking, const struct bundle_s
 
 static annal_status compare_all(struct taking *taking)
 {
-    annal_status status = annal_store_settle(taking->store, taking->err);
+    annal_status status = annal__store_settle(taking->store, taking->err);
     taking->standings =
         annal__zalloc((taking->bundle.session_count + 1) * sizeof *taking->standings);
     if (status == ANNAL_OK && taking->standings == NULL)
@@ -424,11 +428,11 @@ static annal_status move_session(struct taking *taking, const struct bundle_sess
         if (*standing == STANDS_SAME)
             return ANNAL_OK;
         status = *standing == STANDS_NOT
-                     ? annal_session_adopt(taking->store, taking->staged, id, taking->err)
+                     ? annal__session_adopt(taking->store, taking->staged, id, taking->err)
                      : session_extend(taking->store, taking->staged, id, taking->err);
         if (status != ANNAL_ERR_CONFLICT)
             return status;
-        annal_status compared = annal_store_settle(taking->store, taking->err);
+        annal_status compared = annal__store_settle(taking->store, taking->err);
         if (compared == ANNAL_OK)
             compared = compare_session(taking, session, standing);
         if (compared < 0)
@@ -440,25 +444,25 @@ static annal_status move_session(struct taking *taking, const struct bundle_sess
 static annal_status move_in(struct taking *taking)
 {
     const struct bundle *bundle = &taking->bundle;
-    annal_artifact_hold *hold = NULL;
-    annal_status status = annal_artifact_hold_new(taking->store, &hold, taking->err);
+    annal__artifact_hold *hold = NULL;
+    annal_status status = annal__artifact_hold_new(taking->store, &hold, taking->err);
     for (size_t i = 0; i < bundle->artifact_count && status == ANNAL_OK; i++)
-        status = annal_artifact_adopt(taking->store, taking->staged,
-                                      annal_slice_of(bundle->artifacts[i].session),
-                                      annal_slice_of(bundle->artifacts[i].name), taking->err);
+        status = annal__artifact_adopt(taking->store, taking->staged,
+                                       annal_slice_of(bundle->artifacts[i].session),
+                                       annal_slice_of(bundle->artifacts[i].name), taking->err);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
         status = move_session(taking, &bundle->sessions[i], &taking->standings[i]);
         taking->added += taking->standings[i] == STANDS_NOT ? 1 : 0;
         taking->extended += taking->standings[i] == STANDS_SHORTER ? 1 : 0;
     }
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     return status;
 }
 
 /* The proof: what stands in the store now is read again. */
 static annal_status prove_here(struct taking *taking)
 {
-    annal_status status = annal_store_settle(taking->store, taking->err);
+    annal_status status = annal__store_settle(taking->store, taking->err);
     for (size_t i = 0; i < taking->bundle.session_count && status == ANNAL_OK; i++) {
         const struct bundle_session *session = &taking->bundle.sessions[i];
         bool same = false;

@@ -1,6 +1,8 @@
 /* annal export --format bundle. */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
@@ -125,7 +127,7 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
 static annal_status collect(struct bundling *bundling, const struct session_list *list)
 {
     struct bundle *bundle = &bundling->bundle;
-    annal_status status = annal_store_settle(bundling->store, bundling->err);
+    annal_status status = annal__store_settle(bundling->store, bundling->err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++)
         status = annal_session_lineage(bundling->store, annal_slice_of(list->names[i].id), add_part,
                                        bundling, bundling->err);
@@ -228,18 +230,18 @@ int bundle_export(annal_store *store, const struct session_list *list)
 {
     annal_error err = {0};
     struct bundling bundling = {.store = store, .err = &err};
-    annal_artifact_hold *hold = NULL;
+    annal__artifact_hold *hold = NULL;
     annal_status status = ANNAL_OK;
     progress_begin(&bundling.progress, "export", 0);
-    if (!annal_store_is_read_only(store))
-        status = annal_artifact_hold_new(store, &hold, &err);
+    if (!annal__store_is_read_only(store))
+        status = annal__artifact_hold_new(store, &hold, &err);
     if (status == ANNAL_OK)
         status = collect(&bundling, list);
     if (status == ANNAL_OK)
         status = put_all(&bundling);
     progress_hide(&bundling.progress);
     tar_writer_free(bundling.tar);
-    annal_artifact_hold_free(hold);
+    annal__artifact_hold_free(hold);
     bundle_done(&bundling.bundle);
     annal__buf_done(&bundling.path);
     if (!out_wanted() && err.os_errno == EPIPE)

@@ -1,4 +1,5 @@
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"
 
@@ -26,7 +27,7 @@ static void meet_damage(struct export_reader *reader)
     if (!reader->says_damage)
         return;
     progress_hide(reader->export->progress);
-    event_say_damage(annal_cursor_journal(reader->cursor), &damage);
+    event_say_damage(annal__cursor_journal(reader->cursor), &damage);
 }
 
 static void count(struct export_reader *reader, const annal_event *event)
@@ -43,7 +44,7 @@ annal_status export_reader_next_head(struct export_reader *reader, annal_event *
 {
     if (reader->next_seq > reader->export->last_seq)
         return ANNAL_END;
-    annal_status status = annal_cursor_next_head(reader->cursor, out_event, out_data_bytes, err);
+    annal_status status = annal__cursor_next_head(reader->cursor, out_event, out_data_bytes, err);
     if (status == ANNAL_DAMAGE)
         meet_damage(reader);
     if (status != ANNAL_OK)

@@ -11,6 +11,7 @@
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "journal/sys/cursor.h"
 #include "tools/export/chat.h"
 #include "tools/export/span.h"
 #include "tools/export/summary.h"
@@ -110,7 +111,7 @@ static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *ou
         status = annal_cursor_seek(trace->back, seq, err);
     do {
         if (status >= 0)
-            status = annal_cursor_next_head(trace->back, out_event, &data_bytes, err);
+            status = annal__cursor_next_head(trace->back, out_event, &data_bytes, err);
     } while (status == ANNAL_DAMAGE);
     if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq != seq))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "export: the journal was changed meanwhile");

@@ -1,5 +1,6 @@
 #include "tools/import/detect.h"
 
+#include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -73,8 +74,8 @@ static annal_status ask(const struct importer *importer, const char *path, struc
                                   .file = slash != NULL ? slash + 1 : path,
                                   .container = container_name(opened.container)};
     if (status >= 0)
-        status = annal_import_detect(importer->sql, &source, lines,
-                                     find_lines(annal__buf_slice(begin), lines), &sure, err);
+        status = annal__import_detect(importer->sql, &source, lines,
+                                      find_lines(annal__buf_slice(begin), lines), &sure, err);
     if (status >= 0 && sure > out->sure)
         *out =
             (struct detected){.importer = *importer, .container = opened.container, .sure = sure};

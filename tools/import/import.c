@@ -18,6 +18,7 @@
  */
 #include "tools/import/import.h"
 
+#include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -110,7 +111,7 @@ static annal_status read_known(struct import_job *job, annal_slice session, anna
         if (status == ANNAL_END)
             break;
         if (status == ANNAL_OK && event.id.len > 0)
-            status = annal_import_remember(job->import, session, event.id, err);
+            status = annal__import_remember(job->import, session, event.id, err);
     }
     annal_cursor_close(cursor);
     job->report.store_failed |= status < 0;
@@ -168,8 +169,8 @@ static annal_status drop_known(struct import_job *job, annal_slice session, anna
         struct waiting event = pending->events[i];
         bool known = false;
         if (event.id_len > 0)
-            status = annal_import_knows(job->import, session,
-                                        piece_of(pending, event.id, event.id_len), &known, err);
+            status = annal__import_knows(job->import, session,
+                                         piece_of(pending, event.id, event.id_len), &known, err);
         if (!known)
             pending->events[kept++] = event;
     }
@@ -261,7 +262,7 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
         job->report.sessions[index].known_read = status >= 0;
     }
     if (status >= 0 && event->draft.id.len > 0)
-        status = annal_import_knows(job->import, event->session, event->draft.id, &known, err);
+        status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
     if (status < 0 || known || is_pending(job, index, event->draft.id))
         goto done;
 

@@ -1,5 +1,6 @@
 #include "tools/import/source_container.h"
 
+#include "index/sys/import.h"
 #include "tools/cli/args.h"
 
 #include "journal/base/error.h"
@@ -92,7 +93,7 @@ static annal_status open_database(const struct importer *importer, const char *p
     annal_status status = begin_lines(&rows.lines, err);
     if (status < 0)
         return status;
-    status = annal_import_rows(importer->sql, path, limits, put_row, &rows, &why);
+    status = annal__import_rows(importer->sql, path, limits, put_row, &rows, &why);
     if (status == ANNAL_END) /* as many as were wanted */
         status = ANNAL_OK;
     limits_hint(&why);

@@ -17,7 +17,7 @@ enum container {
     CONTAINER_LINES,     /* a text of lines */
     CONTAINER_DOCUMENT,  /* one JSON value: document.h */
     CONTAINER_DIRECTORY, /* a directory of files: directory.h */
-    CONTAINER_SQLITE     /* a SQLite database: annal_import_rows() */
+    CONTAINER_SQLITE     /* a SQLite database: annal__import_rows() */
 };
 
 /* "lines", "document", "directory", "sqlite": what importers find in source. */

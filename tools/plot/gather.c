@@ -1,5 +1,6 @@
 #include "tools/plot/gather.h"
 
+#include "index/sys/view.h"
 #include "journal/base/error.h"
 
 #include <stdio.h>
@@ -57,20 +58,20 @@ static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES
         values[i] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(texts[i])};
 }
 
-annal_status gather_charts(annal_view *view, const struct range *range, struct gathered *out,
+annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,
                            annal_error *err)
 {
     char texts[2][ANNAL_TIME_BYTES];
     annal_value params[2];
     const annal_sql_options options = {.params = params, .param_count = 2};
     bind_range(range, texts, params);
-    int status = annal_view_sql(
+    int status = annal__view_sql(
         view,
         ANNAL_SLICE("SELECT substr(timestamp, 1, 13) AS hour, count(*) FROM event_index "
                     "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
         &options, add_events, out, err);
     if (status >= 0) /* a day that begins within the range, or in which the range begins */
-        status = annal_view_sql(
+        status = annal__view_sql(
             view,
             ANNAL_SLICE(
                 "SELECT day, SUM(input_tokens), SUM(output_tokens), "

@@ -5,6 +5,7 @@
 #ifndef TOOLS_PLOT_GATHER_H
 #define TOOLS_PLOT_GATHER_H
 
+#include "index/sys/view.h"
 #include "tools/plot/chart.h"
 
 #include <annal/query.h>
@@ -31,7 +32,7 @@ struct gathered {
     int64_t untimed;      /* events, when there is no lower bound */
 };
 
-annal_status gather_charts(annal_view *view, const struct range *range, struct gathered *out,
+annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,
                            annal_error *err);
 void gathered_done(struct gathered *gathered);
 

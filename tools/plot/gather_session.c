@@ -1,5 +1,6 @@
 #include "tools/plot/gather_session.h"
 
+#include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -91,7 +92,7 @@ struct asking {
 };
 
 /* A SELECT with ?1 journal, ?2 and ?3 its first and last seq, for each part. */
-static int ask_parts(annal_view *view, struct asking *asking, const char *sql, annal_row_fn fn,
+static int ask_parts(annal__view *view, struct asking *asking, const char *sql, annal_row_fn fn,
                      annal_error *err)
 {
     int status = ANNAL_OK;
@@ -103,7 +104,7 @@ static int ask_parts(annal_view *view, struct asking *asking, const char *sql, a
             {.kind = ANNAL_VALUE_INTEGER, .integer = part->to_seq}};
         const annal_sql_options options = {.params = params, .param_count = 3};
         asking->part = part;
-        status = annal_view_sql(view, annal_slice_of(sql), &options, fn, asking, err);
+        status = annal__view_sql(view, annal_slice_of(sql), &options, fn, asking, err);
     }
     return status;
 }
@@ -224,7 +225,7 @@ static annal_status explain(int status, annal_error *err)
     return (annal_status)status;
 }
 
-annal_status gather_session(annal_store *store, annal_view *view, struct session *out,
+annal_status gather_session(annal_store *store, annal__view *view, struct session *out,
                             annal_error *err)
 {
     struct asking asking = {.session = out};
@@ -464,7 +465,7 @@ static int ask_payloads(annal_index *index, struct asking *asking, annal_error *
     return status;
 }
 
-annal_status gather_happenings(annal_index *index, annal_view *view, struct session *session,
+annal_status gather_happenings(annal_index *index, annal__view *view, struct session *session,
                                happening_fn fn, void *arg, annal_error *err)
 {
     struct asking asking = {.session = session, .fn = fn, .arg = arg};

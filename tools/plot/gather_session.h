@@ -11,6 +11,7 @@
 #ifndef TOOLS_PLOT_GATHER_SESSION_H
 #define TOOLS_PLOT_GATHER_SESSION_H
 
+#include "index/sys/view.h"
 #include "tools/plot/gather.h"
 
 #include <annal/store.h>
@@ -66,11 +67,11 @@ struct happening {
 typedef int (*happening_fn)(void *arg, const struct happening *what);
 
 /* Times, pauses and tools. id, range of out are set. */
-annal_status gather_session(annal_store *store, annal_view *view, struct session *out,
+annal_status gather_session(annal_store *store, annal__view *view, struct session *out,
                             annal_error *err);
 
 /* Then everything that happened in the range, kind by kind. */
-annal_status gather_happenings(annal_index *index, annal_view *view, struct session *session,
+annal_status gather_happenings(annal_index *index, annal__view *view, struct session *session,
                                happening_fn fn, void *arg, annal_error *err);
 
 void session_done(struct session *session);

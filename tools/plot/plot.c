@@ -1,5 +1,6 @@
 #include "tools/plot/plot.h"
 
+#include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
@@ -156,10 +157,10 @@ static int name_session(struct plot *plot)
 static int plot_all(struct plot *plot)
 {
     annal_error err = {0};
-    if (annal_view_open(plot->index, &plot->view, &err) < 0)
+    if (annal__view_open(plot->index, &plot->view, &err) < 0)
         return fail_error(&err);
     int exit_status = plot->list.count > 0 ? plot_session(plot) : plot_store(plot);
-    annal_view_close(plot->view);
+    annal__view_close(plot->view);
     return exit_status;
 }
 

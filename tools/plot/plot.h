@@ -7,6 +7,7 @@
 #ifndef TOOLS_PLOT_PLOT_H
 #define TOOLS_PLOT_PLOT_H
 
+#include "index/sys/view.h"
 #include "tools/cli/args.h"
 #include "tools/cli/sessions.h"
 #include "tools/plot/gather_session.h"
@@ -27,7 +28,7 @@ struct plot {
     int columns;
     annal_store *store;
     annal_index *index;
-    annal_view *view;
+    annal__view *view;
     struct session_list list; /* the session that is drawn and its ancestors; none: the store is */
 };
 

@@ -1,6 +1,7 @@
 #include "tools/show/event_out.h"
 
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
@@ -45,7 +46,7 @@ bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t d
     out_slice(event->data);
     for (uint64_t at = event->data.len; at < data_bytes && out_wanted();) {
         size_t len = 0;
-        annal_status status = annal_cursor_data(cursor, at, piece, sizeof piece, &len, err);
+        annal_status status = annal__cursor_data(cursor, at, piece, sizeof piece, &len, err);
         if (status >= 0 && len == 0)
             status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
         if (status < 0)
@@ -75,8 +76,8 @@ annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": no memory", event->seq);
     while (status >= 0 && data->len < data_bytes) {
-        status = annal_cursor_data(cursor, data->len, data->ptr + data->len,
-                                   (size_t)data_bytes - data->len, &len, err);
+        status = annal__cursor_data(cursor, data->len, data->ptr + data->len,
+                                    (size_t)data_bytes - data->len, &len, err);
         if (status >= 0 && len == 0)
             status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
         data->len += status >= 0 ? len : 0;

@@ -1,5 +1,6 @@
 #include "tools/show/metrics_out.h"
 
+#include "journal/sys/metrics.h"
 #include "tools/cli/out.h"
 
 #include <inttypes.h>
@@ -47,14 +48,15 @@ static void print_histogram_json(const struct histogram_row *row)
     printf(",\"%s_count\":%" PRIu64 ",\"%s_sum\":%" PRIu64 ",\"%s_p50\":%" PRIu64
            ",\"%s_p90\":%" PRIu64 ",\"%s_p99\":%" PRIu64 ",\"%s_max\":%" PRIu64 ",\"%s_buckets\":[",
            name, histogram->count, name, histogram->sum, name,
-           annal_histogram_quantile(histogram, 0.5), name, annal_histogram_quantile(histogram, 0.9),
-           name, annal_histogram_quantile(histogram, 0.99), name, histogram->max, name);
+           annal__histogram_quantile(histogram, 0.5), name,
+           annal__histogram_quantile(histogram, 0.9), name,
+           annal__histogram_quantile(histogram, 0.99), name, histogram->max, name);
     const char *comma = "";
     for (size_t i = 0; i < ANNAL_HISTOGRAM_BUCKETS; i++) {
         if (histogram->buckets[i] == 0)
             continue;
         if (i + 1 < ANNAL_HISTOGRAM_BUCKETS)
-            printf("%s{\"up_to\":%" PRIu64, comma, annal_histogram_bound(i));
+            printf("%s{\"up_to\":%" PRIu64, comma, annal__histogram_bound(i));
         else
             printf("%s{\"up_to\":null", comma);
         printf(",\"count\":%" PRIu64 "}", histogram->buckets[i]);
@@ -150,7 +152,7 @@ static void print_histogram(const struct histogram_row *row)
     printf("  %-18s %12s", row->title, human_count(text, row->histogram->count));
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
         printf(" %9s",
-               human_value(text, row->unit, annal_histogram_quantile(row->histogram, shares[i])));
+               human_value(text, row->unit, annal__histogram_quantile(row->histogram, shares[i])));
     printf(" %9s  ", human_value(text, row->unit, row->histogram->max));
     print_bars(row->histogram);
     fputc('\n', stdout);

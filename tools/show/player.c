@@ -1,6 +1,8 @@
 #include "tools/show/player.h"
 
+#include "index/sys/open.h"
 #include "journal/base/clock.h"
+#include "journal/sys/cursor.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/cli/terminal.h"
@@ -245,7 +247,7 @@ static annal_status show_talk(struct player *player, annal_event *event, annal_e
     annal_status status =
         event_read_data(player->cursor, event, player->data_bytes, &player->data, err);
     if (status >= 0 && event->data.len == 0)
-        status = annal_cursor_data(player->cursor, 0, begin, sizeof begin, &len, err);
+        status = annal__cursor_data(player->cursor, 0, begin, sizeof begin, &len, err);
     if (status < 0)
         return status;
     if (event->data.len > 0)
@@ -325,7 +327,7 @@ static annal_status play(struct player *player, annal_error *err)
 {
     uint64_t from_seq = player->options->from_seq;
     bool done = false;
-    annal_status status = annal_cursor_open(annal_index_store(player->index), player->session,
+    annal_status status = annal_cursor_open(annal__index_store(player->index), player->session,
                                             from_seq, &player->cursor, err);
     if (status >= 0)
         status = go_to(player, from_seq, err);
@@ -333,7 +335,7 @@ static annal_status play(struct player *player, annal_error *err)
         annal_event event;
         bool at_end = annal_cursor_position(player->cursor).seq > player->options->to_seq;
         status = at_end ? ANNAL_END
-                        : annal_cursor_next_head(player->cursor, &event, &player->data_bytes, err);
+                        : annal__cursor_next_head(player->cursor, &event, &player->data_bytes, err);
         if (status == ANNAL_DAMAGE)
             count_damage(player);
         else if (status == ANNAL_END)

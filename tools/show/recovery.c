@@ -5,10 +5,14 @@
  */
 #include "tools/show/recovery.h"
 
+#include "index/sys/open.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "journal/sys/cursor.h"
+#include "journal/sys/inspect.h"
+#include "journal/sys/seam.h"
 #include "tools/cli/rows.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
@@ -109,7 +113,7 @@ static void listen(struct said *said, const annal_event *event)
 static annal_status next_event(struct recovery *r, annal_event *event)
 {
     uint64_t data_bytes = 0;
-    annal_status status = annal_cursor_next_head(r->cursor, event, &data_bytes, &r->err);
+    annal_status status = annal__cursor_next_head(r->cursor, event, &data_bytes, &r->err);
     if (status != ANNAL_OK)
         return status;
     return event_read_data(r->cursor, event, data_bytes, &r->data, &r->err);
@@ -197,9 +201,9 @@ static annal_status find_out(struct recovery *r)
         " (SELECT status FROM sessions),"
         " (SELECT turn_id FROM turns WHERE completed_at IS NULL ORDER BY sequence DESC LIMIT 1)";
     const annal_moment end = {.kind = ANNAL_AT_END};
-    if (annal_store_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
+    if (annal__store_settle(r->store, &r->settling) == ANNAL_ERR_BUSY)
         r->unwritten = r->settling.message;
-    annal_status status = annal_session_owner(r->store, r->session, &r->pid, NULL);
+    annal_status status = annal__session_owner(r->store, r->session, &r->pid, NULL);
     r->owner_known = status >= 0;
     status = annal_session_info_get(r->store, r->session, &r->info, &r->err);
     if (status >= 0)
@@ -520,13 +524,13 @@ static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};
     annal_snapshot_info taken;
-    if (r->replay.folded >= DUE_EVENTS && !annal_store_is_read_only(r->store) && out_flush())
+    if (r->replay.folded >= DUE_EVENTS && !annal__store_is_read_only(r->store) && out_flush())
         (void)!annal_snapshot_take(r->index, r->session, NULL, &taken, &err);
 }
 
 int recovery_print(const struct args *args, annal_index *index, annal_slice session)
 {
-    struct recovery r = {.store = annal_index_store(index),
+    struct recovery r = {.store = annal__index_store(index),
                          .index = index,
                          .session = session,
                          .user = {.role = "\"user\""},

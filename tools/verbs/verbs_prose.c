@@ -1,4 +1,5 @@
 /* The code of annal prose that does not touch a run's folder: prose_run.c has the rest. */
+#include "index/sys/pack.h"
 #include "tools/verbs/prose_run.h"
 
 #include "tools/cli/command.h"
@@ -22,7 +23,7 @@ static int prepare_agent(struct verb_call *call)
         return 0;
     const char *pack = strcmp(scope, "user") == 0 ? "prose-user" : "prose-agents";
     annal_error err = {0};
-    annal_status status = annal_index_has_pack(call->index, pack, &err);
+    annal_status status = annal__index_has_pack(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
     return status < 0 ? fail_error(&err) : verb_set_session(call, "pagent_%s", scope);

@@ -55,13 +55,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_patch(annal_state *before, a
                                                           annal_write_fn fn, void *arg,
                                                           annal_error *err);
 
-/*
- * A value of a state, such as those of a change, in the bytes that annal_state_json() has for it.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_value_json(const annal_value *value,
-                                                         annal_write_fn fn, void *arg,
-                                                         annal_error *err);
-
 #ifdef __cplusplus
 }
 #endif

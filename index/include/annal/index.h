@@ -58,22 +58,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
  */
 ANNAL_API void annal_index_close(annal_index *index);
 
-/* annal_index_open() with options.no_snapshots: for floors that know of no snapshots. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open_plain(annal_store *store,
-                                                               const annal_index_options *options,
-                                                               annal_index **out_index,
-                                                               annal_error *err);
-
-/*
- * Have end(arg) called when the index is closed, while it still works: for what a floor above
- * opened with it. There is one of them; arg NULL takes it away. Returns the arg that was there
- * before. Any thread.
- */
-ANNAL_API void *annal_index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
-
-/* The store that it was opened on. Any thread. */
-ANNAL_API annal_store *annal_index_store(const annal_index *index);
-
 /* ---- Catching up ---- */
 
 typedef struct annal_index_progress {
@@ -154,15 +138,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_lag_each(annal_index *index,
                                                              annal_index_lag_fn fn, void *arg,
                                                              annal_error *err);
 
-/* Return 0 to go on; anything else stops and is handed through. */
-typedef int (*annal_index_count_fn)(void *arg, annal_slice type, uint64_t events);
-
-/* How many events of each type are indexed, in one session or, when session is empty, in all; by
- * counters. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_counts(annal_index *index, annal_slice session,
-                                                           annal_index_count_fn fn, void *arg,
-                                                           annal_error *err);
-
 /* What the indexer met and went on from. */
 typedef struct annal_index_finding {
     annal_slice session;
@@ -184,41 +159,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
                                                              annal_error *err);
 
 /* ---- The databases as files: sessions.db and those of the packs ---- */
-
-typedef struct annal_database_info {
-    const char *name; /* "sessions.db"; as path, below the store or absolute */
-    bool exists;      /* false: nothing else is known; it is made when it is first asked for */
-    uint64_t bytes;
-    uint64_t wal_bytes;
-    uint64_t free_bytes;         /* of bytes, what annal_index_vacuum() would give back */
-    const char *journal_mode;    /* "wal", or "delete" where others write too */
-    const char *synchronous;     /* of our writer: "NORMAL" or "FULL" */
-    uint32_t wal_autocheckpoint; /* pages after which our writer checkpoints; SQLite's own
-                                    automatic is off: only the holder of the lock may */
-    uint32_t busy_timeout_ms;    /* of our readers */
-    bool foreign_keys;           /* whether our readers enforce them */
-} annal_database_info;
-
-/* Return 0 to go on; anything else stops and is handed through. The info lives until it returns. */
-typedef int (*annal_database_fn)(void *arg, const annal_database_info *info);
-
-/* Look at each database; makes none. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_databases(annal_index *index,
-                                                              annal_database_fn fn, void *arg,
-                                                              annal_error *err);
-
-/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
-typedef int (*annal_table_fn)(void *arg, const char *database, annal_slice name, uint64_t rows);
-
-/* How many rows each table has, as the databases stand; private tables (_name) are left out, and
- * what does not exist is not made. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_tables(annal_index *index, annal_table_fn fn,
-                                                           void *arg, annal_error *err);
-
-/* How many sessions have each status, the most frequent first, in each database that has a table of
- * sessions; name is the status, empty where there is none. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_statuses(annal_index *index, annal_table_fn fn,
-                                                             void *arg, annal_error *err);
 
 typedef enum annal_checkpoint_mode { /* as SQLite's PRAGMA wal_checkpoint has them */
                                      ANNAL_CHECKPOINT_TRUNCATE =
@@ -258,105 +198,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_checkpoint(annal_index *inde
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_vacuum(annal_index *index,
                                                            annal_maintenance_fn fn, void *arg,
                                                            annal_error *err);
-
-/* ---- Rows of the snapshots table. Derived: rebuilding the index drops them. ---- */
-
-/*
- * Put a row; one that stands at this seq is replaced. Waits up to wait_ms for other writers of the
- * index; 0 only tries, as a chore must. Any thread.
- *
- * ANNAL_ERR_BUSY  somebody else writes the index
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_index_snapshot_put(annal_index *index, annal_slice session, uint64_t seq, annal_slice state,
-                         int64_t created_us, uint32_t wait_ms, annal_error *err);
-
-/*
- * The same for a row that is worth nothing without another one of the session, which begins with
- * these bytes. ANNAL_ERR_CONFLICT when that one is gone, or another stands there: the index was
- * rebuilt, or another process deleted it.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_put_over(
-    annal_index *index, annal_slice session, uint64_t seq, annal_slice state, int64_t created_us,
-    uint64_t base_seq, annal_slice base_begins, uint32_t wait_ms, annal_error *err);
-
-/* Delete the rows at these seqs that are there, all or none. As annal_index_snapshot_put(). */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_delete(annal_index *index,
-                                                                    annal_slice session,
-                                                                    const uint64_t *seqs,
-                                                                    size_t count, uint32_t wait_ms,
-                                                                    annal_error *err);
-
-/*
- * The row with the largest seq that is at most at_most. *out_state is the caller's, to be given
- * back with annal_index_free(). ANNAL_ERR_NOTFOUND when there is none. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_index_snapshot_newest(annal_index *index, annal_slice session, uint64_t at_most,
-                            uint64_t *out_seq, annal_slice *out_state, annal_error *err);
-
-typedef struct annal_snapshot_row {
-    annal_slice session;
-    uint64_t seq;
-    uint64_t bytes;   /* of state */
-    annal_slice head; /* the first of them, 256 at most. Lives until the callback returns */
-    int64_t created_us;
-} annal_snapshot_row;
-
-/* Return 0 to go on; anything else stops and is handed through. */
-typedef int (*annal_snapshot_row_fn)(void *arg, const annal_snapshot_row *row);
-
-/*
- * fn is called with the row of this session that has the largest seq; never, when there is none.
- * Does not wait for other programs, as a chore must not. Any thread.
- *
- * ANNAL_ERR_BUSY  one keeps the database to itself
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_last(annal_index *index,
-                                                                  annal_slice session,
-                                                                  annal_snapshot_row_fn fn,
-                                                                  void *arg, annal_error *err);
-
-/* The rows of one session, or of all when session is empty, by session and seq; of states only the
- * head is read. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_snapshot_each(annal_index *index,
-                                                                  annal_slice session,
-                                                                  annal_snapshot_row_fn fn,
-                                                                  void *arg, annal_error *err);
-
-/* ---- Rows of _reductions: what C reducers saved. Derived, too. ---- */
-
-typedef struct annal_reduction_row {
-    annal_slice session; /* in whose journal event seq stands */
-    annal_slice reducer;
-    uint32_t version;
-    uint64_t every;  /* events from one row to the next */
-    uint64_t seq;    /* the state after this event */
-    uint64_t offset; /* where in that journal the next one begins */
-    uint64_t h;      /* of event seq */
-    annal_slice state;
-} annal_reduction_row;
-
-/*
- * Put a row; those of the same reducer with another version go. When the rows of this reducer and
- * session together take more than bytes_max, as many go as must, each time the one whose going
- * leaves the smallest gap, and `every` is doubled until so many cover the session. *out_every is
- * what it is now. Waits as annal_index_snapshot_put(). Any thread.
- *
- * ANNAL_ERR_LIMIT  it alone takes more than bytes_max: nothing is changed
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_index_reduction_put(annal_index *index, const annal_reduction_row *row, uint64_t bytes_max,
-                          uint32_t wait_ms, uint64_t *out_every, annal_error *err);
-
-/*
- * The newest row of this session, reducer and version with an event at or before at_most. out_row
- * borrows session and reducer; its state is the caller's: annal_index_free(). ANNAL_ERR_NOTFOUND
- * when there is none. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_reduction_newest(
-    annal_index *index, annal_slice session, annal_slice reducer, uint32_t version,
-    uint64_t at_most, annal_reduction_row *out_row, annal_error *err);
 
 /* Give back what a function of this folder handed out. NULL is accepted. */
 ANNAL_API void annal_index_free(const void *bytes);

@@ -29,28 +29,8 @@ typedef struct annal_pack annal_pack;
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_parse(const char *name, annal_slice text,
                                                          annal_pack **out_pack, annal_error *err);
 
-/* The pack that every store runs: sessions and turns. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_core(annal_pack **out_pack, annal_error *err);
-
-/* The core pack of an index that is open, to save reading it again. Lives as long as the index. */
-ANNAL_API const annal_pack *annal_index_core(const annal_index *index);
-
-/*
- * A pack by its name: one that is on in the store of this index, else one that is built in. The
- * caller's, to be given to annal_pack_free(). Any thread.
- *
- * ANNAL_ERR_NOTFOUND  there is none of this name
- * otherwise           it is wrong, as annal_pack_parse() tells
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_named(annal_index *index, const char *name,
-                                                         annal_pack **out_pack, annal_error *err);
-
 /* NULL is accepted. */
 ANNAL_API void annal_pack_free(annal_pack *pack);
-
-ANNAL_API const char *annal_pack_name(const annal_pack *pack);     /* "core" */
-ANNAL_API uint32_t annal_pack_version(const annal_pack *pack);     /* 1 */
-ANNAL_API const char *annal_pack_database(const annal_pack *pack); /* "sessions.db" */
 
 /* ---- Which packs a store runs ---- */
 
@@ -60,9 +40,9 @@ ANNAL_API const char *annal_pack_database(const annal_pack *pack); /* "sessions.
  * is open notices, and fills the tables when it next catches up. A pack that is wrong costs only
  * itself: the store's log is told, and annal_index_packs().
  *
- * Their tables stand in databases of their own beside sessions.db. annal_sql() and annal_view_sql()
- * know each database by its stem (state.db: "state"), and its tables without it too where no other
- * database has that name.
+ * Their tables stand in databases of their own beside sessions.db. annal_sql() knows each database
+ * by its stem (state.db: "state"), and its tables without it too where no other database has that
+ * name.
  */
 
 /*
@@ -109,15 +89,6 @@ typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
  * journal. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn,
                                                           void *arg, annal_error *err);
-
-/*
- * Whether a pack is on and can be run: ANNAL_OK. Looks at packs/ alone. Any thread.
- *
- * ANNAL_ERR_NOTFOUND  it is not on
- * another status      it is on and wrong; the message says why
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_has_pack(annal_index *index, const char *name,
-                                                             annal_error *err);
 
 typedef struct annal_pack_finding {
     const char *pack;
@@ -194,49 +165,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_append(annal_index *index, an
                                                           const annal_append_options *options,
                                                           annal_appended *out, annal_error *err);
 
-/*
- * Whether a pack that was switched on guards or fills events of this type in this session, or takes
- * large fields out of them. The core pack, which every store runs, does not count: it is asked by
- * annal_pack_append() only, so that a plain append of a turn never waits for sessions.db. Any
- * thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_asks(annal_index *index, annal_slice session,
-                                                        annal_slice type, bool *out_asks,
-                                                        annal_error *err);
-
 /* ---- The state of one session ---- */
 
 typedef struct annal_state annal_state;
-
-/*
- * The state of a session before its first event. packs may be NULL: the core pack alone. They must
- * outlive the state. One thread at a time.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_new(annal_slice session,
-                                                        const annal_pack *const *packs,
-                                                        size_t pack_count, annal_state **out_state,
-                                                        annal_error *err);
-
-/* Back before the first event, and of this session from now on. A failure as in
- * annal_state_apply(). */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_reset(annal_state *state, annal_slice session,
-                                                          annal_error *err);
-
-/*
- * Make the row that core keeps of the session, as of this time, before its first event: what the
- * index does for a fork, of which the header of the journal tells, so that a state of a fork's own
- * events says what the tables say. A session that is no fork begins with its first event.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_begin(annal_state *state, int64_t ts_us,
-                                                          annal_error *err);
 
 /* NULL is accepted. */
 ANNAL_API void annal_state_free(annal_state *state);
 
 /*
  * Apply one event; they must come in order of seq. An event that a handler cannot take changes
- * nothing of that pack's tables, as in the index; annal_state_refused() counts them. A failure
- * means that the state is of no use any more.
+ * nothing of that pack's tables, as in the index. A failure means that the state is of no use any
+ * more.
  *
  * ANNAL_ERR_INVALID  the event's seq is not above the state's
  */
@@ -244,23 +183,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_apply(annal_state *state,
                                                           const annal_event *event,
                                                           annal_error *err);
 
-/* Whose state it is; of a fork, the session at the root of its lineage. Lives as long as it. */
-ANNAL_API annal_slice annal_state_session(const annal_state *state);
-
 ANNAL_API uint64_t
 annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
-
-/*
- * Events that a handler could not take. One more when a pack could not settle (`-- settle`) what
- * was applied by the last time that the state was asked.
- */
-ANNAL_API uint64_t annal_state_refused(const annal_state *state);
-
-/*
- * Hash over the names, versions and texts of packs: their states are comparable only where it is
- * equal. Any thread.
- */
-ANNAL_API uint64_t annal_packs_version(const annal_pack *const *packs, size_t pack_count);
 
 /* Return 0 to go on; anything else stops and is handed through. */
 typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);
@@ -287,81 +211,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, anna
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_hash(annal_state *state,
                                                          uint8_t out[ANNAL_STATE_HASH_BYTES],
                                                          annal_error *err);
-
-/* ---- A state as pages ---- */
-
-/*
- * A state is a SQLite database of pages, counted from 1. One that was kept somewhere opens over
- * where it was kept: a page is fetched when it is needed, and what is written from then on stands
- * in memory, over it. So a state of any size opens at once, and takes as much memory as is read and
- * changed of it.
- */
-#define ANNAL_STATE_PAGE_BYTES 4096
-
-typedef struct annal_state_source {
-    uint64_t page_count;
-    /*
-     * Write page, 1 to page_count, to out (ANNAL_STATE_PAGE_BYTES). It may be asked for the same
-     * one any number of times, and must give the same. A failure is handed through the call that
-     * needed the page, with err, which it must fill.
-     */
-    annal_status (*read)(void *arg, uint64_t page, void *out, annal_error *err);
-    void (*close)(void *arg); /* when the state needs it no more; may be NULL */
-    void *arg;
-} annal_state_source;
-
-/*
- * The state whose pages source has. The packs must be those with which it was made: compare
- * annal_packs_version() before. On success the source is the state's, which closes it; on failure
- * it stays the caller's.
- *
- * ANNAL_ERR_CORRUPT  the pages are no state of this session
- * another status     that of source->read
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_state_open_over(annal_slice session, const annal_pack *const *packs, size_t pack_count,
-                      const annal_state_source *source, annal_state **out_state, annal_error *err);
-
-/* How many pages the state has now. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_page_count(annal_state *state,
-                                                               uint64_t *out_count,
-                                                               annal_error *err);
-
-/* Write page, 1 to the count of now, to out (ANNAL_STATE_PAGE_BYTES). */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_page(annal_state *state, uint64_t page,
-                                                         void *out, annal_error *err);
-
-/* Return 0 to go on; anything else stops and is handed through. */
-typedef int (*annal_state_page_fn)(void *arg, uint64_t page);
-
-/*
- * The pages that may differ from the source's, in order: all of them in a state that has no source.
- * fn may call annal_state_page().
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_changed(annal_state *state,
-                                                            annal_state_page_fn fn, void *arg,
-                                                            annal_error *err);
-
-/*
- * When the pages that were changed take more than so many bytes of memory, put them away in a file
- * without a name in this directory: a fold of any length then takes a bounded amount of memory.
- * They still count as changed. The file is the state's, and goes with it. Where none can be made,
- * and when the disk is full, they stay in memory; that is no failure.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_put_away(annal_state *state,
-                                                             const char *directory,
-                                                             size_t bytes_max, annal_error *err);
-
-/*
- * What the state is now is in source (its pages as annal_state_page() gives them): from now on they
- * are read from there, and the memory of those that were changed is given back. The old source is
- * closed. On success the source is the state's; on failure it stays the caller's.
- *
- * ANNAL_ERR_INVALID  source has another number of pages
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_rebase(annal_state *state,
-                                                           const annal_state_source *source,
-                                                           annal_error *err);
 
 /* ---- Pruning ---- */
 

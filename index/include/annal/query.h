@@ -34,7 +34,7 @@ typedef struct annal_limits {
     uint32_t run_ms; /* of running, without what the callback takes */
     uint64_t memory_bytes;
     uint64_t temp_bytes; /* of temporary files, as large sorts need them */
-    uint32_t wait_ms;    /* annal_import_rows() alone: for other programs; default: ten seconds */
+    uint32_t wait_ms;    /* for other programs, where a log that is a database is imported */
     /*
      * One call of an SQL function cannot be stopped, however long it takes. NULL, or where the time
      * (CLOCK_MONOTONIC, microseconds) is kept at which what runs now should have ended, 0 while
@@ -200,40 +200,6 @@ typedef struct annal_sql_options {
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sql(annal_index *index, annal_slice sql,
                                                   const annal_sql_options *options, annal_row_fn fn,
                                                   void *arg, annal_error *err);
-
-/* ---- Several SELECTs over the same ---- */
-
-/*
- * The index as it stood when the view was opened, for SELECTs that must fit together or are many:
- * what is indexed meanwhile does not show, and does not shorten the write-ahead log of sessions.db,
- * so close it soon. It does not catch up. One thread at a time; close it before the index.
- */
-typedef struct annal_view annal_view;
-
-/* ANNAL_ERR_BUSY  another program keeps sessions.db locked */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_open(annal_index *index, annal_view **out_view,
-                                                        annal_error *err);
-
-/*
- * As annal_sql(), without events; of the options only params, columns and limits count. After
- * ANNAL_ERR_CORRUPT sessions.db was thrown away, where that is possible: close the view and open
- * another.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_sql(annal_view *view, annal_slice sql,
-                                                       const annal_sql_options *options,
-                                                       annal_row_fn fn, void *arg,
-                                                       annal_error *err);
-
-/*
- * Where the index stands in a session's journal, in this view: the event that it does not know yet,
- * where that begins, and the hash before it. Seq 1 at offset 0: the session is not known.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_view_position(annal_view *view, annal_slice session,
-                                                            annal_position *out_position,
-                                                            annal_error *err);
-
-/* NULL is accepted. */
-ANNAL_API void annal_view_close(annal_view *view);
 
 #ifdef __cplusplus
 }

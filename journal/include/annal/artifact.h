@@ -55,39 +55,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifact_source source,
                           void *arg, annal_artifact_info *out_info, annal_error *err);
 
-/*
- * Move an artifact here from another store, `from`, which nobody else uses and which is on the same
- * filesystem: its file takes its place by one rename, and is durable when this returns. One that is
- * here under that name is replaced, for it has the same content. Who calls has proved it there,
- * annal_artifact_read(). Any thread.
- *
- * ANNAL_ERR_NOTFOUND  `from` has no such artifact
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_adopt(annal_store *store, annal_store *from,
-                                                             annal_slice session,
-                                                             annal_slice sha256, annal_error *err);
-
-/*
- * Keep sweeps away: what is stored while it is held is not swept before it is released. For those
- * who store an artifact and then append the event that names it. Release it soon, from any thread.
- */
-typedef struct annal_artifact_hold annal_artifact_hold;
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_hold_new(annal_store *store,
-                                                                annal_artifact_hold **out_hold,
-                                                                annal_error *err);
-ANNAL_API void annal_artifact_hold_free(annal_artifact_hold *hold); /* NULL is accepted */
-
-/*
- * Take a large member out of an event's data. data is a JSON object; when its member `field` is
- * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
- * *out_data is data with the member "<field>_ref", the reference, in its place: the caller's, to be
- * given back with annal_artifact_free(). Else, and when there is a "<field>_ref" already, nothing
- * happens and *out_data is empty. The same data gives the same *out_data. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_externalize(
-    annal_store *store, annal_slice session, const char *field, uint64_t over_bytes,
-    annal_slice data, annal_slice *out_data, annal_error *err);
-
 ANNAL_API void annal_artifact_free(const void *bytes); /* NULL is accepted */
 
 /* ---- Reading ---- */
@@ -161,19 +128,6 @@ annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *opt
 /* Remove the artifacts of a session that is deleted; one that has a journal keeps them. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
                                                             annal_error *err);
-
-/* Told of a reference, "artifacts/…", that names nothing. Return 0 to go on; anything else is
- * handed through. */
-typedef int (*annal_artifact_missing_fn)(void *arg, annal_slice path);
-
-/*
- * Look whether the artifacts are there that the data of an event refers to (JSON, as cursors give
- * it); they are not read. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_check_data(annal_store *store,
-                                                                  annal_slice data,
-                                                                  annal_artifact_missing_fn fn,
-                                                                  void *arg, annal_error *err);
 
 /* what: one sentence; it lives until the callback returns. */
 typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,

@@ -64,14 +64,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_check(const annal_draft *dra
                                                           annal_error *err);
 
 /*
- * The data of a draft as JSON, whatever it was given in; the caller's, to be given back with
- * annal_draft_free(). Fails as annal_draft_check() does. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_json(const annal_draft *draft,
-                                                         annal_slice *out_json, annal_error *err);
-ANNAL_API void annal_draft_free(const void *json); /* NULL is accepted */
-
-/*
  * ANNAL_OK when session may be the id of a session, else ANNAL_ERR_INVALID with the reason. It
  * becomes a file name, so nothing that is a path passes. Any thread.
  */

@@ -40,9 +40,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
  */
 ANNAL_API void annal_writer_close(annal_writer *writer);
 
-/* The session that it writes. Lives as long as the writer. Any thread. */
-ANNAL_API annal_slice annal_writer_session(const annal_writer *writer);
-
 typedef enum annal_expect {
     ANNAL_EXPECT_ANY = 0,
     ANNAL_EXPECT_NONE = 1, /* the session has no events */
@@ -196,25 +193,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
- * As annal_cursor_next(), but of an event of more than 256 KiB in a journal of JSON lines data is
- * empty: it was read, and its hash was checked, in pieces, so that memory does not grow with it.
- * *out_data_bytes is how long data is; annal_cursor_data() reads it.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next_head(annal_cursor *cursor,
-                                                               annal_event *out_event,
-                                                               uint64_t *out_data_bytes,
-                                                               annal_error *err);
-
-/*
- * Read up to len bytes of the data of the event that this cursor gave last, from offset on.
- * *out_len is how many were read; fewer than len only at the end of data, and 0 behind it. What
- * comes from the disk anew is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_data(annal_cursor *cursor, uint64_t offset,
-                                                          void *bytes, size_t len, size_t *out_len,
-                                                          annal_error *err);
-
-/*
  * Stand before event seq (0 and 1: the first), wherever the cursor stood. A cursor that seeks often
  * remembers places that it has passed, in at most 520 KiB, so that in the end a seek is one read.
  * A seq that is not there yet is fine: annal_cursor_next() answers ANNAL_END until it is.
@@ -241,50 +219,7 @@ typedef struct annal_position {
 
 ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 
-/*
- * Give back the memory that reading took, for a cursor that will not be needed for a while. It goes
- * on where it stands; the slices that it handed out end.
- */
-ANNAL_API void annal_cursor_rest(annal_cursor *cursor);
-
-/*
- * The session in whose journal the cursor stands: where the last event, the last damage and the
- * position are to be found. That of an ancestor while the history of a fork is read from its
- * journal. Lives until the next call on this cursor.
- */
-ANNAL_API annal_slice annal_cursor_journal(const annal_cursor *cursor);
-
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
-
-/*
- * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at
- * first, and made; the event's slices point into it until the next call with it, or its free, which
- * comes before the store is closed: it keeps the journals open that were read last, up to 128. Each
- * thread has its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
- * thread.
- */
-typedef struct annal_event_buffer annal_event_buffer;
-
-ANNAL_API void annal_event_buffer_free(annal_event_buffer *buffer);
-
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_event_read_at(
-    annal_store *store, annal_slice session, uint64_t seq, uint64_t offset, uint64_t length,
-    annal_event_buffer **buffer, annal_event *out_event, annal_error *err);
-
-typedef struct annal_event_place {
-    annal_slice session;
-    uint64_t offset;
-    uint64_t length;
-} annal_event_place;
-
-/*
- * Say which events annal_event_read_at() will be asked for next with this buffer, in this order:
- * they are read together, as they stand now. Returns how many of them, from the first on, were
- * taken; say the others again when those are read. It takes up to 1,024 events and 256 KiB, and 0
- * where nothing can be read ahead: then they are read one by one. Any thread.
- */
-ANNAL_API size_t annal_event_read_ahead(annal_store *store, const annal_event_place *places,
-                                        size_t count, annal_event_buffer **buffer);
 
 /* ---- Forking ---- */
 
@@ -343,37 +278,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store
                                                               annal_slice session,
                                                               annal_lineage_fn fn, void *arg,
                                                               annal_error *err);
-
-/*
- * Check that at each fork point of a session's lineage stands the event that the fork behind it was
- * made from; what annal_cursor_next() proves on the way, for who reads by another way. Reads one
- * place of each ancestor's journal. Damage there is no other history: ANNAL_OK. Any thread.
- *
- * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CORRUPT   an ancestor's journal is not there, or has another history
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage_check(annal_store *store,
-                                                                    annal_slice session,
-                                                                    annal_error *err);
-
-/* ---- Taking over ---- */
-
-/*
- * Move a session here from another store, `from`, which nobody else uses and which is on the same
- * filesystem: its journal is synced and takes its place by one rename, byte for byte, so with its
- * file id and its hashes. It is durable when this returns. At every moment the session is here
- * whole, or not at all. Who calls has proved it there, annal_verify_session(); here is looked at
- * its header and, of a fork, that the event at which it forked is here. Any thread.
- *
- * ANNAL_ERR_NOTFOUND  `from` has no such session
- * ANNAL_ERR_CONFLICT  there is a session of that name here
- * ANNAL_ERR_CORRUPT   of a fork: what it was made from is not here, or is another history
- * ANNAL_ERR_BUSY      as for annal_session_delete(); or a commit log still names this very journal,
- *                     which was deleted here: annal_checkpoint() in the process that has it helps
- * ANNAL_ERR_UNKNOWN   storage failed when the session stood here already
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_adopt(annal_store *store, annal_store *from,
-                                                            annal_slice session, annal_error *err);
 
 /* ---- Deleting ---- */
 
@@ -490,19 +394,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_finding_fn fn, void *arg,
                                                              annal_verify_result *out_result,
                                                              annal_error *err);
-
-/*
- * The same, and every event that proves itself is handed to event_fn on the way, so that what was
- * made from the events can be proved in one reading. after_damage: something before it did not
- * prove itself. The event lives until the callback returns; arg is that of both.
- */
-typedef void (*annal_verified_fn)(void *arg, const annal_event *event, bool after_damage);
-
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_events(annal_store *store, annal_slice session,
-                                                            annal_finding_fn fn,
-                                                            annal_verified_fn event_fn, void *arg,
-                                                            annal_verify_result *out_result,
-                                                            annal_error *err);
 
 /* ---- Repairing ---- */
 

@@ -19,8 +19,8 @@ extern "C" {
 #endif
 
 /*
- * How often which size was seen. Bucket i counts the values up to annal_histogram_bound(i) and
- * above the bound before it: 0, 1, 2, 5, 10, 20, 50, … 5,000,000,000, and everything above.
+ * How often which size was seen. Each bucket counts the values up to its bound and above the bound
+ * before it: 0, 1, 2, 5, 10, 20, 50, … 5,000,000,000, and everything above.
  */
 #define ANNAL_HISTOGRAM_BUCKETS 32
 
@@ -30,15 +30,6 @@ typedef struct annal_histogram {
     uint64_t max;
     uint64_t buckets[ANNAL_HISTOGRAM_BUCKETS];
 } annal_histogram;
-
-/* The largest value that bucket counts; UINT64_MAX for the last one. Any thread. */
-ANNAL_API uint64_t annal_histogram_bound(size_t bucket);
-
-/*
- * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is
- * the median. 0 when nothing was counted. Any thread.
- */
-ANNAL_API uint64_t annal_histogram_quantile(const annal_histogram *histogram, double share);
 
 typedef struct annal_metrics {
     int64_t since_us; /* when counting began */

@@ -34,15 +34,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_self(annal_process *out_pr
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_get(uint32_t pid, annal_process *out_process,
                                                           annal_error *err);
 
-typedef enum annal_process_life {
-    ANNAL_PROCESS_UNKNOWN = 0, /* facts are missing, or it ran where nobody can look */
-    ANNAL_PROCESS_ALIVE = 1,   /* the very process is there */
-    ANNAL_PROCESS_DEAD = 2     /* proven: see annal_process_is_dead() */
-} annal_process_life;
-
-/* What can be said of a process at this moment. Any thread. */
-ANNAL_API annal_process_life annal_process_look(const annal_process *process);
-
 /*
  * Whether the process is proven dead. True when the system was started anew since, when in its
  * namespace no process has the id, another one has it now, or it has ended and only waits to be

@@ -79,13 +79,6 @@ ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
 /* The directory, as an absolute path. Lives as long as the store. Any thread. */
 ANNAL_API const char *annal_store_path(const annal_store *store);
 
-/* Whether the store was opened for reading only. Any thread. */
-ANNAL_API bool annal_store_is_read_only(const annal_store *store);
-
-/* Hand one sentence to the store's log callback: for floors above the journal. Any thread. */
-ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
-                               const char *message);
-
 /*
  * Return when every append of this store object that has returned is durable, whatever its level:
  * one sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
@@ -95,16 +88,6 @@ ANNAL_API void annal_store_log(const annal_store *store, annal_log_level level,
  *               never happened; it tells of them once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
-
-/*
- * Return when every event that is durable now, of any process, stands in its journal, where readers
- * see it. That is so but for moments, unless a process could not write a journal, the disk being
- * full; or, in a store that is open for reading only, until somebody opens it for writing. Waits as
- * long as the store's wait_ms. Any thread.
- *
- * ANNAL_ERR_BUSY  some still stand in a commit log alone; the message names them
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_settle(annal_store *store, annal_error *err);
 
 /* One round of the keeper's work, for stores opened with no_keeper. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_error *err);
@@ -159,97 +142,11 @@ typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal
  * Call fn for every journal in the store, in order of session id. A directory listing and one stat
  * each, just before its call; in a store of 8,192 journals and more all of them before the first,
  * half of them on a thread that lives as long. No journal is opened, so files that were copied or
- * renamed are among them: annal_store_strays() tells which. Any thread.
+ * renamed are among them: 'annal doctor' tells which. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,
                                                              annal_error *err);
-
-/*
- * name: of the session that a file in events/ is named for, or of the file, when no session can
- * have that name. what is one sentence. Return 0 to go on, anything else to stop; that value is
- * handed through.
- */
-typedef int (*annal_stray_fn)(void *arg, annal_slice name, const char *what);
-
-/*
- * Call fn for every file in events/ that is named as a journal is and is not the one of its
- * session: a copy or a renamed journal, whose header names another session; the second of two
- * journals of one session in two formats; a file whose name no session can have. They are never
- * read, written, moved or removed. Calls that are about all sessions leave them out and name them
- * in the log; calls about one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each
- * journal. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_strays(annal_store *store, annal_stray_fn fn,
-                                                           void *arg, annal_error *err);
-
-/* A commit log, as it was found. */
-typedef struct annal_log_info {
-    uint32_t number;
-    bool living;         /* a process has it */
-    uint32_t pid;        /* of the process that has it, or had it last in this boot; 0: not known */
-    uint32_t sessions;   /* that it owns */
-    uint64_t bytes;      /* of the file */
-    uint64_t groups;     /* that verify and carry events */
-    uint64_t unreleased; /* of them: which no checkpoint covers yet */
-    uint64_t unreleased_bytes; /* of journal, in these */
-    const char *what;          /* what is damaged; static; NULL: nothing */
-} annal_log_info;
-
-/* Return 0 to go on, anything else to stop; that value is handed through. */
-typedef int (*annal_log_info_fn)(void *arg, const annal_log_info *info);
-
-/*
- * Call fn for every commit log, in order of number. Reads them whole and changes nothing. The
- * groups of a log that somebody writes are those of one moment. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_logs(annal_store *store, annal_log_info_fn fn,
-                                                         void *arg, annal_error *err);
-
-/*
- * Which living process has a session now, as far as can be seen from outside: *out_pid is its id,
- * in its own namespace, or 0 when nobody has it. It may have changed when this returns. Any thread.
- *
- * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being made
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_owner(annal_store *store, annal_slice session,
-                                                            uint32_t *out_pid, annal_error *err);
-
-/*
- * A chore: work of a higher floor that the keeper does in the background.
- *
- * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
- * this store object became readable in their journals, at the latest period_ms after, and once more
- * from annal_chore_remove(). It must not wait for other processes, and must not append to this
- * store. What it returns below 0 is logged; ANNAL_END says that work is left: it is called again in
- * period_ms.
- */
-typedef struct annal_chore {
-    const char *name; /* static */
-    uint32_t period_ms;
-    annal_status (*run)(void *arg, annal_error *err);
-    void *arg;
-    bool single; /* not run while an earlier one has this name, or one that is not single */
-    bool early;  /* the first run is period_ms after it was added, also if nothing was appended */
-} annal_chore;
-
-/* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_chore_add(annal_store *store,
-                                                        const annal_chore *chore, annal_error *err);
-
-/*
- * Run it a last time, unless another one does its work, and forget it. Waits while it is running.
- * arg tells chores apart.
- */
-ANNAL_API void annal_chore_remove(annal_store *store, void *arg);
-
-/*
- * The sessions that this store object appended to and whose journals hold, since `since`, more than
- * before: fn is called with each. Returns the point to pass as since next time; begin with 0. What
- * index chores use to know what is new without looking at every file. Any thread.
- */
-ANNAL_API uint64_t annal_store_changed(annal_store *store, uint64_t since, annal_session_fn fn,
-                                       void *arg);
 
 #ifdef __cplusplus
 }

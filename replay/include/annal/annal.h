@@ -18,7 +18,6 @@
  *   <annal/replay.h>    the state at any past moment
  *   <annal/reduce.h>    what a program of yours makes of a session's events, with snapshots of it
  *   <annal/tail.h>      follow a session live
- *   <annal/news.h>      what tails are woken by: which sessions have more events
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
@@ -70,7 +69,6 @@
 #include <annal/index.h>
 #include <annal/journal.h>
 #include <annal/metrics.h>
-#include <annal/news.h>
 #include <annal/pack.h>
 #include <annal/packs/lifecycle.h>
 #include <annal/packs/memory.h>
@@ -79,7 +77,6 @@
 #include <annal/process.h>
 #include <annal/query.h>
 #include <annal/reduce.h>
-#include <annal/reduction.h>
 #include <annal/replay.h>
 #include <annal/search.h>
 #include <annal/snapshot.h>

@@ -66,7 +66,7 @@ typedef struct annal_snapshots annal_snapshots;
  * places that are not half the way to the end, so that the newest state is near soon. Those stay
  * without one, for snapshots are stored in order, and catching up later fills nothing in behind
  * them: a state in the first half of a burst is up to half the burst's events away from a snapshot.
- * annal_snapshot_drop() and then annal_snapshot_catch_up() leave one at every place.
+ * annal_snapshot_drop() and then annal_snapshot_take() leave one at every place.
  *
  * ANNAL_ERR_IO  the store is open for reading only
  */
@@ -82,25 +82,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshots_open(annal_index *index,
  */
 ANNAL_API void annal_snapshots_close(annal_snapshots *snapshots);
 
-/* A session of which a snapshot is due. */
-typedef struct annal_snapshot_overdue {
-    annal_slice session; /* lives until the callback returns */
-    uint64_t events;     /* behind its newest snapshot */
-    uint64_t bytes;
-    int64_t since_us; /* when the first of them came */
-} annal_snapshot_overdue;
-
-/* Return 0 to go on; anything else stops and is handed through. */
-typedef int (*annal_snapshot_overdue_fn)(void *arg, const annal_snapshot_overdue *overdue);
-
-/*
- * Which snapshots are due now and not taken, by session. Reads a few KB of each journal. Any
- * thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_snapshot_each_overdue(annal_index *index, const annal_snapshot_policy *policy,
-                            annal_snapshot_overdue_fn fn, void *arg, annal_error *err);
-
 /* ---- By hand ---- */
 
 /*
@@ -115,18 +96,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_take(annal_index *index, 
                                                             const annal_snapshot_policy *policy,
                                                             annal_snapshot_info *out_info,
                                                             annal_error *err);
-
-/*
- * Take the snapshots that are due by events and bytes behind the newest, for instance after an
- * import; *out_count (may be NULL) says how many. Places are passed over only where the pages that
- * changed take more than four times the journal since the last one. Any thread. Fails as
- * annal_snapshot_take(); a session without events is fine.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_catch_up(annal_index *index,
-                                                                annal_slice session,
-                                                                const annal_snapshot_policy *policy,
-                                                                uint64_t *out_count,
-                                                                annal_error *err);
 
 /*
  * info: what the snapshot says of itself. problem: NULL when it counts, else why not, in one
@@ -151,20 +120,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_each(annal_index *index, 
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_drop(annal_index *index, annal_slice session,
                                                             annal_error *err);
-
-/*
- * Begin a replay: a state near event at_most and not behind it, and a cursor that stands before the
- * event that comes next. The state is that of the newest snapshot that counts, of the session or,
- * at and before the fork point of a fork, of an ancestor; where there is none, and with at_most 0,
- * it is empty and the cursor stands before the first event. packs may be NULL: the core pack of the
- * index. Index and packs must outlive the state, which reads the snapshot as it needs it.
- * annal_replay_open() is what most callers want. Any thread.
- *
- * ANNAL_ERR_NOTFOUND  no such session
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_snapshot_begin(
-    annal_index *index, annal_slice session, uint64_t at_most, const annal_pack *const *packs,
-    size_t pack_count, annal_state **out_state, annal_cursor **out_cursor, annal_error *err);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  * "annal-journals" the journals alone. One event is appended at level sync; of many, each stretch
  * of one session is an append at level batch, and one annal_sync() makes all of them durable.
  */
+#include "snapshot/sys/snapshot.h"
 #include "tests/bench/compare/contender.h"
 
 #include <annal/index.h>
@@ -149,7 +150,7 @@ static void annal_settle(void *handle)
               &(annal_catch_up_options){.timeout_ms = ANNAL_NO_TIMEOUT, .packs = true}, &err),
           &err);
     for (unsigned i = 0; i < store->place->sessions; i++) {
-        annal_status status = annal_snapshot_catch_up(
+        annal_status status = annal__snapshot_catch_up(
             store->index, payloads_name(store->place->payloads, i), NULL, NULL, &err);
         if (status != ANNAL_ERR_NOTFOUND)
             check(status, &err);

@@ -49,8 +49,7 @@ typedef struct annal_stale_options {
  * may be NULL. Any thread; no lock is held over fn.
  *
  * ANNAL_ERR_NOTFOUND  packs lionagi and teams are not both on in this store
- * and those of annal_sql(), annal_session_owner() and annal_pack_append(), but for
- * ANNAL_ERR_REFUSED.
+ * and those of annal_sql() and annal_pack_append(), but for ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_transition_stale(annal_index *index,
                                                                const annal_stale_options *options,

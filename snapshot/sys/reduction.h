@@ -7,34 +7,32 @@
  * count is passed over. Reductions of what a fork has in common with its ancestors are the
  * ancestors'.
  */
-#ifndef ANNAL_REDUCTION_H
-#define ANNAL_REDUCTION_H
+#ifndef SNAPSHOT_SYS_REDUCTION_H
+#define SNAPSHOT_SYS_REDUCTION_H
 
 #include <annal/snapshot.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define ANNAL_REDUCTION_BYTES_MAX (64u << 20) /* of one; larger ones are not saved */
 
-typedef struct annal_reduction {
+typedef struct annal__reduction {
     uint64_t seq;
     uint64_t every;   /* events from one to the next */
-    annal_slice data; /* the caller's: annal_reduction_free() */
-} annal_reduction;
+    annal_slice data; /* the caller's: annal__reduction_free() */
+} annal__reduction;
 
 /*
  * The newest one that counts of this reducer and version, at or before at_most. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  there is none, or no such session
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status
-annal_reduction_load(annal_index *index, annal_slice session, annal_slice reducer, uint32_t version,
-                     uint64_t at_most, annal_reduction *out_reduction, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__reduction_load(annal_index *index, annal_slice session,
+                                                    annal_slice reducer, uint32_t version,
+                                                    uint64_t at_most,
+                                                    annal__reduction *out_reduction,
+                                                    annal_error *err);
 
 /* NULL is accepted. */
-ANNAL_API void annal_reduction_free(annal_reduction *reduction);
+void annal__reduction_free(annal__reduction *reduction);
 
 /*
  * Save one, compressed. cursor has just given the event that it is after. Those of one reducer and
@@ -45,12 +43,10 @@ ANNAL_API void annal_reduction_free(annal_reduction *reduction);
  * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or takes more than all may
  * ANNAL_ERR_BUSY   somebody else writes the index
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_reduction_save(
-    annal_index *index, const annal_cursor *cursor, annal_slice reducer, uint32_t version,
-    annal_slice data, const annal_snapshot_policy *policy, uint64_t *out_every, annal_error *err);
-
-#ifdef __cplusplus
-}
-#endif
+ANNAL_MUST_CHECK annal_status annal__reduction_save(annal_index *index, const annal_cursor *cursor,
+                                                    annal_slice reducer, uint32_t version,
+                                                    annal_slice data,
+                                                    const annal_snapshot_policy *policy,
+                                                    uint64_t *out_every, annal_error *err);
 
 #endif

@@ -2,10 +2,10 @@
  * News: which sessions have more events than before, told at once by whoever wrote them, in this
  * process or another. What tails are woken by.
  *
- *     annal_news_open(store, NULL, &news, &err);
+ *     annal__news_open(store, NULL, &news, &err);
  *     … look at what you follow …
- *     while (annal_news_wait(news, ANNAL_NEWS_EVER, &err) >= 0)
- *         while (annal_news_next(news, &item, &err) == ANNAL_OK)
+ *     while (annal__news_wait(news, ANNAL_NEWS_EVER, &err) >= 0)
+ *         while (annal__news_next(news, &item, &err) == ANNAL_OK)
  *             … item.kind says where to look …
  *
  * News are hints: the events stand in the journals, and only there. Nothing that stands in a
@@ -13,25 +13,21 @@
  * Nobody who writes waits for anybody who listens, and waking a thousand costs the writer what
  * waking one does.
  */
-#ifndef ANNAL_NEWS_H
-#define ANNAL_NEWS_H
+#ifndef JOURNAL_SYS_NEWS_H
+#define JOURNAL_SYS_NEWS_H
 
 #include <annal/store.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-typedef struct annal_news annal_news;
+typedef struct annal__news annal__news;
 
 #define ANNAL_NEWS_EVER UINT32_MAX /* as timeout_ms: no time-out */
 
-typedef struct annal_news_options {
+typedef struct annal__news_options {
     /* ANNAL_NEWS_LOOK so often, in milliseconds; default: 1,000 */
     uint32_t look_ms;
-} annal_news_options;
+} annal__news_options;
 
-typedef enum annal_news_kind {
+typedef enum annal__news_kind {
     /*
      * Events up to end_seq stand in the journal of session. Those of one store object come in the
      * order of their commit, those of several in the order in which they were told.
@@ -50,13 +46,13 @@ typedef enum annal_news_kind {
      * finds.
      */
     ANNAL_NEWS_LOOK = 3
-} annal_news_kind;
+} annal__news_kind;
 
-typedef struct annal_news_item {
-    annal_news_kind kind;
+typedef struct annal__news_item {
+    annal__news_kind kind;
     annal_slice session; /* of ANNAL_NEWS_SESSION; lives until the next call */
     uint64_t end_seq;
-} annal_news_item;
+} annal__news_item;
 
 /*
  * Begin to listen: what is committed from now on is told. So open it first, then look at the
@@ -67,29 +63,25 @@ typedef struct annal_news_item {
  *
  * ANNAL_ERR_NOMEM
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_news_open(annal_store *store,
-                                                        const annal_news_options *options,
-                                                        annal_news **out_news, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__news_open(annal_store *store,
+                                               const annal__news_options *options,
+                                               annal__news **out_news, annal_error *err);
 
 /* What was told next. ANNAL_END: nothing more for now. Never waits. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_news_next(annal_news *news, annal_news_item *out_item,
-                                                        annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__news_next(annal__news *news, annal__news_item *out_item,
+                                               annal_error *err);
 
 /*
- * Wait until annal_news_next() has something, up to timeout_ms. ANNAL_END: the time is over, or
- * annal_news_interrupt() was called.
+ * Wait until annal__news_next() has something, up to timeout_ms. ANNAL_END: the time is over, or
+ * annal__news_interrupt() was called.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_news_wait(annal_news *news, uint32_t timeout_ms,
-                                                        annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms,
+                                               annal_error *err);
 
 /* End the wait that is under way, or else the next one. Any thread. */
-ANNAL_API void annal_news_interrupt(annal_news *news);
+void annal__news_interrupt(annal__news *news);
 
 /* NULL is accepted. */
-ANNAL_API void annal_news_close(annal_news *news);
-
-#ifdef __cplusplus
-}
-#endif
+void annal__news_close(annal__news *news);
 
 #endif

@@ -1,0 +1,50 @@
+/* What annal import needs besides feeding lines: ids that are known, databases, what kind a log
+ * is. */
+#ifndef INDEX_SYS_IMPORT_H
+#define INDEX_SYS_IMPORT_H
+
+#include <annal/import.h>
+
+/*
+ * Remember the id of an event that the session has, and ask for it: what keeps a second import from
+ * appending what the first one did. Ids are kept on disk when there are many.
+ */
+ANNAL_MUST_CHECK annal_status annal__import_remember(annal_import *import, annal_slice session,
+                                                     annal_slice id, annal_error *err);
+
+ANNAL_MUST_CHECK annal_status annal__import_knows(annal_import *import, annal_slice session,
+                                                  annal_slice id, bool *out_known,
+                                                  annal_error *err);
+
+/* A line, which lives until it returns. All but ANNAL_OK stops and is handed through. */
+typedef annal_status (*annal__import_row_fn)(void *arg, annal_slice json, annal_error *err);
+
+/*
+ * The lines of a log that is a SQLite database, by the sections "-- rows" of the importer whose
+ * text is sql. The database is only read, and its writers are kept waiting no longer than that
+ * takes; one that cannot be read where it stands is copied to a temporary directory first. Any
+ * thread.
+ *
+ * limits (may be NULL) bound each row's time, the memory, and, in temp_bytes, also the lines: they
+ * may take that, or four times the database where that is more. So a view without an end ends.
+ *
+ * ANNAL_ERR_BUSY     another program keeps it locked for longer than the wait_ms of limits
+ * ANNAL_ERR_CORRUPT  it is damaged; what was given until then is sound
+ * ANNAL_ERR_LIMIT    it went over a limit
+ * ANNAL_ERR_SQL      the importer is wrong
+ */
+ANNAL_MUST_CHECK annal_status annal__import_rows(annal_slice sql, const char *path,
+                                                 const annal_limits *limits,
+                                                 annal__import_row_fn fn, void *arg,
+                                                 annal_error *err);
+
+/*
+ * How sure an importer is, 0 to 100, that a log is of its kind, by its section "-- detect"; 0
+ * without one. lines are the first of the log. Any thread.
+ */
+ANNAL_MUST_CHECK annal_status annal__import_detect(annal_slice sql,
+                                                   const annal_import_source *source,
+                                                   const annal_import_line *lines, size_t count,
+                                                   int *out_sure, annal_error *err);
+
+#endif

@@ -1,0 +1,37 @@
+/* Taking over sessions and artifacts from another store: the last step of importing a bundle. */
+#ifndef JOURNAL_SYS_ADOPT_H
+#define JOURNAL_SYS_ADOPT_H
+
+#include <annal/artifact.h>
+#include <annal/journal.h>
+
+/*
+ * Move a session here from another store, `from`, which nobody else uses and which is on the same
+ * filesystem: its journal is synced and takes its place by one rename, byte for byte, so with its
+ * file id and its hashes. It is durable when this returns. At every moment the session is here
+ * whole, or not at all. Who calls has proved it there, annal_verify_session(); here is looked at
+ * its header and, of a fork, that the event at which it forked is here. Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  `from` has no such session
+ * ANNAL_ERR_CONFLICT  there is a session of that name here
+ * ANNAL_ERR_CORRUPT   of a fork: what it was made from is not here, or is another history
+ * ANNAL_ERR_BUSY      as for annal_session_delete(); or a commit log still names this very journal,
+ *                     which was deleted here: annal_checkpoint() in the process that has it helps
+ * ANNAL_ERR_UNKNOWN   storage failed when the session stood here already
+ */
+ANNAL_MUST_CHECK annal_status annal__session_adopt(annal_store *store, annal_store *from,
+                                                   annal_slice session, annal_error *err);
+
+/*
+ * Move an artifact here from another store, `from`, which nobody else uses and which is on the same
+ * filesystem: its file takes its place by one rename, and is durable when this returns. One that is
+ * here under that name is replaced, for it has the same content. Who calls has proved it there,
+ * annal_artifact_read(). Any thread.
+ *
+ * ANNAL_ERR_NOTFOUND  `from` has no such artifact
+ */
+ANNAL_MUST_CHECK annal_status annal__artifact_adopt(annal_store *store, annal_store *from,
+                                                    annal_slice session, annal_slice sha256,
+                                                    annal_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* Reading a histogram of a store's metrics. */
+#ifndef JOURNAL_SYS_METRICS_H
+#define JOURNAL_SYS_METRICS_H
+
+#include <annal/metrics.h>
+
+/* The largest value that bucket counts; UINT64_MAX for the last one. Any thread. */
+uint64_t annal__histogram_bound(size_t bucket);
+
+/*
+ * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is
+ * the median. 0 when nothing was counted. Any thread.
+ */
+uint64_t annal__histogram_quantile(const annal_histogram *histogram, double share);
+
+#endif

@@ -1,0 +1,19 @@
+/* Proving a journal and what was made from it in one reading. */
+#ifndef JOURNAL_SYS_VERIFY_H
+#define JOURNAL_SYS_VERIFY_H
+
+#include <annal/journal.h>
+
+/*
+ * The same, and every event that proves itself is handed to event_fn on the way, so that what was
+ * made from the events can be proved in one reading. after_damage: something before it did not
+ * prove itself. The event lives until the callback returns; arg is that of both.
+ */
+typedef void (*annal__verified_fn)(void *arg, const annal_event *event, bool after_damage);
+
+ANNAL_MUST_CHECK annal_status annal__verify_events(annal_store *store, annal_slice session,
+                                                   annal_finding_fn fn, annal__verified_fn event_fn,
+                                                   void *arg, annal_verify_result *out_result,
+                                                   annal_error *err);
+
+#endif
