@@ -33,6 +33,7 @@ static const char *const story[][8] = {
     {"show", "s1"},
     {"query", "s1"},
     {"sql", "SELECT count(*) FROM events"},
+    {"schema"},
     {"search", "refused"},
     {"replay", "s1"},
     {"diff", "s1", "1", "2"},

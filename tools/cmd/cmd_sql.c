@@ -89,9 +89,9 @@ const struct command cmd_sql = {
     .summary = "ask the tables and the events in SQL",
     .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
              "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
-             "timestamp, type, id, data), which reads data from the journals. 'annal sql\n"
-             "\"SELECT sql FROM sqlite_schema\"' prints the tables' columns. Tables of packs are\n"
-             "there too; --session prose_RUN adds those of one run: prose.bindings, ...\n"
+             "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
+             "lists the tables and their columns. Tables of packs are there too; --session\n"
+             "prose_RUN adds those of one run: prose.bindings, ...\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds. A column's type is what holds all of its values.\n"
              "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"

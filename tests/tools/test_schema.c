@@ -1,0 +1,68 @@
+/* annal schema: what SQL can ask for. */
+#include "tests/tools/cli.h"
+#include "tools/cli/command.h"
+
+#include <check.h>
+#include <string.h>
+
+static struct cli cli;
+
+static void set_up(void)
+{
+    CLI_INIT(&cli);
+    CLI(&cli, "{}\n", "append", "s1", "--type", "a");
+}
+
+static void tear_down(void)
+{
+    cli_done(&cli);
+}
+
+#define ASSERT_OUT(part)                                                                           \
+    ck_assert_msg(strstr(cli.out, part) != NULL, "'%s' is not in %s", part, cli.out)
+
+START_TEST(the_tables_of_the_index_and_of_packs_are_listed_with_their_columns)
+{
+    CLI(&cli, NULL, "schema", "--json");
+    cli_assert_done(&cli);
+    ASSERT_OUT("{\"table\":\"events\",\"kind\":\"virtual\",\"columns\":[{\"name\":\"session_id\","
+               "\"type\":\"TEXT\"},");
+    ASSERT_OUT(
+        "{\"table\":\"event_counts\",\"kind\":\"view\",\"columns\":[{\"name\":\"session_id\"");
+    ck_assert_ptr_null(strstr(cli.out, "\"_"));
+    ck_assert_ptr_null(strstr(cli.out, "state."));
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, NULL, "schema", "--json");
+    ASSERT_OUT("{\"table\":\"state.teams\",\"kind\":\"table\",\"columns\":[{\"name\":\"id\",");
+    /* A view of that pack over tables of another one, which is off. */
+    ASSERT_OUT("{\"table\":\"state.run_list\",\"kind\":\"view\",\"columns\":[]}");
+    CLI(&cli, NULL, "schema");
+    ASSERT_OUT("usage_by_day            view     day, sessions, requests, ");
+}
+END_TEST
+
+START_TEST(the_columns_of_one_table_are_rows)
+{
+    CLI(&cli, NULL, "schema", "usage_by_model", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_eq(strstr(cli.out, "{\"column\":\"model\",\"type\":"), cli.out);
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, NULL, "schema", "state.teams", "--json");
+    ASSERT_OUT("{\"column\":\"id\",\"type\":\"TEXT\",\"key\":1}\n");
+    CLI(&cli, NULL, "schema", "events", "--json");
+    ASSERT_OUT("{\"column\":\"data\",\"type\":\"TEXT\",\"key\":null}\n");
+    CLI(&cli, NULL, "schema", "nothing");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no table 'nothing'");
+}
+END_TEST
+
+Suite *suite_schema(void)
+{
+    Suite *suite = suite_create("schema");
+    TCase *all = tcase_create("all");
+    tcase_add_checked_fixture(all, set_up, tear_down);
+    tcase_add_test(all, the_tables_of_the_index_and_of_packs_are_listed_with_their_columns);
+    tcase_add_test(all, the_columns_of_one_table_are_rows);
+    suite_add_tcase(suite, all);
+    return suite;
+}
