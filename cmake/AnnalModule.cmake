@@ -30,7 +30,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 function(annal_module name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;USES;LIBS;SQL")
     foreach(sql IN LISTS arg_SQL)
-        annal_embed_sql(${sql} embedded)
+        get_filename_component(stem ${sql} NAME_WE)
+        annal_embed_sql(${stem} embedded ${sql})
         list(APPEND arg_SOURCES ${embedded})
     endforeach()
     add_library(${name} OBJECT ${arg_SOURCES})
@@ -46,18 +47,21 @@ function(annal_module name)
     set_property(GLOBAL APPEND PROPERTY ANNAL_LIBS ${arg_LIBS})
 endfunction()
 
-# Turn FILE.sql into a C file with one string constant; out gets its path.
-function(annal_embed_sql file out)
-    get_filename_component(stem ${file} NAME_WE)
-    get_filename_component(file ${file} ABSOLUTE)
-    string(MAKE_C_IDENTIFIER "${ARGN}${stem}" symbol)
+# annal_embed_sql(NAME OUT FILE…): a C file with the text of these files as the string constant annal__sql_NAME; OUT
+# gets its path.
+function(annal_embed_sql name out)
+    string(MAKE_C_IDENTIFIER ${name} symbol)
     set(c_file ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.sql.c)
+    set(files)
+    foreach(file IN LISTS ARGN)
+        get_filename_component(file ${file} ABSOLUTE)
+        list(APPEND files ${file})
+    endforeach()
     add_custom_command(
         OUTPUT ${c_file}
-        COMMAND ${CMAKE_COMMAND} -DINPUT=${file}
-            -DOUTPUT=${c_file} -DSYMBOL=annal__sql_${symbol}
+        COMMAND ${CMAKE_COMMAND} "-DINPUT=${files}" -DOUTPUT=${c_file} -DSYMBOL=annal__sql_${symbol}
             -P ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
-        DEPENDS ${file} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
+        DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/EmbedText.cmake
         VERBATIM)
     set(${out} ${c_file} PARENT_SCOPE)
 endfunction()

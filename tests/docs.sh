@@ -92,11 +92,13 @@ spans() {
     grep -oE '`[^`]+`' | tr -d '`'
 }
 
-# pack_page PAGE FILE...: the page has each verb of these packs and its event, and no event that they do not handle.
+# pack_page PAGE PACK...: the page has each verb of these packs and its event, and no event that they do not handle.
 pack_page() {
     page=$1
     shift
-    (cd index/packs && cat "$@") >"$work/pack"
+    for folder; do
+        cat index/packs/"$folder"/*.sql*
+    done >"$work/pack"
     sed -nE 's/^-- verb ([^ ]+) ([^ ]+) .*/\1 \2/p' "$work/pack" >"$work/verbs"
     section "$page" Verbs | spans | tr ' ' '\n' >"$work/words" || true
     while read -r noun verb; do
@@ -116,11 +118,11 @@ pack_page() {
     comm -23 "$work/types" "$work/handled" | sed "s|^|docs/packs/$page.md: no pack handles this event: |"
 }
 {
-    pack_page core core/core.sql
-    pack_page lionagi lionagi/lionagi.sql
-    pack_page teams teams/teams.sql
-    pack_page prose prose/prose.sql prose/prose-agents.sql.in
-    pack_page agentweaver agentweaver/agentweaver.sql memory/memory.sql
+    pack_page core core
+    pack_page lionagi lionagi
+    pack_page teams teams
+    pack_page prose prose
+    pack_page agentweaver agentweaver memory
 } >"$work/out"
 [ ! -s "$work/out" ] || {
     cat "$work/out"

@@ -1,6 +1,10 @@
-/* The packs that are built in: two lines here, and packs/NAME.sql in CMakeLists.txt. */
+/*
+ * The packs that are built in. Each is two lines here, in the order in which help lists their
+ * nouns, and one in CMakeLists.txt, which says of which files its text is made.
+ */
+#include "index/pack/builtin.h"
+
 #include "index/db/database.h"
-#include "index/pack/packs.h"
 
 #include <string.h>
 
@@ -15,7 +19,7 @@ extern const char annal__sql_teams[];
 static const struct {
     const char *name;
     const char *text;
-} packs[] = { /* in the order in which help lists their nouns */
+} packs[] = {
     {"core", annal__sql_core},
     {"lionagi", annal__sql_lionagi},
     {"teams", annal__sql_teams},

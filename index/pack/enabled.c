@@ -2,6 +2,7 @@
  * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change is a new file in the place of
  * the old one, under locks/packs; lines that are not about this pack stay as they are.
  */
+#include "index/pack/builtin.h"
 #include "index/pack/packs.h"
 
 #include "index/db/lock.h"

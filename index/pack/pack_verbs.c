@@ -27,6 +27,7 @@
  *     the only values.
  * (3) Verbs make no tables: they are left out of the hashes that decide whether tables are rebuilt.
  */
+#include "index/pack/builtin.h"
 #include "index/pack/pack.h"
 
 #include "index/db/database.h"

@@ -13,6 +13,7 @@
  *     with the same file share one database.
  */
 #include "index/pack/packs.h"
+#include "index/pack/builtin.h"
 
 #include "index/db/database.h"
 #include "index/index.h"

@@ -1,5 +1,6 @@
 #include "tests/packs/fixture.h"
 
+#include "index/pack/builtin.h"
 #include "index/sys/state.h"
 #include "tests/support/random.h"
 
@@ -53,14 +54,6 @@ int text_row(void *arg, const annal_row *row)
 
 /* ---- In memory ---- */
 
-char *pack_text(const char *name)
-{
-    char path[512];
-    size_t len;
-    snprintf(path, sizeof path, "%s/%s/%s.sql", SOURCE_PACKS, name, name);
-    return file_read(path, &len);
-}
-
 static void memory_add(struct memory *m, const char *name, const char *text)
 {
     ck_assert_uint_lt(m->count, MEMORY_PACKS_MAX);
@@ -83,11 +76,8 @@ void memory_init(struct memory *m, const char *session, ...)
     va_list names;
     va_start(names, session);
     for (const char *name = va_arg(names, const char *); name != NULL;
-         name = va_arg(names, const char *)) {
-        char *text = pack_text(name);
-        memory_add(m, name, text);
-        free(text);
-    }
+         name = va_arg(names, const char *))
+        memory_add(m, name, annal__builtin_pack(name));
     va_end(names);
     memory_begin(m, session);
 }

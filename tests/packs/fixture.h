@@ -49,7 +49,7 @@ struct memory {
     int64_t ts_us; /* of the next event; a second more for each */
 };
 
-/* The shipped packs of these names (index/packs/NAME.sql), the last one NULL. */
+/* The shipped packs of these names (index/packs/NAME/), the last one NULL. */
 void memory_init(struct memory *m, const char *session, ...);
 void memory_init_text(struct memory *m, const char *session, const char *pack);
 void memory_done(struct memory *m);
@@ -65,9 +65,6 @@ char *memory_rows(struct memory *m, const char *select);
         ck_assert_str_eq(got_, rows);                                                              \
         free(got_);                                                                                \
     } while (0)
-
-/* The text of a shipped pack; free() it. */
-char *pack_text(const char *name);
 
 /* ---- A store with packs on ---- */
 

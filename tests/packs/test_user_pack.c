@@ -12,7 +12,7 @@
 /* The first block of SQL of the page; free() it. */
 static char *example(void)
 {
-    char *page = file_read(SOURCE_PACKS "/../../docs/packs.md", NULL);
+    char *page = file_read(SOURCE_DOCS "/packs.md", NULL);
     char *begin = strstr(page, "```sql\n");
     ck_assert_ptr_nonnull(begin);
     begin += strlen("```sql\n");
@@ -182,7 +182,7 @@ START_TEST(a_mistake_in_it_is_named_as_the_page_shows_it)
     memcpy(calls, " call + 1", 9);
     ck_assert_int_eq(annal_pack_parse("tools_per_day.sql", annal_slice_of(text), &pack, &err),
                      ANNAL_ERR_SQL);
-    char *page = file_read(SOURCE_PACKS "/../../docs/packs.md", NULL);
+    char *page = file_read(SOURCE_DOCS "/packs.md", NULL);
     char shown[sizeof err.message + 10];
     snprintf(shown, sizeof shown, "annal: %s\n", err.message);
     ck_assert_msg(strstr(page, shown) != NULL, "the page does not show: %s", shown);
