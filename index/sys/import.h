@@ -1,13 +1,12 @@
-/* What annal import needs besides feeding lines: ids that are known, databases, what kind a log
- * is. */
+/* What annal import needs besides feeding lines: known ids, databases, and what kind a log is. */
 #ifndef INDEX_SYS_IMPORT_H
 #define INDEX_SYS_IMPORT_H
 
 #include <annal/import.h>
 
 /*
- * Remember the id of an event that the session has, and ask for it: what keeps a second import from
- * appending what the first one did. Ids are kept on disk when there are many.
+ * Remember the id of an event that the session has, or ask whether it is remembered: this keeps a
+ * second import from appending what the first one did. If there are many, ids are kept on disk.
  */
 ANNAL_MUST_CHECK annal_status annal__import_remember(annal_import *import, annal_slice session,
                                                      annal_slice id, annal_error *err);
@@ -16,21 +15,20 @@ ANNAL_MUST_CHECK annal_status annal__import_knows(annal_import *import, annal_sl
                                                   annal_slice id, bool *out_known,
                                                   annal_error *err);
 
-/* A line, which lives until it returns. All but ANNAL_OK stops and is handed through. */
+/* A line, which is valid until it returns. Any result but ANNAL_OK stops, and is returned. */
 typedef annal_status (*annal__import_row_fn)(void *arg, annal_slice json, annal_error *err);
 
 /*
  * The lines of a log that is a SQLite database, by the sections "-- rows" of the importer whose
- * text is sql. The database is only read, and its writers are kept waiting no longer than that
- * takes; one that cannot be read where it stands is copied to a temporary directory first. Any
- * thread.
+ * text is sql. The database is only read, and its writers wait no longer than that takes; one that
+ * cannot be read in its place is copied to a temporary directory first. Any thread.
  *
- * limits (may be NULL) bound each row's time, the memory, and, in temp_bytes, also the lines: they
- * may take that, or four times the database where that is more. So a view without an end ends.
+ * limits (may be NULL) limit each row's time, the memory, and, by temp_bytes, also the lines: they
+ * may take that, or four times the database if that is more. So a view without an end ends.
  *
  * ANNAL_ERR_BUSY     another program keeps it locked for longer than the wait_ms of limits
- * ANNAL_ERR_CORRUPT  it is damaged; what was given until then is sound
- * ANNAL_ERR_LIMIT    it went over a limit
+ * ANNAL_ERR_CORRUPT  it is damaged; what was returned until then is sound
+ * ANNAL_ERR_LIMIT    it exceeded a limit
  * ANNAL_ERR_SQL      the importer is wrong
  */
 ANNAL_MUST_CHECK annal_status annal__import_rows(annal_slice sql, const char *path,

@@ -1,18 +1,17 @@
-/* Opening an index for the floors above, and what hangs on it. */
+/* Opening an index for the layers above, and what depends on it. */
 #ifndef INDEX_SYS_OPEN_H
 #define INDEX_SYS_OPEN_H
 
 #include <annal/index.h>
 
-/* annal_index_open() with options.no_snapshots: for floors that know of no snapshots. */
+/* annal_index_open() with options.no_snapshots: for layers that do not know snapshots. */
 ANNAL_MUST_CHECK annal_status annal__index_open_plain(annal_store *store,
                                                       const annal_index_options *options,
                                                       annal_index **out_index, annal_error *err);
 
 /*
- * Have end(arg) called when the index is closed, while it still works: for what a floor above
- * opened with it. There is one of them; arg NULL takes it away. Returns the arg that was there
- * before. Any thread.
+ * Call end(arg) when the index is closed, while it still works: for what a layer above opened with
+ * it. There is only one; arg NULL removes it. Returns the arg that was set before. Any thread.
  */
 void *annal__index_on_close(annal_index *index, void (*end)(void *arg), void *arg);
 

@@ -1,4 +1,4 @@
-/* Packs, as our floors and the command look at them. */
+/* Packs, as our layers and the command use them. */
 #ifndef INDEX_SYS_PACK_H
 #define INDEX_SYS_PACK_H
 
@@ -7,15 +7,15 @@
 /* The pack that every store runs: sessions and turns. */
 ANNAL_MUST_CHECK annal_status annal__pack_core(annal_pack **out_pack, annal_error *err);
 
-/* The core pack of an index that is open, to save reading it again. Lives as long as the index. */
+/* The core pack of an open index, to save reading it again. Valid as long as the index. */
 const annal_pack *annal__index_core(const annal_index *index);
 
 /*
- * A pack by its name: one that is on in the store of this index, else one that is built in. The
- * caller's, to be given to annal_pack_free(). Any thread.
+ * A pack by its name: one that is on in the store of this index, else one that is built in. Free it
+ * with annal_pack_free(). Any thread.
  *
  * ANNAL_ERR_NOTFOUND  there is none of this name
- * otherwise           it is wrong, as annal_pack_parse() tells
+ * otherwise           it is wrong, as for annal_pack_parse()
  */
 ANNAL_MUST_CHECK annal_status annal__pack_named(annal_index *index, const char *name,
                                                 annal_pack **out_pack, annal_error *err);
@@ -27,7 +27,7 @@ uint32_t annal__pack_version(const annal_pack *pack); /* 1 */
 const char *annal__pack_database(const annal_pack *pack); /* "sessions.db" */
 
 /*
- * Whether a pack is on and can be run: ANNAL_OK. Looks at packs/ alone. Any thread.
+ * Whether a pack is on and can be run: ANNAL_OK. Looks only at packs/. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  it is not on
  * another status      it is on and wrong; the message says why
@@ -36,9 +36,9 @@ ANNAL_MUST_CHECK annal_status annal__index_has_pack(annal_index *index, const ch
                                                     annal_error *err);
 
 /*
- * Whether a pack that was switched on guards or fills events of this type in this session, or takes
- * large fields out of them. The core pack, which every store runs, does not count: it is asked by
- * annal_pack_append() only, so that a plain append of a turn never waits for sessions.db. Any
+ * Whether a pack that was switched on guards or fills events of this type in this session, or moves
+ * large fields out of them. The core pack, which every store runs, does not count: only
+ * annal_pack_append() asks it, so that a plain append of a turn never waits for sessions.db. Any
  * thread.
  */
 ANNAL_MUST_CHECK annal_status annal__pack_asks(annal_index *index, annal_slice session,

@@ -1,25 +1,25 @@
-/* Rows of _reductions: what C reducers saved. Derived: rebuilding the index drops them. */
+/* Rows of _reductions: what C reducers saved. Derived: rebuilding the index deletes them. */
 #ifndef INDEX_SYS_REDUCTION_ROWS_H
 #define INDEX_SYS_REDUCTION_ROWS_H
 
 #include <annal/index.h>
 
 typedef struct annal__reduction_row {
-    annal_slice session; /* in whose journal event seq stands */
+    annal_slice session; /* the session whose journal contains event seq */
     annal_slice reducer;
     uint32_t version;
     uint64_t every;  /* events from one row to the next */
     uint64_t seq;    /* the state after this event */
-    uint64_t offset; /* where in that journal the next one begins */
+    uint64_t offset; /* where in that journal the next event begins */
     uint64_t h;      /* of event seq */
     annal_slice state;
 } annal__reduction_row;
 
 /*
- * Put a row; those of the same reducer with another version go. When the rows of this reducer and
- * session together take more than bytes_max, as many go as must, each time the one whose going
- * leaves the smallest gap, and `every` is doubled until so many cover the session. *out_every is
- * what it is now. Waits as annal__index_snapshot_put(). Any thread.
+ * Write a row; those of the same reducer with another version are deleted. If the rows of this
+ * reducer and session together take more than bytes_max, as many as necessary are deleted, each
+ * time the one that leaves the smallest gap, and `every` is doubled until that many rows cover the
+ * session. *out_every is its new value. Waits as annal__index_snapshot_put() does. Any thread.
  *
  * ANNAL_ERR_LIMIT  it alone takes more than bytes_max: nothing is changed
  */
@@ -30,8 +30,8 @@ ANNAL_MUST_CHECK annal_status annal__index_reduction_put(annal_index *index,
 
 /*
  * The newest row of this session, reducer and version with an event at or before at_most. out_row
- * borrows session and reducer; its state is the caller's: annal_index_free(). ANNAL_ERR_NOTFOUND
- * when there is none. Any thread.
+ * borrows session and reducer; free its state with annal_index_free(). ANNAL_ERR_NOTFOUND if there
+ * is none. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,
                                                             annal_slice reducer, uint32_t version,

@@ -1,14 +1,14 @@
-/* Rows of the snapshots table. Derived: rebuilding the index drops them. */
+/* Rows of the snapshots table. Derived: rebuilding the index deletes them. */
 #ifndef INDEX_SYS_SNAPSHOT_ROWS_H
 #define INDEX_SYS_SNAPSHOT_ROWS_H
 
 #include <annal/index.h>
 
 /*
- * Put a row; one that stands at this seq is replaced. Waits up to wait_ms for other writers of the
- * index; 0 only tries, as a chore must. Any thread.
+ * Write a row, replacing one at this seq. Waits up to wait_ms for other writers of the index; 0
+ * only tries, as a chore must. Any thread.
  *
- * ANNAL_ERR_BUSY  somebody else writes the index
+ * ANNAL_ERR_BUSY  another process writes the index
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_put(annal_index *index, annal_slice session,
                                                         uint64_t seq, annal_slice state,
@@ -16,22 +16,22 @@ ANNAL_MUST_CHECK annal_status annal__index_snapshot_put(annal_index *index, anna
                                                         annal_error *err);
 
 /*
- * The same for a row that is worth nothing without another one of the session, which begins with
- * these bytes. ANNAL_ERR_CONFLICT when that one is gone, or another stands there: the index was
- * rebuilt, or another process deleted it.
+ * As above, for a row that is useless without another one of the session, which begins with these
+ * bytes. ANNAL_ERR_CONFLICT if that one is gone, or another is in its place: the index was rebuilt,
+ * or another process deleted it.
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_put_over(
     annal_index *index, annal_slice session, uint64_t seq, annal_slice state, int64_t created_us,
     uint64_t base_seq, annal_slice base_begins, uint32_t wait_ms, annal_error *err);
 
-/* Delete the rows at these seqs that are there, all or none. As annal__index_snapshot_put(). */
+/* Delete the rows that exist at these seqs, all or none. As annal__index_snapshot_put(). */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_delete(annal_index *index, annal_slice session,
                                                            const uint64_t *seqs, size_t count,
                                                            uint32_t wait_ms, annal_error *err);
 
 /*
- * The row with the largest seq that is at most at_most. *out_state is the caller's, to be given
- * back with annal_index_free(). ANNAL_ERR_NOTFOUND when there is none. Any thread.
+ * The row with the largest seq that is at most at_most. Free *out_state with annal_index_free().
+ * ANNAL_ERR_NOTFOUND if there is none. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session,
                                                            uint64_t at_most, uint64_t *out_seq,
@@ -42,24 +42,24 @@ typedef struct annal__snapshot_row {
     annal_slice session;
     uint64_t seq;
     uint64_t bytes;   /* of state */
-    annal_slice head; /* the first of them, 256 at most. Lives until the callback returns */
+    annal_slice head; /* the first of them, 256 at most. Valid until the callback returns */
     int64_t created_us;
 } annal__snapshot_row;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal__snapshot_row_fn)(void *arg, const annal__snapshot_row *row);
 
 /*
- * fn is called with the row of this session that has the largest seq; never, when there is none.
- * Does not wait for other programs, as a chore must not. Any thread.
+ * Call fn with the row of this session that has the largest seq; not at all, if there is none. Does
+ * not wait for other programs, as a chore must not. Any thread.
  *
- * ANNAL_ERR_BUSY  one keeps the database to itself
+ * ANNAL_ERR_BUSY  another program keeps the database locked
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_last(annal_index *index, annal_slice session,
                                                          annal__snapshot_row_fn fn, void *arg,
                                                          annal_error *err);
 
-/* The rows of one session, or of all when session is empty, by session and seq; of states only the
+/* The rows of one session, or of all if session is empty, by session and seq; of states only the
  * head is read. */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_each(annal_index *index, annal_slice session,
                                                          annal__snapshot_row_fn fn, void *arg,

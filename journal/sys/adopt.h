@@ -1,4 +1,4 @@
-/* Taking over sessions and artifacts from another store: the last step of importing a bundle. */
+/* Moving sessions and artifacts here from another store: the last step of importing a bundle. */
 #ifndef JOURNAL_SYS_ADOPT_H
 #define JOURNAL_SYS_ADOPT_H
 
@@ -7,26 +7,27 @@
 
 /*
  * Move a session here from another store, `from`, which nobody else uses and which is on the same
- * filesystem: its journal is synced and takes its place by one rename, byte for byte, so with its
- * file id and its hashes. It is durable when this returns. At every moment the session is here
- * whole, or not at all. Who calls has proved it there, annal_verify_session(); here is looked at
- * its header and, of a fork, that the event at which it forked is here. Any thread.
+ * filesystem: its journal is synced and renamed once, byte for byte, so with its file id and its
+ * hashes. It is durable when this returns. At every moment the session is here whole, or not at
+ * all. The caller has proved it there with annal_verify_session(); here its header is checked and,
+ * of a fork, that the event at its fork point exists here. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  `from` has no such session
  * ANNAL_ERR_CONFLICT  there is a session of that name here
  * ANNAL_ERR_CORRUPT   of a fork: what it was made from is not here, or is another history
  * ANNAL_ERR_BUSY      as for annal_session_delete(); or a commit log still names this very journal,
- *                     which was deleted here: annal_checkpoint() in the process that has it helps
- * ANNAL_ERR_UNKNOWN   storage failed when the session stood here already
+ *                     which was deleted here: annal_checkpoint() in the process that has the log
+ *                     helps
+ * ANNAL_ERR_UNKNOWN   storage failed after the session was moved here
  */
 ANNAL_MUST_CHECK annal_status annal__session_adopt(annal_store *store, annal_store *from,
                                                    annal_slice session, annal_error *err);
 
 /*
  * Move an artifact here from another store, `from`, which nobody else uses and which is on the same
- * filesystem: its file takes its place by one rename, and is durable when this returns. One that is
- * here under that name is replaced, for it has the same content. Who calls has proved it there,
- * annal_artifact_read(). Any thread.
+ * filesystem: its file is renamed once, and is durable when this returns. An artifact with this
+ * name is replaced, because it has the same content. The caller has proved the artifact in `from`
+ * with annal_artifact_read(). Any thread.
  *
  * ANNAL_ERR_NOTFOUND  `from` has no such artifact
  */

@@ -1,12 +1,13 @@
-/* Artifacts for those who store one and then append the event that names it. */
+/* Artifacts, for callers that store one and then append the event that names it. */
 #ifndef JOURNAL_SYS_ARTIFACT_H
 #define JOURNAL_SYS_ARTIFACT_H
 
 #include <annal/artifact.h>
 
 /*
- * Keep sweeps away: what is stored while it is held is not swept before it is released. For those
- * who store an artifact and then append the event that names it. Release it soon, from any thread.
+ * Keep sweeps away: what is stored while this is held is not swept before it is released. For
+ * callers that store an artifact and then append the event that names it. Release it soon, from any
+ * thread.
  */
 typedef struct annal__artifact_hold annal__artifact_hold;
 
@@ -17,24 +18,24 @@ ANNAL_MUST_CHECK annal_status annal__artifact_hold_new(annal_store *store,
 void annal__artifact_hold_free(annal__artifact_hold *hold); /* NULL is accepted */
 
 /*
- * Take a large member out of an event's data. data is a JSON object; when its member `field` is
+ * Move a large member out of an event's data. data is a JSON object. If its member `field` is
  * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
- * *out_data is data with the member "<field>_ref", the reference, in its place: the caller's, to be
- * given back with annal_artifact_free(). Else, and when there is a "<field>_ref" already, nothing
- * happens and *out_data is empty. The same data gives the same *out_data. Any thread.
+ * *out_data is data with the member "<field>_ref", the reference, in its place; free it with
+ * annal_artifact_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
+ * *out_data is empty. The same data always yields the same *out_data. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, annal_slice session,
                                                           const char *field, uint64_t over_bytes,
                                                           annal_slice data, annal_slice *out_data,
                                                           annal_error *err);
 
-/* Told of a reference, "artifacts/…", that names nothing. Return 0 to go on; anything else is
- * handed through. */
+/* Called with a reference, "artifacts/…", that names nothing. Return 0 to continue; any other value
+ * stops, and is returned. */
 typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);
 
 /*
- * Look whether the artifacts are there that the data of an event refers to (JSON, as cursors give
- * it); they are not read. Any thread.
+ * Check whether the artifacts exist that an event's data refers to (JSON, as cursors return it);
+ * they are not read. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
                                                          annal__artifact_missing_fn fn, void *arg,

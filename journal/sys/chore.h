@@ -1,16 +1,16 @@
-/* Chores: work of a higher floor that the keeper does in the background. */
+/* Chores: work of a higher layer that the keeper does in the background. */
 #ifndef JOURNAL_SYS_CHORE_H
 #define JOURNAL_SYS_CHORE_H
 
 #include <annal/store.h>
 
 /*
- * A chore: work of a higher floor that the keeper does in the background.
+ * A chore: work of a higher layer that the keeper does in the background.
  *
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
- * this store object became readable in their journals, at the latest period_ms after, and once more
+ * this store object became readable in their journals, at the latest after period_ms, and once more
  * from annal__chore_remove(). It must not wait for other processes, and must not append to this
- * store. What it returns below 0 is logged; ANNAL_END says that work is left: it is called again in
+ * store. A result below 0 is logged; ANNAL_END says that work is left: it is called again after
  * period_ms.
  */
 typedef struct annal__chore {
@@ -19,7 +19,7 @@ typedef struct annal__chore {
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
     bool single; /* not run while an earlier one has this name, or one that is not single */
-    bool early;  /* the first run is period_ms after it was added, also if nothing was appended */
+    bool early;  /* the first run is period_ms after it was added, even if nothing was appended */
 } annal__chore;
 
 /* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
@@ -27,8 +27,8 @@ ANNAL_MUST_CHECK annal_status annal__chore_add(annal_store *store, const annal__
                                                annal_error *err);
 
 /*
- * Run it a last time, unless another one does its work, and forget it. Waits while it is running.
- * arg tells chores apart.
+ * Run it a last time, unless another one does its work, and remove it. Waits while it is running.
+ * arg distinguishes chores.
  */
 void annal__chore_remove(annal_store *store, void *arg);
 

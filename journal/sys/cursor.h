@@ -1,35 +1,35 @@
-/* What our floors and the command ask of a cursor besides reading the next event. */
+/* What our layers and the command need of a cursor besides reading the next event. */
 #ifndef JOURNAL_SYS_CURSOR_H
 #define JOURNAL_SYS_CURSOR_H
 
 #include <annal/journal.h>
 
 /*
- * As annal_cursor_next(), but of an event of more than 256 KiB in a journal of JSON lines data is
+ * As annal_cursor_next(), but for an event of more than 256 KiB in a journal of JSON lines data is
  * empty: it was read, and its hash was checked, in pieces, so that memory does not grow with it.
- * *out_data_bytes is how long data is; annal__cursor_data() reads it.
+ * *out_data_bytes is the length of data; annal__cursor_data() reads it.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_next_head(annal_cursor *cursor, annal_event *out_event,
                                                       uint64_t *out_data_bytes, annal_error *err);
 
 /*
- * Read up to len bytes of the data of the event that this cursor gave last, from offset on.
- * *out_len is how many were read; fewer than len only at the end of data, and 0 behind it. What
- * comes from the disk anew is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
+ * Read up to len bytes of the data of the last event of this cursor, from offset on. *out_len is
+ * how many were read; fewer than len only at the end of data, and 0 after it. What is read from the
+ * disk again is not checked again. ANNAL_ERR_CORRUPT: the journal was cut meanwhile.
  */
 ANNAL_MUST_CHECK annal_status annal__cursor_data(annal_cursor *cursor, uint64_t offset, void *bytes,
                                                  size_t len, size_t *out_len, annal_error *err);
 
 /*
- * Give back the memory that reading took, for a cursor that will not be needed for a while. It goes
- * on where it stands; the slices that it handed out end.
+ * Free the memory that reading took, for a cursor that will not be needed for a while. It keeps its
+ * position; its slices are not valid any more.
  */
 void annal__cursor_rest(annal_cursor *cursor);
 
 /*
- * The session in whose journal the cursor stands: where the last event, the last damage and the
- * position are to be found. That of an ancestor while the history of a fork is read from its
- * journal. Lives until the next call on this cursor.
+ * The session in whose journal the cursor is: the last event, the last damage and the position
+ * refer to that journal. It is an ancestor's while the history of a fork is read from there. Valid
+ * until the next call on this cursor.
  */
 annal_slice annal__cursor_journal(const annal_cursor *cursor);
 

@@ -5,8 +5,8 @@
 #include <annal/event.h>
 
 /*
- * The data of a draft as JSON, whatever it was given in; the caller's, to be given back with
- * annal__draft_free(). Fails as annal_draft_check() does. Any thread.
+ * The data of a draft as JSON, whatever its format; free it with annal__draft_free(). Fails as
+ * annal_draft_check() does. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json,
                                                 annal_error *err);

@@ -1,14 +1,14 @@
-/* One event at a place that is known from the index. journal/event_at.c answers. */
+/* One event at a place that is known from the index. Implemented in journal/event_at.c. */
 #ifndef JOURNAL_SYS_EVENT_AT_H
 #define JOURNAL_SYS_EVENT_AT_H
 
 #include <annal/journal.h>
 
 /*
- * Read one event at a known place, of which an index keeps offset and length. *buffer is NULL at
- * first, and made; the event's slices point into it until the next call with it, or its free, which
- * comes before the store is closed: it keeps the journals open that were read last, up to 128. Each
- * thread has its own. ANNAL_ERR_CORRUPT when event seq is not there or does not match its hash. Any
+ * Read one event at a known place: an index keeps offset and length. *buffer is NULL at first, and
+ * is created; the event's slices point into it until the next call with it, or until it is freed,
+ * which must be before the store is closed: it keeps the last journals open, up to 128. Each thread
+ * needs its own. ANNAL_ERR_CORRUPT if event seq is not there or does not match its hash. Any
  * thread.
  */
 typedef struct annal__event_buffer annal__event_buffer;
@@ -27,10 +27,10 @@ typedef struct annal__event_place {
 } annal__event_place;
 
 /*
- * Say which events annal__event_read_at() will be asked for next with this buffer, in this order:
- * they are read together, as they stand now. Returns how many of them, from the first on, were
- * taken; say the others again when those are read. It takes up to 1,024 events and 256 KiB, and 0
- * where nothing can be read ahead: then they are read one by one. Any thread.
+ * Announce which events annal__event_read_at() will be asked for next with this buffer, in this
+ * order: they are read together, as they are now. Returns how many of them, from the first on, were
+ * accepted; announce the others again when those are read. It accepts up to 1,024 events and 256
+ * KiB, and 0 if nothing can be read ahead: then they are read one by one. Any thread.
  */
 size_t annal__event_read_ahead(annal_store *store, const annal__event_place *places, size_t count,
                                annal__event_buffer **buffer);

@@ -1,56 +1,54 @@
-/* What a store is found to hold besides sessions, and who holds those: for annal doctor and its
- * kin. */
+/* What a store contains besides sessions, and which process owns what: for annal doctor and the
+ * like. */
 #ifndef JOURNAL_SYS_INSPECT_H
 #define JOURNAL_SYS_INSPECT_H
 
 #include <annal/store.h>
 
 /*
- * name: of the session that a file in events/ is named for, or of the file, when no session can
- * have that name. what is one sentence. Return 0 to go on, anything else to stop; that value is
- * handed through.
+ * name: of the session in the name of a file in events/, or of the file, if no session can have
+ * that name. what is one sentence. Return 0 to continue; any other value stops, and is returned.
  */
 typedef int (*annal__stray_fn)(void *arg, annal_slice name, const char *what);
 
 /*
- * Call fn for every file in events/ that is named as a journal is and is not the one of its
- * session: a copy or a renamed journal, whose header names another session; the second of two
+ * Call fn for every file in events/ that has the name of a journal and is not the journal of its
+ * session: a copied or renamed journal, whose header names another session; the second of two
  * journals of one session in two formats; a file whose name no session can have. They are never
- * read, written, moved or removed. Calls that are about all sessions leave them out and name them
- * in the log; calls about one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each
- * journal. Any thread.
+ * read, written, moved or removed. Calls for all sessions leave them out and name them in the log;
+ * calls for one of them fail with ANNAL_ERR_CORRUPT. Reads the header of each journal. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__store_strays(annal_store *store, annal__stray_fn fn, void *arg,
                                                   annal_error *err);
 
-/* A commit log, as it was found. */
+/* The state of a commit log. */
 typedef struct annal__log_info {
     uint32_t number;
     bool living;         /* a process has it */
     uint32_t pid;        /* of the process that has it, or had it last in this boot; 0: not known */
     uint32_t sessions;   /* that it owns */
     uint64_t bytes;      /* of the file */
-    uint64_t groups;     /* that verify and carry events */
-    uint64_t unreleased; /* of them: which no checkpoint covers yet */
-    uint64_t unreleased_bytes; /* of journal, in these */
+    uint64_t groups;     /* that verify and contain events */
+    uint64_t unreleased; /* of these, not yet covered by a checkpoint */
+    uint64_t unreleased_bytes; /* of journal, in those */
     const char *what;          /* what is damaged; static; NULL: nothing */
 } annal__log_info;
 
-/* Return 0 to go on, anything else to stop; that value is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal__log_info_fn)(void *arg, const annal__log_info *info);
 
 /*
- * Call fn for every commit log, in order of number. Reads them whole and changes nothing. The
- * groups of a log that somebody writes are those of one moment. Any thread.
+ * Call fn for every commit log, in the order of their numbers. Reads them whole and changes
+ * nothing. The groups of a log that is being written are those of one moment. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__store_logs(annal_store *store, annal__log_info_fn fn,
                                                 void *arg, annal_error *err);
 
 /*
  * Which living process has a session now, as far as can be seen from outside: *out_pid is its id,
- * in its own namespace, or 0 when nobody has it. It may have changed when this returns. Any thread.
+ * in its own namespace, or 0 if nobody has it. It may have changed when this returns. Any thread.
  *
- * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being made
+ * ANNAL_ERR_BUSY  a living process does not say which sessions it has: its list is being written
  */
 ANNAL_MUST_CHECK annal_status annal__session_owner(annal_store *store, annal_slice session,
                                                    uint32_t *out_pid, annal_error *err);

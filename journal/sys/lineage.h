@@ -5,12 +5,13 @@
 #include <annal/journal.h>
 
 /*
- * Check that at each fork point of a session's lineage stands the event that the fork behind it was
- * made from; what annal_cursor_next() proves on the way, for who reads by another way. Reads one
- * place of each ancestor's journal. Damage there is no other history: ANNAL_OK. Any thread.
+ * Check that at each fork point of a session's lineage there is the event that the fork was made
+ * from. annal_cursor_next() proves this on the way; this is for callers that read in another way.
+ * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK. Any
+ * thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CORRUPT   an ancestor's journal is not there, or has another history
+ * ANNAL_ERR_CORRUPT   an ancestor's journal is missing, or has another history
  */
 ANNAL_MUST_CHECK annal_status annal__session_lineage_check(annal_store *store, annal_slice session,
                                                            annal_error *err);

@@ -8,8 +8,8 @@
 uint64_t annal__histogram_bound(size_t bucket);
 
 /*
- * The value that so large a share (0 to 1) of all is not above, estimated within its bucket: 0.5 is
- * the median. 0 when nothing was counted. Any thread.
+ * The value that this share (0 to 1) of all values does not exceed, estimated within its bucket:
+ * 0.5 is the median. 0 if nothing was counted. Any thread.
  */
 uint64_t annal__histogram_quantile(const annal_histogram *histogram, double share);
 

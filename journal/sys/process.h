@@ -1,4 +1,4 @@
-/* Processes, seen three ways: alive, proven dead, not known. */
+/* Processes, in three states: alive, proven dead, not known. */
 #ifndef JOURNAL_SYS_PROCESS_H
 #define JOURNAL_SYS_PROCESS_H
 
@@ -6,11 +6,11 @@
 
 typedef enum annal__process_life {
     ANNAL_PROCESS_UNKNOWN = 0, /* facts are missing, or it ran where nobody can look */
-    ANNAL_PROCESS_ALIVE = 1,   /* the very process is there */
+    ANNAL_PROCESS_ALIVE = 1,   /* this very process exists */
     ANNAL_PROCESS_DEAD = 2     /* proven: see annal_process_is_dead() */
 } annal__process_life;
 
-/* What can be said of a process at this moment. Any thread. */
+/* What is known of a process at this moment. Any thread. */
 annal__process_life annal__process_look(const annal_process *process);
 
 #endif

@@ -84,23 +84,23 @@ struct tails_place *annal__store_tails(annal_store *store);
 bool annal__store_is_read_only(const annal_store *store);
 
 /*
- * Return when every event that is durable now, of any process, stands in its journal, where readers
- * see it. That is so but for moments, unless a process could not write a journal, the disk being
- * full; or, in a store that is open for reading only, until somebody opens it for writing. Waits as
- * long as the store's wait_ms. Any thread.
+ * Return when every event that is durable now, of any process, is in its journal, where readers see
+ * it. It always is, except for moments, unless a process could not write a journal because the disk
+ * is full; or, in a store that is open for reading only, until a process opens it for writing.
+ * Waits up to the store's wait_ms. Any thread.
  *
- * ANNAL_ERR_BUSY  some still stand in a commit log alone; the message names them
+ * ANNAL_ERR_BUSY  some are still only in a commit log; the message names them
  */
 ANNAL_MUST_CHECK annal_status annal__store_settle(annal_store *store, annal_error *err);
 
 /*
- * The sessions that this store object appended to and whose journals hold, since `since`, more than
- * before: fn is called with each. Returns the point to pass as since next time; begin with 0. What
- * index chores use to know what is new without looking at every file. Any thread.
+ * Call fn for each session that this store object appended to and whose journal has grown after
+ * `since`. Returns the point to pass as since next time; begin with 0. Index chores use it to know
+ * what is new without looking at every file. Any thread.
  */
 uint64_t annal__store_changed(annal_store *store, uint64_t since, annal_session_fn fn, void *arg);
 
-/* The session that it writes. Lives as long as the writer. Any thread. */
+/* The session of the writer. Valid as long as the writer. Any thread. */
 annal_slice annal__writer_session(const annal_writer *writer);
 
 #endif

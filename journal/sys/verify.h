@@ -5,9 +5,9 @@
 #include <annal/journal.h>
 
 /*
- * The same, and every event that proves itself is handed to event_fn on the way, so that what was
- * made from the events can be proved in one reading. after_damage: something before it did not
- * prove itself. The event lives until the callback returns; arg is that of both.
+ * As above, and every event that proves itself is passed to event_fn on the way, so that what was
+ * made from the events can be checked in the same reading. after_damage: something before it did
+ * not prove itself. The event is valid until the callback returns; arg is that of both.
  */
 typedef void (*annal__verified_fn)(void *arg, const annal_event *event, bool after_damage);
 

@@ -1,11 +1,10 @@
 /*
  * Reductions: what a C reducer made of a session's events, saved at one seq, as the snapshots of
- * <annal/snapshot.h> are of SQL states. <annal/reduce.h> is what programs call.
+ * <annal/snapshot.h> are of SQL states. Programs call <annal/reduce.h>.
  *
  * A reduction is a row of sessions.db, bound to the journal prefix that it was made from: it counts
- * while that journal still holds, at its seq, the very event that it was saved at. What does not
- * count is passed over. Reductions of what a fork has in common with its ancestors are the
- * ancestors'.
+ * while that journal still has, at its seq, the very event that it was saved at. Those that do not
+ * count are skipped. Reductions of what a fork shares with its ancestors belong to the ancestors.
  */
 #ifndef SNAPSHOT_SYS_REDUCTION_H
 #define SNAPSHOT_SYS_REDUCTION_H
@@ -35,13 +34,13 @@ ANNAL_MUST_CHECK annal_status annal__reduction_load(annal_index *index, annal_sl
 void annal__reduction_free(annal__reduction *reduction);
 
 /*
- * Save one, compressed. cursor has just given the event that it is after. Those of one reducer and
- * session together take policy->bytes_max at most (default as for snapshots): when there is no
- * more room, some go, so that the gaps stay even, and *out_every is larger. Does not wait for
- * other writers of the index. Any thread.
+ * Save one, compressed. cursor has just returned the event that it comes after. Those of one
+ * reducer and session together take policy->bytes_max at most (default as for snapshots): if there
+ * is no more room, some are deleted, so that the gaps stay even, and *out_every is larger. Does not
+ * wait for other writers of the index. Any thread.
  *
  * ANNAL_ERR_LIMIT  data is larger than ANNAL_REDUCTION_BYTES_MAX, or takes more than all may
- * ANNAL_ERR_BUSY   somebody else writes the index
+ * ANNAL_ERR_BUSY   another process writes the index
  */
 ANNAL_MUST_CHECK annal_status annal__reduction_save(annal_index *index, const annal_cursor *cursor,
                                                     annal_slice reducer, uint32_t version,

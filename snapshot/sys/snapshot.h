@@ -6,17 +6,17 @@
 
 /* A session of which a snapshot is due. */
 typedef struct annal__snapshot_overdue {
-    annal_slice session; /* lives until the callback returns */
-    uint64_t events;     /* behind its newest snapshot */
+    annal_slice session; /* valid until the callback returns */
+    uint64_t events;     /* after its newest snapshot */
     uint64_t bytes;
     int64_t since_us; /* when the first of them came */
 } annal__snapshot_overdue;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal__snapshot_overdue_fn)(void *arg, const annal__snapshot_overdue *overdue);
 
 /*
- * Which snapshots are due now and not taken, by session. Reads a few KB of each journal. Any
+ * Which snapshots are due now and not taken, sorted by session. Reads a few KB of each journal. Any
  * thread.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_each_overdue(annal_index *index,
@@ -25,22 +25,22 @@ ANNAL_MUST_CHECK annal_status annal__snapshot_each_overdue(annal_index *index,
                                                            annal_error *err);
 
 /*
- * Take the snapshots that are due by events and bytes behind the newest, for instance after an
- * import; *out_count (may be NULL) says how many. Places are passed over only where the pages that
- * changed take more than four times the journal since the last one. Any thread. Fails as
- * annal_snapshot_take(); a session without events is fine.
+ * Take the snapshots that are due by events and bytes after the newest, for instance after an
+ * import; *out_count (may be NULL) says how many. Places are skipped only if the pages that changed
+ * take more than four times the journal since the last one. Any thread. Fails as
+ * annal_snapshot_take() does; a session without events is accepted.
  */
 ANNAL_MUST_CHECK annal_status annal__snapshot_catch_up(annal_index *index, annal_slice session,
                                                        const annal_snapshot_policy *policy,
                                                        uint64_t *out_count, annal_error *err);
 
 /*
- * Begin a replay: a state near event at_most and not behind it, and a cursor that stands before the
- * event that comes next. The state is that of the newest snapshot that counts, of the session or,
- * at and before the fork point of a fork, of an ancestor; where there is none, and with at_most 0,
- * it is empty and the cursor stands before the first event. packs may be NULL: the core pack of the
- * index. Index and packs must outlive the state, which reads the snapshot as it needs it.
- * annal_replay_open() is what most callers want. Any thread.
+ * Begin a replay: a state near event at_most and not after it, and a cursor before the event that
+ * comes next. The state is that of the newest snapshot that counts, of the session or, at and
+ * before the fork point of a fork, of an ancestor; without one, and with at_most 0, it is empty and
+ * the cursor is before the first event. packs may be NULL: the core pack of the index. Index and
+ * packs must outlive the state, which reads the snapshot as it needs it. Most callers want
+ * annal_replay_open(). Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  */

@@ -1,6 +1,4 @@
-/*
- * What differs between two states: row by row, or as a JSON patch.
- */
+/* The differences between two states: row by row, or as a JSON patch. */
 #ifndef ANNAL_DIFF_H
 #define ANNAL_DIFF_H
 
@@ -16,29 +14,30 @@ typedef enum annal_change_kind {
     ANNAL_ROW_DELETED = 3
 } annal_change_kind;
 
-/* One row that is not the same. Rows are the same row when their primary keys are equal. */
+/* One row that differs. Two rows are the same row if their primary keys are equal. */
 typedef struct annal_change {
     annal_change_kind kind;
     annal_slice table;
     size_t column_count;
     const annal_slice *columns; /* their names */
-    const bool *in_key;         /* which of them are the primary key; none, where there is none: */
+    const bool *in_key;         /* which of them are the primary key; none, if there is none: */
     int64_t rowid;              /* then this says which row. Else 0 */
-    const bool *differs; /* which columns are not the same; all of an inserted or deleted row */
-    const annal_value *before; /* by column; NULL when it was inserted */
-    const annal_value *after;  /* NULL when it was deleted */
-    uint64_t
-        position; /* where it stands in its table's array of annal_state_json(), when all changes
-                          before this one have been made: what a JSON patch names it by */
+    const bool *differs;        /* which columns differ; all of an inserted or deleted row */
+    const annal_value *before;  /* by column; NULL if it was inserted */
+    const annal_value *after;   /* NULL if it was deleted */
+    /* Its index in its table's array of annal_state_json(), when all changes before this one have
+     * been made: a JSON patch names it by that. */
+    uint64_t position;
 } annal_change;
 
-/* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
+/* Return 0 to continue; any other value stops, and is returned. What it gets is valid until it
+ * returns. */
 typedef int (*annal_change_fn)(void *arg, const annal_change *change);
 
 /*
  * The rows that differ between two states of the same packs, in the order of annal_state_json(). It
- * walks both once, and keeps one row of each. Values are equal when they are the same JSON. fn may
- * ask neither of the states.
+ * walks both once, and keeps one row of each. Values are equal if they are the same JSON. fn must
+ * not query either state.
  *
  * ANNAL_ERR_INVALID  the states have different tables
  */
@@ -47,8 +46,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_diff(annal_state *before, an
                                                          annal_error *err);
 
 /*
- * The same as a JSON patch (RFC 6902) that makes the annal_state_json() of after from that of
- * before: one array of "add", "remove" and "replace", to be applied in their order. No newline at
+ * As above, as a JSON patch (RFC 6902) that turns the annal_state_json() of before into that of
+ * after: one array of "add", "remove" and "replace", to be applied in their order. No newline at
  * the end.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_patch(annal_state *before, annal_state *after,

@@ -1,54 +1,54 @@
 /*
  * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
  *
- * An importer file has sections. What stands under "-- once" runs when the importer is opened:
- * tables for what is carried from line to line, triggers, views. What stands under "-- batch" runs
- * for every batch of lines; its statements that return columns return events, in this order:
+ * An importer file has sections. "-- once" runs when the importer is opened: tables for what is
+ * carried from line to line, triggers, views. "-- batch" runs for every batch of lines; its
+ * statements that return columns return events, in this order:
  *
  *   session, ts, type, id, cause, data, line
  *
- * ts is in microseconds, id and cause may be NULL, line is the n of the line that it came from.
- * All of it runs in a private database in a temporary file, and finds there
+ * ts is in microseconds, id and cause may be NULL, line is the n of the line that it came from. All
+ * of it runs in a private database in a temporary file, and finds there
  *
  *   source(kind, file, stem, container)
  *       one row: what annal_import_open() was given; stem is file without its last suffix
  *   options(name, value)
- *       what the caller said besides; the names are the importer's own
+ *       further options of the caller; the names are the importer's own
  *   lines(row, n, hash, json, unreadable)
  *       the batch. row: 1, 2, …; n: number of the line in its file; hash: of its bytes, 32 hex
- *       digits; json: the line, when it is one JSON value, else NULL; unreadable: NULL, or a JSON
- *       object that holds a line which is not: {"reason", "text", "base64" or "zero_bytes"[,
- *       "part"]}. Zero bytes in front of a value, as a power cut leaves them, are a row of their
- *       own
+ *       digits; json: the line, if it is one JSON value, else NULL; unreadable: NULL, or a JSON
+ *       object that wraps a line which is not: {"reason", "text", "base64" or "zero_bytes"[,
+ *       "part"]}. Zero bytes before a value, as a power cut leaves them, are a row of their own
  *   session_id(text)
  *       text if it may be the id of a session, else an id made from it
  *   time_us(text)
- *       an ISO 8601 time in microseconds, NULL if it is none
+ *       an ISO 8601 time in microseconds, NULL if it is not a time
  *   json_text(value)
  *       value as a JSON string, NULL for NULL
  *   json_fields(name, json, name, json, …)
  *       a JSON object of those fields whose value, a JSON text, is not NULL
  *   msgpack_json(blob)
- *       a msgpack value as JSON, NULL if it is none. Bytes are {"$base64":"…"}, an ext is
- *       {"$ext":type,"data":…}, in which data is decoded when it is msgpack itself
+ *       a msgpack value as JSON, NULL if it is not msgpack. Bytes are {"$base64":"…"}, an ext is
+ *       {"$ext":type,"data":…}, in which data is decoded if it is msgpack itself
  *   base64(blob)
  *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
- * depend on where a batch ends. Blank lines never arrive; nor, where container is lines, lines
- * whose bytes stood in the file before: they are skipped and counted. A line that does arrive must
- * give an event.
+ * depend on where a batch ends. Blank lines never arrive; nor, if container is lines, lines whose
+ * bytes were in the file before: they are skipped and counted. A line that does arrive must yield
+ * an event.
  *
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
- * with the functions above, and return one column, a JSON object: a line. A SELECT that names a
- * table or column which this database has not is passed over with the rest of its section. Rows of
- * tables that no SELECT reads come behind, as {"table":"…","row":{…}}; those of tables that stand,
- * by name, under "-- tables" come so before all others.
+ * with the functions above, and return one column, a JSON object: a line. If a SELECT names a table
+ * or column which this database does not have, the rest of its section is skipped. Rows of tables
+ * that no SELECT reads come last, as {"table":"…","row":{…}}; those of tables that are named under
+ * "-- tables" come in this form before all others.
  *
  * "-- detect" is one SELECT over source and lines (the first of a log) that returns how sure it is
  * that the log is of this kind: 0 to 100.
  *
- * How a log becomes lines is the caller's: what annal import does with directories and documents is
- * said by directives at the head of the file, see tools/import/directory.h and document.h.
+ * How a log becomes lines is up to the caller: what annal import does with directories and
+ * documents is said by directives at the head of the file, see tools/import/directory.h and
+ * document.h.
  */
 #ifndef ANNAL_IMPORT_H
 #define ANNAL_IMPORT_H
@@ -60,8 +60,8 @@ extern "C" {
 #endif
 
 /*
- * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own:
- * what an importer's SQL makes of a line takes up to forty times its bytes in memory.
+ * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own: an
+ * importer's SQL needs up to forty times the bytes of a line in memory.
  */
 #define ANNAL_IMPORT_LINE_BYTES_MAX (16u << 20)
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
@@ -76,7 +76,7 @@ typedef struct annal_import_option {
 typedef struct annal_import_source {
     const char *kind;      /* "claude-code" */
     const char *file;      /* base name of the log */
-    const char *container; /* what the lines were made of: "lines" (default), "document", … */
+    const char *container; /* what the lines were made from: "lines" (default), "document", … */
     const annal_import_option *options;
     size_t option_count;
 } annal_import_source;
@@ -103,14 +103,16 @@ typedef struct annal_import_event {
     uint64_t line;
 } annal_import_event;
 
-/* The event's slices live until it returns. Below 0 stops the import and is handed through. */
+/* The event's slices are valid until it returns. A result below 0 stops the import, and is
+ * returned. */
 typedef annal_status (*annal_import_fn)(void *arg, const annal_import_event *event,
                                         annal_error *err);
 
 /*
  * Turn the next lines of the file into events. Where a batch ends makes no difference to them.
  *
- * ANNAL_ERR_SQL  the importer failed, or gave no event for a line; this import takes no more lines
+ * ANNAL_ERR_SQL  the importer failed, or yielded no event for a line; this import accepts no more
+ *                lines
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_import_feed(annal_import *import,
                                                           const annal_import_line *lines,

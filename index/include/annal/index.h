@@ -1,8 +1,8 @@
 /*
- * The index: STORE/sessions.db, a SQLite database made from the journals. It says which event
- * stands where (event_index), and holds the tables that the core pack keeps (sessions, turns) and
- * the snapshots. Nothing in it is precious: delete it at any moment, also while it is in use, and
- * it comes back the same. The stock sqlite3 shell may read it.
+ * The index: STORE/sessions.db, a SQLite database made from the journals. It says where each event
+ * is (event_index), and has the tables of the core pack (sessions, turns) and the snapshots.
+ * Nothing in it is precious: delete it at any moment, even while it is in use, and it is rebuilt
+ * with the same content. The plain sqlite3 shell may read it.
  *
  * Appends never wait for the index. It follows the journals: a keeper indexes what its own process
  * appends (options.follow), and every reader first catches up with what was durable when it asked,
@@ -20,41 +20,41 @@ extern "C" {
 typedef struct annal_index annal_index;
 
 typedef struct annal_index_options {
-    bool follow;       /* index in the background, as a chore of the store's keeper, what the store
-                         appends */
-    uint32_t wait_ms;  /* how long a reader waits for its catch-up, and for other programs; default:
-                         the store's */
+    /* index what the store appends in the background, as a chore of the store's keeper */
+    bool follow;
+    /* how long a reader waits for its catch-up, and for other programs; default: the store's */
+    uint32_t wait_ms;
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
 } annal_index_options;
 
 /*
  * Open the index of a store; close it before the store. A sessions.db that is missing, of another
- * version, or damaged is made anew from the journals by the first catch-up; one that another
- * program made is first moved aside to sessions.db.foreign. Any thread, and an index may be used by
- * many threads at once. The store must outlive it.
+ * version, or damaged is rebuilt from the journals by the first catch-up; one that another program
+ * created is first moved aside to sessions.db.foreign. Any thread, and an index may be used by many
+ * threads at once. The store must outlive it.
  *
- * Where sessions.db cannot be made or written (no space, no permission), or is deleted faster than
- * it is made, readers are answered from an index in memory, made from the journals: slower, and the
- * same. But for the deletion the store's log is told why.
+ * If sessions.db cannot be created or written (no space, no permission), or is deleted faster than
+ * it is rebuilt, readers are answered from an index in memory, built from the journals: slower, and
+ * with the same answers. The store's log says why, except for a deletion.
  *
- * One that follows moves what users wrote into the databases of writable packs into the journals,
- * when it is opened and when it is closed, as far as it gets in a second; what it cannot move stays
- * where it is, and the store's log is told.
+ * An index that follows moves what users wrote into the databases of writable packs into the
+ * journals, when it is opened and when it is closed, as far as it gets in a second; what it cannot
+ * move stays where it is, and the store's log says so.
  *
  * It also takes snapshots of the sessions that the store appends to, as they become due, unless
- * options.no_snapshots says otherwise: see annal_snapshots_open(). Of several indexes of one store
- * object the one that was opened first does; when it is closed, the next one goes on.
+ * options.no_snapshots is set: see annal_snapshots_open(). If a store object has several indexes
+ * the one that was opened first does this; when it is closed, the next one continues.
  *
- * In a store that is open for reading only nothing is written: a sessions.db that stands there is
- * read as it is, and where there is none, a private one is made in memory from the journals.
+ * In a store that is open for reading only nothing is written: an existing sessions.db is read as
+ * it is, and if there is none, a private one is built in memory from the journals.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
                                                          const annal_index_options *options,
                                                          annal_index **out_index, annal_error *err);
 
 /*
- * All queries of this index must be closed before. NULL is accepted. A child of fork() may call it,
- * to no effect; it opens store and index again.
+ * All queries of this index must be closed before. NULL is accepted. In a child of fork() it has no
+ * effect; the child opens store and index again.
  */
 ANNAL_API void annal_index_close(annal_index *index);
 
@@ -66,31 +66,32 @@ typedef struct annal_index_progress {
     uint64_t events; /* indexed by this call */
 } annal_index_progress;
 
-/* Called between transactions, without locks. Anything but 0 ends the work, and ANNAL_END is the
- * answer. */
+/* Called between transactions, without locks. If it returns anything but 0 the work ends, and the
+ * answer is ANNAL_END. */
 typedef int (*annal_progress_fn)(void *arg, const annal_index_progress *progress);
 
 typedef struct annal_catch_up_options {
-    uint32_t
-        timeout_ms; /* default: the wait_ms of the index; ANNAL_NO_TIMEOUT: as long as it takes */
+    /* Default: the wait_ms of the index; ANNAL_NO_TIMEOUT: as long as it takes. */
+    uint32_t timeout_ms;
     annal_progress_fn progress;
     void *arg;
-    bool packs;          /* the tables of the store's packs too; see annal/pack.h */
-    bool every_database; /* and those databases that packs keep for single sessions: of all sessions
-                            (without it: of the session that is asked for) */
+    bool packs; /* the tables of the store's packs too; see annal/pack.h */
+    /* also the databases that packs keep for single sessions: of all sessions (without it: of the
+     * session that was asked for) */
+    bool every_database;
 } annal_catch_up_options;
 
 #define ANNAL_NO_TIMEOUT UINT32_MAX
 
 /*
- * Index everything that was durable when this was called, of one session, or of all when session is
- * empty. Damage in a journal, and a payload that a pack cannot take, cost that line and are kept as
- * findings; they are no failure. A session whose journal was replaced is indexed anew by itself
- * (when by one of exactly the same size: as soon as that session is asked for, or grows); one whose
- * journal is gone leaves the tables. Any thread.
+ * Index everything that was durable when this was called, of one session, or of all if session is
+ * empty. Damage in a journal, and a payload that a pack cannot accept, cost that line and are kept
+ * as findings; they are not failures. A session whose journal was replaced is indexed again by
+ * itself (if the new one has exactly the same size: as soon as that session is asked for, or
+ * grows); one whose journal is gone is removed from the tables. Any thread.
  *
- * ANNAL_ERR_BUSY  the time to wait is over; the message says who was in the way or how much is
- * left. What was done stays done.
+ * ANNAL_ERR_BUSY  the time to wait is over; the message says which process was in the way or how
+ *                 much is left. What was done stays done.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
                                                              annal_slice session,
@@ -98,9 +99,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
                                                              annal_error *err);
 
 /*
- * These sessions were deleted: take them out of every database of the store, and see to it that no
+ * These sessions were deleted: remove them from every database of the store, and make sure that no
  * byte of them is left there. Rows are overwritten when they are deleted; then the write-ahead logs
- * are emptied, and search.db is merged and made anew. Waits for others up to the index's wait_ms.
+ * are emptied, and search.db is merged and rewritten. Waits for others up to the index's wait_ms.
  * Any thread.
  *
  * ANNAL_ERR_BUSY  something may remain: the message says where, and why
@@ -110,16 +111,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_wipe(annal_index *index,
                                                          annal_error *err);
 
 /*
- * Throw sessions.db away and make it anew, and then the tables of all packs. Other processes notice
- * and follow. The default is to wait without limit. Any thread.
+ * Delete sessions.db and rebuild it, and then the tables of all packs. Other processes notice and
+ * follow. The default is to wait without limit. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_rebuild(annal_index *index,
                                                             const annal_catch_up_options *options,
                                                             annal_error *err);
 
-/* ---- How it stands ---- */
+/* ---- How up to date it is ---- */
 
-/* One session: what its journal holds against what is indexed. */
+/* One session: what its journal has, and how much of it is indexed. */
 typedef struct annal_index_lag {
     annal_slice session;
     uint64_t journal_seq; /* last event in the journal */
@@ -128,31 +129,33 @@ typedef struct annal_index_lag {
     uint64_t indexed_bytes; /* the index knows the journal up to here */
 } annal_index_lag;
 
-/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
+/*
+ * Return 0 to continue; any other value stops, and is returned. Slices are valid until it returns.
+ */
 typedef int (*annal_index_lag_fn)(void *arg, const annal_index_lag *lag);
 
-/* The lag of one session, or of all when session is empty. Reads the end of each journal. Any
- * thread. */
+/*
+ * The lag of one session, or of all if session is empty. Reads the end of each journal. Any thread.
+ */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_lag_each(annal_index *index,
                                                              annal_slice session,
                                                              annal_index_lag_fn fn, void *arg,
                                                              annal_error *err);
 
-/* What the indexer met and went on from. */
+/* Something that the indexer met and could not use, and after which it continued. */
 typedef struct annal_index_finding {
     annal_slice session;
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    annal_slice kind; /* "damage": of the journal; "pack": a handler could not take the event */
+    annal_slice kind; /* "damage": of the journal; "pack": a handler could not accept the event */
     annal_slice what;
 } annal_index_finding;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_index_finding_fn)(void *arg, const annal_index_finding *finding);
 
-/* The findings of one session, or of all when session is empty, by session and place. Any thread.
- */
+/* The findings of one session, or of all if session is empty, by session and place. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
                                                              annal_slice session,
                                                              annal_index_finding_fn fn, void *arg,
@@ -160,13 +163,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
 
 /* ---- The databases as files: sessions.db and those of the packs ---- */
 
-typedef enum annal_checkpoint_mode { /* as SQLite's PRAGMA wal_checkpoint has them */
-                                     ANNAL_CHECKPOINT_TRUNCATE =
-                                         0, /* all, and the -wal file gets length 0 */
-                                     ANNAL_CHECKPOINT_PASSIVE =
-                                         1, /* what is possible without waiting */
-                                     ANNAL_CHECKPOINT_FULL = 2,
-                                     ANNAL_CHECKPOINT_RESTART = 3
+/* As in SQLite's PRAGMA wal_checkpoint. */
+typedef enum annal_checkpoint_mode {
+    ANNAL_CHECKPOINT_TRUNCATE = 0, /* everything, and the -wal file is truncated to length 0 */
+    ANNAL_CHECKPOINT_PASSIVE = 1,  /* what is possible without waiting */
+    ANNAL_CHECKPOINT_FULL = 2,
+    ANNAL_CHECKPOINT_RESTART = 3
 } annal_checkpoint_mode;
 
 typedef struct annal_maintenance {
@@ -180,26 +182,26 @@ typedef struct annal_maintenance {
     const annal_error *error;
 } annal_maintenance;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_maintenance_fn)(void *arg, const annal_maintenance *what);
 
 /*
- * Move what stands in the WAL of each database into the database, under its lock (see lock.h for
- * why nobody else may); one that does not exist is left out. Appends do not wait; who catches up
- * does. Any thread.
+ * Move the content of the WAL of each database into the database, under its lock (lock.h says why
+ * nobody else may); one that does not exist is left out. Appends do not wait; a catch-up does. Any
+ * thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_checkpoint(annal_index *index,
                                                                annal_checkpoint_mode mode,
                                                                annal_maintenance_fn fn, void *arg,
                                                                annal_error *err);
 
-/* Make each database anew without its free pages, under its lock; readers go on. Needs as much
+/* Rewrite each database without its free pages, under its lock; readers continue. Needs as much
  * space again. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_vacuum(annal_index *index,
                                                            annal_maintenance_fn fn, void *arg,
                                                            annal_error *err);
 
-/* Give back what a function of this folder handed out. NULL is accepted. */
+/* Free what a function of this folder returned. NULL is accepted. */
 ANNAL_API void annal_index_free(const void *bytes);
 
 #ifdef __cplusplus

@@ -2,9 +2,9 @@
  * Packs and states.
  *
  * A pack is one SQL file: tables, and what each event type does to them. A state is the tables of
- * the packs for one session at one seq, in memory: the same handlers that keep sessions.db, run
- * over the events of that session alone. The core pack is built in; index/README.md says how a pack
- * is written.
+ * the packs for one session at one seq, in memory: the same handlers that maintain sessions.db, run
+ * over the events of that session alone. The core pack is built in; index/README.md describes how a
+ * pack is written.
  */
 #ifndef ANNAL_PACK_H
 #define ANNAL_PACK_H
@@ -19,9 +19,9 @@ extern "C" {
 typedef struct annal_pack annal_pack;
 
 /*
- * Read a pack. name is what messages call it, usually the file's path. Its tables are made and its
- * statements compiled once, in memory, so that a wrong pack is refused here, with file and line. A
- * pack never changes; any thread.
+ * Read a pack. name is what messages call it, usually the file's path. Its tables are created and
+ * its statements compiled once, in memory, so that a wrong pack is refused here, with file and
+ * line. A pack never changes; any thread.
  *
  * ANNAL_ERR_SQL      a statement is wrong
  * ANNAL_ERR_INVALID  the file is not a pack
@@ -36,19 +36,18 @@ ANNAL_API void annal_pack_free(annal_pack *pack);
 
 /*
  * Packs that are built in are switched on and off by name, in STORE/packs/enabled; core always
- * runs. A pack of the user's is on when its file stands in STORE/packs/ (NAME.sql). An index that
- * is open notices, and fills the tables when it next catches up. A pack that is wrong costs only
- * itself: the store's log is told, and annal_index_packs().
+ * runs. A user's pack is on while its file is in STORE/packs/ (NAME.sql). An open index notices,
+ * and fills the tables when it next catches up. A wrong pack stops only itself: the store's log and
+ * annal_index_packs() report it.
  *
- * Their tables stand in databases of their own beside sessions.db. annal_sql() knows each database
- * by its stem (state.db: "state"), and its tables without it too where no other database has that
- * name.
+ * The tables of packs are in databases of their own beside sessions.db. annal_sql() knows each
+ * database by its stem (state.db: "state"), and its tables without it too if no other database has
+ * that name.
  */
 
 /*
- * Switch a built-in pack on, or say that it shall stand elsewhere. at (may be NULL) is the
- * directory of its database, relative to the store or absolute. Durable when it returns. Any
- * thread.
+ * Switch a built-in pack on, or change the place of its database. at (may be NULL) is the directory
+ * of the database, relative to the store or absolute. Durable when it returns. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no pack of this name is built in
  */
@@ -64,28 +63,29 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_disable(annal_store *store, c
                                                            annal_error *err);
 
 typedef enum annal_pack_state {
-    ANNAL_PACK_READY = 0,    /* its tables hold everything */
-    ANNAL_PACK_BUILDING = 1, /* they are behind, and the next catch-up goes on */
+    ANNAL_PACK_READY = 0,    /* its tables have everything */
+    ANNAL_PACK_BUILDING = 1, /* they are not up to date, and the next catch-up continues */
     ANNAL_PACK_FAILED = 2    /* it is not run; error says why */
 } annal_pack_state;
 
 typedef struct annal_pack_info {
     const char *name;
     uint32_t version;     /* 0: it could not be read */
-    const char *database; /* its file, with a * where each session has one; NULL when not known */
+    const char *database; /* its file, with a * if each session has one; NULL if not known */
     const char *source;   /* the file of a user's pack; NULL: built in */
     const char *error;    /* NULL: none */
     annal_pack_state state;
     uint64_t sessions;       /* whose events it has seen */
-    uint64_t events_applied; /* events that it has seen; most mean nothing to it */
-    uint64_t events_behind;  /* events that it has not */
-    uint64_t findings;       /* events that a handler could not take */
+    uint64_t events_applied; /* events that it has seen; most do not concern it */
+    uint64_t events_behind;  /* events that it has not seen yet */
+    uint64_t findings;       /* events that a handler could not accept */
 } annal_pack_info;
 
-/* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
+/* Return 0 to continue; any other value stops, and is returned. What it gets is valid until it
+ * returns. */
 typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
 
-/* Every pack of the store, core first, as it stands: nothing is caught up. Reads the end of each
+/* Every pack of the store, core first, as it is: nothing is caught up. Reads the end of each
  * journal. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_packs(annal_index *index, annal_pack_info_fn fn,
                                                           void *arg, annal_error *err);
@@ -95,26 +95,30 @@ typedef struct annal_pack_finding {
     const char *database;
     const char *table; /* NULL: the pack as a whole */
     const char *what;
-    bool remark; /* worth knowing, and nothing is wrong: events that a handler could not take, or
-                    that are there past their guard, rows that name rows which are not there, tables
-                    of a journal that was replaced */
+    /*
+     * worth knowing, and not an error: events that a handler could not accept, or that were
+     * appended without their guard, rows that name rows which do not exist, tables of a journal
+     * that was replaced
+     */
+    bool remark;
 } annal_pack_finding;
 
-/* Return 0 to go on; anything else stops and is handed through. It lives until it returns. */
+/* Return 0 to continue; any other value stops, and is returned. What it gets is valid until it
+ * returns. */
 typedef int (*annal_pack_finding_fn)(void *arg, const annal_pack_finding *finding);
 
 /*
- * Compare the tables of all packs with what the journals give, as far as the tables go: they are
- * filled a second time, in memory. Nothing is caught up, and databases that are not there are not
- * made. Any thread.
+ * Compare the tables of all packs with what the journals yield, up to where the tables are: they
+ * are filled a second time, in memory. Nothing is caught up, and databases that do not exist are
+ * not created. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_verify(annal_index *index,
                                                            annal_pack_finding_fn fn, void *arg,
                                                            annal_error *err);
 
 /*
- * Make the tables of one pack anew from the journals. What is done stays done: who is stopped goes
- * on at the next catch-up. The default is to wait without limit. Any thread.
+ * Rebuild the tables of one pack from the journals. What is done stays done: after an interruption
+ * the next catch-up continues. The default is to wait without limit. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such pack is on
  */
@@ -136,25 +140,25 @@ typedef struct annal_appended {
  *   artifacts  fields that are too large for an event are stored in artifacts/, and the event names
  *              them (FIELD_ref)
  *   fills      fields that the caller left out or null, such as the next number, get their value
- *   guards     compare-and-set: when one says no, nothing is written anywhere
+ *   guards     compare-and-set: if one refuses, nothing is written anywhere
  *
- * Fills and guards see the tables as they are after all that the session holds, and after what
- * other guarded appends of any process have done; each draft sees the rows of those before it. Of
- * several processes that want what only one can have, one gets it. All drafts are appended, durable
- * (level sync, whatever is asked for), or none. Then the tables hold their rows. Should the process
- * die in between, they catch up: an event in the journal is a fact, and no guard is asked again.
+ * Fills and guards see the tables as they are after everything in the session, and after what other
+ * guarded appends of any process have done; each draft sees the rows of those before it. If several
+ * processes want what only one can have, one gets it. All drafts are appended, durable (level sync,
+ * whatever was requested), or none. Then the tables have their rows. If the process dies in
+ * between, they catch up: an event in the journal is a fact, and no guard is asked again.
  *
- * Types that no pack fills or guards are appended as annal_writer_append() does it, at the level
- * that was asked for; but at sync instead of batch when an artifact was stored. With an id a retry
- * gets the first seq, also when the guard says no by now, or a fill would say something else.
+ * Types that no pack fills or guards are appended as by annal_writer_append(), at the requested
+ * level; but at sync instead of batch if an artifact was stored. With an id a retry gets the first
+ * seq, even if the guard would refuse by now, or a fill would have another value.
  *
- * What users wrote into the session's own database (of a writable pack) becomes events before,
+ * What users wrote into the session's own database (of a writable pack) becomes events first,
  * whatever the type. With ANNAL_EXPECT_SEQ, those count.
  *
  * While it runs it keeps the databases of those packs locked, over one sync. out may be NULL. Any
  * thread.
  *
- * ANNAL_ERR_REFUSED      a guard said no; the message is the pack's sentence
+ * ANNAL_ERR_REFUSED      a guard refused; the message is the pack's sentence
  * ANNAL_ERR_BUSY         another program keeps the tables locked, others append all the time, or
  *                        the tables are being filled: the message says how far they are; try again
  * ANNAL_ERR_UNSUPPORTED  the pack that guards this event cannot be run
@@ -186,12 +190,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_apply(annal_state *state,
 ANNAL_API uint64_t
 annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);
 
 /*
  * Write the state as one JSON object, {"sessions":[{…}],"turns":[…],…}: tables in the order in
- * which the packs make them, rows by primary key, columns as declared. Equal states give equal
+ * which the packs create them, rows by primary key, columns as declared. Equal states yield equal
  * bytes. No newline at the end.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_json(annal_state *state, annal_write_fn fn,
@@ -204,7 +208,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, anna
                                                         annal_error *err);
 
 /*
- * SHA-256 of what annal_state_json() writes: two states are equal where this is. Takes as long as
+ * SHA-256 of what annal_state_json() writes: two states are equal if it is. Takes as long as
  * writing it.
  */
 #define ANNAL_STATE_HASH_BYTES 32
@@ -215,14 +219,17 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_hash(annal_state *state,
 /* ---- Pruning ---- */
 
 typedef struct annal_prune_options {
-    int64_t before_us;        /* sessions that changed last before this time, */
-    uint64_t keep_n;          /* but for so many that changed last of all */
-    bool orphan_progressions; /* delete the progressions of the pruned too, and with them messages
-                                 that nobody else has */
-    bool delete_journals;     /* the caller will delete the journals of those that nobody needs:
-                                 find out who they are, and count what goes with them; on a full
-                                 disk these are told without an event of their own */
-    bool dry_run;             /* only tell */
+    int64_t before_us; /* sessions that last changed before this time, */
+    uint64_t keep_n;   /* except the last so many that changed */
+    /* delete the progressions of the pruned too, and with them messages that nothing else has */
+    bool orphan_progressions;
+    /*
+     * the caller will delete the journals of those that are not needed: find out which these are,
+     * and count what goes with them; on a full disk these are reported without an event of their
+     * own
+     */
+    bool delete_journals;
+    bool dry_run;     /* only report */
     uint32_t wait_ms; /* for a session that another process writes; as annal_writer_options */
 } annal_prune_options;
 
@@ -233,21 +240,21 @@ typedef struct annal_pruned {
     uint64_t progressions;
     uint64_t messages;
     uint64_t needed;       /* with delete_journals: how many of its messages others name, and */
-    annal_slice needed_by; /* which session does; not empty: its journal must stay */
+    annal_slice needed_by; /* the session that does; if not empty: its journal must stay */
     const annal_error *kept;
-    annal_slice linked_by; /* of one that is kept: messages of this team point at it, or empty */
+    annal_slice linked_by; /* of one that is kept: messages of this team refer to it, or empty */
 } annal_pruned;
 
-/* Return 0 to go on; anything else stops and is handed through. Lives until it returns. */
+/* Return 0 to continue; any other value stops, and is returned. Valid until it returns. */
 typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 
 /*
- * Old sessions leave the tables: each by an event session.pruned in its own journal, which stays
- * (annal_session_delete() deletes it). Only sessions that were begun by session.created are chosen,
- * and none that a team's message points at: fn hears of these, too, as of sessions that are kept,
- * last. With the pack lionagi a session's age is its updated_at, its branches go, its progressions
- * stay, and of its messages those go that no progression names; without it, age is
- * last_activity_at. fn is called for each. Any thread.
+ * Remove old sessions from the tables: each by an event session.pruned in its own journal, which
+ * stays (annal_session_delete() deletes it). Only sessions that began with session.created are
+ * chosen, and none that a team's message refers to: fn is called for these, too, at the end, as for
+ * sessions that are kept. With the pack lionagi a session's age is its updated_at, its branches are
+ * removed, its progressions stay, and of its messages those are removed that no progression names;
+ * without it, its age is last_activity_at. fn is called for each. Any thread.
  *
  * ANNAL_ERR_BUSY  tables of packs are not filled in time; with delete_journals: any table lags, for
  *                 whatever reason, or those of pack lionagi cannot be asked. Nothing was pruned

@@ -1,6 +1,4 @@
-/*
- * Asking: events by session, seq, time and type; and SQL over the tables.
- */
+/* Queries: events by session, seq, time and type; and SQL over the tables. */
 #ifndef ANNAL_QUERY_H
 #define ANNAL_QUERY_H
 
@@ -13,33 +11,33 @@ extern "C" {
 
 /* ---- Events ---- */
 
-/* In which order events of several sessions come; of one session always by seq. */
+/* The order of events of several sessions; those of one session always come by seq. */
 typedef enum annal_order {
     ANNAL_ORDER_TIME = 0, /* by ts, then session, then seq */
     /*
-     * As they were committed, as far as journals tell: each session by seq, also where its clock
-     * went back, and sessions between each other by the latest ts that each had reached among the
-     * events asked for, then session. The whole answer is sorted before the first event comes.
+     * As they were committed, as far as journals show: each session by seq, even if its clock went
+     * back, and sessions among each other by the latest ts that each had reached among the events
+     * asked for, then session. The whole answer is sorted before the first event comes.
      */
     ANNAL_ORDER_COMMIT = 1
 } annal_order;
 
 /* Which events. Everything that is set must hold; zero sets nothing. */
 /*
- * What the SQL of a user may cost. 0: as much as it takes. What goes over a limit is stopped, and
+ * Limits of what the SQL of a user may cost. 0: no limit. What exceeds a limit is stopped, and
  * fails with ANNAL_ERR_LIMIT and a sentence that says which. Memory and temporary files are those
  * of SQLite in the whole process; a value may take a quarter of memory_bytes.
  */
 typedef struct annal_limits {
-    uint32_t run_ms; /* of running, without what the callback takes */
+    uint32_t run_ms; /* of running, without the time of the callback */
     uint64_t memory_bytes;
-    uint64_t temp_bytes; /* of temporary files, as large sorts need them */
+    uint64_t temp_bytes; /* of temporary files, which large sorts need */
     uint32_t wait_ms;    /* for other programs, where a log that is a database is imported */
     /*
-     * One call of an SQL function cannot be stopped, however long it takes. NULL, or where the time
-     * (CLOCK_MONOTONIC, microseconds) is kept at which what runs now should have ended, 0 while
-     * nothing runs: a thread that reads it, atomically, may end the process. Lives as long as the
-     * call that gets these limits, or what that opened.
+     * One call of an SQL function cannot be stopped, however long it takes. NULL, or a place for
+     * the time (CLOCK_MONOTONIC, microseconds) at which what runs now should have ended, 0 while
+     * nothing runs: a thread that reads it, atomically, may end the process. Must be valid as long
+     * as the call that gets these limits, or what that opened.
      */
     int64_t *due_us;
 } annal_limits;
@@ -54,34 +52,35 @@ typedef struct annal_filter {
     int64_t until_us;  /* ts < until_us */
     uint64_t from_seq; /* seq >= from_seq */
     uint64_t to_seq;   /* seq <= to_seq */
-    uint64_t limit;    /* at most so many events */
+    uint64_t limit;    /* at most this many events */
     bool descending;   /* last first */
     annal_order order;
     /*
      * An SQL expression that must be true, over the columns session_id, seq, timestamp, type, id,
-     * cause and data: "data->>'$.tool' = 'bash'". Each event that the rest of the filter leaves is
-     * read from its journal for it. Tables of sessions.db may be asked in subqueries.
+     * cause and data: "data->>'$.tool' = 'bash'". It needs each event that passes the rest of the
+     * filter to be read from its journal. Subqueries may use tables of sessions.db.
      */
     annal_slice where;
     annal_limits where_limits; /* run_ms is for each event */
-    bool as_indexed;     /* do not catch up first: answer from what is indexed now (unless that was
-                          deleted since) */
+    /* do not catch up first: answer from what is indexed now (unless that was deleted since) */
+    bool as_indexed;
     uint32_t timeout_ms; /* for the catch-up; default: the wait_ms of the index */
 } annal_filter;
 
-/* How far an answer may be behind: journal bytes that were durable and are not in the tables yet.
+/*
+ * How much is missing in an answer: journal bytes that were durable and are not in the tables yet.
  */
 typedef struct annal_lag {
     uint64_t sessions;
     uint64_t bytes;
-    char message[256]; /* why, when bytes is not 0 */
+    char message[256]; /* why, if bytes is not 0 */
 } annal_lag;
 
 typedef struct annal_query annal_query;
 
 /*
- * Open a query. It first catches up; when that cannot be done in time, it reads the rest from the
- * journals, and when that is too much too, annal_query_lag() says what is missing. Events of one
+ * Open a query. It first catches up; if that cannot be done in time, it reads the rest from the
+ * journals, and if that is too much as well, annal_query_lag() says what is missing. Events of one
  * session come by seq; of several (or all) in filter->order. The filter is used before return,
  * never kept. Memory does not grow with the answer. One thread at a time.
  *
@@ -92,15 +91,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_open(annal_index *index,
                                                          annal_query **out_query, annal_error *err);
 
 /*
- * The next event, read from its journal and checked against its hash. Slices live until the next
- * call on this query.
+ * The next event, read from its journal and checked against its hash. Slices are valid until the
+ * next call on this query.
  *
- * ANNAL_END     there is no further one
- * ANNAL_ERR_SQL filter->where fails for this event, as json_extract() does on a wrong path
- * ANNAL_DAMAGE  its line does not prove itself now. *out_session and the event's seq, ts, type,
- * offset and length are from the index, the rest is empty. Go on with the next call. What was
- * damaged already when it was indexed comes last, once each, by session and seq, whatever types and
- * times were asked for: those are not known, and empty too.
+ * ANNAL_END      there is no further event
+ * ANNAL_ERR_SQL  filter->where fails for this event, as json_extract() does on a wrong path
+ * ANNAL_DAMAGE   its line does not prove itself now. *out_session and the event's seq, ts, type,
+ *                offset and length are from the index, the rest is empty. Continue with the next
+ *                call. What was damaged already when it was indexed comes last, once each, by
+ *                session and seq, whatever types and times were asked for: those are not known, and
+ *                are empty too.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_next(annal_query *query,
                                                          annal_slice *out_session,
@@ -110,8 +110,8 @@ ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 
 ANNAL_API void annal_query_close(annal_query *query);
 
-/* How many events annal_query_next() would give, but for damage that comes last; with
- * filter->where, for all damage. *out_lag may be NULL. Any thread. */
+/* How many events annal_query_next() would return, without damage that comes last; with
+ * filter->where, without any damage. *out_lag may be NULL. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
                                                           const annal_filter *filter,
                                                           uint64_t *out_count, annal_lag *out_lag,
@@ -125,13 +125,13 @@ typedef enum annal_group_by {
     ANNAL_GROUP_DAY = 3 /* of ts, in UTC: "2026-03-02" */
 } annal_group_by;
 
-/* Return 0 to go on; anything else stops and is handed through. key lives until it returns. */
+/* Return 0 to continue; any other value stops, and is returned. key is valid until it returns. */
 typedef int (*annal_group_fn)(void *arg, annal_slice key, uint64_t events);
 
 /*
  * annal_query_count() for each type, session or day: types and sessions with the most events first,
- * days in order, last first when filter->descending. filter->limit is a number of groups. By type
- * or session, with nothing set but types and sessions, the index keeps the numbers, and nothing is
+ * days in order, or last first if filter->descending. filter->limit is a number of groups. By type
+ * or session, with nothing set but types and sessions, the index has the numbers, and nothing is
  * counted. *out_lag may be NULL. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_groups(annal_index *index,
@@ -163,34 +163,36 @@ typedef struct annal_row {
     const annal_value *values;
 } annal_row;
 
-/* Return 0 to go on; anything else stops and is handed through. The row lives until it returns. */
+/*
+ * Return 0 to continue; any other value stops, and is returned. The row is valid until it returns.
+ */
 typedef int (*annal_row_fn)(void *arg, const annal_row *row);
 
 typedef struct annal_sql_options {
     const annal_value *params; /* for ?1, ?2, … */
     size_t param_count;
     annal_row_fn
-        columns;     /* called once before the first row, also when there is none; values is NULL */
+        columns;     /* called once before the first row, even if there is none; values is NULL */
     bool as_indexed; /* as in annal_filter */
     uint32_t timeout_ms;
     annal_limits limits;
     annal_lag *out_lag;  /* may be NULL */
-    annal_slice session; /* ask the databases that packs keep for this session alone, too */
-    const char
-        *extension; /* path of a loadable extension of SQLite, for this statement; NULL: none.
-                              Its code runs in this process */
+    annal_slice session; /* also the databases that packs keep for this session alone */
+    /* Path of a loadable extension of SQLite, for this statement; NULL: none. Its code runs in this
+     * process. */
+    const char *extension;
 } annal_sql_options;
 
 /*
  * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db and the databases of the store's packs
  * (see annal/pack.h), after catching up; fn gets each row.
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
- * its payload, which is read from the journal only where id or data is asked for. An event whose
- * line is damaged has NULL there, or no row when it was damaged already when it was indexed; where
- * id or data is asked for, the store's log names both. arg is also handed to options->columns. Any
+ * its payload, which is read from the journal only if id or data is used. If the line of an event
+ * is damaged these are NULL, or there is no row if it was damaged already when it was indexed; if
+ * id or data is used, the store's log names both. arg is also passed to options->columns. Any
  * thread.
  *
- * A statement that asks no table of a pack waits for none. One that does waits up to timeout_ms for
+ * A statement that uses no table of a pack waits for none. One that does waits up to timeout_ms for
  * tables that are being filled.
  *
  * ANNAL_ERR_SQL   the SQL is wrong, or would write

@@ -2,15 +2,15 @@
  * Full-text search over what was said and what tools returned.
  *
  * Words are found by SQLite's FTS5 in STORE/search.db, which is made from the journals like the
- * rest of the index: delete it at any moment, and it comes back. The first search makes it, so a
- * store that is never searched pays nothing; from then on an index that follows
- * (annal_index_options) keeps it up, and every search brings it up to date first. It can be
+ * rest of the index: it may be deleted at any moment, and is rebuilt. The first search builds it,
+ * so a store that is never searched pays nothing; from then on an index that follows
+ * (annal_index_options) keeps it up to date, and every search brings it up to date first. It can be
  * switched off.
  *
- * What is searched of an event: every string in its data, whatever member it stands in, and the
- * output of tools that was stored as an artifact; up to 1 MiB. Not searched are names of members,
- * encoded bytes such as images, and what an import keeps beside the event ($.source, $.extra). A
- * word is what Unicode calls letters and digits; case and accents do not matter.
+ * What is searched of an event: every string in its data, whatever member it is in, and the output
+ * of tools that was stored as an artifact; up to 1 MiB. Not searched are names of members, encoded
+ * bytes such as images, and what an import keeps beside the event ($.source, $.extra). A word is
+ * what Unicode calls letters and digits; case and accents do not matter.
  */
 #ifndef ANNAL_SEARCH_H
 #define ANNAL_SEARCH_H
@@ -23,16 +23,16 @@ extern "C" {
 #endif
 
 typedef enum annal_search_order {
-    /* What somebody said and what tools returned, then the rest; each as bm25 ranks them. */
+    /* What somebody said and what tools returned, then the rest; each in the order of bm25. */
     ANNAL_SEARCH_BEST = 0,
     ANNAL_SEARCH_NEWEST = 1 /* by ts, last first */
 } annal_search_order;
 
-/* What to look for. Everything that is set must hold; zero sets nothing but for words. */
+/* The question. Everything that is set must hold; zero sets nothing, but there must be words. */
 typedef struct annal_search_options {
     /*
      * Each is a word or a phrase (several words in a row), and every one must be there. A * at its
-     * end stands for any rest of its last word. No other character means anything.
+     * end means any rest of its last word. No other character has a meaning.
      */
     const annal_slice *words;
     size_t word_count;
@@ -47,36 +47,36 @@ typedef struct annal_search_options {
     bool bookkeeping;
     int64_t since_us; /* ts >= since_us */
     int64_t until_us; /* ts < until_us */
-    uint64_t limit;   /* at most so many hits */
+    uint64_t limit;   /* at most this many hits */
     annal_search_order order;
-    uint32_t snippet_words; /* of about so many words; default 16, at most 64 */
-    const char *mark_begin; /* what stands before and behind a word that was found, */
-    const char *mark_end;   /* in snippets; default: nothing */
+    uint32_t snippet_words;                 /* of about this many words; default 16, at most 64 */
+    const char *mark_begin;                 /* what comes before and after a word that was found, */
+    const char *mark_end;                   /* in snippets; default: nothing */
     const annal_catch_up_options *catch_up; /* default: as long as it takes, without progress */
     annal_limits limits;                    /* of finding; default: none */
 } annal_search_options;
 
-/* Slices live until the callback returns. */
+/* Slices are valid until the callback returns. */
 typedef struct annal_search_hit {
     annal_slice session;
     uint64_t seq;
     int64_t ts_us;
     annal_slice type;
     annal_slice role; /* empty: not known */
-    annal_slice tool; /* empty: no tool's */
+    annal_slice tool; /* empty: not about a tool */
     annal_slice snippet;
     double rank; /* FTS5's bm25: the lower the better */
 } annal_search_hit;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_search_fn)(void *arg, const annal_search_hit *hit);
 
 /*
- * Call fn for each hit. *out_lag (may be NULL) says what the answer could not know, when others
- * kept the database busy for too long. Memory does not grow with the answer. Any thread.
+ * Call fn for each hit. *out_lag (may be NULL) says what is missing in the answer, if others kept
+ * the database busy for too long. Memory does not grow with the answer. Any thread.
  *
- * ANNAL_ERR_INVALID      there is nothing to look for: no words, or none with a letter in it
- * ANNAL_ERR_SQL          options->expression is none
+ * ANNAL_ERR_INVALID      there is nothing to search for: no words, or none with a letter in it
+ * ANNAL_ERR_SQL          options->expression is not an expression
  * ANNAL_ERR_UNSUPPORTED  search is switched off in this store
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search(annal_index *index,
@@ -85,33 +85,33 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search(annal_index *index,
                                                      annal_lag *out_lag, annal_error *err);
 
 /*
- * Switch search on or off, for the store and for good. Off removes search.db; on makes nothing yet.
- * Doing it again changes nothing. Any thread.
+ * Switch search on or off, for the store, until it is switched again. Off removes search.db; on
+ * creates nothing yet. Doing it again changes nothing. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_switch(annal_index *index, bool on,
                                                             annal_error *err);
 
-/* Make search.db anew from the journals. Words of sessions that were deleted are gone then. */
+/* Rebuild search.db from the journals. Words of sessions that were deleted are gone then. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_rebuild(annal_index *index,
                                                              const annal_catch_up_options *options,
                                                              annal_error *err);
 
 typedef struct annal_search_info {
     bool on;
-    bool exists; /* search.db is there */
+    bool exists; /* search.db exists */
     uint64_t documents;
     uint64_t bytes; /* of the file, without its WAL */
 } annal_search_info;
 
-/* How search stands. Catches up on nothing, makes nothing. Any thread. */
+/* The state of search. Catches up on nothing, creates nothing. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_info_get(annal_index *index,
                                                               annal_search_info *out_info,
                                                               annal_error *err);
 
 /*
- * A session is about to be deleted: take its words out of search.db while its journal can still say
- * which they are. Their bytes leave the file with annal_index_wipe(). Where they cannot be taken
- * out search.db is thrown away. Does nothing where there is none. Any thread.
+ * A session is about to be deleted: remove its words from search.db while its journal can still say
+ * which they are. Their bytes leave the file with annal_index_wipe(). If they cannot be removed
+ * search.db is deleted. Does nothing if there is none. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_forget(annal_index *index, annal_slice session,
                                                             annal_error *err);

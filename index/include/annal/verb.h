@@ -1,7 +1,7 @@
 /*
- * The verbs of packs: what `annal NOUN VERB` does, as the pack's own file says it. Programs that
- * offer them in another way (a server, a tool of an agent) read them here. docs/packs.md says how
- * they are written.
+ * The verbs of packs: what `annal NOUN VERB` does, as the pack's own file defines it. Programs that
+ * offer them in another way (a server, a tool of an agent) read them here. docs/packs.md describes
+ * how they are written.
  */
 #ifndef ANNAL_VERB_H
 #define ANNAL_VERB_H
@@ -12,13 +12,13 @@
 extern "C" {
 #endif
 
-/* What a value is on the command line, and what it becomes in data. */
+/* The kind of a value on the command line, and what it becomes in data. */
 typedef enum annal_field_kind {
     ANNAL_FIELD_END = 0, /* ends a list of fields */
     ANNAL_FIELD_TEXT,    /* a string */
     ANNAL_FIELD_BODY,    /* a string; "-" reads standard input */
     ANNAL_FIELD_FILE,    /* the name of a file (or "-"), whose text becomes the string */
-    ANNAL_FIELD_NUMBER,  /* a JSON number, spelled as it was given */
+    ANNAL_FIELD_NUMBER,  /* a JSON number, with the digits that were given */
     ANNAL_FIELD_JSON,    /* a JSON value; @FILE and "-" read it */
     ANNAL_FIELD_FLAG,    /* true; an option without value */
     ANNAL_FIELD_LIST, /* an array of strings: the option is repeated, the operand takes the rest */
@@ -30,10 +30,10 @@ typedef enum annal_field_kind {
 typedef struct annal_field {
     annal_field_kind kind;
     const char *name;    /* of an option, without the dashes */
-    const char *value;   /* what the operand, or the value of the option, is called: "TEAM" */
+    const char *value;   /* the name of the operand, or of the option's value: "TEAM" */
     const char *help;    /* one line; NULL: a constant */
     const char *to;      /* the member of data, "content" or "run.id"; NULL: not in data */
-    const char *preset;  /* what it is when it was not given, as JSON; NULL: nothing */
+    const char *preset;  /* its value if it was not given, as JSON; NULL: nothing */
     const char *choices; /* "all|first|any": the only values; NULL: anything */
     bool required;
 } annal_field;
@@ -41,12 +41,13 @@ typedef struct annal_field {
 typedef struct annal_verb {
     const char *name;
     const char *summary;  /* one line, no full stop */
-    const char *about;    /* paragraphs; may be NULL, as all that follow */
-    const char *examples; /* commands, indented by two spaces, a newline behind each */
+    const char *about;    /* paragraphs; may be NULL, like all that follow */
+    const char *examples; /* commands, indented by two spaces, each followed by a newline */
     const char *type;     /* of the event that is appended */
-    const char *session;  /* whose event it is, or whose databases are asked: "team_{TEAM}" */
-    const char *said;     /* the sentence for people: "sent {id} to team {TEAM}" */
-    const char *sql;      /* the SELECT that is asked; ?1, ?2, … are the fields in their order */
+    /* the session of the event, or whose databases are asked: "team_{TEAM}" */
+    const char *session;
+    const char *said; /* the sentence for people: "sent {id} to team {TEAM}" */
+    const char *sql;  /* the SELECT that is asked; ?1, ?2, … are the fields in their order */
     const annal_field *fields; /* not NULL; ANNAL_FIELD_END ends them */
     unsigned line;             /* where it begins in the pack's file */
 } annal_verb;
@@ -58,14 +59,14 @@ typedef struct annal_noun {
     unsigned line;
 } annal_noun;
 
-/* The nouns of a pack, in the order of its file; one without a name ends them. They live as long as
- * the pack. */
+/* The nouns of a pack, in the order of its file; one without a name ends them. Valid as long as the
+ * pack. */
 ANNAL_API const annal_noun *annal_pack_nouns(const annal_pack *pack);
 
 /*
- * A pack that was read. It is the callee's, who gives it to annal_pack_free(). NULL: it is wrong,
- * as *why says. file is that of a user's pack; NULL: built in. Return 0 to go on; anything else
- * stops and is handed through. file and why live until it returns.
+ * A pack that was read. The callee owns it and frees it with annal_pack_free(). NULL: it is wrong,
+ * as *why says. file is that of a user's pack; NULL: built in. Return 0 to continue; any other
+ * value stops, and is returned. file and why are valid until it returns.
  */
 typedef int (*annal_pack_read_fn)(void *arg, annal_pack *pack, const char *file,
                                   const annal_error *why);
@@ -76,7 +77,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_built_in(annal_pack_read_fn 
 
 /*
  * Read the packs of users in a store, STORE/packs/NAME.sql, in the order of their names; their
- * statements are not compiled, and the store is not opened. None when there is no store. Any thread.
+ * statements are not compiled, and the store is not opened. None if there is no store. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_of_users(const char *store,
                                                              annal_pack_read_fn fn, void *arg,

@@ -1,13 +1,13 @@
 /*
- * Artifacts: content too large for an event, beside the journals and named by them.
+ * Artifacts: content too large for an event, stored beside the journals and named by events.
  *
  * An artifact is a file of its session, STORE/artifacts/<session>/<sha256>.zst: the content as one
- * zstd frame, so that zstdcat reads it, under the SHA-256 of the content. The event that names it
- * holds a reference, {"sha256":"<64 hex>","bytes":N,"media_type":"…","path":"artifacts/…"}. The
- * same content is stored once in a session.
+ * zstd frame, so that zstdcat reads it, named by the SHA-256 of the content. The event that names
+ * it contains a reference, {"sha256":"<64 hex>","bytes":N,"media_type":"…","path":"artifacts/…"}.
+ * In a session the same content is stored once.
  *
- * An artifact is durable before the call that stored it returns. So an event that is appended after
- * that names content that is there, whatever happens. What no event names is left for
+ * An artifact is durable before the call that stores it returns. So an event that is appended after
+ * that names content that exists, whatever happens. Content that no event names is removed by
  * annal_artifact_sweep().
  */
 #ifndef ANNAL_ARTIFACT_H
@@ -24,7 +24,7 @@ extern "C" {
 typedef struct annal_artifact_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char sha256[ANNAL_SHA256_TEXT_BYTES]; /* of the content, lower case */
-    uint64_t bytes;                       /* of the content; 0 where only the file was looked at */
+    uint64_t bytes;                       /* of the content; 0 if only the file was looked at */
     uint64_t stored_bytes;                /* of the file */
     int64_t stored_us;                    /* when it was last stored */
 } annal_artifact_info;
@@ -32,12 +32,12 @@ typedef struct annal_artifact_info {
 /* ---- Storing ---- */
 
 /*
- * Store content. Content that is there already is not written again, unless it is damaged or so
- * old that a sweep could come before the event that is about to name it. Any thread.
+ * Store content. Content that exists already is not written again, unless it is damaged, or so old
+ * that a sweep could come before the event that will name it. Any thread.
  *
- * ANNAL_ERR_INVALID  session is no session id
+ * ANNAL_ERR_INVALID  session is not a session id
  * ANNAL_ERR_BUSY     a sweep is removing artifacts, and did not finish in time
- * ANNAL_ERR_IO       for instance no space left on the device; then nothing is there
+ * ANNAL_ERR_IO       for instance no space left on the device; then nothing was stored
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_put(annal_store *store, annal_slice session,
                                                            annal_slice content,
@@ -45,12 +45,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_put(annal_store *store, a
                                                            annal_error *err);
 
 /*
- * Fill bytes with at most room bytes, and say how many; 0 is the end. Anything below 0 is an
- * annal_status, with which storing ends; err says why.
+ * Fill bytes with at most room bytes and return their number; 0 is the end. A value below 0 is an
+ * annal_status that ends storing; put the reason in err.
  */
 typedef int64_t (*annal_artifact_source)(void *arg, char *bytes, size_t room, annal_error *err);
 
-/* The same from a stream, of any size, in little memory. */
+/* As above, from a stream of any size, in little memory. */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifact_source source,
                           void *arg, annal_artifact_info *out_info, annal_error *err);
@@ -59,13 +59,13 @@ ANNAL_API void annal_artifact_free(const void *bytes); /* NULL is accepted */
 
 /* ---- Reading ---- */
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_artifact_sink)(void *arg, annal_slice piece);
 
 /*
- * Hand the content to fn (NULL: to nobody), piece by piece, and prove it: its hash is sha256 (64
- * hex digits). Memory is bounded whatever the size. That the content is not what was stored may
- * show only at its end, so what was handed out counts only when this returns ANNAL_OK. Any thread.
+ * Pass the content to fn (may be NULL) piece by piece, and prove it: its hash is sha256 (64 hex
+ * digits). Memory is bounded whatever the size. It may turn out only at the end that the content is
+ * not what was stored, so use what fn got only if this returns ANNAL_OK. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  the session has no such artifact
  * ANNAL_ERR_CORRUPT   it is not what was stored
@@ -76,18 +76,18 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_read(annal_store *store, 
                                                             annal_artifact_info *out_info,
                                                             annal_error *err);
 
-/* The same as one piece of memory, to be given back with annal_artifact_free(). */
+/* As above, as one piece of memory; free it with annal_artifact_free(). */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_get(annal_store *store, annal_slice session,
                                                            annal_slice sha256, uint64_t bytes_max,
                                                            annal_slice *out_content,
                                                            annal_error *err);
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_artifact_fn)(void *arg, const annal_artifact_info *info);
 
 /*
- * Call fn for each artifact of a session, of all sessions when it is empty; by session and hash. No
- * artifact is opened. Any thread.
+ * Call fn for each artifact of a session, or of all sessions if session is empty, sorted by session
+ * and hash. No artifact is opened. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_each(annal_store *store, annal_slice session,
                                                             annal_artifact_fn fn, void *arg,
@@ -97,51 +97,51 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_each(annal_store *store, 
 
 typedef struct annal_artifact_sweep_options {
     /*
-     * Only what was stored longer ago; default: a day. Whoever stores an artifact has that long to
-     * append the event that names it, or keeps a hold.
+     * Only what was stored longer ago than this; default: a day. After storing an artifact a caller
+     * has that long to append the event that names it, unless it keeps a hold.
      */
     int64_t older_than_us;
-    bool all_ages;        /* older_than_us is 0, and means it */
+    bool all_ages;        /* older_than_us is 0, and is not the default */
     bool dry_run;         /* remove nothing */
-    annal_artifact_fn fn; /* each that goes; may be NULL; what it returns does not matter */
+    annal_artifact_fn fn; /* called for each that is removed; may be NULL; its result is ignored */
     void *arg;
 } annal_artifact_sweep_options;
 
 typedef struct annal_artifact_sweep_result {
-    uint64_t artifacts; /* that are there, with those that went */
+    uint64_t artifacts; /* that existed, including those that were removed */
     uint64_t removed;
     uint64_t removed_bytes; /* of files */
 } annal_artifact_sweep_result;
 
 /*
- * Remove the artifacts whose hash stands in no event of the store, and what broken-off stores left.
+ * Remove the artifacts whose hash is in no event of the store, and what interrupted stores left.
  * Reads every journal. Any thread.
  *
- * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody can say what its lost events named: nothing
- *                    was removed
+ * ANNAL_ERR_CORRUPT  a journal is damaged, so nobody knows what its lost events named: nothing was
+ *                    removed
  * ANNAL_ERR_BUSY     artifacts are being stored all the time; nothing was removed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
                      annal_artifact_sweep_result *out_result, annal_error *err);
 
-/* Remove the artifacts of a session that is deleted; one that has a journal keeps them. */
+/* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
                                                             annal_error *err);
 
-/* what: one sentence; it lives until the callback returns. */
+/* what: one sentence; valid until the callback returns. */
 typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,
                                          const char *what);
 
 typedef struct annal_artifact_verify_result {
-    uint64_t artifacts; /* read and proved, or found damaged */
+    uint64_t artifacts; /* read, and proved or found damaged */
     uint64_t bytes;     /* of content */
     uint64_t damaged;
 } annal_artifact_verify_result;
 
 /*
- * Read every artifact and prove it. fn (may be NULL) is told of each that is not what was stored;
- * that is no failure of this function. Any thread.
+ * Read every artifact and prove it. fn (may be NULL) is called for each that is not what was
+ * stored; this is not a failure of the function. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_verify(annal_store *store, annal_artifact_damage_fn fn, void *arg,

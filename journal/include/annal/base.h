@@ -1,13 +1,13 @@
 /*
  * What every header of Annal uses: status, error, slice, log callback, version.
  *
- * Conventions that hold for the whole library:
+ * Conventions of the whole library:
  *   - A function returns 0 for success, below 0 for failure, above 0 for news (ANNAL_END).
  *   - Outputs are written on success only, unless the function says otherwise.
- *   - The last parameter of a function that can fail is an annal_error of the caller's. It may be
- *     NULL. It is filled on failure only, and holds one sentence: what was tried, on what, why not.
+ *   - The last parameter of a function that can fail is an annal_error of the caller, or NULL. It
+ *     is filled on failure only, with one sentence: what was tried, on what, and why it failed.
  *   - In an options struct zero means default, and NULL for the struct means all defaults.
- *   - A slice that is handed out is borrowed; the function says for how long.
+ *   - A slice that a function returns is borrowed; the function says how long it is valid.
  *   - Strings are UTF-8. Times are microseconds since 1970-01-01T00:00:00Z, in an int64_t.
  *   - The library does not print, does not exit, does not read the environment, and has no global
  *     mutable state.
@@ -39,7 +39,7 @@ extern "C" {
 typedef enum annal_status {
     ANNAL_OK = 0,
     ANNAL_END = 1,           /* nothing more to read now; not a failure */
-    ANNAL_DAMAGE = 2,        /* a cursor passed over bytes that do not prove themselves */
+    ANNAL_DAMAGE = 2,        /* a cursor skipped bytes that do not prove themselves */
     ANNAL_ERR_NOMEM = -1,    /* allocation failed */
     ANNAL_ERR_IO = -2,       /* the operating system refused; see os_errno */
     ANNAL_ERR_CORRUPT = -3,  /* bytes on disk are not what we wrote */
@@ -50,10 +50,10 @@ typedef enum annal_status {
     /* the handle failed earlier, or belongs to the parent of this process */
     ANNAL_ERR_CLOSED = -8,
     ANNAL_ERR_CONFLICT = -9,     /* expected_seq or id does not match what is there */
-    ANNAL_ERR_UNKNOWN = -10,     /* storage failed under an append: reopen the store to see */
+    ANNAL_ERR_UNKNOWN = -10,     /* storage failed during an append: reopen the store to see */
     ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
     ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message is SQLite's */
-    ANNAL_ERR_REFUSED = -13      /* a guard of a pack said no; the message is the pack's sentence */
+    ANNAL_ERR_REFUSED = -13      /* a guard of a pack refused; the message is the pack's sentence */
 } annal_status;
 
 /* The name of a status, for instance "conflict". Static. Any thread. */
@@ -65,7 +65,7 @@ typedef struct annal_error {
     char message[512]; /* one sentence, no newline */
 } annal_error;
 
-/* Bytes that belong to somebody else. Empty is {NULL, 0}. */
+/* Borrowed bytes. Empty is {NULL, 0}. */
 typedef struct annal_slice {
     const char *ptr;
     size_t len;
@@ -74,7 +74,7 @@ typedef struct annal_slice {
 #define ANNAL_SLICE(literal) ((annal_slice){(literal), sizeof(literal) - 1})
 #define ANNAL_FMT(slice)     (int)(slice).len, (slice).ptr /* for "%.*s" */
 
-/* The slice of a C string; NULL gives the empty one. */
+/* The slice of a C string; for NULL the empty one. */
 ANNAL_API annal_slice annal_slice_of(const char *string);
 
 typedef enum annal_log_level {
@@ -83,12 +83,12 @@ typedef enum annal_log_level {
 } annal_log_level;
 
 /*
- * Told what no caller is waiting to hear. May be called from any thread that is inside the library
- * and from the keeper; must not call back into the library. message is one sentence.
+ * Gets messages that no caller is waiting for. May be called from any thread that is inside the
+ * library and from the keeper; must not call back into the library. message is one sentence.
  */
 typedef void (*annal_log_fn)(void *arg, annal_log_level level, const char *message);
 
-/* The version of the library that is running, "0.1.0". Static. Any thread. */
+/* The version of the running library, "0.1.0". Static. Any thread. */
 ANNAL_API const char *annal_version(void);
 
 /* "2026-01-06T07:24:00.123456Z" is 27 characters; 28 with the final NUL. */
@@ -96,14 +96,14 @@ ANNAL_API const char *annal_version(void);
 
 /*
  * Write a time as fixed-width ISO 8601 in UTC. Years 0000 to 9999; earlier and later times are
- * clamped to them. Any thread.
+ * clamped to these. Any thread.
  */
 ANNAL_API void annal_time_format(int64_t time_us, char out[ANNAL_TIME_BYTES]);
 
 /*
- * Read an ISO 8601 time: date, 'T' or space, hours and minutes, optional seconds and fraction (more
- * than six digits are cut), and 'Z' or an offset. A date alone is its midnight; a time without zone
- * is UTC. ANNAL_ERR_INVALID when it is anything else. Any thread.
+ * Read an ISO 8601 time: date, 'T' or space, hours and minutes, optional seconds and fraction
+ * (digits after the sixth are ignored), and 'Z' or an offset. A date alone means its midnight; a
+ * time without zone is UTC. ANNAL_ERR_INVALID if it is anything else. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_time_parse(annal_slice text, int64_t *out_time_us,
                                                          annal_error *err);

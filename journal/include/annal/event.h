@@ -18,11 +18,11 @@ extern "C" {
 #define ANNAL_DATA_BYTES_MAX       (64u << 20) /* 64 MiB */
 #define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
-#define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, envelopes included */
+#define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, with envelopes */
 
 /* The two formats of a journal, and of data: docs/format.md. */
 typedef enum annal_format {
-    ANNAL_FORMAT_DEFAULT = 0, /* the next wider setting: writer, store; in the end JSON */
+    ANNAL_FORMAT_DEFAULT = 0, /* the next wider setting: writer, store; finally JSON */
     ANNAL_FORMAT_JSON = 1,    /* JSON lines, <session>.jsonl */
     ANNAL_FORMAT_MSGPACK = 2  /* msgpack, <session>.mpk */
 } annal_format;
@@ -31,15 +31,15 @@ typedef struct annal_event {
     uint64_t seq;      /* 1, 2, 3, … without gaps */
     int64_t ts_us;     /* UTC; order is by seq, never by ts */
     annal_slice type;  /* dotted lower case, "tool.called" */
-    annal_slice id;    /* the caller's name for this event; empty when it has none */
-    annal_slice cause; /* "session:seq" of the event that led to this one; empty when none */
-    /* One JSON value: byte for byte as it was given, or what the journal's msgpack says in JSON. */
+    annal_slice id;    /* the caller's name for this event; may be empty */
+    annal_slice cause; /* "session:seq" of the event that led to this one; may be empty */
+    /* One JSON value: byte for byte as it was appended, or converted from the journal's msgpack. */
     annal_slice data;
-    annal_slice msgpack; /* the data of a msgpack journal, byte for byte; else empty */
+    annal_slice msgpack; /* the data in a msgpack journal, byte for byte; else empty */
     annal_format format; /* of the journal */
     uint64_t h;          /* chain hash of this event; see docs/format.md */
     uint64_t offset;     /* where it begins in the journal, in bytes */
-    uint64_t length;     /* of all of it in the journal: its line with the newline, its array */
+    uint64_t length;     /* in the journal: of the line with its newline, or of the array */
 } annal_event;
 
 typedef struct annal_draft {
@@ -49,23 +49,23 @@ typedef struct annal_draft {
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
-    /* 0, without has_ts: now, but never before the session's last event. Imports bring their own */
+    /* 0, without has_ts: now, but never before the session's last event. Imports set it */
     int64_t ts_us;
-    bool has_ts;              /* ts_us is the time, also when it is 0: 1970-01-01T00:00:00Z */
-    annal_format data_format; /* of data, whatever the journal's; default: JSON */
+    bool has_ts;              /* ts_us is the time, even if it is 0: 1970-01-01T00:00:00Z */
+    annal_format data_format; /* of data, independent of the journal's; default: JSON */
 } annal_draft;
 
 /*
- * ANNAL_OK when draft may become an event: its type, id and cause, and its data within the limits,
- * as JSON or as msgpack that can be said in JSON; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with
- * the reason. annal_writer_append() does this by itself. Any thread.
+ * ANNAL_OK if draft may become an event: its type, id and cause, and its data within the limits, as
+ * JSON or as msgpack that JSON can express; else ANNAL_ERR_INVALID or ANNAL_ERR_LIMIT with the
+ * reason. annal_writer_append() checks this itself. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_draft_check(const annal_draft *draft,
                                                           annal_error *err);
 
 /*
- * ANNAL_OK when session may be the id of a session, else ANNAL_ERR_INVALID with the reason. It
- * becomes a file name, so nothing that is a path passes. Any thread.
+ * ANNAL_OK if session may be the id of a session, else ANNAL_ERR_INVALID with the reason. The id
+ * becomes a file name, so nothing that is a path is accepted. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_id_check(annal_slice session,
                                                                annal_error *err);

@@ -17,16 +17,18 @@ typedef struct annal_writer annal_writer;
 typedef struct annal_writer_options {
     annal_level level; /* default: the store's */
     uint32_t wait_ms;  /* default: the store's */
-    /* of the journal, if it must be made: default the store's. One that is there must be in it */
+    /*
+     * of the journal, if it is created: default the store's. An existing one must have this format
+     */
     annal_format format;
 } annal_writer_options;
 
 /*
- * Open a writer on a session. Nothing touches the disk yet: the first append makes the journal, and
- * takes the session, if need be from another process. Many writers may share a session. Any thread,
- * and a writer may be used by many threads at once.
+ * Open a writer on a session. Nothing is written yet: the first append creates the journal, and
+ * takes the session, if necessary from another process. A session may have many writers. Any
+ * thread, and a writer may be used by many threads at once.
  *
- * ANNAL_ERR_INVALID  session is no session id
+ * ANNAL_ERR_INVALID  session is not a session id
  * ANNAL_ERR_IO       the store is open for reading only
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, annal_slice session,
@@ -35,7 +37,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * Free the writer. What it appended stays; durability of batch appends is the matter of
+ * Free the writer. What it appended stays; whether batch appends are durable is a question for
  * annal_writer_sync() and annal_sync().
  */
 ANNAL_API void annal_writer_close(annal_writer *writer);
@@ -57,45 +59,47 @@ typedef struct annal_append_options {
  * Append count events as one: all become durable, or none. *out_seq is the seq of the first; the
  * others follow without a gap. The drafts are copied or used before return, never kept.
  *
- * The answer is one of three:
- *   ANNAL_OK            done, at the level that was asked for. At sync: they survive a power cut.
+ * There are three answers:
+ *   ANNAL_OK            done, at the requested level. At sync: they survive a power cut.
  *   ANNAL_ERR_UNKNOWN   storage failed, or another file took the journal's place, while they were
- *   under
- *                       way. They may or may not be there. With an id, append again and get the
- *                       answer; when that is ANNAL_ERR_CLOSED, the session or the whole store
- *                       object takes no more work: open the store again to see.
- *   any other failure   refused: nothing happened, nothing will.
+ *                       being written. They may or may not be there. With an id, append again and
+ *                       get the answer; if that is ANNAL_ERR_CLOSED, the session or the whole store
+ *                       object accepts no more work: open the store again to see.
+ *   any other failure   refused: nothing happened, and nothing will.
  *
- * At level batch the answer comes before the events are written. When they are refused after all,
+ * At level batch the answer comes before the events are written. If they are refused after that,
  * the next append of this writer is refused too, with ANNAL_ERR_IO and a message that names the
- * first seq that never happened; it says so once. annal_sync() does too. annal_writer_sync() says
- * what became of each; what it told, the next append does not tell again.
+ * first seq that never happened; this is reported once. annal_sync() reports it, too.
+ * annal_writer_sync() says what became of each event; what it has reported, the next append does
+ * not report again.
  *
  * Exactly once: a draft whose id is already in the session with the same type, data and cause is
- * not appended again; its first seq is the answer, durable as asked, also while the first copy is
- * still in flight. With other bytes: ANNAL_ERR_CONFLICT. Ids are remembered for the last 65,536
- * events that have one; with ANNAL_EXPECT_SEQ the events behind expected_seq are compared, without
- * limit. With several drafts either all are there already, side by side, or none.
+ * not appended again; the answer is the seq of the first copy, as durable as requested, even if
+ * that copy is still being written. If anything differs: ANNAL_ERR_CONFLICT. Ids are remembered for
+ * the last 65,536 events that have one; with ANNAL_EXPECT_SEQ the events after expected_seq are
+ * compared, without limit. Of several drafts either all are there already, next to each other, or
+ * none.
  *
- * Level os writes no log: a process that is killed in the middle of such an append of several
- * events, or a power cut before annal_sync(), may leave the first of them, whole. The same append
- * is then ANNAL_ERR_CONFLICT, by its ids or by its expected_seq; read the session's end to see how
- * far it came. Append one at a time, or at another level, what must not come in part.
+ * Level os writes no log: if a process is killed during such an append of several events, or if the
+ * power fails before annal_sync(), the first of them may be left, whole. Then the same append
+ * returns ANNAL_ERR_CONFLICT, because of its ids or its expected_seq; read the end of the session
+ * to see how far it got. Events that must not be split should be appended one at a time, or at
+ * another level.
  *
- * Data may be given as JSON or as msgpack, whatever the journal's format; it is kept byte for byte
- * when it is in that format, else as the same value (docs/format.md says what becomes of what). The
- * same data means: the same bytes once in the journal's format.
+ * Data may be JSON or msgpack, whatever the journal's format; it is kept byte for byte if it is in
+ * that format, else as the same value (docs/format.md describes the conversion). Two data are the
+ * same if they have the same bytes in the journal's format.
  *
  * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and
- * where; or
- *                     the writer asks for another format than the journal has
- * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and its kin
- * ANNAL_ERR_CONFLICT  expected_seq is not where the session stands, or id is taken
- * ANNAL_ERR_BUSY      another process has the session and did not give it back in time
+ *                     where; or the writer asks for another format than the journal has
+ * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and the like
+ * ANNAL_ERR_CONFLICT  expected_seq is not the end of the session, or the id belongs to another
+ *                     event
+ * ANNAL_ERR_BUSY      another process has the session and did not release it in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
- * ANNAL_ERR_IO        for instance no space left on the device. Also when the session is behind:
- * its events are
- *                     durable in the commit log, and its journal could not be written yet
+ * ANNAL_ERR_IO        for instance no space left on the device. Also if the session is behind: its
+ *                     events are durable in the commit log, and its journal could not be written
+ *                     yet
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer,
                                                             const annal_draft *drafts, size_t count,
@@ -104,28 +108,28 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_append(annal_writer *writer
 
 /* What became of a writer's events, by their seq. */
 typedef struct annal_sync_result {
-    /* from this one on they may or may not be there; 0: no such event */
+    /* from this seq on they may or may not be there; 0: no such event */
     uint64_t unknown_seq;
-    /* from this one on they never happened, and never will; 0: no such event. Decides where both
-     * do */
+    /* from this seq on they never happened, and never will; 0: no such event. It decides if both
+     * apply */
     uint64_t refused_seq;
 } annal_sync_result;
 
 /*
- * Return when what this writer appended is durable, whatever its level, or when it is certain that
- * it is not: the answer of annal_writer_append() at level sync, for all the events since the last
- * annal_writer_sync(). What other writers and sessions lose does not show here.
+ * Return when everything that this writer appended is durable, at whatever level, or when it is
+ * certain that it is not: the answer of annal_writer_append() at level sync, for all events since
+ * the last annal_writer_sync(). Losses of other writers and sessions are not reported here.
  *
- * *out_result (may be NULL) is set on success, both 0, and on the two failures below. An event of
- * this writer is durable when its seq is below both; else refused when it is at refused_seq or
- * above; else unknown. A refused seq is given to the next event that is appended. A loss that an
- * append of this writer told of is told here too, if no other append came in between. Any thread.
+ * *out_result (may be NULL) is set on success (both are 0) and on the two failures below. An event
+ * of this writer is durable if its seq is below both; otherwise refused if it is at refused_seq or
+ * above; otherwise unknown. A refused seq is given to the next event that is appended. A loss that
+ * an append of this writer reported is reported here too, if no other append came in between. Any
+ * thread.
  *
  * ANNAL_ERR_IO       some events were refused, the others are durable
- * ANNAL_ERR_UNKNOWN  storage failed, and of some events nobody can say: open the store again to
- * see. Also when
- *                    their journal was replaced by another file, or when events of level os cannot
- *                    be synced (unknown_seq is then 1)
+ * ANNAL_ERR_UNKNOWN  storage failed, and it is not known what became of some events: open the store
+ *                    again to see. Also if their journal was replaced by another file, or if events
+ *                    of level os cannot be synced (unknown_seq is then 1)
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
                                                           annal_sync_result *out_result,
@@ -135,27 +139,27 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_writer_sync(annal_writer *writer,
 
 typedef struct annal_cursor annal_cursor;
 
-/* What a cursor passed over. */
+/* What a cursor skipped. */
 typedef struct annal_damage {
-    uint64_t seq;    /* the event that stood here, or 0 for the header */
+    uint64_t seq;    /* the event in this place, or 0 for the header */
     uint64_t offset; /* of the bytes, in the journal */
     uint64_t length;
     /* false: only a newline, a hash or the header is damaged, every event is readable */
     bool event_lost;
-    const char *what; /* static, one phrase: "the line does not match its hash" */
+    const char *what; /* static, a phrase: "the line does not match its hash" */
 } annal_damage;
 
 /*
- * Open a cursor that stands before event from_seq (0 and 1: the first). Reads need no lock and wait
- * for nobody. A session without that event yet is fine: annal_cursor_next() answers ANNAL_END until
- * it is there. One thread at a time; open one per thread.
+ * Open a cursor before event from_seq (0 and 1: the first). Reads need no lock and wait for nobody.
+ * The session need not have that event yet: annal_cursor_next() returns ANNAL_END until it is
+ * there. One thread at a time; open one per thread.
  *
  * A fork is read as one history: first what it has in common with its ancestors, from their
- * journals, then its own events. From an event behind its fork point on, only its own journal is
+ * journals, then its own events. If from_seq is after its fork point, only its own journal is
  * opened.
  *
  * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CORRUPT   it is a fork, and the journal of an ancestor that from_seq needs is not there
+ * ANNAL_ERR_CORRUPT   it is a fork, and the journal of an ancestor that from_seq needs is missing
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, annal_slice session,
                                                           uint64_t from_seq,
@@ -163,13 +167,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open(annal_store *store, an
                                                           annal_error *err);
 
 /*
- * The same, but standing at a line whose place is known, for instance from the index: event seq
- * begins at offset, and the line before it ends with hash h_before. When the journal does not agree
- * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: it cannot be
- * read, which says nothing about the place.
+ * As above, at a line whose place is known, for instance from the index: event seq begins at
+ * offset, and the line before it ends with hash h_before. If the journal does not agree
+ * (ANNAL_ERR_CONFLICT) the place is stale: it is another journal now. ANNAL_ERR_IO: the journal
+ * cannot be read, which says nothing about the place.
  *
- * The place is one in the session's own journal, and only that one is read: of a fork the events
- * behind its fork point. With offset 0 the cursor stands before the first of these, whatever seq.
+ * The place is in the session's own journal, and only that one is read: of a fork, the events after
+ * its fork point. With offset 0 the cursor is before the first of these, whatever seq is.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
                                                              annal_slice session, uint64_t seq,
@@ -179,12 +183,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_open_at(annal_store *store,
 
 /*
  * The next event; every event's hash is checked. Its data is JSON, whatever the format of the
- * journal; from msgpack that JSON cannot say, which no append accepts, it is
- * {"$msgpack.raw":"<base64>"}. Its slices live until the next call on this cursor.
+ * journal; msgpack that JSON cannot express, which no append accepts, becomes
+ * {"$msgpack.raw":"<base64>"}. Its slices are valid until the next call on this cursor.
  *
- * ANNAL_END     no further event that proves itself is there now; ask again later
- * ANNAL_DAMAGE  bytes that do not prove themselves were passed over; annal_cursor_damage() tells
- *               which. Go on: the next call gives the next event.
+ * ANNAL_END     there is no further event that proves itself now; ask again later
+ * ANNAL_DAMAGE  bytes that do not prove themselves were skipped; annal_cursor_damage() says which.
+ *               Continue: the next call returns the next event.
  *
  * ANNAL_ERR_CORRUPT  of a fork: an ancestor's journal is not the one any more that it was made
  *                    from; the message names both
@@ -193,24 +197,24 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
- * Stand before event seq (0 and 1: the first), wherever the cursor stood. A cursor that seeks often
- * remembers places that it has passed, in at most 520 KiB, so that in the end a seek is one read.
- * A seq that is not there yet is fine: annal_cursor_next() answers ANNAL_END until it is.
+ * Move the cursor before event seq (0 and 1: the first). A cursor that seeks often remembers places
+ * that it has passed, in at most 520 KiB, so that in the end a seek is one read. The event need not
+ * exist yet: annal_cursor_next() returns ANNAL_END until it does.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq,
                                                           annal_error *err);
 
 /*
- * Stand before the last count events that are there now (all, if there are fewer; 0: behind the
- * last one), without reading those before them.
+ * Move the cursor before the last count events that exist now (all, if there are fewer; 0: after
+ * the last one), without reading those before them.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_last(annal_cursor *cursor, uint64_t count,
                                                           annal_error *err);
 
-/* After ANNAL_DAMAGE: what was passed over. */
+/* After ANNAL_DAMAGE: what was skipped. */
 ANNAL_API annal_damage annal_cursor_damage(const annal_cursor *cursor);
 
-/* Where the cursor stands: the seq, offset and hash to hand to annal_cursor_open_at() later. */
+/* The position of a cursor: seq, offset and hash for a later annal_cursor_open_at(). */
 typedef struct annal_position {
     uint64_t seq; /* of the event that comes next */
     uint64_t offset;
@@ -230,25 +234,25 @@ typedef struct annal_fork_options {
 } annal_fork_options;
 
 /*
- * Make `child` a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one that stands
- * in its journal) the two have one history, and from there on each its own. No event is copied: the
- * fork's journal holds a header that points there, and its own events begin with at_seq + 1. A fork
- * of a fork points at the session that really holds the event.
+ * Create `child` as a fork of a session: up to event at_seq (ANNAL_FORK_LAST: the last one in its
+ * journal) the two have one history, and from there on each its own. No event is copied: the fork's
+ * journal has a header that points there, and its own events begin with at_seq + 1. A fork of a
+ * fork points at the session that really contains the event.
  *
  * Both are durable when this returns: the history up to at_seq, whatever level its events had, and
- * the fork. Appending to one does not show in the other. What a fork needs is neither deleted nor
- * converted. The ids of events that it has in common with its ancestors are free in the fork:
- * exactly-once counts the events of its own journal. options and out_info (the fork's) may be NULL.
- * Any thread.
+ * the fork. Events that are appended to one are not in the other. What a fork needs is neither
+ * deleted nor converted. The ids of events that it shares with its ancestors are free in the fork:
+ * exactly-once applies to the events of its own journal. options and out_info (the fork's) may be
+ * NULL. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or none at all
+ * ANNAL_ERR_NOTFOUND  no such session, or it has no event at_seq, or no events
  * ANNAL_ERR_INVALID   an id that is not accepted
  * ANNAL_ERR_CORRUPT   event at_seq is damaged, or an ancestor of the session has another history
  * ANNAL_ERR_CONFLICT  child exists
- * ANNAL_ERR_BUSY      somebody else is making a session of that name, or is deleting or converting
- *                     one, and did not finish in the store's wait_ms
- * ANNAL_ERR_UNKNOWN   storage failed when the fork stood there already: whether a power cut leaves
- *                     it is not known
+ * ANNAL_ERR_BUSY      somebody else is creating a session of that name, or is deleting or
+ *                     converting one, and did not finish in the store's wait_ms
+ * ANNAL_ERR_UNKNOWN   storage failed after the fork was created: it is not known whether a power
+ *                     cut would leave it
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_fork(annal_store *store, annal_slice session,
                                                            uint64_t at_seq, annal_slice child,
@@ -256,23 +260,23 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_fork(annal_store *store, a
                                                            annal_session_info *out_info,
                                                            annal_error *err);
 
-/* A stretch of a history, and the session whose journal holds it. */
+/* A stretch of a history, and the session whose journal contains it. */
 typedef struct annal_lineage_part {
     annal_slice session;
     uint64_t from_seq; /* the first event of its journal */
-    uint64_t to_seq;   /* the last that belongs to this history; UINT64_MAX: it goes on */
-    uint64_t h;        /* of event to_seq, as the fork behind it says; 0: it goes on */
+    uint64_t to_seq;   /* the last that belongs to this history; UINT64_MAX: it continues */
+    uint64_t h;        /* of event to_seq, as the next fork says; 0: it continues */
 } annal_lineage_part;
 
-/* Return 0 to go on, anything else to stop; that value is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
 
 /*
  * Call fn for each part of a session's history, the last first: the session itself, then those that
- * it was forked from, up to one that is no fork. Reads one header each. Any thread.
+ * it was forked from, up to one that is not a fork. Reads one header each. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
- * ANNAL_ERR_CORRUPT   the journal of an ancestor is not there, or the pointers go in a circle
+ * ANNAL_ERR_CORRUPT   the journal of an ancestor is missing, or the pointers form a circle
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store,
                                                               annal_slice session,
@@ -282,20 +286,20 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store
 /* ---- Deleting ---- */
 
 /*
- * Delete a session: its journal goes, durably, and nothing that stands in a commit log brings it
- * back. out_info (may be NULL): what was deleted; of a damaged journal only its size may be known.
- * The index and the snapshots follow when they next look.
+ * Delete a session: its journal is removed, durably, and nothing in a commit log restores it.
+ * out_info (may be NULL): what was deleted; of a damaged journal only its size may be known. The
+ * index and the snapshots follow when they next look.
  *
- * The session is taken from its owner first, as for an append. An append that comes later, also
- * through a writer that is open now, begins the session anew with seq 1 and another file id;
- * expected_seq tells the two apart. Cursors that are open go on reading what was there. Any thread.
+ * The session is taken from its owner first, as for an append. A later append, even by a writer
+ * that is open now, begins the session again with seq 1 and another file id; expected_seq
+ * distinguishes the two. Open cursors continue to read what was there. Any thread.
  *
- * Afterwards no commit log of the store holds anything of its content. Other processes are asked to
- * overwrite theirs; when one is stopped, the store's log function is told what remains, and it goes
- * when that process goes on or ends. Databases are the index's. It waits for other processes no
- * longer than the store's wait_ms in all.
+ * Afterwards no commit log of the store contains anything of it. Other processes are asked to
+ * overwrite theirs; if one is stopped, the store's log function reports what remains, which is
+ * overwritten when that process continues or ends. Databases belong to the index. It waits for
+ * other processes no longer than the store's wait_ms in all.
  *
- * It works on a full disk, too: then no commit log is made for it, and no tombstone where no commit
+ * It works on a full disk, too: then no commit log is created for it, and no tombstone if no commit
  * log names the journal.
  *
  * ANNAL_ERR_NOTFOUND  no such session
@@ -309,9 +313,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete(annal_store *store,
                                                              annal_error *err);
 
 /*
- * To delete many sessions: the same, but commit logs keep their content until annal_logs_wipe().
- * Call that once, after the last: each call makes every process that writes overwrite its log of 2
- * MiB. Any thread.
+ * As above, to delete many sessions: commit logs keep their content until annal_logs_wipe(). Call
+ * that once, after the last: each call makes every process that writes overwrite its log of 2 MiB.
+ * Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete_unwiped(annal_store *store,
                                                                      annal_slice session,
@@ -319,15 +323,16 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_delete_unwiped(annal_store
                                                                      annal_error *err);
 
 /*
- * Overwrite what commit logs hold and nobody needs. Any thread.
+ * Overwrite what commit logs contain and nobody needs. Any thread.
  *
- * ANNAL_ERR_BUSY  some log may still hold something: the message says which one, and until when
+ * ANNAL_ERR_BUSY  some log may still contain something: the message says which one, and until when
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_logs_wipe(annal_store *store, annal_error *err);
 
 /* ---- Converting ---- */
 
-/* Called now and then while it goes on. Anything but 0 stops it, and ANNAL_END is the answer. */
+/* Called now and then during the work. If it returns anything but 0 the work stops, and the answer
+ * is ANNAL_END. */
 typedef int (*annal_convert_fn)(void *arg, uint64_t bytes_done, uint64_t bytes_total);
 
 typedef struct annal_convert_options {
@@ -337,23 +342,23 @@ typedef struct annal_convert_options {
 } annal_convert_options;
 
 typedef struct annal_convert_result {
-    uint64_t events; /* copied, read back and compared; 0 when the journal had the format already */
+    uint64_t events; /* copied, read back and compared; 0 if the journal had the format already */
     uint64_t bytes_before;
     uint64_t bytes_after;
 } annal_convert_result;
 
 /*
- * Put a journal of another format in the place of a session's: with the same events, as to seq, ts,
- * type, id, cause and the value of data (docs/format.md says what becomes of what), but another
- * file id and other hashes. The new journal is synced, read back and compared event by event before
- * it takes the place, so until then nothing has happened. Needs room on the disk for both; memory
+ * Replace a session's journal by one in another format: with the same events, as to seq, ts, type,
+ * id, cause and the value of data (docs/format.md describes the conversion), but another file id
+ * and other hashes. The new journal is synced, read back and compared event by event before it
+ * replaces the old one, so until then nothing has happened. Needs room on the disk for both; memory
  * is bounded by the largest event. The session is taken from its owner first, as for an append, and
- * appends wait meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are made anew. Any
+ * appends wait meanwhile. Tails end with ANNAL_ERR_CONFLICT; index and snapshots are rebuilt. Any
  * thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CORRUPT   it is damaged: annal_session_repair() copies what is sound
- * ANNAL_ERR_INVALID   an event cannot be said in that format, or no format is named
+ * ANNAL_ERR_INVALID   an event cannot be expressed in that format, or no format was given
  * ANNAL_ERR_CONFLICT  a fork of the session needs it
  * ANNAL_ERR_BUSY      as for annal_session_delete()
  */
@@ -370,7 +375,7 @@ typedef struct annal_finding {
     uint64_t seq; /* 0: the header */
     uint64_t offset;
     uint64_t length;
-    const char *what; /* lives until the callback returns */
+    const char *what; /* valid until the callback returns */
 } annal_finding;
 
 typedef void (*annal_finding_fn)(void *arg, const annal_finding *finding);
@@ -384,10 +389,10 @@ typedef struct annal_verify_result {
 
 /*
  * Read one journal from its first byte to its last and check the header, every hash, every seq, and
- * that every data is JSON, or msgpack that JSON can say; and that there is no second journal in the
- * other format. Of a fork its own journal is read, and that its ancestors have, where it forked,
- * what it was made from. Read-only; memory is bounded by the largest event. fn may be NULL. Damage
- * is no failure of this function: look at findings. Any thread.
+ * that every data is JSON, or msgpack that JSON can express; and that there is no second journal in
+ * the other format. Of a fork its own journal is read, and that its ancestors have, at the fork
+ * point, what it was made from. Read-only; memory is bounded by the largest event. fn may be NULL.
+ * Damage is not a failure of this function: look at findings. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
                                                              annal_slice session,
@@ -397,13 +402,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_verify_session(annal_store *store,
 
 /* ---- Repairing ---- */
 
-/* Events that did not come over. */
+/* Events that could not be copied. */
 typedef struct annal_gap {
     uint64_t first_seq;
-    uint64_t last_seq; /* 0: not known, nothing behind it proves itself */
+    uint64_t last_seq; /* 0: not known, because nothing after it proves itself */
     uint64_t offset;   /* of the first bytes that prove nothing, in the damaged journal */
     uint64_t bytes;
-    const char *what; /* static, one phrase */
+    const char *what; /* static, a phrase */
 } annal_gap;
 
 typedef void (*annal_gap_fn)(void *arg, const annal_gap *gap);
@@ -414,8 +419,8 @@ typedef struct annal_repair_result {
     uint64_t gap_events; /* written in their place */
     uint64_t lost_bytes; /* in these places */
     uint64_t mended;     /* places where only a hash, a newline or the header was damaged */
-    uint64_t doubled;    /* events that stood there a second time and were passed over */
-    uint64_t torn_bytes; /* at the end: the piece of an event that was never acknowledged */
+    uint64_t doubled;    /* events that were there a second time and were skipped */
+    uint64_t torn_bytes; /* at the end: a piece of an event that was never acknowledged */
     uint64_t last_seq;   /* of the new session */
 } annal_repair_result;
 
@@ -426,16 +431,16 @@ typedef struct annal_repair_options {
 /*
  * Copy what proves itself of a session into a new one, `to`, which must not exist; what was copied
  * is durable when this returns. The damaged journal is only read. Every event keeps its seq, ts,
- * type, id, cause and data. In the place of each missing event stands one of type annal.gap, whose
- * data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. When nothing
- * behind a gap proves itself, nobody knows how many events it had: then it is one event, its
- * last_seq is null, and it is the last.
+ * type, id, cause and data. In the place of each missing event there is one of type annal.gap,
+ * whose data says what was lost: {"session","first_seq","last_seq","offset","bytes","why"}. If
+ * nothing after a gap proves itself, it is not known how many events it had: then it is one event,
+ * its last_seq is null, and it is the last.
  *
- * Of a fork the whole history is copied into a session that is none; its own events alone, behind a
- * gap, when an ancestor's journal is not what it was.
+ * Of a fork the whole history is copied into a session that is not a fork; only its own events,
+ * after a gap, if an ancestor's journal is not what it was.
  *
- * fn (may be NULL) is told of each gap. With an empty `to` nothing is written: a dry run. Gaps are
- * no failure of this function. After a failure `to` may hold the first events. Any thread.
+ * fn (may be NULL) is called for each gap. With an empty `to` nothing is written: a dry run. Gaps
+ * are not a failure of this function. After a failure `to` may have the first events. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CONFLICT  `to` exists, or somebody else appended to it meanwhile

@@ -2,12 +2,12 @@
  * Metrics: what a store did, counted and measured.
  *
  * They are kept twice: for one store object since it was opened, and for the store as a whole, over
- * all processes that used it. The second lives in shared memory (locks/metrics), is never synced,
- * and begins anew when that file is removed; where it cannot be had, it is that of the object
- * alone.
+ * all processes that used it. The second are in shared memory (locks/metrics), are never synced,
+ * and start over if that file is removed; if the memory cannot be shared, they are those of the
+ * object alone.
  *
- * Counting costs a few relaxed atomic additions a group, none an event. Numbers that belong
- * together may be read while a group lies between them.
+ * Counting costs a few relaxed atomic additions a group, and none an event. Numbers that belong
+ * together may be read while a group is being counted.
  */
 #ifndef ANNAL_METRICS_H
 #define ANNAL_METRICS_H
@@ -37,13 +37,13 @@ typedef struct annal_metrics {
     uint64_t events;        /* appended */
     uint64_t payload_bytes; /* of their data */
     uint64_t groups;        /* commit log writes that carried events */
-    uint64_t log_bytes;     /* written to commit logs, padding included */
+    uint64_t log_bytes;     /* written to commit logs, with padding */
     uint64_t journal_bytes; /* written to journals */
     uint64_t syncs;         /* fdatasync and fsync of commit logs, journals and their directory */
     uint64_t slow_syncs;    /* that took longer than a second; each is also logged */
     uint64_t refused;       /* appends that were refused: nothing was written */
-    uint64_t unknown;       /* appends whose outcome is not known: storage failed under them */
-    uint64_t stopped;       /* store objects that took no more work after storage failed */
+    uint64_t unknown;       /* appends whose outcome is not known: storage failed during them */
+    uint64_t stopped;       /* store objects that accepted no more work after storage failed */
     uint64_t behind;        /* sessions whose journal could not be written at once */
     uint64_t checkpoints;
     uint64_t opens;            /* of the store for writing */
@@ -57,8 +57,9 @@ typedef struct annal_metrics {
     annal_histogram group_events;    /* events that shared one sync */
     annal_histogram group_bytes;     /* of journal in it */
     annal_histogram checkpoint_us;   /* how long a checkpoint took */
-    annal_histogram checkpoint_lag_us; /* from the begin of a region to the end of its checkpoint */
-    annal_histogram session_wait_us;   /* waiting for a session that another process had */
+    /* from the beginning of a region to the end of its checkpoint */
+    annal_histogram checkpoint_lag_us;
+    annal_histogram session_wait_us; /* waiting for a session that another process had */
 
     uint32_t sessions_owned; /* by this store object, now */
 } annal_metrics;

@@ -1,11 +1,11 @@
 /*
- * Processes: which one, and whether it is proven dead.
+ * Processes: identifying one, and proving that it is dead.
  *
- * A session whose process crashed stays "running" for ever, because nobody is left to say
- * otherwise. A process id alone proves nothing: it is given to another process later. So a session
- * records, when it is opened, everything that tells a process from all others (as the field
- * "process" of session.created or session.opened), and whoever looks later can prove its death, or
- * learns that it cannot be proven.
+ * A session whose process crashed stays "running" until somebody says otherwise. A process id alone
+ * proves nothing: it is given to another process later. So a session records, when it is opened,
+ * everything that distinguishes its process from all others (as the field "process" of
+ * session.created or session.opened), and later the death of that process can be proven, or it
+ * turns out that it cannot.
  */
 #ifndef ANNAL_PROCESS_H
 #define ANNAL_PROCESS_H
@@ -23,24 +23,24 @@ typedef struct annal_process {
     char boot_id[37]; /* /proc/sys/kernel/random/boot_id; "": not known */
 } annal_process;
 
-/* The calling process. Any thread. ANNAL_ERR_IO: /proc is not there, or does not say. */
+/* The calling process. Any thread. ANNAL_ERR_IO: /proc is missing, or does not say. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_self(annal_process *out_process,
                                                            annal_error *err);
 
 /*
- * A process that is alive, by its id in the caller's namespace: for a command that speaks for the
- * agent that started it. Any thread. ANNAL_ERR_NOTFOUND: there is none with this id.
+ * A living process, by its id in the caller's namespace: for a command that acts for the agent that
+ * started it. Any thread. ANNAL_ERR_NOTFOUND: there is no process with this id.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_get(uint32_t pid, annal_process *out_process,
                                                           annal_error *err);
 
 /*
- * Whether the process is proven dead. True when the system was started anew since, when in its
- * namespace no process has the id, another one has it now, or it has ended and only waits to be
- * noticed. Everything else is false: it is alive; it ran in another namespace (a container) that
- * cannot be looked into; facts are missing. *out_why (may be NULL) is one static phrase that says
- * which. It is about this moment: a dead process stays dead, but an answer "alive" may be old when
- * it is read. Any thread.
+ * Whether the process is proven dead. True if the system was restarted since; if in its namespace
+ * no process has the id, or another one has it now; or if it has ended and only waits to be reaped.
+ * Everything else is false: it is alive; it ran in another namespace (a container) that cannot be
+ * looked into; facts are missing. *out_why (may be NULL) is a static phrase that says which. It is
+ * about this moment: a dead process stays dead, but an answer "alive" may be outdated when it is
+ * read. Any thread.
  */
 ANNAL_API bool annal_process_is_dead(const annal_process *process, const char **out_why);
 

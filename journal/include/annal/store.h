@@ -1,11 +1,11 @@
 /*
- * A store: a directory that holds everything. docs/format.md says what stands where in it.
+ * A store: a directory that contains everything. docs/format.md describes its files.
  *
  * Open one store object per directory and keep it: it owns a commit log, the sessions that it
- * writes, and one thread, the keeper, which checkpoints, hands sessions to other processes that
- * want them, and runs the chores of the index and of the snapshots. What is much work at once, as
- * writing or syncing the journals of many sessions, is shared with threads that end with it. All
- * of them block all signals: those are for the host's.
+ * writes, and one thread, the keeper, which checkpoints, releases sessions that other processes
+ * want, and runs the chores of the index and of the snapshots. Work that is large at once, as
+ * writing or syncing the journals of many sessions, is shared with threads that end with it. All of
+ * them block all signals: those are for the program's threads.
  */
 #ifndef ANNAL_STORE_H
 #define ANNAL_STORE_H
@@ -20,28 +20,28 @@ typedef struct annal_store annal_store;
 
 /* When an append counts as done. */
 typedef enum annal_level {
-    ANNAL_LEVEL_DEFAULT = 0, /* the next wider setting: append, writer, store; in the end sync */
+    ANNAL_LEVEL_DEFAULT = 0, /* the next wider setting: append, writer, store; finally sync */
     ANNAL_LEVEL_SYNC = 1,    /* returns when durable: survives a power cut */
     /* returns at once; durable within batch_ms, or when annal_sync() returns */
     ANNAL_LEVEL_BATCH = 2,
     /*
-     * in the page cache: survives the end of the process. Of what a power cut finds there a prefix
-     * is left. The way for bulk into few sessions: written once; annal_sync() now and then makes
-     * all of it durable. Into many at once batch is faster: a new journal costs a sync here
+     * in the page cache: survives the end of the process. A power cut leaves a prefix of it. For
+     * bulk into few sessions: written once; annal_sync() now and then makes all of it durable. Into
+     * many sessions at once, batch is faster: a new journal costs a sync here
      */
     ANNAL_LEVEL_OS = 3
 } annal_level;
 
 typedef struct annal_store_options {
-    bool create;         /* make the directory and what is in it when it is missing */
+    bool create;         /* create the directory and what is in it if it is missing */
     bool read_only;      /* never write; recovery is left to others */
-    bool no_keeper;      /* no thread that stays; call annal_keep() now and then */
+    bool no_keeper;      /* no permanent thread; call annal_keep() now and then */
     annal_level level;   /* default: sync */
-    annal_format format; /* of journals that are made; default: JSON lines */
+    annal_format format; /* of new journals; default: JSON lines */
     uint32_t batch_ms;   /* default: 10 */
     /*
-     * how long to wait for another process: for a session that it has, for a lock, for what it
-     * recovers at this moment; default: 10,000
+     * how long to wait for another process: for a session that it has, for a lock, for what it is
+     * recovering; default: 10,000
      */
     uint32_t wait_ms;
     /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
@@ -53,39 +53,37 @@ typedef struct annal_store_options {
 /*
  * Open a store, and recover what processes that died left in their commit logs. Any thread.
  *
- * Where another process is recovering some of it, wait for that, up to wait_ms, but no longer than
- * 250 ms after it last got on: it may be stopped. Then the log callback is told which durable
- * events are not to be read before it does.
+ * If another process is recovering some of it, wait for that, up to wait_ms, but no longer than 250
+ * ms after its last progress: it may be stopped. Then the log callback gets a message that says
+ * which durable events cannot be read until it continues.
  *
- * ANNAL_ERR_NOTFOUND     there is no store at path, and create was not asked for
+ * ANNAL_ERR_NOTFOUND     there is no store at path, and create is false
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
  * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens
- * with
- *                        a warning, as far as this library can read it
+ *                        with a warning, as far as this library can read it
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
                                                          const annal_store_options *options,
                                                          annal_store **out_store, annal_error *err);
 
 /*
- * Make everything durable, checkpoint, give all sessions back, free. All writers, cursors and other
+ * Make everything durable, checkpoint, release all sessions, free. All writers, cursors and other
  * objects of this store must be closed before. Frees in any case; reports what could not be made
- * durable, and that a sync of the commit log failed while the store was closed, also where nothing
- * was lost by it. (An earlier failure was told to the appends of its group, or to the log
+ * durable, and that a sync of the commit log failed while the store was closed, even if nothing was
+ * lost by it. (An earlier failure was reported to the appends of its group, or to the log
  * function.) NULL is accepted. One thread, after all others have left the store.
  */
 ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
 
-/* The directory, as an absolute path. Lives as long as the store. Any thread. */
+/* The directory, as an absolute path. Valid as long as the store. Any thread. */
 ANNAL_API const char *annal_store_path(const annal_store *store);
 
 /*
  * Return when every append of this store object that has returned is durable, whatever its level:
  * one sync, and one more for each journal that has more than 256 KiB of level os. Any thread.
  *
- * ANNAL_ERR_IO  not all could be made durable. Batch events that were refused after their append
- * returned
- *               never happened; it tells of them once
+ * ANNAL_ERR_IO  not everything could be made durable. Batch events that were refused after their
+ *               append returned never happened; this is reported once
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_sync(annal_store *store, annal_error *err);
 
@@ -99,25 +97,24 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, ann
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char file[33]; /* id of the journal file, 32 hex digits; "" when the header is damaged */
-    /* id of the journal that this one was made from and took the place of; "": none */
+    char file[33]; /* id of the journal file, 32 hex digits; "" if the header is damaged */
+    /* id of the journal that this one was made from and replaced; "": none */
     char replaces[33];
     annal_format format; /* of the journal */
-    int64_t created_us;  /* from the header; 0 when it is damaged */
+    int64_t created_us;  /* from the header; 0 if it is damaged */
     uint64_t bytes;      /* size of the journal file */
-    /* of the last event that proves itself, fork_seq when a fork has none of its own yet; 0:
-     * none */
+    /* of the last event that proves itself; fork_seq if a fork has none of its own yet; 0: none */
     uint64_t last_seq;
-    int64_t last_ts_us; /* 0 when there is no such event in this journal */
-    uint64_t last_h;    /* of the last line of this journal: the header's, when it has no event */
+    int64_t last_ts_us; /* 0 if there is no such event in this journal */
+    uint64_t last_h;    /* of the last line of this journal: the header's, if it has no event */
     /* where the last proven line ends; less than bytes: a tail that does not prove itself */
     uint64_t end_offset;
-    /* such a tail is the piece of an event that a crash leaves: the next owner cuts it */
+    /* such a tail is a piece of an event that a crash left: the next owner cuts it */
     bool torn;
     /*
      * Of a fork: the session in whose journal the history up to fork_seq ends, the last event that
-     * the two have in common, and its hash. "" and 0 for a session that is none. A fork of a fork
-     * names the session that really holds event fork_seq, not always the one it was forked from.
+     * the two share, and its hash. "" and 0 for a session that is not a fork. A fork of a fork
+     * names the session that really contains event fork_seq, not always the one it was forked from.
      */
     char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t fork_seq;
@@ -135,14 +132,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_info_get(annal_store *stor
                                                                annal_session_info *out_info,
                                                                annal_error *err);
 
-/* Return 0 to go on, anything else to stop; that value is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_session_fn)(void *arg, annal_slice session, uint64_t journal_bytes);
 
 /*
- * Call fn for every journal in the store, in order of session id. A directory listing and one stat
- * each, just before its call; in a store of 8,192 journals and more all of them before the first,
- * half of them on a thread that lives as long. No journal is opened, so files that were copied or
- * renamed are among them: 'annal doctor' tells which. Any thread.
+ * Call fn for every journal in the store, sorted by session id. This is a directory listing and one
+ * stat each, just before its call; in a store of 8,192 journals or more all of them before the
+ * first call, half of them on a thread that ends with it. No journal is opened, so files that were
+ * copied or renamed are included: 'annal doctor' says which. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_sessions(annal_store *store,
                                                              annal_session_fn fn, void *arg,

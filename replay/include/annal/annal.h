@@ -4,7 +4,7 @@
  * Every session is a journal that only grows and that a person can read: events/<session>.jsonl in
  * the store's directory (or, if asked for, msgpack: .mpk). A SQLite index (sessions.db) makes all
  * journals queryable, and snapshots make any past state near. Only the journals are precious; the
- * rest is made from them again.
+ * rest is rebuilt from them.
  *
  *   <annal/store.h>     open a store; list sessions
  *   <annal/journal.h>   append with a writer, read with a cursor, verify
@@ -12,8 +12,8 @@
  *   <annal/index.h>     open the index; catch up
  *   <annal/query.h>     events by session, seq, time and type; SQL
  *   <annal/pack.h>      packs (what events do to tables) and states
- *   <annal/verb.h>      the verbs that packs say of themselves
- *   <annal/diff.h>      what differs between two states
+ *   <annal/verb.h>      the verbs that packs define
+ *   <annal/diff.h>      the differences between two states
  *   <annal/snapshot.h>  states on disk
  *   <annal/replay.h>    the state at any past moment
  *   <annal/reduce.h>    what a program of yours makes of a session's events, with snapshots of it
@@ -21,12 +21,12 @@
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
- *   <annal/packs/memory.h>    what an agent is told, and why
+ *   <annal/packs/memory.h>    the context of an agent, and why
  *   <annal/packs/mirror.h>    a project's memory as files, and proposals from files
- *   <annal/packs/run.h>       what a restart must put right in runs
+ *   <annal/packs/run.h>       what must be corrected in runs after a restart
  *   <annal/packs/lifecycle.h> the end of sessions whose process died
  *
- * <annal/base.h> holds what they share: a status (0 done, below 0 failed, above 0 news), an error
+ * <annal/base.h> has what they share: a status (0 done, below 0 failed, above 0 news), an error
  * with one sentence in it, a slice of borrowed bytes. A complete program:
  *
  *     #include <annal/annal.h>

@@ -15,8 +15,8 @@ extern "C" {
 typedef enum annal_moment_kind {
     ANNAL_AT_END = 0, /* after the last event that is durable now */
     ANNAL_AT_SEQ = 1, /* after event seq; 0: before the first */
-    /* after the event with the largest seq whose ts is at most time_us; before the first when there
-       is none. ts need not be in order: events before that seq may have a later ts */
+    /* after the event with the largest seq whose ts is at most time_us; before the first if there
+     * is none. ts need not be in order: events before that seq may have a later ts */
     ANNAL_AT_TIME = 2
 } annal_moment_kind;
 
@@ -32,21 +32,21 @@ typedef struct annal_replay_options {
     bool no_snapshots; /* fold from event 1 */
 } annal_replay_options;
 
-/* How a state came about. */
+/* How a state was made. */
 typedef struct annal_replay_info {
     uint64_t seq;          /* the state is after this event; 0: before the first */
     uint64_t snapshot_seq; /* of the snapshot that it began with; 0: none */
     uint64_t folded;       /* events applied after that */
-    uint64_t damaged;      /* places passed over after that, which do not prove themselves */
+    uint64_t damaged;      /* places skipped after that, which do not prove themselves */
 } annal_replay_info;
 
 /*
- * The state of a session at a moment, as a database in memory: ask it with annal_state_sql(), print
- * it with annal_state_json(), take it further with annal_state_apply(). It begins with the newest
+ * The state of a session at a moment, as a database in memory: query it with annal_state_sql(),
+ * print it with annal_state_json(), continue it with annal_state_apply(). It begins with the newest
  * snapshot that counts, and folds the events after it; with any snapshots or none the result is the
- * same, byte for byte. An event that is damaged, or that a pack cannot take, changes nothing; the
- * ones after it do. *out_state is the caller's: annal_state_free() it before the index is closed.
- * out_info may be NULL. Any thread.
+ * same, byte for byte. An event that is damaged, or that a pack cannot accept, changes nothing; the
+ * ones after it do. Free *out_state with annal_state_free() before the index is closed. out_info
+ * may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session, or it has no event seq yet
  */
@@ -55,8 +55,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_open(
     annal_state **out_state, annal_replay_info *out_info, annal_error *err);
 
 /*
- * The seq that a moment means now: that of the last event at or before it, 0 when there is none.
- * Any thread.
+ * The seq that a moment means now: that of the last event at or before it, 0 if there is none. Any
+ * thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, annal_slice session,
                                                          annal_moment at, uint64_t *out_seq,
@@ -65,14 +65,14 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, ann
 /* ---- Stepping through the past ---- */
 
 /*
- * A state that goes from moment to moment: forward and back by single events, or far. A step back
- * costs what folding a few dozen events does, wherever it is.
+ * A state that moves from moment to moment: forward and back by single events, or far. A step back
+ * costs as much as folding a few dozen events, wherever it is.
  *
  *     annal_travel_open(index, session, (annal_moment){0}, NULL, &travel, &err);
  *     while ((status = annal_travel_step(travel, -1, &err)) == ANNAL_OK)
  *         annal_state_sql(annal_travel_state(travel), …);
  *
- * One thread at a time. It is closed before the index; the packs of options must outlive it.
+ * One thread at a time. Close it before the index; the packs of options must outlive it.
  */
 typedef struct annal_travel annal_travel;
 
@@ -85,7 +85,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_open(annal_index *index, an
 
 /*
  * Go to a moment. A moment that does not exist changes nothing; after another failure there is no
- * state before the next call of this.
+ * state until the next call of this function succeeds.
  *
  * ANNAL_ERR_NOTFOUND  it has no event seq yet
  */
@@ -93,18 +93,18 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_seek(annal_travel *travel, 
                                                           annal_error *err);
 
 /*
- * So many events on, or back when it is below 0.
+ * Move this many events forward, or back if it is below 0.
  *
  * ANNAL_END  there are not so many that way: nothing changed
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_step(annal_travel *travel, int64_t events,
                                                           annal_error *err);
 
-/* The state here: ask it, print it, and apply nothing to it. Lives until the next call that goes
- * elsewhere. */
+/* The state at this place: query it, print it, and apply nothing to it. Valid until the next call
+ * that moves. */
 ANNAL_API annal_state *annal_travel_state(annal_travel *travel);
 
-/* Which event it is after; 0: before the first. */
+/* The event that it comes after; 0: before the first. */
 ANNAL_API uint64_t annal_travel_seq(const annal_travel *travel);
 
 /* NULL is accepted. */
@@ -113,14 +113,14 @@ ANNAL_API void annal_travel_close(annal_travel *travel);
 /* ---- Folding into something of your own ---- */
 
 /*
- * Return ANNAL_OK to go on; anything else stops and is handed through. The event lives until it
+ * Return ANNAL_OK to continue; any other value stops, and is returned. The event is valid until it
  * returns.
  */
 typedef annal_status (*annal_fold_fn)(void *arg, const annal_event *event, annal_error *err);
 
 /*
- * Call fn with the events from_seq to to_seq (0: the last there is), in order. Damaged places are
- * passed over; *out_damaged (may be NULL) counts them. Any thread.
+ * Call fn with the events from_seq to to_seq (0: the last that exists), in order. Damaged places
+ * are skipped; *out_damaged (may be NULL) counts them. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
  */
@@ -134,12 +134,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_fold(annal_store *store, an
 typedef struct annal_replay_finding {
     annal_slice session;
     uint64_t seq;     /* of the snapshot */
-    const char *what; /* one phrase; lives until the callback returns */
+    const char *what; /* a phrase; valid until the callback returns */
 } annal_replay_finding;
 
 typedef void (*annal_replay_finding_fn)(void *arg, const annal_replay_finding *finding);
 
-/* Called now and then. Return 0 to go on; anything else stops and is handed through. */
+/* Called now and then. Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_replay_progress_fn)(void *arg, uint64_t seq, uint64_t last_seq);
 
 typedef struct annal_replay_verify_options {
@@ -152,18 +152,18 @@ typedef struct annal_replay_verify_options {
 typedef struct annal_replay_verify_result {
     uint64_t seq;       /* up to here */
     uint64_t events;    /* folded */
-    uint64_t damaged;   /* places passed over */
+    uint64_t damaged;   /* places skipped */
     uint64_t snapshots; /* compared */
-    uint64_t stale;     /* of another journal or other packs: passed over, never used */
+    uint64_t stale;     /* of another journal or other packs: skipped, never used */
     uint64_t findings;
-    uint8_t hash[ANNAL_STATE_HASH_BYTES]; /* of the state that folding gives */
+    uint8_t hash[ANNAL_STATE_HASH_BYTES]; /* of the folded state */
 } annal_replay_verify_result;
 
 /*
- * Fold a session once from its first event, and compare the state on the way with what each of its
- * snapshots gives, and at the end with what annal_replay_open() answers, row by row (of the core
- * pack). A snapshot that is damaged, or a state that is another one, is a finding. Findings are no
- * failure of this function. Memory does not grow with the session. options may be NULL. Any thread.
+ * Fold a session once from its first event, and compare the state on the way with that of each of
+ * its snapshots, and at the end with the answer of annal_replay_open(), row by row (of the core
+ * pack). A damaged snapshot, or a state that differs, is a finding. Findings are not a failure of
+ * this function. Memory does not grow with the session. options may be NULL. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_verify(
     annal_index *index, annal_slice session, const annal_replay_verify_options *options,

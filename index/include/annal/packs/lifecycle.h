@@ -1,6 +1,4 @@
-/*
- * Sessions of the packs lionagi and teams: the end of those whose process died without saying so.
- */
+/* Sessions of the packs lionagi and teams: ending those whose process died without saying so. */
 #ifndef ANNAL_PACKS_LIFECYCLE_H
 #define ANNAL_PACKS_LIFECYCLE_H
 
@@ -12,11 +10,11 @@ extern "C" {
 
 typedef enum annal_stale_result {
     ANNAL_STALE_ENDED = 1, /* it is "failed" now; with dry_run: it would be */
-    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it woke up meanwhile, and that is well */
+    ANNAL_STALE_LEFT = 2,  /* its death is not proven, or it woke up meanwhile, which is fine */
     ANNAL_STALE_ERROR = 3  /* something failed; the others are still tried */
 } annal_stale_result;
 
-/* A session that runs and that nothing came from. It lives until the callback returns. */
+/* A session that runs and has been silent. It is valid until the callback returns. */
 typedef struct annal_stale {
     annal_slice session;
     annal_slice kind;     /* invocation_kind of the session; may be empty */
@@ -27,14 +25,14 @@ typedef struct annal_stale {
     const char *reason;  /* one sentence: what proves its death, why it is left, what failed */
 } annal_stale;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_stale_fn)(void *arg, const annal_stale *stale);
 
 typedef struct annal_stale_options {
-    double
-        silence_s; /* silent for so long at least, whatever its kind allows; default: that alone */
-    bool dry_run;  /* look and tell; append nothing */
-    annal_slice actor; /* who did it, in the events; default "annal" */
+    /* Silent for at least this long, whatever its kind allows; default: what its kind allows. */
+    double silence_s;
+    bool dry_run;      /* look and report; append nothing */
+    annal_slice actor; /* named in the events as the one that did it; default "annal" */
     uint32_t wait_ms;  /* for a session that another process writes; as annal_writer_options */
 } annal_stale_options;
 

@@ -1,6 +1,4 @@
-/*
- * What an agent is told: its context, chosen from the tables of pack memory.
- */
+/* The context of an agent, chosen from the tables of pack memory. */
 #ifndef ANNAL_PACKS_MEMORY_H
 #define ANNAL_PACKS_MEMORY_H
 
@@ -11,15 +9,15 @@ extern "C" {
 #endif
 
 typedef enum annal_memory_layer {
-    ANNAL_MEMORY_BOUNDARY = 1, /* an active architectural or scope decision: binds everybody */
+    ANNAL_MEMORY_BOUNDARY = 1, /* an active architectural or scope decision: binds all agents */
     ANNAL_MEMORY_MEMORY = 2,   /* what an agent of the project remembers */
     ANNAL_MEMORY_SESSION = 3   /* the current session: overrides nothing */
 } annal_memory_layer;
 
-/* One line of a context. Slices live until the callback returns; without bytes (ptr NULL) is what
- * the tables have as NULL. */
+/* One line of a context. Slices are valid until the callback returns; what is NULL in the tables
+ * has no bytes (ptr NULL). */
 typedef struct annal_memory_item {
-    uint64_t place; /* 1, 2, … in what is handed out */
+    uint64_t place; /* 1, 2, … in the context */
     annal_memory_layer layer;
     annal_slice id;        /* of the decision, the memory, the session */
     annal_slice label;     /* "scope", "core", "learning from bob", "session" */
@@ -29,27 +27,26 @@ typedef struct annal_memory_item {
     annal_slice created;   /* a time, as the tables have it */
     int64_t score;         /* of a memory: 3 high, 2 medium, 1 low, 0; else 0 */
     int64_t cost;          /* of a memory, in characters; else 0 */
-    bool included;         /* false, only with all: left out, and why says what for */
+    bool included;         /* false, only with all: left out, and why says the reason */
     annal_slice why;
 } annal_memory_item;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_memory_fn)(void *arg, const annal_memory_item *item);
 
 typedef struct annal_memory_options {
-    uint32_t items;  /* at most so many memories; default 20 */
+    uint32_t items;  /* at most this many memories; default 20 */
     uint32_t tokens; /* they cost at most 4 characters for each of these; default 4000 */
-    bool child;      /* boundaries alone, as an agent gets them that another one began */
+    bool child;      /* only boundaries, for an agent that another agent began */
     bool all;        /* also what is left out */
 } annal_memory_options;
 
 /*
  * The context of an agent of a project, in the order in which the agent is to read it: boundaries,
  * oldest first, all of them; memories, a higher score first, then the newer one, until there are
- * enough or until the first that does not fit (none behind it is taken, however small); the current
- * session. A memory costs the characters of its label and its content, and 6. It catches up first,
- * as annal_sql(). A project that nobody knows has an empty context. options may be NULL. Any
- * thread.
+ * enough or until the first that does not fit (none after it is taken, however small); the current
+ * session. A memory costs the characters of its label and its content, plus 6. It catches up first,
+ * as annal_sql() does. An unknown project has an empty context. options may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  pack memory is not on in this store
  * and those of annal_sql().

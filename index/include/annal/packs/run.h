@@ -1,6 +1,4 @@
-/*
- * Runs of pack agentweaver: what a restart must put right.
- */
+/* Runs of pack agentweaver: what must be corrected after a restart. */
 #ifndef ANNAL_PACKS_RUN_H
 #define ANNAL_PACKS_RUN_H
 
@@ -10,36 +8,37 @@
 extern "C" {
 #endif
 
-/* What became of one run. It lives until the callback returns. */
+/* What became of one run. It is valid until the callback returns. */
 typedef struct annal_run_recovered {
     annal_slice run;
     annal_slice session; /* "run_" and the run */
     annal_slice status;  /* "committing" or "merging", as it was seen */
-    const char *refusal; /* NULL: it awaits review again; else what the guard said: somebody moved
-                            the run on meanwhile, and that is well */
-    uint64_t seq;        /* of the event run.transition, where it was not refused, */
-    annal_slice data;    /* and its data */
+    /* NULL: it awaits review again; else what the guard said: somebody moved the run on meanwhile,
+     * which is fine */
+    const char *refusal;
+    uint64_t seq;     /* of the event run.transition, if it was not refused, */
+    annal_slice data; /* and its data */
 } annal_run_recovered;
 
-/* Return 0 to go on; anything else stops and is handed through. */
+/* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_run_recovered_fn)(void *arg, const annal_run_recovered *recovered);
 
 typedef struct annal_run_recover_options {
-    annal_slice project; /* its runs alone; default: those of all */
+    annal_slice project; /* only its runs; default: those of all */
     annal_slice id;      /* of the events, one in each session, for retries; may be empty */
     annal_slice cause;   /* of the events; may be empty */
     uint32_t wait_ms;    /* for a session that another process writes; as annal_writer_options */
 } annal_run_recover_options;
 
 /*
- * Runs that a crash of the program that works on them cut off while it was committing or merging
- * await review again: for each one event run.transition, guarded by the status that it was seen in,
- * in the order of their ids. Call it when no such program runs: one that is still merging would
- * find that its run has moved. fn is called for each; it and options may be NULL. When it fails,
- * what was done before stays, and the next call does the rest. Any thread; no lock is held over fn.
+ * Runs that were committing or merging when the program that works on them crashed await review
+ * again: by one event run.transition each, guarded by the status that was seen, in the order of
+ * their ids. Call it when no such program runs: one that is still merging would find that its run
+ * has moved. fn is called for each; it and options may be NULL. If it fails, what was done before
+ * stays, and the next call does the rest. Any thread; no lock is held while fn runs.
  *
  * ANNAL_ERR_NOTFOUND  pack agentweaver is not on in this store
- * and those of annal_sql() and annal_pack_append(), but for ANNAL_ERR_REFUSED.
+ * and those of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_run_recover(annal_index *index,
                                                           const annal_run_recover_options *options,
