@@ -16,7 +16,8 @@
  *     was appended through guards; and, while such an append is running, to which session it goes.
  *     A process that died left that session there. After a power cut, or if the packs were
  *     different in between, the note is not used. Before a guard is asked, the note is read, and
- *     what it says may be missing is caught up (guard.c, rule 10). Emptying tables wipes the note.
+ *     what it says may be missing is caught up (guard_tables.c, rule 2). Emptying tables wipes the
+ *     note.
  * (6) A process that waits for the lock writes the time into its file, after the note. A holder
  *     with much to do looks at this time when it releases the lock, and then stays away for longer
  *     than others pause between two tries: there is no queue, so otherwise it would have the lock

@@ -1,0 +1,88 @@
+/* One guarded append, as guard.c, guard_tables.c and guard_retry.c share it. */
+#ifndef INDEX_PACK_GUARD_H
+#define INDEX_PACK_GUARD_H
+
+#include "index/index.h"
+#include "journal/base/buf.h"
+#include "journal/sys/artifact.h"
+
+#include <annal/pack.h>
+
+/* One database that is asked; packs NULL: sessions.db, where the core pack is. */
+struct guard_database {
+    struct pack_database *packs;
+    struct derived *derived;
+    bool begun;
+    bool fresh;  /* guard_tables.c, rule 2: the note in its lock holds, */
+    bool marked; /* and says what is under way */
+};
+
+/* One call of annal_pack_append(). */
+struct guard_call {
+    annal_index *index;
+    annal_writer *writer;
+    annal_slice session;
+    const annal_append_options *options;
+    const annal_draft *given;
+    size_t count;
+    struct pack_set *set;
+    struct guard_database *databases;
+    size_t database_count;
+    annal__artifact_hold *hold;
+    annal_slice *plain;  /* data as JSON, large fields taken out, not yet filled; ours */
+    annal_draft *drafts; /* what is appended; data points into filled */
+    struct buf *filled;
+    bool *smaller; /* plain is no longer what was given */
+    int64_t deadline_us;
+    uint64_t head;     /* the last seq of the session that the tables know */
+    annal_event tried; /* the last one that was tried */
+    bool whole;        /* and all of its rows are there */
+};
+
+/* ---- guard.c ---- */
+
+/* Whether the pack has a guard or a fill (or an artifact) for one of the drafts. */
+bool annal__guard_cares(const struct guard_call *call, const annal_pack *pack, bool artifacts);
+
+/* Whether a section is a guard or a fill (or an artifact). */
+bool annal__guard_is_of_interest(const struct pack_section *section, bool artifacts);
+
+/* Followers of a database, one after the other. NULL: no more. */
+struct follower *annal__guard_follower(const struct guard_call *call,
+                                       const struct guard_database *database, size_t i);
+
+/* Followers of all databases that run here and are fed by the session; NULL: no more. */
+struct guard_walk {
+    size_t database, follower;
+};
+struct follower *annal__guard_next(const struct guard_call *call, struct guard_walk *walk);
+
+/* Into call->filled: the draft's data with what the fills say; stored as in
+ * annal__applier_fill(). */
+annal_status annal__guard_fill(struct guard_call *call, size_t draft, const annal_event *event,
+                               const annal_event *stored, annal_error *err);
+
+/* ---- guard_tables.c ---- */
+
+/* Lock the databases, unless that is done, and bring them up to date; sets call->head. */
+annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err);
+
+/* Before the append: who dies now leaves the session's name. */
+annal_status annal__guard_mark(struct guard_call *call, annal_error *err);
+
+/* All tables, up to what the session's journal holds now. */
+annal_status annal__guard_catch_up(struct guard_call *call, annal_error *err);
+
+/* Commit or roll back, and give the locks back. */
+annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *err);
+
+/* ---- guard_retry.c ---- */
+
+/*
+ * The drafts were refused, or their id is taken, as *why says. *out_seq is their seq when they are
+ * there already; else *why is the answer.
+ */
+annal_status annal__guard_find_copy(struct guard_call *call, const annal_error *why,
+                                    uint64_t *out_seq, annal_error *err);
+
+#endif

@@ -1,0 +1,433 @@
+/*
+ * The tables that a guarded append asks: locked, brought up to date, given back (guard.c, rules 1
+ * and 5).
+ *
+ * (1) While it waits for a lock, this process may own the session that the lock's holder wants to
+ *     append to. The keeper gives it away; in a store without one, the waiter does.
+ * (2) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
+ *     tables before anybody else is answered, but for three cases: its process died between the
+ *     append and the commit of the tables, a power cut took the transaction, or the pack was not
+ *     on. The note of the database's lock tells them (lock.h, rule 5): what may be missing is
+ *     brought up first, in slices as every catch-up is, until nothing is missing under the lock. In
+ *     all other cases that costs reading the note, and writing it before and after the append. A
+ *     journal that cannot be read is logged and passed over, as in every catch-up.
+ * (3) Much may be missing: a pack was switched on, its tables were dropped, or a large import went
+ *     past the guards. A guard that is asked over tables that lack sessions would let through what
+ *     it forbids, and SQL does not say which rows of others it looks at. So the append works on
+ *     what is missing for a twentieth of the time that it may wait; when more than a MiB is left it
+ *     is refused, with how far the tables are: whoever tries again is further on, and nobody waits
+ *     for minutes.
+ */
+#include "index/pack/guard.h"
+
+#include "index/db/database.h"
+#include "index/follow/plan.h"
+#include "journal/base/error.h"
+#include "journal/sys/say.h"
+#include "journal/sys/seam.h"
+
+#include <string.h>
+
+#define PATIENCE_MS    20 /* rule 1 */
+#define ROUNDS_MAX     5  /* rule 2: then it is done in one transaction */
+#define MUCH_BYTES     (1u << 20)
+#define PATIENCE_PARTS 20 /* rule 3: half a second of ten */
+
+/* ---- What guards and fills look at ---- */
+
+static annal_status catch_up(const struct guard_call *call, const struct guard_database *database,
+                             annal_slice session, annal_error *err)
+{
+    if (database->packs != NULL)
+        return annal__pack_catch_up(database->packs, session, err);
+    return annal__follower_catch_up(&call->index->follower, session, err);
+}
+
+/* All sessions whose journals are longer than the tables know, and whose names begin so. */
+static annal_status read_many(const struct guard_call *call, const struct guard_database *database,
+                              struct follower *follower, annal_slice prefix, annal_error *err)
+{
+    struct plan plan = {0};
+    annal_status status = annal__plan_make(follower, NULL, 0, NULL, 0, &plan, err);
+    for (size_t i = 0; status >= 0 && i < plan.count; i++) {
+        annal_slice session = annal__task_session(&plan, &plan.tasks[i]);
+        if (session.len >= prefix.len && memcmp(session.ptr, prefix.ptr, prefix.len) == 0)
+            status = catch_up(call, database, session, err);
+    }
+    annal__plan_done(&plan);
+    return status;
+}
+
+/* The session that a field of data names; when it names none, there is nothing to read. */
+static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
+                               const char *field, annal_slice data, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        database->derived->db, "SELECT ?1 ->> ('$.' || replace(?2, '::', '.'))", &stmt, err);
+    if (status < 0)
+        return status;
+    annal__db_bind_text(stmt, 1, data);
+    annal__db_bind_text(stmt, 2, annal_slice_of(field));
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) == SQLITE_TEXT) {
+        annal_slice session = annal__db_column(stmt, 0);
+        if (annal_session_id_check(session, NULL) == ANNAL_OK)
+            status = catch_up(call, database, session, err);
+    } else if (rc != SQLITE_ROW) {
+        status = annal__db_fail(err, database->derived->db, rc, "field %s of data", field);
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+static annal_status read_others(const struct guard_call *call,
+                                const struct guard_database *database, struct follower *follower,
+                                const struct pack_section *section, annal_slice data,
+                                annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    const char *at = section->reads == NULL ? "" : section->reads;
+    for (; status >= 0 && *at != '\0'; at += strlen(at) + 1) {
+        size_t len = strlen(at);
+        if (at[0] == '$')
+            status = read_named(call, database, at + 1, data, err);
+        else if (at[len - 1] == '*')
+            status = read_many(call, database, follower, (annal_slice){at, len - 1}, err);
+        else
+            status = catch_up(call, database, annal_slice_of(at), err);
+    }
+    return status;
+}
+
+static const annal_pack *pack_of(const struct guard_call *call,
+                                 const struct guard_database *database, size_t i)
+{
+    return database->packs == NULL ? call->index->core : database->packs->fills[i].slot->pack;
+}
+
+/* Everything that the database's guards and fills are going to look at. */
+static annal_status read_all(const struct guard_call *call, const struct guard_database *database,
+                             annal_error *err)
+{
+    annal_status status = catch_up(call, database, call->session, err);
+    struct follower *follower;
+    for (size_t i = 0; status >= 0 && (follower = annal__guard_follower(call, database, i)) != NULL;
+         i++) {
+        const annal_pack *pack = pack_of(call, database, i);
+        if (!annal__guard_cares(call, pack, false))
+            continue;
+        if (follower->applier == NULL)
+            return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                               "append to session '%.*s': pack '%s' guards this event and cannot "
+                               "be asked; annal pack list says why",
+                               ANNAL_FMT(call->session), pack->name);
+        for (size_t j = 0; status >= 0 && j < pack->section_count; j++)
+            for (size_t k = 0; status >= 0 && k < call->count; k++)
+                if (annal__guard_is_of_interest(&pack->sections[j], false) &&
+                    annal__section_takes(&pack->sections[j], call->given[k].type))
+                    status = read_others(call, database, follower, &pack->sections[j],
+                                         call->plain[k], err);
+    }
+    return status;
+}
+
+/* ---- Locks and notes ---- */
+
+/* Rule 1. */
+static annal_status begin(struct guard_call *call, struct guard_database *database,
+                          annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool patient = annal__store_has_keeper(call->index->store);
+    do {
+        int64_t until_us = patient ? call->deadline_us : annal__deadline_after(PATIENCE_MS);
+        status = annal__derived_begin(
+            database->derived, until_us < call->deadline_us ? until_us : call->deadline_us, err);
+        if (status == ANNAL_ERR_BUSY && !patient && annal_keep(call->index->store, NULL) < 0)
+            patient = true; /* it will not get better */
+    } while (status == ANNAL_ERR_BUSY && !annal__deadline_passed(call->deadline_us));
+    database->begun = status >= 0;
+    return status;
+}
+
+/* Rule 2. session: what is under way; empty: nothing is. */
+static bool write_note(const struct guard_call *call, const struct guard_database *database,
+                       int64_t transactions, annal_slice session)
+{
+    struct lock_note note = {.packs = call->set->seen,
+                             .database = database->derived->stamp.id,
+                             .transactions = transactions,
+                             .session_bytes = (uint32_t)session.len};
+    memcpy(note.boot, annal__store_boot(call->index->store), sizeof note.boot);
+    if (session.len > 0)
+        memcpy(note.session, session.ptr, session.len);
+    return annal__lock_note_write(&database->derived->lock, &note);
+}
+
+annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < call->database_count; i++) {
+        struct guard_database *database = &call->databases[i];
+        if (!database->begun)
+            continue;
+        database->begun = false;
+        annal_status ended =
+            annal__derived_finish(database->derived, keep, status >= 0 ? err : NULL);
+        if (keep && ended >= 0 && database->marked && !database->derived->lock.wiped)
+            (void)write_note(call, database, database->derived->stamp.commits + 1,
+                             (annal_slice){0});
+        annal__derived_release(database->derived);
+        status = status < 0 ? status : ended;
+    }
+    return status;
+}
+
+/* The least that one of the tables knows of the session. */
+static annal_status find_head(struct guard_call *call, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool first = true;
+    struct follower *follower;
+    for (struct guard_walk walk = {0};
+         status >= 0 && (follower = annal__guard_next(call, &walk)) != NULL;) {
+        annal_position position;
+        bool known = false;
+        status = annal__index_cursor(follower->get_cursor, call->session, &position, &known, err);
+        uint64_t seq = status >= 0 && known ? position.seq - 1 : 0;
+        if (first || seq < call->head)
+            call->head = seq;
+        first = false;
+    }
+    return status;
+}
+
+/* ---- What somebody left behind, rule 2 ---- */
+
+/* What the note says may be missing: nothing (count 0, all false), one session, or all. */
+struct missing {
+    struct lock_note note;
+    annal_slice session;
+    bool any, all;
+};
+
+static void find_missing(const struct guard_call *call, const struct guard_database *database,
+                         struct missing *out)
+{
+    const struct lock_note *note = &out->note;
+    out->all = !annal__lock_note_read(&database->derived->lock, &out->note) ||
+               memcmp(note->boot, annal__store_boot(call->index->store), sizeof note->boot) != 0 ||
+               note->packs != call->set->seen || note->database != database->derived->stamp.id ||
+               note->transactions > database->derived->stamp.commits;
+    out->session = (annal_slice){note->session, out->all ? 0 : note->session_bytes};
+    out->any = out->all || out->session.len > 0;
+}
+
+/* Under the lock: whether journals hold what the tables do not. */
+static annal_status is_behind(const struct guard_call *call, const struct guard_database *database,
+                              const struct missing *missing, bool *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct follower *follower;
+    *out = false;
+    for (size_t i = 0;
+         status >= 0 && !*out && (follower = annal__guard_follower(call, database, i)) != NULL;
+         i++) {
+        struct plan plan = {0};
+        uint64_t unused;
+        if (follower->applier == NULL)
+            continue;
+        status = annal__plan_make(follower, &missing->session, missing->all ? 0 : 1, NULL,
+                                  database->derived->wait_ms, &plan, err);
+        if (status >= 0)
+            annal__plan_look_ahead(follower, &plan, &unused);
+        *out = plan.count > 0;
+        annal__plan_done(&plan);
+    }
+    return status;
+}
+
+/*
+ * Rule 3: time was up. When much is left, how far the tables are, and what is in the way if
+ * nothing went on meanwhile; a little is worth waiting for.
+ */
+static annal_status refuse_behind(const struct guard_call *call, const struct follower *follower,
+                                  uint64_t left_before, const annal_error *why, annal_error *err)
+{
+    char progress[PLAN_PROGRESS_BYTES];
+    uint64_t left = 0;
+    annal_status status =
+        annal__plan_progress(follower, follower->derived->wait_ms, progress, &left, err);
+    if (status < 0 || left <= MUCH_BYTES)
+        return status;
+    return annal__fail(err, ANNAL_ERR_BUSY,
+                       "append to session '%.*s': the tables of pack '%s', whose guards are to be "
+                       "asked, %s: try again%s%s",
+                       ANNAL_FMT(call->session), follower->pack == NULL ? "core" : follower->pack,
+                       progress, left < left_before ? "" : "; ",
+                       left < left_before ? "" : why->message);
+}
+
+/* Of one follower, without the lock, in slices, but not for long. */
+static annal_status run_one_behind(const struct guard_call *call, struct follower *follower,
+                                   const struct missing *missing, annal_error *err)
+{
+    const annal_catch_up_options options = {.timeout_ms =
+                                                1 + follower->derived->wait_ms / PATIENCE_PARTS};
+    struct plan plan = {0};
+    struct stamp stamp;
+    uint64_t left = 0;
+    bool stuck;
+    annal_status status = annal__plan_make(follower, &missing->session, missing->all ? 0 : 1, NULL,
+                                           options.timeout_ms, &plan, err);
+    if (status >= 0)
+        annal__plan_look_ahead(follower, &plan, &left);
+    bool any = plan.count > 0;
+    annal__plan_done(&plan);
+    if (status == ANNAL_ERR_BUSY) /* somebody makes the database: see what is missing then */
+        return ANNAL_OK;
+    if (status < 0 || !any)
+        return status;
+    annal_error why = {0};
+    status = annal__follower_run(follower, &missing->session, missing->all ? 0 : 1, NULL, &options,
+                                 &stamp, &stuck, &why);
+    if (status == ANNAL_ERR_BUSY)
+        return refuse_behind(call, follower, left, &why, err);
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
+}
+
+/* *out_unreadable: a journal was passed over. */
+static annal_status run_behind(const struct guard_call *call, const struct guard_database *database,
+                               const struct missing *missing, bool *out_unreadable,
+                               annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    struct follower *follower;
+    for (size_t i = 0; status >= 0 && (follower = annal__guard_follower(call, database, i)) != NULL;
+         i++) {
+        annal_error why = {0};
+        if (database->packs != NULL && database->packs->fills[i].left_out)
+            continue;
+        status = run_one_behind(call, follower, missing, &why);
+        if (status < 0 && status != ANNAL_ERR_BUSY && status != ANNAL_ERR_NOMEM) {
+            annal__say(call->index->store, ANNAL_LOG_WARNING,
+                       "guards are asked although '%s' lags: %s", database->derived->path,
+                       why.message);
+            *out_unreadable = true;
+            status = ANNAL_OK;
+        } else if (status < 0 && err != NULL) {
+            *err = why;
+        }
+    }
+    return status;
+}
+
+/* Rule 3: whoever fills tables has their lock most of the time, so this is asked before it. */
+static bool may_lack_much(const struct guard_call *call, const struct guard_database *database)
+{
+    struct lock_note note;
+    annal_store *store = call->index->store;
+    annal_status status =
+        annal__lock_note_peek(&database->derived->lock, annal_store_path(store), &note);
+    return status == ANNAL_ERR_NOTFOUND ||
+           (status >= 0 && (memcmp(note.boot, annal__store_boot(store), sizeof note.boot) != 0 ||
+                            note.packs != call->set->seen));
+}
+
+/* Begin, with tables that miss nothing. */
+static annal_status begin_fresh(struct guard_call *call, struct guard_database *database,
+                                annal_error *err)
+{
+    bool passed_over = false;
+    if (may_lack_much(call, database)) {
+        const struct missing all = {.any = true, .all = true};
+        annal_status status = run_behind(call, database, &all, &passed_over, err);
+        if (status < 0)
+            return status;
+        passed_over = false;
+    }
+    for (unsigned round = 0;; round++) {
+        struct missing missing;
+        bool behind = false;
+        annal_status status = begin(call, database, err);
+        if (status < 0)
+            return status;
+        find_missing(call, database, &missing);
+        database->fresh = !missing.any;
+        database->marked = false;
+        if (missing.any)
+            status = is_behind(call, database, &missing, &behind, err);
+        if (status >= 0 && missing.any && (!behind || passed_over))
+            database->fresh =
+                write_note(call, database, database->derived->stamp.commits, (annal_slice){0});
+        if (status < 0 || !behind || passed_over)
+            return status;
+        if (round == ROUNDS_MAX) { /* others are quicker; the note stays until that is committed */
+            for (size_t i = 0; status >= 0 && annal__guard_follower(call, database, i) != NULL; i++)
+                status = read_many(call, database, annal__guard_follower(call, database, i),
+                                   missing.session, err);
+            return status;
+        }
+        database->begun = false;
+        status = annal__derived_end(database->derived, true, err);
+        if (status >= 0)
+            status = run_behind(call, database, &missing, &passed_over, err);
+        if (status < 0)
+            return status;
+    }
+}
+
+/* ---- All of it ---- */
+
+/* Whether tables were made anew under our hands: then they hold only what was asked for. */
+static bool any_wiped(const struct guard_call *call)
+{
+    for (size_t i = 0; i < call->database_count; i++)
+        if (call->databases[i].fresh && call->databases[i].derived->lock.wiped)
+            return true;
+    return false;
+}
+
+annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (unsigned round = 0; status >= 0 && (round == 0 || any_wiped(call)); round++) {
+        if (round == ROUNDS_MAX)
+            return annal__fail(err, ANNAL_ERR_BUSY, "tables are made anew again and again");
+        if (round > 0)
+            status = annal__guard_end(call, true, err);
+        for (size_t i = 0; status >= 0 && i < call->database_count; i++) {
+            if (!call->databases[i].begun)
+                status = begin_fresh(call, &call->databases[i], err);
+            if (status >= 0)
+                status = read_all(call, &call->databases[i], err);
+        }
+    }
+    return status >= 0 ? find_head(call, err) : status;
+}
+
+annal_status annal__guard_mark(struct guard_call *call, annal_error *err)
+{
+    for (size_t i = 0; i < call->database_count; i++) {
+        struct guard_database *database = &call->databases[i];
+        if (!database->fresh || database->marked)
+            continue;
+        database->marked =
+            write_note(call, database, database->derived->stamp.commits, call->session);
+        if (!database->marked)
+            return annal__fail(err, ANNAL_ERR_IO, "write the lock '%s'",
+                               database->derived->lock.name);
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__guard_catch_up(struct guard_call *call, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < call->database_count; i++)
+        status = catch_up(call, &call->databases[i], call->session, err);
+    return status;
+}
