@@ -3,6 +3,7 @@
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/msgpack.h"
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
@@ -13,188 +14,22 @@
 #define BIN_KEY "$msgpack.bin"
 #define EXT_KEY "$msgpack.ext"
 
-/* ---- JSON, token by token; it was checked before ---- */
-
-enum token_kind {
-    TOKEN_OPEN_OBJECT,
-    TOKEN_OPEN_ARRAY,
-    TOKEN_CLOSE,
-    TOKEN_STRING, /* text includes the quotes */
-    TOKEN_NUMBER,
-    TOKEN_TRUE,
-    TOKEN_FALSE,
-    TOKEN_NULL
-};
-
-struct token {
-    enum token_kind kind;
-    annal_slice text;
-};
-
-static bool is_between(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':';
-}
-
-static size_t string_length(annal_slice rest)
-{
-    const char *at = rest.ptr + 1;
-    const char *end = rest.ptr + rest.len;
-    const char *quote = NULL; /* the next quote, which may be escaped */
-    for (;;) {
-        if (quote == NULL || quote < at)
-            quote = memchr(at, '"', (size_t)(end - at));
-        const char *escape = memchr(at, '\\', (size_t)(quote - at));
-        if (escape == NULL)
-            return (size_t)(quote - rest.ptr) + 1;
-        at = escape + 2;
-    }
-}
-
-static size_t number_length(annal_slice rest)
-{
-    size_t at = 1;
-    while (at < rest.len && strchr("0123456789.eE+-", rest.ptr[at]) != NULL)
-        at++;
-    return at;
-}
-
-static bool next_token(annal_slice *rest, struct token *out)
-{
-    while (rest->len > 0 && is_between(*rest->ptr)) {
-        rest->ptr++;
-        rest->len--;
-    }
-    if (rest->len == 0)
-        return false;
-    size_t length = 1;
-    switch (*rest->ptr) {
-    case '{':
-        out->kind = TOKEN_OPEN_OBJECT;
-        break;
-    case '[':
-        out->kind = TOKEN_OPEN_ARRAY;
-        break;
-    case '}':
-    case ']':
-        out->kind = TOKEN_CLOSE;
-        break;
-    case '"':
-        out->kind = TOKEN_STRING;
-        length = string_length(*rest);
-        break;
-    case 't':
-        out->kind = TOKEN_TRUE;
-        length = 4;
-        break;
-    case 'f':
-        out->kind = TOKEN_FALSE;
-        length = 5;
-        break;
-    case 'n':
-        out->kind = TOKEN_NULL;
-        length = 4;
-        break;
-    default:
-        out->kind = TOKEN_NUMBER;
-        length = number_length(*rest);
-    }
-    out->text = (annal_slice){rest->ptr, length};
-    rest->ptr += length;
-    rest->len -= length;
-    return true;
-}
-
-static annal_slice inside(annal_slice quoted)
-{
-    return (annal_slice){quoted.ptr + 1, quoted.len - 2};
-}
-
-/* ---- Strings ---- */
-
-static unsigned read_hex(const char *at)
-{
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        unsigned char c = (unsigned char)at[i];
-        value = value << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
-    return value;
-}
-
-static annal_status put_character(struct buf *out, unsigned code)
-{
-    char bytes[4];
-    size_t length;
-    if (code < 0x80) {
-        bytes[0] = (char)code;
-        length = 1;
-    } else if (code < 0x800) {
-        bytes[0] = (char)(0xc0 | code >> 6);
-        bytes[1] = (char)(0x80 | (code & 63));
-        length = 2;
-    } else if (code < 0x10000) {
-        bytes[0] = (char)(0xe0 | code >> 12);
-        bytes[1] = (char)(0x80 | (code >> 6 & 63));
-        bytes[2] = (char)(0x80 | (code & 63));
-        length = 3;
-    } else {
-        bytes[0] = (char)(0xf0 | code >> 18);
-        bytes[1] = (char)(0x80 | (code >> 12 & 63));
-        bytes[2] = (char)(0x80 | (code >> 6 & 63));
-        bytes[3] = (char)(0x80 | (code & 63));
-        length = 4;
-    }
-    return annal__buf_append(out, bytes, length);
-}
-
-static bool is_low_half(const char *at, const char *end)
-{
-    return end - at >= 6 && at[0] == '\\' && at[1] == 'u' && (read_hex(at + 2) & 0xfc00) == 0xdc00;
-}
-
-/* Decode one escape; at is on its backslash. Half of a surrogate pair becomes three bytes that are
- * not UTF-8. */
-static annal_status put_escape(struct buf *out, const char **at, const char *end, bool *out_half)
-{
-    static const char letters[] = "b\bf\fn\nr\rt\t";
-    char c = (*at)[1];
-    if (c != 'u') {
-        const char *pair = letters;
-        while (*pair != '\0' && *pair != c)
-            pair += 2;
-        *at += 2;
-        return annal__buf_append(out, *pair == '\0' ? &c : pair + 1, 1);
-    }
-    unsigned code = read_hex(*at + 2);
-    *at += 6;
-    if ((code & 0xfc00) == 0xd800 && is_low_half(*at, end)) {
-        code = 0x10000 + ((code & 0x3ff) << 10 | (read_hex(*at + 2) & 0x3ff));
-        *at += 6;
-    } else if ((code & 0xf800) == 0xd800) {
-        *out_half = true;
-    }
-    return put_character(out, code);
-}
-
-/* Decode a JSON string. *out_half: it has half a surrogate pair. */
 static annal_status decode_string(annal_slice quoted, struct buf *out, bool *out_half)
 {
-    annal_slice text = inside(quoted);
-    const char *at = text.ptr;
-    const char *end = at + text.len;
-    annal_status status = ANNAL_OK;
-    *out_half = false;
     annal__buf_clear(out);
-    while (status == ANNAL_OK && at < end) {
-        const char *escape = memchr(at, '\\', (size_t)(end - at));
-        const char *stop = escape == NULL ? end : escape;
-        status = annal__buf_append(out, at, (size_t)(stop - at));
-        at = stop;
-        if (status == ANNAL_OK && at < end)
-            status = put_escape(out, &at, end, out_half);
-    }
-    return status;
+    return annal__json_decode(quoted, out, out_half);
+}
+
+static struct json_walk walk_of(annal_slice json)
+{
+    return (struct json_walk){.at = json.ptr, .end = json.ptr + json.len};
+}
+
+/* The kind of a token: its first byte, and '0' for every number. */
+static char kind_of(annal_slice token)
+{
+    char c = *token.ptr;
+    return c == '-' || (c >= '0' && c <= '9') ? '0' : c;
 }
 
 /* ---- To msgpack ---- */
@@ -224,15 +59,17 @@ static annal_status count_values(struct packing *packing, annal_slice json)
     uint32_t open[ANNAL_DATA_DEPTH_MAX];
     uint32_t arrays = 0;
     size_t depth = 0;
-    struct token token;
-    while (next_token(&json, &token)) {
-        if (token.kind == TOKEN_CLOSE) {
+    struct json_walk walk = walk_of(json);
+    annal_slice token;
+    while (annal__json_token(&walk, &token)) {
+        char kind = *token.ptr;
+        if (kind == '}' || kind == ']') {
             depth--;
             continue;
         }
         if (depth > 0)
             ++*count_at(packing, open[depth - 1]);
-        if (token.kind != TOKEN_OPEN_OBJECT && token.kind != TOKEN_OPEN_ARRAY)
+        if (kind != '{' && kind != '[')
             continue;
         open[depth++] = arrays++;
         annal_status status = annal__buf_append_zeros(&packing->counts, sizeof(uint32_t));
@@ -245,8 +82,8 @@ static annal_status count_values(struct packing *packing, annal_slice json)
 static annal_status pack_string(struct packing *packing, annal_slice quoted)
 {
     bool half = false;
-    if (memchr(quoted.ptr, '\\', quoted.len) == NULL)
-        return annal__msgpack_str(packing->out, inside(quoted));
+    if (!annal__json_is_escaped(quoted))
+        return annal__msgpack_str(packing->out, annal__json_inside(quoted));
     annal_status status = decode_string(quoted, &packing->text, &half);
     if (status < 0)
         return status;
@@ -272,16 +109,16 @@ static annal_status pack_number(struct packing *packing, annal_slice text)
 
 /* If value is the opening bracket of an array and at is after it, as in an ext: read the type, and
  * the token after it into value. */
-static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type)
+static bool read_ext_type(struct json_walk *at, annal_slice *value, int8_t *out_type)
 {
-    struct token type;
-    if (value->kind != TOKEN_OPEN_ARRAY)
+    annal_slice type;
+    if (*value->ptr != '[')
         return false;
-    (void)next_token(at, &type);
-    (void)next_token(at, value);
-    if (type.kind != TOKEN_NUMBER)
+    (void)annal__json_token(at, &type);
+    (void)annal__json_token(at, value);
+    if (kind_of(type) != '0')
         return false;
-    struct number number = annal__number_read(type.text);
+    struct number number = annal__number_read(type);
     bool fits = (number.kind == NUMBER_UINT && number.uint < 128 && number.uint != DATA_EXT_JSON) ||
                 (number.kind == NUMBER_INT && number.sint >= -128);
     if (fits)
@@ -294,38 +131,38 @@ static bool read_ext_type(annal_slice *at, struct token *value, int8_t *out_type
  * ext; if so, rest is moved after all of it. Escapes in it make no difference: to_json() would take
  * it for one, too.
  */
-static annal_status read_spelling(annal_slice *rest, struct spelling *out, bool *out_found)
+static annal_status read_spelling(struct json_walk *rest, struct spelling *out, bool *out_found)
 {
-    annal_slice at = *rest;
-    struct token key, value;
+    struct json_walk at = *rest;
+    annal_slice key, value;
     bool half;
     *out_found = false;
-    (void)next_token(&at, &key);
-    (void)next_token(&at, &value);
-    annal_status status = decode_string(key.text, &out->key, &half);
+    (void)annal__json_token(&at, &key);
+    (void)annal__json_token(&at, &value);
+    annal_status status = decode_string(key, &out->key, &half);
     if (status < 0)
         return status;
     out->is_ext = annal__slice_is(annal__buf_slice(&out->key), EXT_KEY);
     if (out->is_ext && !read_ext_type(&at, &value, &out->type))
         return ANNAL_OK;
     if ((!out->is_ext && !annal__slice_is(annal__buf_slice(&out->key), BIN_KEY)) ||
-        value.kind != TOKEN_STRING)
+        *value.ptr != '"')
         return ANNAL_OK;
-    status = decode_string(value.text, &out->base64, &half);
+    status = decode_string(value, &out->base64, &half);
     if (status < 0 || !annal__base64_check(annal__buf_slice(&out->base64)))
         return status;
     if (out->is_ext) {
-        (void)next_token(&at, &value);
-        if (value.kind != TOKEN_CLOSE)
+        (void)annal__json_token(&at, &value);
+        if (*value.ptr != ']')
             return ANNAL_OK;
     }
-    (void)next_token(&at, &value); /* the closing bracket */
+    (void)annal__json_token(&at, &value); /* the closing bracket */
     *out_found = true;
     *rest = at;
     return ANNAL_OK;
 }
 
-static annal_status pack_object(struct packing *packing, annal_slice *rest)
+static annal_status pack_object(struct packing *packing, struct json_walk *rest)
 {
     uint32_t count = *count_at(packing, packing->opened++) / 2;
     struct spelling *spelling = &packing->spelling;
@@ -350,28 +187,27 @@ static annal_status pack_object(struct packing *packing, annal_slice *rest)
 static annal_status pack_values(struct packing *packing, annal_slice json)
 {
     annal_status status = ANNAL_OK;
-    struct token token;
-    while (status == ANNAL_OK && next_token(&json, &token)) {
-        switch (token.kind) {
-        case TOKEN_OPEN_OBJECT:
-            status = pack_object(packing, &json);
+    struct json_walk walk = walk_of(json);
+    annal_slice token;
+    while (status == ANNAL_OK && annal__json_token(&walk, &token)) {
+        switch (kind_of(token)) {
+        case '{':
+            status = pack_object(packing, &walk);
             break;
-        case TOKEN_OPEN_ARRAY:
+        case '[':
             status = annal__msgpack_array(packing->out, *count_at(packing, packing->opened++));
             break;
-        case TOKEN_CLOSE:
+        case '"':
+            status = pack_string(packing, token);
             break;
-        case TOKEN_STRING:
-            status = pack_string(packing, token.text);
+        case '0':
+            status = pack_number(packing, token);
             break;
-        case TOKEN_NUMBER:
-            status = pack_number(packing, token.text);
+        case 't':
+        case 'f':
+            status = annal__msgpack_bool(packing->out, *token.ptr == 't');
             break;
-        case TOKEN_TRUE:
-        case TOKEN_FALSE:
-            status = annal__msgpack_bool(packing->out, token.kind == TOKEN_TRUE);
-            break;
-        case TOKEN_NULL:
+        case 'n':
             status = annal__msgpack_nil(packing->out);
             break;
         }
@@ -482,12 +318,8 @@ static annal_status put_bytes(struct printing *printing, const struct msgpack_va
 /* The JSON text of a number or string. */
 static bool is_leaf(annal_slice text)
 {
-    return text.len > 0 &&
-           (text.ptr[0] == '"' || text.ptr[0] == '-' ||
-            (text.ptr[0] >= '0' && text.ptr[0] <= '9')) &&
-           text.ptr[text.len - 1] != ' ' && text.ptr[text.len - 1] != '\t' &&
-           text.ptr[text.len - 1] != '\n' && text.ptr[text.len - 1] != '\r' &&
-           annal__json_check(text, 0, NULL) == JSON_VALID;
+    return text.len > 0 && (kind_of(text) == '"' || kind_of(text) == '0') &&
+           annal__json_trim(text).len == text.len && annal__json_check(text, 0, NULL) == JSON_VALID;
 }
 
 static annal_status put_ext(struct printing *printing, const struct msgpack_value *value)
@@ -685,19 +517,20 @@ static annal_status json_equal(annal_slice a, annal_slice b, bool *out_equal)
 {
     struct buf scratch[2] = {{0}, {0}};
     annal_status status = ANNAL_OK;
+    struct json_walk walk_a = walk_of(a), walk_b = walk_of(b);
     bool equal = true;
     while (status == ANNAL_OK && equal) {
-        struct token left, right;
-        bool more = next_token(&a, &left);
-        equal = next_token(&b, &right) == more;
+        annal_slice left, right;
+        bool more = annal__json_token(&walk_a, &left);
+        equal = annal__json_token(&walk_b, &right) == more;
         if (!equal || !more)
             break;
-        if (left.kind != right.kind)
+        if (kind_of(left) != kind_of(right))
             equal = false;
-        else if (left.kind == TOKEN_STRING)
-            status = strings_equal(left.text, right.text, scratch, &equal);
-        else if (left.kind == TOKEN_NUMBER)
-            equal = annal__number_equal(left.text, right.text);
+        else if (*left.ptr == '"')
+            status = strings_equal(left, right, scratch, &equal);
+        else if (kind_of(left) == '0')
+            equal = annal__number_equal(left, right);
     }
     annal__buf_done(&scratch[0]);
     annal__buf_done(&scratch[1]);

@@ -14,6 +14,8 @@
 #include "index/db/vectors.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 
 #include <locale.h>
 #include <math.h>
@@ -35,41 +37,23 @@ static void vector_done(struct vector *vector)
 
 /* ---- JSON arrays ---- */
 
-static const char *skip_space(const char *at)
+/* Read a number of JSON as a float; false if word is another value, or the float is not finite. */
+static bool read_number(annal_slice word, float *out)
 {
-    return at + strspn(at, " \t\r\n");
-}
-
-/* Read a number of JSON grammar as a float; NULL if there is none. */
-static const char *take_number(const char *at, float *out)
-{
-    const char *digits = at + (*at == '-');
-    size_t len = strspn(at, "-+.eE0123456789");
-    char *end = NULL;
-    if (*digits < '0' || *digits > '9' ||
-        (digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9'))
-        return NULL;
-    double value = strtod(at, &end);
-    *out = (float)value;
-    return end == at + len && end[-1] != '.' && isfinite(*out) ? end : NULL;
+    *out = (float)strtod(word.ptr, NULL);
+    return isfinite(*out) && (*word.ptr == '-' || (*word.ptr >= '0' && *word.ptr <= '9'));
 }
 
 /* Read the numbers of a JSON array into vector->values, which has room for them. */
-static bool parse_numbers(const char *text, struct vector *vector)
+static bool parse_numbers(annal_slice text, struct vector *vector)
 {
-    const char *at = skip_space(text);
-    if (*at++ != '[')
-        return false;
-    for (;;) {
-        at = take_number(skip_space(at), &vector->values[vector->count++]);
-        if (at == NULL)
-            return false;
-        at = skip_space(at);
-        if (*at == ']')
-            return *skip_space(at + 1) == '\0';
-        if (*at++ != ',')
-            return false;
-    }
+    struct json_walk walk;
+    annal_slice word;
+    bool good =
+        annal__json_check(text, 1, NULL) == JSON_VALID && annal__json_walk_array(&walk, text);
+    while (good && annal__json_walk_item(&walk, &word))
+        good = read_number(word, &vector->values[vector->count++]);
+    return good && vector->count > 0;
 }
 
 static const char no_memory[] = "out of memory";
@@ -88,7 +72,7 @@ static const char *read_text(const char *text, struct vector *out)
     /* Numbers have a point, whatever the caller's locale. */
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     locale_t before = uselocale(plain);
-    bool good = parse_numbers(text, &vector);
+    bool good = parse_numbers(annal_slice_of(text), &vector);
     uselocale(before);
     if (plain != (locale_t)0)
         freelocale(plain);

@@ -16,13 +16,13 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 
 #include <string.h>
 
-#define IS_LITTLE_ENDIAN (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-#define FIELDS_MAX       64 /* more are left to SQLite */
-#define DEPTH_MAX        8  /* of a name; deeper ones too */
+#define FIELDS_MAX 64 /* more are left to SQLite */
+#define DEPTH_MAX  8  /* of a name; deeper ones too */
 
 struct value {
     int type; /* SQLITE_NULL, SQLITE_INTEGER, SQLITE_TEXT */
@@ -140,92 +140,9 @@ void annal__fields_free(struct fields *fields)
 
 struct walk {
     struct fields *fields;
-    const char *at;
-    const char *end;
+    struct json_walk json;
     uint64_t left; /* a bit for each field that is not known yet */
 };
-
-static void skip_space(struct walk *walk)
-{
-    while (walk->at < walk->end && (*walk->at == ' ' || *walk->at == '\t' || *walk->at == '\n' ||
-                                    *walk->at == '\r' || *walk->at == ',' || *walk->at == ':'))
-        walk->at++;
-}
-
-/* The next quote or backslash, or the end: sixteen bytes at a time, as the compiler's vectors. */
-typedef unsigned char block __attribute__((vector_size(16)));
-
-static const char *find_mark(const char *at, const char *end)
-{
-    const block zero = {0};
-    const block quotes = zero + '"', escapes = zero + '\\';
-    for (; end - at >= (ptrdiff_t)sizeof(block); at += sizeof(block)) {
-        block bytes;
-        uint64_t hits[2];
-        memcpy(&bytes, at, sizeof bytes);
-        block hit = (block)(bytes == quotes) | (block)(bytes == escapes);
-        memcpy(hits, &hit, sizeof hits);
-        if (IS_LITTLE_ENDIAN && hits[0] != 0)
-            return at + __builtin_ctzll(hits[0]) / 8;
-        if (IS_LITTLE_ENDIAN && hits[1] != 0)
-            return at + 8 + __builtin_ctzll(hits[1]) / 8;
-        if ((hits[0] | hits[1]) != 0)
-            break;
-    }
-    while (at < end && *at != '"' && *at != '\\')
-        at++;
-    return at;
-}
-
-/* Over a string; *out_escaped whether a backslash is in it. */
-static annal_slice take_string(struct walk *walk, bool *out_escaped)
-{
-    const char *begin = ++walk->at;
-    const char *at = find_mark(begin, walk->end);
-    *out_escaped = false;
-    while (at < walk->end && *at == '\\') {
-        *out_escaped = true;
-        at = at + 2 < walk->end ? find_mark(at + 2, walk->end) : walk->end;
-    }
-    walk->at = at < walk->end ? at + 1 : at;
-    return (annal_slice){begin, (size_t)(at - begin)};
-}
-
-static void skip_value(struct walk *walk)
-{
-    size_t depth = 0;
-    bool escaped;
-    while (walk->at < walk->end) {
-        char c = *walk->at;
-        if (c == '"') {
-            (void)take_string(walk, &escaped);
-        } else if (c == '{' || c == '[') {
-            depth++;
-            walk->at++;
-        } else if (c == '}' || c == ']') {
-            if (depth == 0)
-                return; /* the end of what the value stands in */
-            depth--;
-            walk->at++;
-        } else if (depth == 0 && c == ',') {
-            return;
-        } else {
-            walk->at++;
-            continue;
-        }
-        if (depth == 0)
-            return;
-    }
-}
-
-/* The text of a number, true, false or null. */
-static annal_slice take_word(struct walk *walk)
-{
-    const char *begin = walk->at;
-    while (walk->at < walk->end && strchr(" \t\r\n,}]", *walk->at) == NULL)
-        walk->at++;
-    return (annal_slice){begin, (size_t)(walk->at - begin)};
-}
 
 static bool read_integer(annal_slice word, sqlite3_int64 *out)
 {
@@ -246,26 +163,24 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
 /* The value at hand, if it is one of rule (2). */
 static bool take_simple(struct walk *walk, struct value *out)
 {
-    bool escaped = false;
+    annal_slice raw = annal__json_walk_value(&walk->json);
     *out = (struct value){.type = SQLITE_NULL};
-    switch (*walk->at) {
+    switch (*raw.ptr) {
     case '"':
-        *out = (struct value){.type = SQLITE_TEXT, .text = take_string(walk, &escaped)};
-        return !escaped;
+        *out = (struct value){.type = SQLITE_TEXT, .text = annal__json_inside(raw)};
+        return !annal__json_is_escaped(raw);
     case '{':
     case '[':
         return false;
     case 't':
     case 'f':
-        *out = (struct value){.type = SQLITE_INTEGER, .integer = *walk->at == 't'};
-        (void)take_word(walk);
+        *out = (struct value){.type = SQLITE_INTEGER, .integer = *raw.ptr == 't'};
         return true;
     case 'n':
-        (void)take_word(walk);
         return true;
     default:
         out->type = SQLITE_INTEGER;
-        return read_integer(take_word(walk), &out->integer);
+        return read_integer(raw, &out->integer);
     }
 }
 
@@ -293,11 +208,12 @@ static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
         if (walk->fields->parts[i][depth].last)
             here |= UINT64_C(1) << i;
     }
-    if (*walk->at == '{' && here == 0) {
+    if (*walk->json.at == '{' && here == 0) {
+        walk->json.at++;
         if (!walk_object(walk, matched, depth + 1))
             return false;
     } else if (here == 0) {
-        skip_value(walk);
+        (void)annal__json_walk_value(&walk->json);
     } else {
         if (!take_simple(walk, &value))
             return false;
@@ -311,35 +227,29 @@ static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
 /* False: ask SQLite. At the end, behind the object, unless nothing is left to be found. */
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
 {
-    walk->at++;
-    for (skip_space(walk); walk->at < walk->end && *walk->at != '}'; skip_space(walk)) {
-        bool escaped;
-        annal_slice key = take_string(walk, &escaped);
-        if (escaped)
+    annal_slice name;
+    while (annal__json_walk_name(&walk->json, &name)) {
+        if (annal__json_is_escaped(name))
             return false;
+        annal_slice key = annal__json_inside(name);
         uint64_t matched = match(walk->fields, wanted & walk->left, depth, key);
-        skip_space(walk);
         if (matched == 0)
-            skip_value(walk);
+            (void)annal__json_walk_value(&walk->json);
         else if (!take_member(walk, matched, depth))
             return false;
         if (walk->left == 0)
             return true;
     }
-    walk->at++;
+    walk->json.at++;
     return true;
 }
 
 static bool walk_data(struct fields *fields, annal_slice data)
 {
-    struct walk walk = {.fields = fields,
-                        .at = data.ptr,
-                        .end = data.ptr + data.len,
-                        .left = UINT64_MAX >> (FIELDS_MAX - fields->count)};
+    struct walk walk = {.fields = fields, .left = UINT64_MAX >> (FIELDS_MAX - fields->count)};
     for (size_t i = 0; i < fields->count; i++)
         fields->values[i] = (struct value){.type = SQLITE_NULL};
-    skip_space(&walk);
-    return walk.at == walk.end || *walk.at != '{' || walk_object(&walk, walk.left, 0);
+    return !annal__json_walk_object(&walk.json, data) || walk_object(&walk, walk.left, 0);
 }
 
 /* ---- Using ---- */

@@ -13,6 +13,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "journal/sys/artifact.h"
 
 #include <annal/artifact.h>
@@ -21,52 +22,6 @@
 #include <string.h>
 
 #define REFERENCE "_ref"
-
-/* ---- Walking over JSON that was checked ---- */
-
-static void skip_space(annal_slice *rest)
-{
-    while (rest->len > 0 && memchr(" \t\r\n,:", *rest->ptr, 6) != NULL) {
-        rest->ptr++;
-        rest->len--;
-    }
-}
-
-static size_t string_length(annal_slice rest)
-{
-    size_t at = 1;
-    while (rest.ptr[at] != '"')
-        at += rest.ptr[at] == '\\' ? 2 : 1;
-    return at + 1;
-}
-
-static size_t value_length(annal_slice rest)
-{
-    size_t at = 0, depth = 0;
-    do {
-        char c = rest.ptr[at];
-        if (c == '"') {
-            at += string_length((annal_slice){rest.ptr + at, rest.len - at});
-            continue;
-        }
-        depth += c == '{' || c == '[';
-        depth -= c == '}' || c == ']';
-        at++;
-    } while (depth > 0);
-    if (memchr("\"{[", *rest.ptr, 3) == NULL) /* a number or a word */
-        while (at < rest.len && memchr(" \t\r\n,}", rest.ptr[at], 6) == NULL)
-            at++;
-    return at;
-}
-
-static annal_slice take_value(annal_slice *rest)
-{
-    skip_space(rest);
-    annal_slice value = {rest->ptr, value_length(*rest)};
-    rest->ptr += value.len;
-    rest->len -= value.len;
-    return value;
-}
 
 static bool is_key(annal_slice key, const char *field, const char *suffix)
 {
@@ -81,16 +36,12 @@ static bool is_key(annal_slice key, const char *field, const char *suffix)
 static bool find_member(annal_slice data, const char *field, annal_slice *out_member,
                         annal_slice *out_value)
 {
-    annal_slice rest = data;
+    struct json_walk walk;
+    annal_slice key, value;
     bool found = false;
-    skip_space(&rest);
-    if (rest.len == 0 || *rest.ptr != '{')
+    if (!annal__json_walk_object(&walk, data))
         return false;
-    rest.ptr++;
-    rest.len--;
-    for (skip_space(&rest); rest.len > 0 && *rest.ptr != '}'; skip_space(&rest)) {
-        annal_slice key = take_value(&rest);
-        annal_slice value = take_value(&rest);
+    while (annal__json_walk_next(&walk, &key, &value)) {
         if (is_key(key, field, REFERENCE))
             return false;
         if (!found && is_key(key, field, "")) {
@@ -100,68 +51,6 @@ static bool find_member(annal_slice data, const char *field, annal_slice *out_me
         }
     }
     return found;
-}
-
-/* ---- Strings as text ---- */
-
-static uint32_t hex4(const char *at)
-{
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = at[i];
-        value = value << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-    }
-    return value;
-}
-
-static annal_status put_utf8(struct buf *out, uint32_t code)
-{
-    char bytes[4];
-    size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const uint8_t marks[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = len - 1; i > 0; i--, code >>= 6)
-        bytes[i] = (char)(0x80 | (code & 0x3f));
-    bytes[0] = (char)(marks[len] | code);
-    return annal__buf_append(out, bytes, len);
-}
-
-/* Decode one escape, at the character after the backslash. ANNAL_END: half a surrogate pair. */
-static annal_status put_escape(struct buf *out, const char **at)
-{
-    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
-    char c = *(*at)++;
-    if (c != 'u')
-        return annal__buf_append(out, &values[strchr(names, c) - names], 1);
-    uint32_t code = hex4(*at);
-    *at += 4;
-    if (code >= 0xd800 && code < 0xe000) {
-        if (code >= 0xdc00 || (*at)[0] != '\\' || (*at)[1] != 'u')
-            return ANNAL_END;
-        uint32_t low = hex4(*at + 2);
-        if (low < 0xdc00 || low >= 0xe000)
-            return ANNAL_END;
-        *at += 6;
-        code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    }
-    return put_utf8(out, code);
-}
-
-/* Rule (2). ANNAL_END if it is not text. */
-static annal_status decode(annal_slice string, struct buf *out)
-{
-    const char *at = string.ptr + 1, *end = string.ptr + string.len - 1;
-    annal_status status = annal__buf_reserve(out, string.len);
-    while (at < end && status == ANNAL_OK) {
-        const char *escape = memchr(at, '\\', (size_t)(end - at));
-        const char *stop = escape == NULL ? end : escape;
-        status = annal__buf_append(out, at, (size_t)(stop - at));
-        at = stop;
-        if (escape != NULL && status == ANNAL_OK) {
-            at++;
-            status = put_escape(out, &at);
-        }
-    }
-    return status;
 }
 
 /* ---- Putting it together ---- */
@@ -193,6 +82,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
     annal_artifact_info info;
     const char *media_type = "application/json";
     annal_status status = ANNAL_OK;
+    bool half;
     bool wanted = data.len > over_bytes &&
                   annal__json_check(data, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID &&
                   find_member(data, field, &member, &value) && value.len > over_bytes;
@@ -200,8 +90,8 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
         goto nothing;
     content = value;
     if (*value.ptr == '"') {
-        status = decode(value, &text);
-        if (status == ANNAL_OK) {
+        status = annal__json_decode(value, &text, &half);
+        if (!half) { /* rule (2) */
             content = annal__buf_slice(&text);
             media_type = "text/plain";
         }

@@ -53,8 +53,7 @@ static bool is_tail(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
-/* The length of the UTF-8 character of two or more bytes at `at`; 0 if it is invalid. */
-static size_t utf8_length(const unsigned char *at, const unsigned char *end)
+size_t annal__utf8_length(const unsigned char *at, const unsigned char *end)
 {
     size_t left = (size_t)(end - at);
     if (at[0] >= 0xC2 && at[0] <= 0xDF)
@@ -88,8 +87,7 @@ static bool is_hex(unsigned char c)
 
 static void skip_space(struct check *check)
 {
-    while (check->at < check->end &&
-           (*check->at == ' ' || *check->at == '\n' || *check->at == '\r' || *check->at == '\t'))
+    while (check->at < check->end && annal__json_is_space((char)*check->at))
         check->at++;
 }
 
@@ -137,7 +135,7 @@ static json_fault check_string(struct check *check)
                 return fault;
         } else if (*check->at >= 0x80) {
             do { /* such characters rarely come alone */
-                size_t length = utf8_length(check->at, check->end);
+                size_t length = annal__utf8_length(check->at, check->end);
                 if (length == 0)
                     return JSON_UTF8;
                 check->at += length;
@@ -302,6 +300,15 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
     return fault;
 }
 
+annal_slice annal__json_trim(annal_slice text)
+{
+    while (text.len > 0 && annal__json_is_space(text.ptr[0]))
+        text = (annal_slice){text.ptr + 1, text.len - 1};
+    while (text.len > 0 && annal__json_is_space(text.ptr[text.len - 1]))
+        text.len--;
+    return text;
+}
+
 const char *annal__json_fault_text(json_fault fault)
 {
     switch (fault) {
@@ -336,7 +343,7 @@ bool annal__is_utf8(annal_slice text)
     const unsigned char *at = (const unsigned char *)text.ptr;
     const unsigned char *end = text.len == 0 ? at : at + text.len;
     while (at < end) {
-        size_t length = *at < 0x80 ? 1 : utf8_length(at, end);
+        size_t length = *at < 0x80 ? 1 : annal__utf8_length(at, end);
         if (length == 0)
             return false;
         at += length;
@@ -360,7 +367,7 @@ annal_status annal__json_quote(struct buf *out, annal_slice text)
             status = quote_special(out, *at++);
             continue;
         }
-        size_t length = utf8_length(at, end);
+        size_t length = annal__utf8_length(at, end);
         status = length == 0 ? annal__buf_append(out, "\xEF\xBF\xBD", 3)
                              : annal__buf_append(out, at, length);
         at += length == 0 ? 1 : length;

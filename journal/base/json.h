@@ -30,6 +30,18 @@ json_fault annal__json_check(annal_slice text, unsigned max_depth, size_t *out_o
 /* A phrase for a fault, like "not valid JSON". Static. */
 const char *annal__json_fault_text(json_fault fault);
 
+/* Whether c is white space of JSON. */
+static inline bool annal__json_is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* text without the white space at both ends. */
+annal_slice annal__json_trim(annal_slice text);
+
+/* The length of the UTF-8 character of two or more bytes at `at`; 0 if it is invalid. */
+size_t annal__utf8_length(const unsigned char *at, const unsigned char *end);
+
 /* Whether all of text is UTF-8: only then is it the same after it was a JSON string. */
 bool annal__is_utf8(annal_slice text);
 

@@ -2,27 +2,30 @@
 
 #include <string.h>
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
+#define REPLACEMENT 0xfffd
 
-static void skip_space(struct json_walk *walk)
+/* Skip what separates names and values. In valid JSON no other bytes are at or below ' '. */
+static void skip_between(struct json_walk *walk)
 {
-    while (walk->at < walk->end && is_space(*walk->at))
+    while (walk->at < walk->end &&
+           ((unsigned char)*walk->at <= ' ' || *walk->at == ',' || *walk->at == ':'))
         walk->at++;
 }
 
 /* Skip to the first quote that has an even number of backslashes before it. */
 static void skip_string(struct json_walk *walk)
 {
-    const char *begin = ++walk->at, *quote;
+    const char *begin = ++walk->at, *before;
     do {
-        quote = memchr(walk->at, '"', (size_t)(walk->end - walk->at));
-        walk->at = quote + 1;
-        while (quote > begin && quote[-1] == '\\')
-            quote--;
-    } while ((walk->at - 1 - quote) % 2 != 0);
+        before = memchr(walk->at, '"', (size_t)(walk->end - walk->at));
+        if (before == NULL) {
+            walk->at = walk->end;
+            return;
+        }
+        walk->at = before + 1;
+        while (before > begin && before[-1] == '\\')
+            before--;
+    } while ((walk->at - 1 - before) % 2 != 0);
 }
 
 /* Skip an array or an object; brackets in strings do not count. */
@@ -35,26 +38,53 @@ static void skip_nested(struct json_walk *walk)
             skip_string(walk);
             continue;
         }
-        if (c == '{' || c == '[')
-            depth++;
-        else if (c == '}' || c == ']')
-            depth--;
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
         walk->at++;
-    } while (depth > 0);
+    } while (depth > 0 && walk->at < walk->end);
 }
 
-static annal_slice take_value(struct json_walk *walk)
+/* Skip a number or a word. */
+static void skip_word(struct json_walk *walk)
+{
+    while (walk->at < walk->end && (unsigned char)*walk->at > ' ' && *walk->at != ',' &&
+           *walk->at != ']' && *walk->at != '}')
+        walk->at++;
+}
+
+annal_slice annal__json_walk_value(struct json_walk *walk)
 {
     const char *begin = walk->at;
-    if (*begin == '"') {
+    if (*begin == '"')
         skip_string(walk);
-    } else if (*begin == '{' || *begin == '[') {
+    else if (*begin == '{' || *begin == '[')
         skip_nested(walk);
-    } else {
-        while (walk->at < walk->end && strchr(",}] \t\r\n", *walk->at) == NULL)
-            walk->at++;
-    }
+    else
+        skip_word(walk);
     return (annal_slice){begin, (size_t)(walk->at - begin)};
+}
+
+bool annal__json_token(struct json_walk *walk, annal_slice *out_token)
+{
+    skip_between(walk);
+    const char *begin = walk->at;
+    if (begin == walk->end)
+        return false;
+    if (*begin == '"')
+        skip_string(walk);
+    else if (*begin == '{' || *begin == '[' || *begin == '}' || *begin == ']')
+        walk->at++;
+    else
+        skip_word(walk);
+    *out_token = (annal_slice){begin, (size_t)(walk->at - begin)};
+    return true;
+}
+
+const char *annal__json_string_end(const char *at, const char *end)
+{
+    struct json_walk walk = {at, end};
+    skip_string(&walk);
+    return walk.at;
 }
 
 /* ---- Strings ---- */
@@ -70,56 +100,71 @@ static unsigned hex4(const char *digits)
     return value;
 }
 
-static annal_status put_utf8(struct buf *out, unsigned c)
+size_t annal__utf8_put(unsigned code, char bytes[4])
 {
-    char bytes[4];
-    size_t len = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = len; i-- > 1; c >>= 6)
-        bytes[i] = (char)(0x80 | (c & 0x3f));
-    bytes[0] = (char)(first[len] | c);
-    return annal__buf_append(out, bytes, len);
+    size_t len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    for (size_t i = len; i-- > 1; code >>= 6)
+        bytes[i] = (char)(0x80 | (code & 0x3f));
+    bytes[0] = (char)(first[len] | code);
+    return len;
 }
 
-/* The escape at at[0] == '\\'; *out_used is its length. A lone surrogate is not a character. */
-static annal_status unescape(const char *at, const char *end, struct buf *out, size_t *out_used)
+unsigned annal__json_unescape(const char **at, const char *end)
 {
-    static const char letters[] = "\"\\/bfnrt";
-    static const char meanings[] = "\"\\/\b\f\n\r\t";
-    *out_used = 2;
-    if (at[1] != 'u')
-        return annal__buf_append(out, meanings + (strchr(letters, at[1]) - letters), 1);
-    unsigned c = hex4(at + 2);
-    *out_used = 6;
-    if (c >= 0xd800 && c < 0xdc00 && end - at >= 12 && at[6] == '\\' && at[7] == 'u') {
-        unsigned low = hex4(at + 8);
-        if (low >= 0xdc00 && low < 0xe000) {
-            *out_used = 12;
-            return put_utf8(out, 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00));
-        }
+    static const char letters[] = "b\bf\fn\nr\rt\t"; /* a letter, then what it stands for */
+    char c = end - *at < 2 ? '\\' : (*at)[1];
+    *at = end - *at < 2 ? end : *at + 2;
+    if (c != 'u') {
+        const char *pair = letters;
+        while (*pair != '\0' && *pair != c)
+            pair += 2;
+        return (unsigned char)(*pair == '\0' ? c : pair[1]);
     }
-    if (c >= 0xd800 && c < 0xe000)
-        return ANNAL_ERR_INVALID;
-    return put_utf8(out, c);
+    unsigned code = end - *at < 4 ? REPLACEMENT : hex4(*at);
+    *at = end - *at < 4 ? end : *at + 4;
+    if ((code & 0xfc00) != 0xd800 || end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u')
+        return code;
+    unsigned low = hex4(*at + 2);
+    if ((low & 0xfc00) != 0xdc00)
+        return code;
+    *at += 6;
+    return 0x10000 + ((code & 0x3ff) << 10 | (low & 0x3ff));
+}
+
+annal_status annal__json_decode(annal_slice raw, struct buf *out, bool *out_half)
+{
+    annal_slice text = annal__json_inside(raw);
+    const char *at = text.ptr, *end = at + text.len;
+    *out_half = false;
+    for (;;) {
+        const char *escape = memchr(at, '\\', (size_t)(end - at));
+        const char *stop = escape == NULL ? end : escape;
+        annal_status status = annal__buf_append(out, at, (size_t)(stop - at));
+        if (status < 0 || escape == NULL)
+            return status;
+        char bytes[4];
+        unsigned code = annal__json_unescape(&stop, end);
+        *out_half = *out_half || annal__is_half(code);
+        status = annal__buf_append(out, bytes, annal__utf8_put(code, bytes));
+        if (status < 0)
+            return status;
+        at = stop;
+    }
 }
 
 annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice *out)
 {
-    const char *at = raw.ptr + 1, *end = raw.ptr + raw.len - 1;
     size_t begin = scratch->len;
-    if (memchr(at, '\\', (size_t)(end - at)) == NULL) {
-        *out = (annal_slice){at, (size_t)(end - at)};
-        return ANNAL_OK;
+    bool half;
+    annal_slice text = annal__json_inside(raw);
+    if (annal__json_is_escaped(raw)) {
+        annal_status status = annal__json_decode(raw, scratch, &half);
+        if (status < 0 || half)
+            return status < 0 ? status : ANNAL_ERR_INVALID;
+        text = (annal_slice){scratch->ptr + begin, scratch->len - begin};
     }
-    while (at < end) {
-        size_t used = 1;
-        annal_status status =
-            *at == '\\' ? unescape(at, end, scratch, &used) : annal__buf_append(scratch, at, 1);
-        if (status < 0)
-            return status;
-        at += used;
-    }
-    *out = (annal_slice){scratch->ptr + begin, scratch->len - begin};
+    *out = text;
     return ANNAL_OK;
 }
 
@@ -127,8 +172,8 @@ annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice 
 
 static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 {
-    *walk = (struct json_walk){value.ptr, value.ptr + value.len};
-    skip_space(walk);
+    *walk = (struct json_walk){.at = value.ptr, .end = value.ptr + value.len};
+    skip_between(walk);
     if (walk->at == walk->end || *walk->at != bracket)
         return false;
     walk->at++;
@@ -138,12 +183,8 @@ static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 /* Move to the next name or item; false at the closing bracket. */
 static bool go_on(struct json_walk *walk)
 {
-    skip_space(walk);
-    if (*walk->at == ',') {
-        walk->at++;
-        skip_space(walk);
-    }
-    return *walk->at != '}' && *walk->at != ']';
+    skip_between(walk);
+    return walk->at < walk->end && *walk->at != '}' && *walk->at != ']';
 }
 
 bool annal__json_walk_object(struct json_walk *walk, annal_slice object)
@@ -151,15 +192,20 @@ bool annal__json_walk_object(struct json_walk *walk, annal_slice object)
     return begin(walk, object, '{');
 }
 
-bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
+bool annal__json_walk_name(struct json_walk *walk, annal_slice *out_name)
 {
     if (!go_on(walk))
         return false;
-    *out_name = take_value(walk);
-    skip_space(walk);
-    walk->at++; /* the colon */
-    skip_space(walk);
-    *out_value = take_value(walk);
+    *out_name = annal__json_walk_value(walk);
+    skip_between(walk);
+    return walk->at < walk->end;
+}
+
+bool annal__json_walk_next(struct json_walk *walk, annal_slice *out_name, annal_slice *out_value)
+{
+    if (!annal__json_walk_name(walk, out_name))
+        return false;
+    *out_value = annal__json_walk_value(walk);
     return true;
 }
 
@@ -172,7 +218,7 @@ bool annal__json_walk_item(struct json_walk *walk, annal_slice *out_value)
 {
     if (!go_on(walk))
         return false;
-    *out_value = take_value(walk);
+    *out_value = annal__json_walk_value(walk);
     return true;
 }
 

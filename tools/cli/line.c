@@ -105,20 +105,6 @@ static annal_status fill_draft(annal_slice values[KEY_COUNT], struct buf *scratc
     return annal_time_parse(ts, &draft->ts_us, err);
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static annal_slice trim(annal_slice text)
-{
-    while (text.len > 0 && is_space(text.ptr[0]))
-        text = (annal_slice){text.ptr + 1, text.len - 1};
-    while (text.len > 0 && is_space(text.ptr[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scratch,
                            annal_draft *out_draft, annal_error *err)
 {
@@ -133,7 +119,7 @@ annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scrat
         return status;
     if (type.ptr != NULL) {
         draft.type = type;
-        draft.data = trim(line);
+        draft.data = annal__json_trim(line);
     } else {
         status = find_members(line, scratch, values, err);
         if (status == ANNAL_OK)

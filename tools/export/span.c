@@ -2,6 +2,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
 #include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
@@ -48,48 +49,16 @@ bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES])
 
 /* ---- Strings ---- */
 
-static bool hex4(const char *at, unsigned *out)
-{
-    *out = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = at[i];
-        *out = *out << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
-    return *out >= 0xd800 && *out <= 0xdfff;
-}
-
-/* How long the escape is that begins there, and whether it is half a pair. */
-static size_t escape_at(const char *at, const char *end, bool *out_half)
-{
-    unsigned high, low;
-    *out_half = false;
-    if (at[1] != 'u')
-        return 2;
-    if (!hex4(at + 2, &high))
-        return 6;
-    if (high <= 0xdbff && end - at >= 12 && at[6] == '\\' && at[7] == 'u' && hex4(at + 8, &low) &&
-        low >= 0xdc00)
-        return 12;
-    *out_half = true;
-    return 6;
-}
-
 void put_raw_string(annal_slice raw)
 {
     const char *at = raw.ptr, *end = raw.ptr + raw.len, *from = at;
-    while (at < end) {
-        bool half;
-        if (*at != '\\') {
-            at++;
+    while ((at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+        const char *escape = at;
+        if (!annal__is_half(annal__json_unescape(&at, end)))
             continue;
-        }
-        size_t len = escape_at(at, end, &half);
-        if (half) {
-            out_slice((annal_slice){from, (size_t)(at - from)});
-            fputs("\\ufffd", stdout);
-            from = at + len;
-        }
-        at += len;
+        out_slice((annal_slice){from, (size_t)(escape - from)});
+        fputs("\\ufffd", stdout);
+        from = at;
     }
     out_slice((annal_slice){from, (size_t)(end - from)});
 }

@@ -4,6 +4,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 
 #include <annal/event.h>
@@ -19,20 +20,6 @@
 /* An array that is split stands at most so deep in its document. */
 enum { KEYS_MAX = 6 };
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static annal_slice trimmed(annal_slice text)
-{
-    while (text.len > 0 && is_space(text.ptr[0]))
-        text = (annal_slice){text.ptr + 1, text.len - 1};
-    while (text.len > 0 && is_space(text.ptr[text.len - 1]))
-        text.len--;
-    return text;
-}
-
 static bool is_value(annal_slice text)
 {
     return annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
@@ -46,7 +33,7 @@ static bool next_line(annal_slice *rest, annal_slice *out)
         if (end == NULL)
             return false;
         size_t len = (size_t)(end - rest->ptr);
-        *out = trimmed((annal_slice){rest->ptr, len});
+        *out = annal__json_trim((annal_slice){rest->ptr, len});
         *rest = (annal_slice){end + 1, rest->len - len - 1};
         if (out->len > 0)
             return true;
@@ -112,8 +99,9 @@ static bool find_split(struct walk *walk)
 static void end_item(struct walk *walk)
 {
     if (walk->item != NULL && walk->visitor->item != NULL)
-        walk->visitor->item(walk->visitor->arg, walk->path, walk->index,
-                            trimmed((annal_slice){walk->item, (size_t)(walk->at - walk->item)}));
+        walk->visitor->item(
+            walk->visitor->arg, walk->path, walk->index,
+            annal__json_trim((annal_slice){walk->item, (size_t)(walk->at - walk->item)}));
     walk->index += walk->item != NULL;
     walk->item = NULL;
 }
@@ -146,12 +134,9 @@ static void close_nested(struct walk *walk)
 /* Stands at the quote that begins it, and after it at the one that ends it. */
 static void take_string(struct walk *walk)
 {
-    const char *begin = walk->at + 1;
-    for (walk->at++; walk->at < walk->end && *walk->at != '"'; walk->at++)
-        if (*walk->at == '\\')
-            walk->at++;
-    const char *next = walk->at + 1;
-    while (next < walk->end && is_space(*next))
+    const char *begin = walk->at + 1, *next = annal__json_string_end(walk->at, walk->end);
+    walk->at = next - 1;
+    while (next < walk->end && annal__json_is_space(*next))
         next++;
     if (next < walk->end && *next == ':' && walk->depth < KEYS_MAX)
         walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
@@ -167,7 +152,7 @@ static void walk_document(const struct document *document, const struct visitor 
     for (; walk.at < walk.end; walk.at++) {
         char c = *walk.at;
         bool in_array = walk.split_depth != 0 && walk.depth == walk.split_depth;
-        if (in_array && walk.item == NULL && !is_space(c) && c != ',' && c != ']')
+        if (in_array && walk.item == NULL && !annal__json_is_space(c) && c != ',' && c != ']')
             walk.item = walk.at;
         if (c == '"')
             take_string(&walk);
@@ -188,7 +173,7 @@ static bool begins_with_lines(int fd)
     char head[PEEK_BYTES];
     ssize_t got = pread(fd, head, sizeof head, 0);
     annal_slice rest = {head, got > 0 ? (size_t)got : 0}, line;
-    return next_line(&rest, &line) && is_value(line) && trimmed(rest).len > 0;
+    return next_line(&rest, &line) && is_value(line) && annal__json_trim(rest).len > 0;
 }
 
 static annal_status map_copy(struct document *document, int fd, annal_error *err)
@@ -267,7 +252,7 @@ annal_status document_open(struct document *document, const struct importer *imp
     annal_slice text = {document->map, document->map_bytes};
     if (text.len >= 3 && memcmp(text.ptr, "\xEF\xBB\xBF", 3) == 0)
         text = (annal_slice){text.ptr + 3, text.len - 3};
-    document->text = trimmed(text);
+    document->text = annal__json_trim(text);
     document->sound = document->text.len;
     document->whole =
         annal__json_check(document->text, JSON_DEPTH_MAX, &document->sound) == JSON_VALID;
@@ -334,7 +319,7 @@ static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice va
 static void put_rest(struct writing *writing, const char *until)
 {
     annal_slice rest = {writing->done, (size_t)(until - writing->done)};
-    while (rest.len > 0 && (is_space(rest.ptr[0]) || rest.ptr[0] == ','))
+    while (rest.len > 0 && (annal__json_is_space(rest.ptr[0]) || rest.ptr[0] == ','))
         rest = (annal_slice){rest.ptr + 1, rest.len - 1};
     if (rest.len > 0) {
         fwrite(rest.ptr, 1, rest.len, writing->lines);

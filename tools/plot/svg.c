@@ -1,5 +1,7 @@
 #include "tools/plot/svg.h"
 
+#include "journal/base/json.h"
+
 #include <string.h>
 
 /* Of other renderers than browsers some know no variables and no media queries: the light colours
@@ -25,19 +27,11 @@ static size_t character(const unsigned char *text, size_t len)
 {
     if (text[0] < 0x80)
         return text[0] >= 0x20 && text[0] != 0x7f ? 1 : 0;
-    size_t need = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4 || len < need)
-        return 0;
-    for (size_t i = 1; i < need; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    bool c1 = text[0] == 0xc2 && text[1] < 0xa0;
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    bool none = text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe; /* U+FFFE, U+FFFF */
-    return c1 || surrogate || overlong || beyond || none ? 0 : need;
+    size_t bytes = annal__utf8_length(text, text + len);
+    bool c1 = bytes == 2 && text[0] == 0xc2 && text[1] < 0xa0;
+    bool none =
+        bytes == 3 && text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe; /* U+FFFE, U+FFFF */
+    return c1 || none ? 0 : bytes;
 }
 
 static const char *entity(char c)

@@ -15,64 +15,6 @@ struct letters letters_of(annal_slice raw)
     return (struct letters){raw.ptr, raw.ptr + raw.len, false};
 }
 
-static unsigned hex4(const char *digits)
-{
-    unsigned value = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = digits[i];
-        value = value << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
-    }
-    return value;
-}
-
-/* Behind \u: its four digits, and the other half of a pair. Half a pair alone is no character. */
-static unsigned take_code(struct letters *letters)
-{
-    unsigned code = hex4(letters->at);
-    letters->at += 4;
-    if (code < 0xd800 || code > 0xdfff)
-        return code;
-    if (code > 0xdbff || letters->end - letters->at < 6 || letters->at[0] != '\\' ||
-        letters->at[1] != 'u')
-        return 0xfffd;
-    unsigned low = hex4(letters->at + 2);
-    if (low < 0xdc00 || low > 0xdfff)
-        return 0xfffd;
-    letters->at += 6;
-    return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-}
-
-static unsigned take_escape(struct letters *letters)
-{
-    char c = *letters->at++;
-    switch (c) {
-    case 'n':
-        return '\n';
-    case 't':
-        return '\t';
-    case 'r':
-        return '\r';
-    case 'b':
-        return '\b';
-    case 'f':
-        return '\f';
-    case 'u':
-        return take_code(letters);
-    default:
-        return (unsigned char)c;
-    }
-}
-
-static struct letter letter_of_code(unsigned code)
-{
-    struct letter letter = {.len = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4};
-    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-    for (size_t i = letter.len; i-- > 1; code >>= 6)
-        letter.bytes[i] = (char)(0x80 | (code & 0x3f));
-    letter.bytes[0] = (char)(first[letter.len] | code);
-    return letter;
-}
-
 /* The bytes of a character that stands there unescaped. */
 static struct letter take_bytes(struct letters *letters)
 {
@@ -91,8 +33,8 @@ struct letter letter_next(struct letters *letters)
         return (struct letter){.len = 0};
     struct letter letter;
     if (letters->escaped && *letters->at == '\\') {
-        letters->at++;
-        letter = letter_of_code(take_escape(letters));
+        unsigned code = annal__json_unescape(&letters->at, letters->end);
+        letter.len = annal__utf8_put(annal__is_half(code) ? 0xfffd : code, letter.bytes);
     } else {
         letter = take_bytes(letters);
     }
