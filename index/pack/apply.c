@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What a parameter of a statement is filled with. */
+/* What a parameter of a statement is bound to. */
 enum source { SESSION, SEQ, TS, TYPE, ID, CAUSE, DATA, FIELD };
 
 struct param {
@@ -29,30 +29,31 @@ struct statement {
 
 /* A compiled section of a pack. */
 struct handler {
-    const struct pack_section *section; /* the pack's */
+    const struct pack_section *section; /* of the pack */
     struct statement *statements;
     size_t count;
-    bool asks; /* guarded, and the first statement only asks: it is not run again at replay */
+    bool asks;             /* guarded, and the first statement only asks: it is not run at replay */
     struct fields *fields; /* that the statements name */
 };
 
 /*
- * What is added up until the flush, because one UPDATE per event would cost more than all the rest.
+ * What is added up until the flush, because one UPDATE per event would cost more than everything
+ * else.
  */
 struct fold {
-    bool begun; /* the session's row is there */
+    bool begun; /* the session's row exists */
     uint64_t events;
     int64_t latest_us;
     int64_t activity_us;
 };
 
-/* A section that an event kept busy for longer than it may. */
+/* A section that ran for longer than it may for one event. */
 struct spent {
     uint64_t session, seq, handler;
     const char *why; /* static */
 };
 
-/* Which handlers take the events of a type: looked up once, as sessions have few types. */
+/* The handlers for a type: looked up once, because sessions have few types. */
 #define ROUTES     64
 #define TYPE_BYTES 48 /* a longer type is looked up each time */
 
@@ -75,7 +76,7 @@ struct applier {
     sqlite3_stmt *savepoint, *undo, *release;
     sqlite3_stmt *insert_session;
     sqlite3_stmt *update_session;
-    struct buf spent;                     /* struct spent: which may not be asked again */
+    struct buf spent;                     /* struct spent: sections that are not run again */
     struct outbox_reader *outbox;         /* NULL: no pack is writable */
     sqlite3_stmt *put_field, *copy_field; /* NULL until they are needed */
     char refused[512];
@@ -95,7 +96,9 @@ static annal_status envelope_source(const char *name, enum source *out)
     return ANNAL_ERR_INVALID;
 }
 
-/* The names of the fields met so far, each with a NUL behind it; the place of name among them. */
+/*
+ * The names of the fields met so far, each followed by a NUL; returns the index of name among them.
+ */
 static int field_place(struct buf *fields, const char *name, annal_status *status)
 {
     int place = 0;
@@ -138,7 +141,7 @@ static annal_status bind_plan(const annal_pack *pack, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* An artifact has no statement, a fill one SELECT, the others what they need. */
+/* An artifact section has no statement, a fill one SELECT, the others as many as they need. */
 static annal_status check_count(const struct handler *handler, const annal_pack *pack,
                                 annal_error *err)
 {
@@ -366,7 +369,7 @@ static bool is_refusal(int rc)
     }
 }
 
-/* Of the first statement of a guarded section, as it was asked or run. */
+/* Of the first statement of a guarded section, after it was run. */
 static bool guard_holds(const struct handler *handler, bool gave_row)
 {
     sqlite3_stmt *first = handler->statements[0].stmt;
@@ -374,8 +377,8 @@ static bool guard_holds(const struct handler *handler, bool gave_row)
 }
 
 /*
- * *out_holds (NULL at replay): whether the first statement changed a row, or gave one when it only
- * asks; if not, the others are not run.
+ * *out_holds (NULL at replay): whether the first statement changed a row, or returned one if it
+ * only asks; if not, the others are not run.
  */
 static int run_statements(const struct handler *handler, annal_slice session,
                           const annal_event *event, bool *out_holds)
@@ -402,9 +405,9 @@ static int run_statements(const struct handler *handler, annal_slice session,
 }
 
 /*
- * SQLite has taken back the whole transaction when it stops a statement that writes. So that is
- * told as a failure, and what stopped it is kept here: the next time it is a finding, and all else
- * runs.
+ * If SQLite stops a statement that writes, it has rolled back the whole transaction. So this is
+ * returned as a failure, and what stopped it is noted here: the next time it is a finding, and
+ * everything else runs.
  */
 static annal_status note_spent(struct applier *applier, const struct handler *handler,
                                annal_slice session, const annal_event *event, const char *why,
@@ -443,8 +446,8 @@ size_t annal__applier_spent(const struct applier *applier)
 }
 
 /*
- * All or none of a section. *out_rc is SQLITE_OK, or why it cannot take the event, which then
- * changed nothing; applier->refused holds the reason: in our words where a guard is asked.
+ * All or nothing of a section. *out_rc is SQLITE_OK, or why it cannot accept the event, which then
+ * changed nothing; applier->refused has the reason: in our words if a guard is asked.
  */
 static annal_status run_handler(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,
@@ -483,7 +486,7 @@ static annal_status run_handler(struct applier *applier, const struct handler *h
     return status;
 }
 
-/* What users wrote: the same for every writable pack, so no handler says it. */
+/* What users wrote: the same for every writable pack, so no handler does it. */
 static annal_status run_outbox(struct applier *applier, annal_slice session,
                                const annal_event *event, const char **out_refused, annal_error *err)
 {
@@ -517,7 +520,7 @@ annal_status annal__applier_begin(struct applier *applier, annal_slice session, 
     return annal__db_run(applier->insert_session, err);
 }
 
-/* "type: why", in applier->refused, where why stands. */
+/* "type: why", in applier->refused, which has the reason. */
 static const char *finding(struct applier *applier, annal_slice type)
 {
     char why[sizeof applier->refused];
@@ -539,7 +542,7 @@ static void count_event(struct fold *fold, const annal_event *event)
 static void end_if_pruned(struct applier *applier, const annal_event *event)
 {
     if (applier->has_core && annal__slice_is(event->type, "session.pruned"))
-        annal__applier_forget(applier); /* its row is gone; the next event begins anew */
+        annal__applier_forget(applier); /* its row is gone; the next event begins a new one */
 }
 
 /* NULL: no memory. */
@@ -609,7 +612,7 @@ void annal__applier_keep(struct applier *applier, const annal_event *event)
 
 /* ---- Before an append ---- */
 
-/* After a guard said no: its sentence, and behind it why a row could not be written. */
+/* After a guard refused: its sentence, and after it why a row could not be written. */
 static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
 {
     char why[sizeof applier->refused];
@@ -638,7 +641,7 @@ static annal_status try_all(struct applier *applier, annal_slice session, const 
             continue;
         bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
         status = run_handler(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
-        /* Without a guard it would be a finding, and is no reason to refuse. */
+        /* Without a guard it would be a finding, and is not a reason to refuse. */
         if (status >= 0 && rc != SQLITE_OK && asked)
             *out_refused = refusal(applier, section, holds);
         if (rc != SQLITE_OK)
@@ -692,7 +695,7 @@ static void path_of(const char *field, char *out, size_t room)
     out[len] = '\0';
 }
 
-/* data becomes what stmt gives for it; a row is only there when the field is to be put. */
+/* Set data to what stmt returns for it; it returns a row only if the field is to be added. */
 static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, annal_error *err)
 {
     annal__db_bind_text(stmt, 1, annal__buf_slice(data));
@@ -719,7 +722,7 @@ static annal_status put(sqlite3_stmt *stmt, const char *path, struct buf *data, 
 
 #define FIELD_PATH_BYTES 300
 
-/* What the SELECT of a fill says, if it says anything. */
+/* Add what the SELECT of a fill returns, if anything. */
 static annal_status fill_from(struct applier *applier, const struct handler *handler,
                               annal_slice session, const annal_event *event, struct buf *data,
                               annal_error *err)
@@ -769,7 +772,7 @@ static annal_status fill_from(struct applier *applier, const struct handler *han
     return status;
 }
 
-/* What an event that is there says, where data says nothing. */
+/* Add what an existing event has in fields that data lacks. */
 static annal_status fill_like(struct applier *applier, const struct handler *handler,
                               annal_slice stored, struct buf *data, annal_error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * The packs that are built in. Each is two lines here, in the order in which help lists their
- * nouns, and one in CMakeLists.txt, which says of which files its text is made.
+ * The packs that are built in. Each has two lines here, in the order in which help lists their
+ * nouns, and one in CMakeLists.txt, which says from which files its text is made.
  */
 #include "index/pack/builtin.h"
 

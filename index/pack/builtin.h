@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The text of a pack that is built in; NULL when there is none of that name. core is one. */
+/* The text of a pack that is built in; NULL if there is none of that name. core is one. */
 const char *annal__builtin_pack(const char *name);
 /* Name number i, NULL at the end. */
 const char *annal__builtin_name(size_t i);

@@ -1,5 +1,5 @@
 /*
- * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change is a new file in the place of
+ * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change writes a new file that replaces
  * the old one, under locks/packs; lines that are not about this pack stay as they are.
  */
 #include "index/pack/builtin.h"

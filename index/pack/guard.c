@@ -2,30 +2,29 @@
  * Appending through the packs: artifacts, fills, guards, and then the event.
  *
  * (1) The tables of every pack that guards or fills one of these types are locked, and brought up
- *     to the end of the event's own session and of the sessions that the section `reads`. Databases
+ *     to the end of the event's own session and of the sessions in the section's `reads`. Databases
  *     are locked in the order of their paths, so that two appends never wait for each other.
  * (2) The events are filled, and tried in a savepoint, one after the other; each sees the rows of
- *     those before it. Then the savepoint is rolled back: what the tables get is read from the
- *     journal, as it always is. But one event is not applied twice: its rows stay when the next
- *     event that each of the tables reads in the journal (5) is, byte for byte, the one that was
- *     tried, and trying it left nothing out. If it is another one, the savepoint is rolled back
- *     then.
- * (3) When a guard says no nothing was written anywhere, and its sentence is the answer.
- * (4) Else they are appended at level sync, on the condition that the session still ends where the
- *     tables stood. If somebody else came between, who need not ask any guard, it begins again at
- *     (2), with his events in the tables.
- * (5) Then the tables catch up and commit, and the locks are given back. A crash, or a full disk,
+ *     those before it. Then the savepoint is rolled back: the tables get what is read from the
+ *     journal, as always. But one event is not applied twice: its rows stay if the next event that
+ *     each of the tables reads in the journal (5) is, byte for byte, the one that was tried, and
+ *     trying it left nothing out. If it is another one, the savepoint is rolled back then.
+ * (3) If a guard refuses, nothing was written anywhere, and its sentence is the answer.
+ * (4) Otherwise they are appended at level sync, on the condition that the session still ends where
+ *     the tables are. If another process appended in between, without asking any guard, this begins
+ *     again at (2), with those events in the tables.
+ * (5) Then the tables catch up and commit, and the locks are released. A crash, or a full disk,
  *     between (4) and (5) costs nothing: the event is a fact, and the tables catch up when they are
- *     next looked at. So the answer of (4) is the answer.
+ *     next used. So the answer of (4) is the answer.
  * (6) An event's time is chosen before its guard is asked, and is the one in the journal: a guard
- *     that compares times says the same of both.
- * (7) A retry is answered with its first seq, also when the guard would say no by now, because the
+ *     that compares times decides the same about both.
+ * (7) A retry is answered with its first seq, even if the guard would refuse by now, because the
  *     first one happened: guard_retry.c.
- * (8) What users wrote into the session's own database goes first, also before an event that no
- *     pack asks for: what they saw is then in the journal behind what they did. When that fails,
- *     the log says so, and the rows stay where they are.
+ * (8) What users wrote into the session's own database goes first, even before an event that no
+ *     pack asks for: what they saw is then in the journal before what they did. If that fails, the
+ *     log says so, and the rows stay where they are.
  *
- * guard_tables.c says how the tables are brought up to date, and what the append waits for.
+ * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
  */
 #include "index/pack/guard.h"
 
@@ -46,7 +45,7 @@
 
 #define ATTEMPTS_MAX 100
 
-/* ---- Who is asked ---- */
+/* ---- Which packs are asked ---- */
 
 bool annal__guard_is_of_interest(const struct pack_section *section, bool artifacts)
 {
@@ -160,7 +159,7 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
     return ANNAL_OK;
 }
 
-/* What is going to be appended: the caller's own bytes, unless the packs changed them. */
+/* The data to be appended: the caller's own bytes, unless the packs changed them. */
 static void choose_data(struct guard_call *call, size_t draft, annal_slice data)
 {
     const annal_draft *given = &call->given[draft];
@@ -237,7 +236,7 @@ static annal_status ask_guards(struct guard_call *call, const annal_event *event
     return status;
 }
 
-/* The event that a draft is going to be; its data is not filled yet. */
+/* The event that a draft will become; its data is not filled yet. */
 static annal_event event_of(const struct guard_call *call, size_t draft, int64_t now_us)
 {
     const annal_draft *given = &call->given[draft];
@@ -270,7 +269,7 @@ static annal_status take_back(struct guard_call *call, annal_error *err)
     return all_databases(call, "ROLLBACK TO guard; RELEASE guard", err);
 }
 
-/* When call->whole, the savepoint is still open. */
+/* If call->whole, the savepoint is still open. */
 static annal_status try_all(struct guard_call *call, annal_error *err)
 {
     annal_session_info info = {.last_ts_us = INT64_MIN};
@@ -300,7 +299,7 @@ static bool is_expected(const struct guard_call *call)
            call->head == (options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0);
 }
 
-/* Rules 2 to 4, once. ANNAL_ERR_CONFLICT may mean that somebody came between. */
+/* Rules 2 to 4, once. ANNAL_ERR_CONFLICT may mean that another process appended in between. */
 static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     const annal_append_options options = {
@@ -321,7 +320,7 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
     return undone < 0 ? annal__fail(err, undone, "take back what was tried") : status;
 }
 
-/* With the tables locked and caught up. */
+/* The tables are locked and caught up. */
 static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
     annal_error why = {0};
@@ -348,7 +347,7 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     return status;
 }
 
-/* Followers that were asked: what was tried (NULL: nothing) is theirs. True: nobody has it
+/* Give the followers that were asked the event that was tried (NULL: none). True: none has it
  * still. */
 static bool set_tried(struct guard_call *call, const annal_event *tried)
 {
@@ -366,7 +365,7 @@ static bool set_tried(struct guard_call *call, const annal_event *tried)
     return none;
 }
 
-/* Rule 2: the rows that were tried stay, or are taken back. */
+/* Rule 2: the rows that were tried stay, or are rolled back. */
 static annal_status keep_tried(struct guard_call *call, bool *out_kept, annal_error *err)
 {
     (void)set_tried(call, &call->tried);
@@ -402,13 +401,14 @@ static annal_status through_tables(struct guard_call *call, uint64_t *out_seq, a
     else
         (void)annal__guard_end(call, false, NULL);
     for (size_t i = 0; status == ANNAL_ERR_CORRUPT && i < call->database_count; i++)
-        (void)annal__derived_heal_if_corrupt(call->databases[i].derived); /* for who tries again */
+        /* for a caller that tries again */
+        (void)annal__derived_heal_if_corrupt(call->databases[i].derived);
     return status;
 }
 
 /*
- * Nobody fills or guards these, but perhaps something was taken out. Then a sweep must find the
- * event as soon as the hold ends: at level batch it would not stand in the journal yet.
+ * No pack fills or guards these, but something may have been moved out. Then a sweep must find the
+ * event as soon as the hold ends: at level batch it would not be in the journal yet.
  */
 static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, annal_error *err)
 {
@@ -420,7 +420,9 @@ static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, anna
     return annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
 }
 
-/* The data of the last draft, which the call needs no more: after an append nothing fails. */
+/*
+ * The data of the last draft, which the call does not need any more: after an append nothing fails.
+ */
 static void hand_out(struct guard_call *call, uint64_t seq, annal_appended *out)
 {
     size_t last = call->count - 1;
@@ -482,7 +484,7 @@ static bool any_cares(const struct guard_call *call)
     return false;
 }
 
-/* Rule 8. Where a database is asked, its transaction begins so anyway. */
+/* Rule 8. If a database is asked, its transaction begins in this way anyway. */
 static void drain_own(struct guard_call *call)
 {
     for (size_t i = 0; i < call->set->slot_count; i++) {

@@ -1,4 +1,4 @@
-/* One guarded append, as guard.c, guard_tables.c and guard_retry.c share it. */
+/* One guarded append, for guard.c, guard_tables.c and guard_retry.c. */
 #ifndef INDEX_PACK_GUARD_H
 #define INDEX_PACK_GUARD_H
 
@@ -8,13 +8,13 @@
 
 #include <annal/pack.h>
 
-/* One database that is asked; packs NULL: sessions.db, where the core pack is. */
+/* One database that is asked; packs NULL: sessions.db, which has the core pack. */
 struct guard_database {
     struct pack_database *packs;
     struct derived *derived;
     bool begun;
-    bool fresh;  /* guard_tables.c, rule 2: the note in its lock holds, */
-    bool marked; /* and says what is under way */
+    bool fresh;  /* guard_tables.c, rule 2: the note in its lock is valid, */
+    bool marked; /* and says which append is running */
 };
 
 /* One call of annal_pack_append(). */
@@ -29,14 +29,14 @@ struct guard_call {
     struct guard_database *databases;
     size_t database_count;
     annal__artifact_hold *hold;
-    annal_slice *plain;  /* data as JSON, large fields taken out, not yet filled; ours */
+    annal_slice *plain;  /* data as JSON, large fields moved out, not yet filled; ours */
     annal_draft *drafts; /* what is appended; data points into filled */
     struct buf *filled;
-    bool *smaller; /* plain is no longer what was given */
+    bool *smaller; /* plain is different from what was given */
     int64_t deadline_us;
     uint64_t head;     /* the last seq of the session that the tables know */
     annal_event tried; /* the last one that was tried */
-    bool whole;        /* and all of its rows are there */
+    bool whole;        /* and all of its rows exist */
 };
 
 /* ---- guard.c ---- */
@@ -57,7 +57,7 @@ struct guard_walk {
 };
 struct follower *annal__guard_next(const struct guard_call *call, struct guard_walk *walk);
 
-/* Into call->filled: the draft's data with what the fills say; stored as in
+/* Write into call->filled the draft's data with the values of the fills; stored as in
  * annal__applier_fill(). */
 annal_status annal__guard_fill(struct guard_call *call, size_t draft, const annal_event *event,
                                const annal_event *stored, annal_error *err);
@@ -67,19 +67,19 @@ annal_status annal__guard_fill(struct guard_call *call, size_t draft, const anna
 /* Lock the databases, unless that is done, and bring them up to date; sets call->head. */
 annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err);
 
-/* Before the append: who dies now leaves the session's name. */
+/* Before the append: a process that dies now leaves the session's name. */
 annal_status annal__guard_mark(struct guard_call *call, annal_error *err);
 
-/* All tables, up to what the session's journal holds now. */
+/* Catch up all tables to the present end of the session's journal. */
 annal_status annal__guard_catch_up(struct guard_call *call, annal_error *err);
 
-/* Commit or roll back, and give the locks back. */
+/* Commit or roll back, and release the locks. */
 annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *err);
 
 /* ---- guard_retry.c ---- */
 
 /*
- * The drafts were refused, or their id is taken, as *why says. *out_seq is their seq when they are
+ * The drafts were refused, or their id is taken, as *why says. *out_seq is their seq if they are
  * there already; else *why is the answer.
  */
 annal_status annal__guard_find_copy(struct guard_call *call, const annal_error *why,

@@ -1,10 +1,10 @@
 /*
  * Guarded appends that are sent a second time.
  *
- * A retry (the same id, type, cause and data but for what a fill put there) is answered with its
- * first seq. It is looked up when a guard refuses or the append is a conflict, among the session's
- * last COPIES_MAX events. What a fill put there is taken from the event in the journal: the draft
- * is filled with it, and then both must be the same.
+ * A retry (the same id, type, cause and data except for what a fill added) is answered with its
+ * first seq. It is looked up if a guard refuses or the append is a conflict, among the session's
+ * last COPIES_MAX events. What a fill added is taken from the event in the journal: the draft is
+ * filled with it, and then both must be the same.
  */
 #include "index/pack/guard.h"
 
@@ -79,7 +79,7 @@ static annal_status find_id(const struct guard_call *call, annal_slice id, uint6
     annal_status status = annal_session_info_get(call->index->store, call->session, &info, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    if (status >= 0 && from < info.first_seq) /* ids of what a fork shares are free in it */
+    if (status >= 0 && from < info.first_seq) /* ids of events that a fork shares are free in it */
         from = info.first_seq;
     if (status >= 0)
         status = annal_cursor_open(call->index->store, call->session, from, &cursor, err);

@@ -1,22 +1,22 @@
 /*
- * The tables that a guarded append asks: locked, brought up to date, given back (guard.c, rules 1
- * and 5).
+ * The tables that a guarded append asks: locked, brought up to date, released (guard.c, rules 1 and
+ * 5).
  *
  * (1) While it waits for a lock, this process may own the session that the lock's holder wants to
- *     append to. The keeper gives it away; in a store without one, the waiter does.
+ *     append to. The keeper releases it; in a store without one, the waiting thread does.
  * (2) Guards look at rows of other sessions, too. A fact that was appended through guards is in the
- *     tables before anybody else is answered, but for three cases: its process died between the
- *     append and the commit of the tables, a power cut took the transaction, or the pack was not
- *     on. The note of the database's lock tells them (lock.h, rule 5): what may be missing is
- *     brought up first, in slices as every catch-up is, until nothing is missing under the lock. In
- *     all other cases that costs reading the note, and writing it before and after the append. A
- *     journal that cannot be read is logged and passed over, as in every catch-up.
- * (3) Much may be missing: a pack was switched on, its tables were dropped, or a large import went
- *     past the guards. A guard that is asked over tables that lack sessions would let through what
- *     it forbids, and SQL does not say which rows of others it looks at. So the append works on
- *     what is missing for a twentieth of the time that it may wait; when more than a MiB is left it
- *     is refused, with how far the tables are: whoever tries again is further on, and nobody waits
- *     for minutes.
+ *     tables before anybody else is answered, with three exceptions: its process died between the
+ *     append and the commit of the tables, a power cut removed the transaction, or the pack was not
+ *     on. The note of the database's lock shows them (lock.h, rule 5): what may be missing is
+ *     caught up first, in slices like every catch-up, until nothing is missing under the lock. In
+ *     all other cases this costs reading the note, and writing it before and after the append. A
+ *     journal that cannot be read is logged and skipped, as in every catch-up.
+ * (3) Much may be missing: a pack was switched on, its tables were dropped, or a large import
+ *     bypassed the guards. A guard that is asked over tables that lack sessions would allow what it
+ *     forbids, and SQL does not say which rows of others it looks at. So the append works on what
+ *     is missing for a twentieth of the time that it may wait; if more than a MiB is left it is
+ *     refused, with how far the tables are: the next try gets further, and nobody waits for
+ *     minutes.
  */
 #include "index/pack/guard.h"
 
@@ -43,7 +43,7 @@ static annal_status catch_up(const struct guard_call *call, const struct guard_d
     return annal__follower_catch_up(&call->index->follower, session, err);
 }
 
-/* All sessions whose journals are longer than the tables know, and whose names begin so. */
+/* All sessions that have this prefix and whose journals are longer than the tables know. */
 static annal_status read_many(const struct guard_call *call, const struct guard_database *database,
                               struct follower *follower, annal_slice prefix, annal_error *err)
 {
@@ -58,7 +58,7 @@ static annal_status read_many(const struct guard_call *call, const struct guard_
     return status;
 }
 
-/* The session that a field of data names; when it names none, there is nothing to read. */
+/* The session that a field of data names; if it names none, there is nothing to read. */
 static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
                                const char *field, annal_slice data, annal_error *err)
 {
@@ -106,7 +106,7 @@ static const annal_pack *pack_of(const struct guard_call *call,
     return database->packs == NULL ? call->index->core : database->packs->fills[i].slot->pack;
 }
 
-/* Everything that the database's guards and fills are going to look at. */
+/* Everything that the database's guards and fills will look at. */
 static annal_status read_all(const struct guard_call *call, const struct guard_database *database,
                              annal_error *err)
 {
@@ -151,7 +151,7 @@ static annal_status begin(struct guard_call *call, struct guard_database *databa
     return status;
 }
 
-/* Rule 2. session: what is under way; empty: nothing is. */
+/* Rule 2. session: of the running append; empty: none is running. */
 static bool write_note(const struct guard_call *call, const struct guard_database *database,
                        int64_t transactions, annal_slice session)
 {
@@ -184,7 +184,7 @@ annal_status annal__guard_end(struct guard_call *call, bool keep, annal_error *e
     return status;
 }
 
-/* The least that one of the tables knows of the session. */
+/* The least that any of the tables knows of the session. */
 static annal_status find_head(struct guard_call *call, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -203,9 +203,9 @@ static annal_status find_head(struct guard_call *call, annal_error *err)
     return status;
 }
 
-/* ---- What somebody left behind, rule 2 ---- */
+/* ---- What other processes left, rule 2 ---- */
 
-/* What the note says may be missing: nothing (count 0, all false), one session, or all. */
+/* What may be missing according to the note: nothing (count 0, all false), one session, or all. */
 struct missing {
     struct lock_note note;
     annal_slice session;
@@ -224,7 +224,7 @@ static void find_missing(const struct guard_call *call, const struct guard_datab
     out->any = out->all || out->session.len > 0;
 }
 
-/* Under the lock: whether journals hold what the tables do not. */
+/* Under the lock: whether journals have more than the tables. */
 static annal_status is_behind(const struct guard_call *call, const struct guard_database *database,
                               const struct missing *missing, bool *out, annal_error *err)
 {
@@ -249,8 +249,8 @@ static annal_status is_behind(const struct guard_call *call, const struct guard_
 }
 
 /*
- * Rule 3: time was up. When much is left, how far the tables are, and what is in the way if
- * nothing went on meanwhile; a little is worth waiting for.
+ * Rule 3: time was up. If much is left, say how far the tables are, and what is in the way if there
+ * was no progress meanwhile; a little is worth waiting for.
  */
 static annal_status refuse_behind(const struct guard_call *call, const struct follower *follower,
                                   uint64_t left_before, const annal_error *why, annal_error *err)
@@ -269,7 +269,7 @@ static annal_status refuse_behind(const struct guard_call *call, const struct fo
                        left < left_before ? "" : why->message);
 }
 
-/* Of one follower, without the lock, in slices, but not for long. */
+/* Catch up one follower, without the lock, in slices, but not for long. */
 static annal_status run_one_behind(const struct guard_call *call, struct follower *follower,
                                    const struct missing *missing, annal_error *err)
 {
@@ -285,7 +285,8 @@ static annal_status run_one_behind(const struct guard_call *call, struct followe
         annal__plan_look_ahead(follower, &plan, &left);
     bool any = plan.count > 0;
     annal__plan_done(&plan);
-    if (status == ANNAL_ERR_BUSY) /* somebody makes the database: see what is missing then */
+    /* another process creates the database: see what is missing then */
+    if (status == ANNAL_ERR_BUSY)
         return ANNAL_OK;
     if (status < 0 || !any)
         return status;
@@ -299,7 +300,7 @@ static annal_status run_one_behind(const struct guard_call *call, struct followe
     return status;
 }
 
-/* *out_unreadable: a journal was passed over. */
+/* *out_unreadable: a journal was skipped. */
 static annal_status run_behind(const struct guard_call *call, const struct guard_database *database,
                                const struct missing *missing, bool *out_unreadable,
                                annal_error *err)
@@ -325,7 +326,9 @@ static annal_status run_behind(const struct guard_call *call, const struct guard
     return status;
 }
 
-/* Rule 3: whoever fills tables has their lock most of the time, so this is asked before it. */
+/*
+ * Rule 3: a process that fills tables has their lock most of the time, so this is asked before it.
+ */
 static bool may_lack_much(const struct guard_call *call, const struct guard_database *database)
 {
     struct lock_note note;
@@ -337,7 +340,7 @@ static bool may_lack_much(const struct guard_call *call, const struct guard_data
                             note.packs != call->set->seen));
 }
 
-/* Begin, with tables that miss nothing. */
+/* Begin, with tables that lack nothing. */
 static annal_status begin_fresh(struct guard_call *call, struct guard_database *database,
                                 annal_error *err)
 {
@@ -365,7 +368,7 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
                 write_note(call, database, database->derived->stamp.commits, (annal_slice){0});
         if (status < 0 || !behind || passed_over)
             return status;
-        if (round == ROUNDS_MAX) { /* others are quicker; the note stays until that is committed */
+        if (round == ROUNDS_MAX) { /* others are faster; the note stays until that is committed */
             for (size_t i = 0; status >= 0 && annal__guard_follower(call, database, i) != NULL; i++)
                 status = read_many(call, database, annal__guard_follower(call, database, i),
                                    missing.session, err);
@@ -382,7 +385,7 @@ static annal_status begin_fresh(struct guard_call *call, struct guard_database *
 
 /* ---- All of it ---- */
 
-/* Whether tables were made anew under our hands: then they hold only what was asked for. */
+/* Whether tables were rebuilt meanwhile: then they have only what was asked for. */
 static bool any_wiped(const struct guard_call *call)
 {
     for (size_t i = 0; i < call->database_count; i++)

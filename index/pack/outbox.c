@@ -3,25 +3,24 @@
  *
  * (1) Triggers on every table copy each row that is inserted, updated or deleted into _outbox and
  *     _outbox_values, value by value as SQLite has them, in the user's own transaction. They read
- *     the row from the table, so that what other triggers made of it counts. INSERT OR REPLACE is
- *     one insert (and, with recursive_triggers, a delete before it).
- * (2) Triggers are off on the connections of ours that fill tables: what comes from the journal is
- *     not captured. A user's own triggers do not run there either; what they wrote was captured.
- * (3) A row is known by its primary key where that is not NULL, else by all its values: never by a
- *     rowid, which VACUUM and events in between may change.
- * (4) Draining, under the lock of the database and in a transaction: what users made is adopted
- *     (outbox_schema.c), then each change becomes an event sql.applied or schema.extended, durable,
- *     and leaves the outbox. Its id is the outbox's id, its number and a hash of its data: when a
- *     crash comes before the transaction ends, it is in the journal once all the same.
+ *     the row from the table, so what other triggers made of it counts. INSERT OR REPLACE is one
+ *     insert (and, with recursive_triggers, a delete before it).
+ * (2) Triggers are off on our connections that fill tables: what comes from the journal is not
+ *     captured. A user's own triggers do not run there either; what they wrote was captured.
+ * (3) A row is identified by its primary key if that is not NULL, else by all its values: never by
+ *     a rowid, which VACUUM and events in between may change.
+ * (4) Draining happens under the lock of the database and in a transaction: what users created is
+ *     adopted (outbox_schema.c), then each change becomes an event sql.applied or schema.extended,
+ *     durable, and leaves the outbox. Its id is the outbox's id, its number and a hash of its data:
+ *     if a crash comes before the transaction ends, it is in the journal once all the same.
  * (5) _outbox_state says up to which number this very file was drained: those events are in the
- *     tables already, and are passed over when they are applied.
- * (6) That is right as long as the tables held every event that stands before them in the journal.
- *     Where others came in between that this pack takes, or a copy of the file was put in its
- *     place, the tables are made anew, from the journal and in its order: so they always are what a
- *     rebuild gives.
- * (7) In an event's data a value is what JSON says exactly: null, an integer, a real (the shortest
- *     text that gives it), a text in UTF-8 without U+0000. Others are {"blob":"<base64>"},
- *     {"text":"<base64>"} and {"real":"inf"}.
+ *     tables already, and are skipped when they are applied.
+ * (6) This is right as long as the tables have every event that comes before them in the journal.
+ *     If others that this pack uses came in between, or a copy of the file replaced it, the tables
+ *     are rebuilt, from the journal and in its order: so they always are what a rebuild yields.
+ * (7) In an event's data a value is what JSON expresses exactly: null, an integer, a real (the
+ *     shortest text that yields it), a text in UTF-8 without U+0000. Others are
+ *     {"blob":"<base64>"}, {"text":"<base64>"} and {"real":"inf"}.
  */
 #include "index/pack/outbox.h"
 
@@ -92,7 +91,7 @@ static void add_bytes(sqlite3_str *sql, const struct outbox_table *table, const 
                 table->columns[i].name);
 }
 
-/* Whether the row that was has no key, or one that is NULL, as SQL. */
+/* Whether the old row has no key, or one that is NULL, as SQL. */
 static void add_keyless(sqlite3_str *sql, const struct outbox_table *table)
 {
     add_sql(sql, table->has_key ? "(0" : "(1");
@@ -113,7 +112,7 @@ static void add_limit(sqlite3_str *sql, const char *name, const struct outbox_ta
             "  WHERE ",
             OUTBOX_ROW_BYTES_MAX >> 20);
     add_bytes(sql, table, "NEW");
-    if (updates) { /* where all of the row that was is kept too */
+    if (updates) { /* where all of the old row is kept too */
         add_sql(sql, " + CASE WHEN ");
         add_keyless(sql, table);
         add_sql(sql, " THEN ");
@@ -197,7 +196,7 @@ annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct o
     return status;
 }
 
-/* DROP for the first object that select gives, or NULL when there is none. */
+/* DROP for the first object that select returns, or NULL if there is none. */
 static annal_status next_drop(sqlite3 *db, const char *select, char **out_sql, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -372,7 +371,7 @@ static annal_status add_real(struct buf *json, double real)
     return annal__buf_append(json, text, annal__number_print(real, text));
 }
 
-/* As a string where that is exact, and not so full of escapes that base64 is the shorter. */
+/* As a string if that is exact, and not so full of escapes that base64 is shorter. */
 static annal_status add_text(struct buf *json, annal_slice text)
 {
     size_t begun = json->len;
@@ -470,8 +469,8 @@ struct drain {
     char id[OUTBOX_ID_TEXT];
     int64_t drained;  /* up to this number everything is in the journal */
     uint64_t head;    /* the session's last seq; 0: no event yet */
-    bool foreign;     /* events that the tables do not hold stand before ours */
-    struct buf bytes; /* of one batch: data and id of each draft, one behind the other */
+    bool foreign;     /* events that the tables do not have come before ours */
+    struct buf bytes; /* of one batch: data and id of each draft, one after the other */
     struct part {
         size_t data_at, data_len, id_at, id_len;
         bool schema;
@@ -500,7 +499,7 @@ static annal_status read_state(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Encode changes behind the last one drained, as many as a batch takes. */
+/* Encode changes after the last one drained, as many as a batch takes. */
 static annal_status fill_batch(struct drain *drain, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -533,7 +532,7 @@ static annal_status fill_batch(struct drain *drain, annal_error *err)
     return status;
 }
 
-/* Whether an event is the change that stands at this place of the batch. */
+/* Whether an event is the change at this index of the batch. */
 static bool is_change(const struct drain *drain, size_t place, const annal_event *event)
 {
     const struct part *part = &drain->parts[place];
@@ -541,7 +540,7 @@ static bool is_change(const struct drain *drain, size_t place, const annal_event
            memcmp(event->id.ptr, drain->bytes.ptr + part->id_at, part->id_len) == 0;
 }
 
-/* Whether the pack's tables are not the same without an event. */
+/* Whether an event makes a difference to the pack's tables. */
 static bool matters(const struct drain *drain, const annal_event *event)
 {
     const annal_pack *pack = drain->target->pack;
@@ -555,8 +554,8 @@ static bool matters(const struct drain *drain, const annal_event *event)
 }
 
 /*
- * Read what stands in the journal behind what the tables hold. Changes of the batch that are there
- * (a crash came between) are counted in *out_there.
+ * Read what is in the journal after what the tables have. Changes of the batch that are there
+ * (after a crash) are counted in *out_there.
  */
 static annal_status read_tail(struct drain *drain, size_t *out_there, annal_error *err)
 {
@@ -572,7 +571,7 @@ static annal_status read_tail(struct drain *drain, size_t *out_there, annal_erro
         status = annal_cursor_open_at(target->store, target->session, from->seq, from->offset,
                                       from->h_before, &cursor, err);
     if (status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND) {
-        drain->foreign = from->seq > 0; /* another journal than the one that the tables are of */
+        drain->foreign = from->seq > 0; /* a different journal from that of the tables */
         status = annal_cursor_open_at(target->store, target->session, 1, 0, 0, &cursor, err);
     }
     if (status == ANNAL_ERR_NOTFOUND)
@@ -618,7 +617,7 @@ static annal_status append_batch(struct drain *drain, size_t from, annal_error *
     return status;
 }
 
-/* The batch is in the journal when this succeeds, behind everything that was there. */
+/* If this succeeds the batch is in the journal, after everything that was there. */
 static annal_status send_batch(struct drain *drain, bool first, annal_error *err)
 {
     annal_error why = {0};
@@ -635,7 +634,7 @@ static annal_status send_batch(struct drain *drain, bool first, annal_error *err
         if (status >= 0 && there < drain->count)
             status = append_batch(drain, there, &why);
     }
-    if (status == ANNAL_ERR_CORRUPT) /* of the journal: to say so would make the database anew */
+    if (status == ANNAL_ERR_CORRUPT) /* of the journal: returning it would rebuild the database */
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "what users wrote stays in the database, for session '%.*s' takes no "
                            "events: %s",

@@ -1,9 +1,9 @@
 /*
- * What users write with the stock sqlite3 shell into the tables of a `writable` pack becomes events
- * of the session that the database belongs to. outbox.c says in rules how.
+ * What users write with the plain sqlite3 shell into the tables of a `writable` pack becomes events
+ * of the session that the database belongs to. The rules in outbox.c say how.
  *
  *   outbox.c          the tables and triggers; draining into the journal
- *   outbox_schema.c   tables, columns, indexes that users made
+ *   outbox_schema.c   tables, columns, indexes that users created
  *   outbox_apply.c    such events back into tables
  */
 #ifndef INDEX_PACK_OUTBOX_H
@@ -17,36 +17,36 @@
 #define OUTBOX_ROW_BYTES_MAX (44u << 20)
 
 /*
- * All of these run on the connection of who fills the database, on which triggers are off, inside a
+ * All of these run on the connection that fills the database, on which triggers are off, inside a
  * transaction.
  */
 
-/* The pack's tables were made: capture what is written into them from now on. */
+/* The pack's tables were created: capture what is written into them from now on. */
 annal_status annal__outbox_make(sqlite3 *db, annal_error *err);
 
 /*
- * The pack's tables will be dropped and made anew from the journal: drop the outbox and what users
- * made, which is in the journal too. Nothing may be left to be drained.
+ * The pack's tables will be dropped and rebuilt from the journal: drop the outbox and what users
+ * created, which is in the journal too. Nothing may be left to be drained.
  */
 annal_status annal__outbox_drop(sqlite3 *db, annal_error *err);
 
-/* Where the rows go. */
+/* Where the rows are to go. */
 struct outbox_target {
     annal_store *store;
     annal_slice session;
     const annal_pack *pack;
-    annal_position applied; /* up to where the tables hold the session's events; seq 0: none */
+    annal_position applied; /* up to where the tables have the session's events; seq 0: none */
 };
 
 struct outbox_drained {
     uint64_t changes; /* that are events now */
-    bool anew;        /* the tables are to be made anew from the journal: rule 6 */
+    bool anew;        /* the tables must be rebuilt from the journal: rule 6 */
 };
 
 /*
- * Adopt what users made, and move everything that they wrote to the session's journal, durably.
+ * Adopt what users created, and move everything that they wrote to the session's journal, durably.
  *
- * ANNAL_ERR_BUSY  somebody else has the session, and did not give it back in time
+ * ANNAL_ERR_BUSY  another process has the session, and did not release it in time
  */
 annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target,
                                  struct outbox_drained *out, annal_error *err);
@@ -54,20 +54,21 @@ annal_status annal__outbox_drain(sqlite3 *db, const struct outbox_target *target
 /* Whether something is to be drained or adopted. On any connection. */
 annal_status annal__outbox_waits(sqlite3 *db, bool *out, annal_error *err);
 
-/* The same for who asks often: what is prepared is kept, until the connection is closed. */
+/* As above, for callers that ask often: statements are kept until the connection is closed. */
 struct outbox_watch;
 
 annal_status annal__outbox_watch_new(sqlite3 *db, struct outbox_watch **out_watch,
                                      annal_error *err);
-void annal__outbox_watch_free(struct outbox_watch *watch); /* NULL is fine */
+void annal__outbox_watch_free(struct outbox_watch *watch); /* watch may be NULL */
 annal_status annal__outbox_watch_ask(struct outbox_watch *watch, bool *out, annal_error *err);
 
 /* ---- outbox_schema.c ---- */
 
-/* What the tables are now is what they were made as. pack: by the pack, not by a user. */
+/* Note the tables as they are now as their original form. pack: they were created by the pack, not
+ * by a user. */
 annal_status annal__outbox_baseline(sqlite3 *db, bool pack, annal_error *err);
 
-/* Put what users changed of the schema into the outbox, with the rows that this brings along.
+/* Put what users changed of the schema into the outbox, with the rows that this involves.
  * *out_broken: something of the pack's is missing. *left_out counts rows that are too large. */
 annal_status annal__outbox_adopt(sqlite3 *db, bool *out_broken, uint64_t *left_out,
                                  annal_error *err);
@@ -88,16 +89,16 @@ struct outbox_table {
     bool has_key;
 };
 
-/* ANNAL_ERR_NOTFOUND: no table of that name whose changes can be captured. */
+/* ANNAL_ERR_NOTFOUND: there is no table of that name whose changes can be captured. */
 annal_status annal__outbox_table(sqlite3 *db, const char *name, struct outbox_table *out,
                                  annal_error *err);
 void annal__outbox_table_done(struct outbox_table *table);
 
-/* Make the triggers of a table, in the place of those that are there. */
+/* Create the triggers of a table, replacing existing ones. */
 annal_status annal__outbox_capture(sqlite3 *db, const char *name, const struct outbox_table *table,
                                    annal_error *err);
 
-/* Drop the triggers of all tables: with them, no column can be dropped. */
+/* Drop the triggers of all tables: while they exist, no column can be dropped. */
 annal_status annal__outbox_uncapture(sqlite3 *db, annal_error *err);
 
 /* Put a change into the outbox; its values follow, with part "row", "was" or "ddl". */
@@ -111,15 +112,15 @@ struct outbox_reader;
 
 annal_status annal__outbox_reader_new(sqlite3 *db, struct outbox_reader **out_reader,
                                       annal_error *err);
-void annal__outbox_reader_free(struct outbox_reader *reader); /* NULL is fine */
+void annal__outbox_reader_free(struct outbox_reader *reader); /* reader may be NULL */
 
 /* Whether events of this type are for annal__outbox_apply(). */
 bool annal__outbox_takes(annal_slice type);
 
 /*
- * Apply such an event, also in memory, where there is no outbox. What the tables hold already
- * (rule 5) is passed over. Returns a result code of SQLite's; *out_why says more when it is
- * SQLITE_ERROR and not the database's own error, else NULL. Lives until the next call.
+ * Apply such an event, also in memory, where there is no outbox. What the tables have already (rule
+ * 5) is skipped. Returns a result code of SQLite's; *out_why says more if it is SQLITE_ERROR and
+ * not the database's own error, else NULL. Valid until the next call.
  */
 int annal__outbox_apply(struct outbox_reader *reader, const annal_event *event,
                         const char **out_why);

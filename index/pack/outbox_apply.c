@@ -1,4 +1,6 @@
-/* Events sql.applied and schema.extended back into tables; what they hold: outbox.c, rule 7. */
+/*
+ * Events sql.applied and schema.extended back into tables; for their content see outbox.c, rule 7.
+ */
 #include "index/pack/outbox.h"
 
 #include "index/db/database.h"
@@ -19,12 +21,12 @@ struct outbox_reader {
     sqlite3_stmt *state;   /* NULL: there is no outbox here */
     sqlite3_stmt *head;    /* table, op, ddl of data */
     sqlite3_stmt *members; /* of one of its objects */
-    sqlite3_stmt *raw;     /* one member as it is spelled */
-    sqlite3_stmt *wrapped; /* what stands in an object of one member */
+    sqlite3_stmt *raw;     /* one member as it is written */
+    sqlite3_stmt *wrapped; /* the value in an object of one member */
     struct buf sql;        /* of change */
     sqlite3_stmt *change;  /* the last one; rows of a table come together */
     struct buf bytes;      /* of base64 */
-    sqlite3_stmt *version; /* of the schema: what table was learned by */
+    sqlite3_stmt *version; /* of the schema when `table` was read */
     int64_t learned;
     char *table_name;
     struct outbox_table table;
@@ -88,7 +90,7 @@ static int refuse(struct outbox_reader *reader, const char *why, const char *wha
 
 /* ---- Rule 5 of outbox.c ---- */
 
-/* Whether the change came from this very file, whose tables hold it. */
+/* Whether the change came from this very file, whose tables have it. */
 static bool is_held(struct outbox_reader *reader, const annal_event *event)
 {
     if (reader->state == NULL &&
@@ -113,7 +115,7 @@ static bool is_held(struct outbox_reader *reader, const annal_event *event)
 
 /* ---- Values ---- */
 
-/* The double that a member spells; json_each would perhaps round it. */
+/* The double of a member from its text; json_each might round it. */
 static double read_real(struct outbox_reader *reader, annal_slice data, annal_slice fullkey,
                         double instead)
 {
@@ -230,7 +232,7 @@ static int write_insert(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "no row", "") : rc;
 }
 
-/* One row that is as it was: several may be, and then it does not matter which. */
+/* One row that is as it was: if there are several, it does not matter which. */
 static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const char *table,
                        const struct outbox_table *columns, annal_slice data)
 {
@@ -245,7 +247,7 @@ static int write_where(struct outbox_reader *reader, sqlite3_str *sql, const cha
     return rc == SQLITE_OK && count == 0 ? refuse(reader, "which row is not said", "") : rc;
 }
 
-/* reader->table is this one; rows of a table come together. */
+/* Make reader->table this one; rows of a table come together. */
 static int learn_table(struct outbox_reader *reader, const char *name)
 {
     int64_t version = -1;
@@ -287,7 +289,7 @@ static int write_change(struct outbox_reader *reader, sqlite3_str *sql, const ch
     return rc;
 }
 
-/* reader->change is that statement; the last one is kept. */
+/* Make reader->change that statement; the last one is kept. */
 static int prepare_change(struct outbox_reader *reader, const char *table, enum op op,
                           annal_slice data)
 {
@@ -329,7 +331,7 @@ static int apply_change(struct outbox_reader *reader, const char *table, enum op
     }
     if (rc == SQLITE_DONE)
         rc = SQLITE_OK;
-    /* A row that is not there as it was: what it became is there in any case. */
+    /* A row that is not as it was any more: what it became is written in any case. */
     if (rc == SQLITE_OK && op == UPDATE && sqlite3_changes(reader->db) == 0)
         rc = apply_change(reader, table, INSERT, data);
     return rc;
@@ -342,7 +344,7 @@ static bool is_private(const char *name)
     return name != NULL && (name[0] == '_' || sqlite3_strnicmp(name, "sqlite_", 7) == 0);
 }
 
-/* What the SQL of such an event may do: make and drop what is not ours, and nothing else. */
+/* What the SQL of such an event may do: create and drop what is not ours, and nothing else. */
 static int allow_schema(void *arg, int action, const char *first, const char *second,
                         const char *database, const char *trigger)
 {
@@ -360,7 +362,7 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
         if (is_private(first) && strncmp(first, "sqlite_autoindex_", 17) != 0)
             return SQLITE_DENY;
         return in_main ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_DROP_TRIGGER: /* ours go with their table */
+    case SQLITE_DROP_TRIGGER: /* ours are dropped with their table */
         return is_private(first) && is_private(second) ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_ALTER_TABLE:
         return is_private(second) || strcmp(first, "main") != 0 ? SQLITE_DENY : SQLITE_OK;
@@ -373,7 +375,7 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
     case SQLITE_READ:
     case SQLITE_RECURSIVE:
         return SQLITE_OK;
-    case SQLITE_PRAGMA: /* how SQLite tries the CHECK of a column that is added */
+    case SQLITE_PRAGMA: /* SQLite checks the CHECK of an added column in this way */
         return sqlite3_stricmp(first, "quick_check") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_FUNCTION:
         return sqlite3_stricmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
@@ -387,7 +389,7 @@ static bool begins(const char *sql, const char *word)
     return sqlite3_strnicmp(sql, word, (int)strlen(word)) == 0;
 }
 
-/* Whether a failure says that what is to be made is there: a second time is as good as once. */
+/* Whether a failure means that the object exists already: a second time is as good as once. */
 static bool is_there(sqlite3 *db)
 {
     const char *message = sqlite3_errmsg(db);
@@ -423,7 +425,7 @@ static int apply_schema(struct outbox_reader *reader, const char *ddl)
         rc = sqlite3_errcode(reader->db);
     if (rc == SQLITE_OK)
         rc = run_ddl(reader, ddl);
-    /* What was made is captured from now on, where there is an outbox. */
+    /* What was created is captured from now on, if there is an outbox. */
     if (rc == SQLITE_OK && reader->state != NULL &&
         annal__outbox_baseline(reader->db, false, NULL) < 0)
         rc = sqlite3_errcode(reader->db);

@@ -1,14 +1,14 @@
 /*
- * What users make in a writable database: tables (x_ by convention), columns, indexes, views,
- * triggers. _outbox_schema holds each object as it was last seen; what differs from it is put into
- * the outbox as SQL that makes the same again, and with it the rows that no trigger has seen.
+ * What users create in a writable database: tables (x_ by convention), columns, indexes, views,
+ * triggers. _outbox_schema has each object as it was last seen; what differs from it is put into
+ * the outbox as SQL that creates the same again, and with it the rows that no trigger has seen.
  *
- * (1) Whatever begins with _ is ours, sqlite_ SQLite's; virtual tables and what belongs to them are
- *     left alone, for they cannot have triggers.
- * (2) A column that ALTER TABLE added stands in the table's text, as it was written, behind the
- *     columns that were there: taking the old text away leaves its definition.
- * (3) A user's table that became another one in any other way is dropped and made again, with all
- *     its rows. One of the pack's that lost something is broken: the pack is made anew.
+ * (1) Names that begin with _ are ours, those with sqlite_ SQLite's; virtual tables and what
+ *     belongs to them are left alone, because they cannot have triggers.
+ * (2) A column that ALTER TABLE added is in the table's text, as it was written, after the existing
+ *     columns: removing the old text leaves its definition.
+ * (3) A user's table that changed in any other way is dropped and created again, with all its rows.
+ *     A table of the pack that lost something is broken: the pack is rebuilt.
  */
 #include "index/pack/outbox.h"
 
@@ -109,7 +109,7 @@ void annal__outbox_table_done(struct outbox_table *table)
 
 /* ---- Running SQL over what differs ---- */
 
-/* Everything that is the user's or the pack's; rule 1. */
+/* Everything that belongs to the user or the pack; rule 1. */
 #define OBJECTS                                                                                    \
     "(SELECT s.type, s.name, s.tbl_name, s.sql, s.rowid AS place FROM sqlite_schema AS s"          \
     " LEFT JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = s.tbl_name"               \
@@ -117,7 +117,7 @@ void annal__outbox_table_done(struct outbox_table *table)
     " AND substr(s.name, 1, 7) <> 'sqlite_' AND substr(s.tbl_name, 1, 1) <> '_'"                   \
     " AND IFNULL(l.type, '') NOT IN ('virtual', 'shadow'))"
 
-/* What a table's columns are called, as JSON. */
+/* The names of a table's columns, as JSON. */
 #define COLUMNS(name)                                                                              \
     "(SELECT json_group_array(name) FROM pragma_table_xinfo(" name ") WHERE hidden = 0)"
 
@@ -125,8 +125,8 @@ typedef annal_status (*object_fn)(sqlite3 *db, sqlite3_stmt *object, uint64_t *l
                                   annal_error *err);
 
 /*
- * fn for each row of select. What the rows are is collected first: fn changes the schema, which a
- * statement under way would not survive.
+ * Call fn for each row of select. The rows are collected first: fn changes the schema, which a
+ * running statement would not survive.
  */
 static annal_status for_each(sqlite3 *db, const char *select, object_fn fn, uint64_t *left_out,
                              annal_error *err)
@@ -212,7 +212,7 @@ static annal_status put_row(sqlite3 *db, const char *name, const struct outbox_t
     return status;
 }
 
-/* All rows, or those whose new columns hold more than their defaults. */
+/* All rows, or those whose new columns contain more than their defaults. */
 static char *select_rows(const char *name, const struct outbox_table *table, const bool *is_new)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -251,8 +251,9 @@ static annal_status put_rows(sqlite3 *db, const char *name, const struct outbox_
 /* ---- Columns ---- */
 
 /*
- * Rule 2. Where what was put into old to give new begins, with its comma; NULL when new is not made
- * so. Text in front of it may end as it begins, so it is sought from right to left.
+ * Rule 2. Where the text begins that was inserted into old to make new, with its comma; NULL if new
+ * is not made in this way. Text before it may end as it begins, so the search goes from right to
+ * left.
  */
 static const char *find_insertion(const char *old, const char *new, size_t *out_len)
 {
@@ -293,7 +294,9 @@ static const char *end_of_definition(const char *at, const char *end)
     return end;
 }
 
-/* The definition of new column number `which`: as it was written, or else from what it is. */
+/*
+ * The definition of new column number `which`: as it was written, or else composed from what it is.
+ */
 static char *definition(const char *old, const char *new, size_t which, size_t count,
                         const struct outbox_column *column)
 {
@@ -354,7 +357,7 @@ static bool is_listed(sqlite3 *db, const char *names, const char *name)
     return found;
 }
 
-/* ---- What differs, one object after the other ---- */
+/* ---- Differences, one object after the other ---- */
 
 static annal_status dropped_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                                    annal_error *err)
@@ -381,7 +384,7 @@ static annal_status dropped_column(sqlite3 *db, sqlite3_stmt *object, uint64_t *
     return status;
 }
 
-/* A table that was not there, or that is another one now. */
+/* A table that is new, or is a different one now. */
 static annal_status new_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                               annal_error *err)
 {
@@ -431,7 +434,7 @@ static annal_status new_object(sqlite3 *db, sqlite3_stmt *object, uint64_t *left
     return put_ddl(db, text_of(object, 0), text_of(object, 1), text_of(object, 2), err);
 }
 
-/* A user's table whose text changed in any way but by new columns: rule 3. */
+/* A user's table whose text changed in any way except new columns: rule 3. */
 #define BECAME_ANOTHER                                                                             \
     " o.type = 'table' AND o.pack = 0 AND s.sql <> o.sql AND EXISTS (SELECT 1 FROM"                \
     " json_each(o.columns) WHERE value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))"
@@ -471,14 +474,14 @@ static annal_status put_changes(sqlite3 *db, uint64_t *left_out, annal_error *er
     return status;
 }
 
-/* A column that only the pack can have made, or an object of its. */
+/* A column that only the pack can have created, or one of its objects. */
 static const char broken_sql[] =
     "SELECT EXISTS (SELECT 1 FROM _outbox_schema AS o WHERE o.pack = 1 AND NOT EXISTS"
     " (SELECT 1 FROM sqlite_schema AS s WHERE s.type = o.type AND s.name = o.name))"
     " OR EXISTS (SELECT 1 FROM _outbox_schema AS o, json_each(o.made) AS c WHERE o.pack = 1"
     " AND c.value NOT IN (SELECT name FROM pragma_table_xinfo(o.name)))";
 
-/* Also where somebody dropped our triggers, or the table has columns that they do not know. */
+/* Even if a user dropped our triggers, or the table has columns that they do not know. */
 static annal_status capture_table(sqlite3 *db, sqlite3_stmt *object, uint64_t *left_out,
                                   annal_error *err)
 {

@@ -3,41 +3,42 @@
  *
  * (1) Its first line is
  *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
- *     FILE ends in .db and stands in STORE, or in STORE/DIR, but nowhere where the store keeps its
- *     own: events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
- *     sessions are fed to the pack. A * in FILE stands for what the * of GLOB stands for: a
- *     database for each. writable: the stock sqlite3 shell may write the tables.
- * (2) What follows, up to the first section, makes the tables.
+ *     FILE ends in .db and is in STORE, or in STORE/DIR, but not in a place of the store itself:
+ *     events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
+ *     sessions are fed to the pack. A * in FILE is replaced by what the * of GLOB matches: a
+ *     database for each. writable: the plain sqlite3 shell may write the tables.
+ * (2) What follows, up to the first section, creates the tables.
  * (3) Sections begin with a line of their own, and reach to the next one:
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
  *             One or more statements, which run in this order for each event of these types, all
- *             or none. guarded: such an event is refused, in these words, when the first statement
- *             changes no row or a constraint fails. TYPE may end in a star: `tool.*` are all that
- *             begin so, `*` are all.
+ *             or none. guarded: such an event is refused, with this sentence, if the first
+ *             statement changes no row or a constraint fails. TYPE may end in a star: `tool.*`
+ *             are all that begin so, `*` are all.
  *         -- fill TYPE[, TYPE]...   [reads SESSION[, SESSION]...]
  *             One SELECT, asked before such an event is appended: its columns (a::b for $.a.b) are
- *             put into data where the caller left them out or null. Not asked again at replay.
+ *             added to data where the caller left them out or null. Not asked again at replay.
  *         -- settle
  *             Statements with no parameter but :session, all or none, once a session's events are
- *             all applied, before anybody looks: what would be too much for each event. Once for a
- *             hundred events must make the same rows as a hundred times; sections that are asked
- *             between (guards, fills, handlers) do not see what it makes.
+ *             all applied, before anybody looks: for work that would be too much for each event.
+ *             Once for a hundred events must make the same rows as a hundred times; sections that
+ *             are asked in between (guards, fills, handlers) do not see what it makes.
  *         -- forget
- *             Statements with no parameter but :session: its rows go, for its journal is gone.
+ *             Statements with no parameter but :session: delete its rows, because its journal is
+ *             gone.
  *         -- artifact TYPE[, TYPE]...   FIELD   over BYTES
  *             No SQL. A $.FIELD of more bytes goes to artifacts/ before the event is appended.
  *         -- noun NOUN   "SENTENCE"
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
  *         -- verb NOUN VERB   selects   "SENTENCE"
- *             What `annal NOUN VERB` does. pack_verbs.c has the lines that follow.
+ *             What `annal NOUN VERB` does. pack_verbs.c describes the lines that follow.
  *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
  *     that begin so, `$field` for the one that a field of data names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
  *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
- *     :data come from the envelope; id and cause are NULL when the event has none. Nothing else may
+ *     :data come from the envelope; id and cause are NULL if the event has none. Nothing else may
  *     be bound.
- * (5) No clocks, no randomness, no tables but its own: permit.c. functions.c says what we add to
- *     SQLite's functions.
+ * (5) No clocks, no randomness, no tables but its own: permit.c. functions.c describes what we add
+ *     to SQLite's functions.
  * (6) Every row belongs to one session. Handlers write only rows of :session.
  */
 #include "index/pack/pack.h"
@@ -134,7 +135,7 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     return false;
 }
 
-/* word, or word with one letter doubled, in any case of letters: nobody's English. */
+/* word, or word with one letter doubled, in any case of letters: a misspelling, not a comment. */
 static bool is_nearly(annal_slice slice, const char *word)
 {
     size_t len = strlen(word), i = 0;
@@ -146,7 +147,7 @@ static bool is_nearly(annal_slice slice, const char *word)
            sqlite3_strnicmp(slice.ptr + i, word + i - 1, (int)(len - i + 1)) == 0;
 }
 
-/* A comment that was meant to begin a section: its SQL would run with the one before. */
+/* A comment that was meant to begin a section: its SQL would run with the section before. */
 static annal_status check_comment(const annal_pack *pack, annal_slice line, unsigned number,
                                   annal_error *err)
 {
@@ -189,7 +190,7 @@ static bool is_name_char(char c)
     return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
 }
 
-/* A path of file names, none of them hidden, with at most so many stars in it. */
+/* A path of file names, none of them hidden, with at most this many stars in it. */
 static bool is_path(annal_slice word, unsigned stars)
 {
     if (word.len == 0 || word.len > 200)
@@ -206,7 +207,9 @@ static bool is_path(annal_slice word, unsigned stars)
     return before != '/';
 }
 
-/* What the store keeps for itself, in front of a path that is relative to it; rule 1. */
+/*
+ * Names in a store that belong to the store itself, as the first part of a relative path; rule 1.
+ */
 static const char *const kept[] = {"events",    "commit",    "packs",   "locks",
                                    "snapshots", "artifacts", "cursors", "sessions.db",
                                    "search.db", "search.off"};
@@ -249,7 +252,7 @@ static bool parse_version(annal_slice word, uint32_t *out)
     return word.len > 0 && word.len < 9;
 }
 
-/* What may follow behind FILE. False: something else did, or twice. */
+/* What may follow FILE. False: something else did, or something twice. */
 static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folder,
                           annal_slice *sessions)
 {
@@ -271,7 +274,7 @@ static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folde
     return true;
 }
 
-/* Where databases may stand; core alone is in sessions.db. */
+/* Where databases may be; only core is in sessions.db. */
 static annal_status check_database(const annal_pack *pack, annal_slice name, annal_slice database,
                                    annal_slice folder, annal_error *err)
 {
@@ -346,7 +349,7 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
 
 /* ---- Sections, rule 3 ---- */
 
-/* A type, or the beginning of some and a star. */
+/* A type, or a prefix of types and a star. */
 static bool is_type(annal_slice word)
 {
     if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
@@ -386,13 +389,13 @@ static bool is_reads(annal_slice word)
            (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
 }
 
-/* Where a section line is, for messages. */
+/* The place of a section line, for messages. */
 struct place {
     const annal_pack *pack;
     unsigned line;
 };
 
-/* A comma-separated list into *out; *word is the first word behind it. */
+/* A comma-separated list into *out; *word is the first word after it. */
 static annal_status take_list(const struct place *place, annal_slice *rest, annal_slice *word,
                               bool (*is_item)(annal_slice), const char *item, char **out,
                               annal_error *err)
@@ -426,7 +429,7 @@ static annal_status take_guard(const struct place *place, annal_slice *rest, cha
                         : ANNAL_OK;
 }
 
-/* What may follow behind the types of `on` and `fill`; *word is its first word. */
+/* What may follow the types of `on` and `fill`; *word is its first word. */
 static annal_status parse_conditions(const struct place *place, struct pack_section *section,
                                      annal_slice *rest, annal_slice *word, annal_error *err)
 {
@@ -491,7 +494,8 @@ static annal_status parse_section(const annal_pack *pack, struct pack_section *s
                                           : parse_conditions(&place, section, &rest, &word, err);
 }
 
-/* Text up to the next section, as a string of its own. The lines of a verb begin none. */
+/* The text up to the next section, as a string of its own. The lines of a verb do not begin a
+ * section. */
 static char *take_body(struct text *text, bool of_verb)
 {
     const char *begin = text->at;
@@ -507,14 +511,14 @@ static char *take_body(struct text *text, bool of_verb)
     return annal__strndup(begin, (size_t)(text->at - begin));
 }
 
-/* A part of the text that is no verb. */
+/* A part of the text that is not a verb. */
 static void hash_text(annal_pack *pack, const char *from, const char *to)
 {
     if (from < to)
         pack->hash = annal__hash(from, (size_t)(to - from), pack->hash);
 }
 
-/* pack->hash is made on the way; hashed is up to where it is. */
+/* Computes pack->hash on the way; hashed is up to where it is computed. */
 static annal_status parse_sections(annal_pack *pack, struct text *text, const char *hashed,
                                    annal_error *err)
 {
@@ -619,7 +623,7 @@ done:
     return status;
 }
 
-/* Without the trial: it is built in, and whoever uses it compiles it. */
+/* Without the trial: it is built in, and is compiled when it is used. */
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
     return annal__pack_read("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);

@@ -1,4 +1,4 @@
-/* A parsed pack, as the files of this folder use it. */
+/* A parsed pack, for the files of this folder. */
 #ifndef INDEX_PACK_PACK_H
 #define INDEX_PACK_PACK_H
 
@@ -18,18 +18,19 @@ enum pack_section_kind {
     PACK_VERB
 };
 
-/* One section of a pack. Lists are strings with a NUL behind each, and an empty one at the end. */
+/*
+ * One section of a pack. Lists are strings, each followed by a NUL, with an empty one at the end.
+ */
 struct pack_section {
     enum pack_section_kind kind;
     char *types; /* one or more; none for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
-    char *guard; /* the sentence of its guard; NULL when it has none */
-    /* PACK_ON, PACK_FILL: sessions, "name*" for all that begin so, "$field"; NULL: none but its own
-     */
+    char *guard; /* the sentence of its guard, or NULL */
+    /* PACK_ON, PACK_FILL: sessions, "name*" for a prefix, "$field"; NULL: only its own */
     char *reads;
     char *field;         /* PACK_ARTIFACT: of data, "output" or "result::text" */
     uint64_t over_bytes; /* PACK_ARTIFACT */
     char *head;          /* PACK_NOUN, PACK_VERB: their line, as pack_verbs.c cut it */
-    char *sql;           /* PACK_ARTIFACT: nothing but comments */
+    char *sql;           /* PACK_ARTIFACT: only comments */
     unsigned line;       /* where sql begins, 1 for the first line of the file */
 };
 
@@ -38,43 +39,43 @@ struct annal_pack {
     char *database; /* a path with at most one *, relative to folder */
     char *folder;   /* below the store; NULL: the store itself */
     char *sessions; /* a glob with at most one *; NULL: all */
-    bool writable;  /* the stock sqlite3 shell may write its tables */
-    char *file;     /* what messages call it */
+    bool writable;  /* the plain sqlite3 shell may write its tables */
+    char *file;     /* its name in messages */
     char *tables;   /* the SQL above the first section */
     unsigned tables_line;
-    char *own; /* the names of tables and views that `tables` makes; a list */
+    char *own; /* the names of tables and views that `tables` creates; a list */
     uint32_t version;
     uint64_t hash;          /* of the text without verbs */
-    uint64_t tables_hash;   /* of what makes the tables */
+    uint64_t tables_hash;   /* of what creates the tables */
     uint64_t handlers_hash; /* of what fills them: PACK_ON and PACK_SETTLE */
     struct pack_section *sections;
     size_t section_count;
     struct annal_noun *nouns; /* one without a name ends them */
 };
 
-/* Read a pack's text; whether its SQL is right is not known yet. See annal_pack_parse(). */
+/* Read a pack's text; it is not known yet whether its SQL is right. See annal_pack_parse(). */
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err);
 
 /*
  * Whether the events of a session are fed to the pack. *out_star (may be NULL) is what the * of its
- * glob stands for, empty when there is none: a file name, never hidden, never "..".
+ * glob matches, or empty: a file name, never hidden, never "..".
  */
 bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star);
 
 /*
- * Whether a path, relative to the store, leads to what the store keeps for itself (events/, packs/,
- * sessions.db, …); a * in its first name stands for star.
+ * Whether a path, relative to the store, leads to something that belongs to the store itself
+ * (events/, packs/, sessions.db, …); a * in its first name is replaced by star.
  */
 bool annal__path_is_kept(annal_slice path, annal_slice star);
 
-/* Whether a section is about events of this type. */
+/* Whether a section is for events of this type. */
 bool annal__section_takes(const struct pack_section *section, annal_slice type);
 
-/* Whether it is written as a field of data stands behind the $ of a parameter: run::id. */
+/* Whether it has the form of a field of data after the $ of a parameter: run::id. */
 bool annal__is_field(annal_slice word);
 
-/* Whether it has a `-- forget` section: one that has none is rebuilt when a journal is gone. */
+/* Whether it has a `-- forget` section: a pack without one is rebuilt if a journal is gone. */
 bool annal__pack_forgets(const annal_pack *pack);
 
 /* Whether it has a `-- settle` section. */
@@ -85,26 +86,27 @@ bool annal__pack_settles(const annal_pack *pack);
 /* Whether it is a line that belongs to the verb above it. */
 bool annal__is_verb_line(annal_slice line);
 
-/* Make the nouns of the sections that were read; annal__pack_free_verbs() in either case. */
+/* Make the nouns of the sections that were read; call annal__pack_free_verbs() in either case. */
 annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err);
 void annal__pack_free_verbs(annal_pack *pack);
 
-/* Whether the SELECTs of its verbs can be asked, where the pack's tables stand in main. */
+/* Whether the SELECTs of its verbs can be run, with the pack's tables in main. */
 annal_status annal__pack_check_verbs(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
 /* ---- pack_sql.c ---- */
 
-/* Find what the tables' part makes, and the hashes of the parts: the last step of reading. */
+/* Find what the tables' part creates, and the hashes of the parts: the last step of reading. */
 annal_status annal__pack_read_sql(annal_pack *pack, annal_error *err);
 
-/* Make the pack's tables. */
+/* Create the pack's tables. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
-/* The same where clock and dice fail: on a database in memory, before it is done anywhere else. */
+/* As above, with clock and random functions failing: on a database in memory, before it is done
+ * anywhere else. */
 annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err);
 
 /*
- * Prepare the next statement of a section: *at moves behind it, and *out_stmt is NULL at the end.
+ * Prepare the next statement of a section: *at is moved after it, and *out_stmt is NULL at the end.
  * Messages name file and line.
  */
 annal_status annal__pack_next_statement(const annal_pack *pack, const struct pack_section *section,
@@ -113,7 +115,7 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- builtin.c ---- */
 
-/* The text of a pack that is built in; NULL when there is none of that name. core is one. */
+/* The text of a pack that is built in; NULL if there is none of that name. core is one. */
 const char *annal__builtin_pack(const char *name);
 /* Name number i, NULL at the end. */
 const char *annal__builtin_name(size_t i);

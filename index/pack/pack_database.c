@@ -1,20 +1,20 @@
 /*
  * One database of packs.
  *
- * (1) Each pack in it has its own cursors, so that one can be made anew while the others stay.
- * (2) _pack says by which text a pack's tables were made and filled. When that is another one than
- *     the pack's now, its tables are dropped and made anew and its cursors go, in one transaction;
- *     then they fill like any that are behind, in slices. So a rebuild that is killed goes on where
- *     it was. Where only the tables changed, and little, they are mended instead
- *     (pack_reconcile.c).
- * (3) A pack that cannot be made here (a table of another pack has the name, its SQL is wrong for
- *     this database, it was made by a newer version) costs only itself.
- * (4) A journal that is gone or another one: the pack's `-- forget` deletes that session's rows;
- *     one without such a section is made anew.
+ * (1) Each pack in it has its own cursors, so that one can be rebuilt while the others stay.
+ * (2) _pack says from which text a pack's tables were made and filled. If that differs from the
+ *     pack's text now, its tables are dropped and created again and its cursors deleted, in one
+ *     transaction; then they are filled like any that are not up to date, in slices. So a rebuild
+ *     that is killed continues where it was. If only the tables changed, and little, they are
+ *     mended instead (pack_reconcile.c).
+ * (3) A pack that cannot be created here (a table of another pack has the name, its SQL is wrong
+ *     for this database, it was made by a newer version) stops only itself.
+ * (4) If a journal is gone or is another one, the pack's `-- forget` deletes that session's rows; a
+ *     pack without such a section is rebuilt.
  * (5) Foreign keys are off: sessions come in any order, and handlers do cascades themselves.
- * (6) Tables that somebody dropped or altered are made anew before anybody asks them: shape.h.
- * (7) Where users write too, each transaction begins with what they wrote since the last one:
- *     outbox.c. Tables are not made anew before it is in the journal.
+ * (6) Tables that a user dropped or altered are rebuilt before they are asked: shape.h.
+ * (7) If users write too, each transaction begins with what they wrote since the last one:
+ *     outbox.c. Tables are not rebuilt before it is in the journal.
  */
 #include "index/db/database.h"
 #include "index/index.h"
@@ -52,7 +52,7 @@ static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_
     return status;
 }
 
-/* One statement that drops something of this pack, or NULL when nothing is left. */
+/* One statement that drops something of this pack, or NULL if nothing is left. */
 static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_error *err)
 {
     /* Views and triggers first: they name tables. Indexes go with their tables. */
@@ -96,7 +96,7 @@ static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* What stands there now and did not at `before` (a rowid of the schema), as the next drop asks. */
+/* Note what exists now and did not at `before` (a rowid of the schema), for the next drop. */
 static annal_status note_objects(struct pack_fill *fill, int64_t before, annal_error *err)
 {
     char sql[200];
@@ -151,7 +151,7 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     fill->follower.began_anew = true;
     if (status >= 0)
         status = annal__derived_renew(fill->follower.derived, err);
-    if (status >= 0) /* guards must not believe tables that are being filled: lock.h, rule 5 */
+    if (status >= 0) /* guards must not trust tables that are being filled: lock.h, rule 5 */
         annal__lock_note_wipe(&fill->follower.derived->lock);
     if (status >= 0 && writable)
         status = annal__outbox_drop(db_of(fill), err);
@@ -173,7 +173,7 @@ static annal_status make_anew(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Whether its tables are as it made them. Where users write, the outbox sees what they changed. */
+/* Whether its tables are as it created them. If users write, the outbox sees what they changed. */
 static annal_status is_whole(struct pack_fill *fill, sqlite3 *db, bool *out, annal_error *err)
 {
     *out = true;
@@ -184,7 +184,7 @@ static annal_status is_whole(struct pack_fill *fill, sqlite3 *db, bool *out, ann
 
 /* ---- What users wrote, rule 7 ---- */
 
-/* The one session whose database this is: packs.c refuses writable packs without. */
+/* The one session whose database this is: packs.c refuses writable packs without a session. */
 static annal_slice session_of(const struct pack_fill *fill,
                               char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
@@ -219,7 +219,7 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
     return status;
 }
 
-/* Into the journal with it. */
+/* Move it into the journal. */
 static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -231,8 +231,8 @@ static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, an
 }
 
 /*
- * At the beginning of each transaction. What was drained is behind the cursors, and is applied (or
- * passed over) at once, so that nobody sees tables half made.
+ * At the beginning of each transaction. What was drained is after the cursors, and is applied (or
+ * skipped) at once, so that nobody sees half-made tables.
  */
 static annal_status take_in(struct pack_fill *fill, annal_error *err)
 {
@@ -255,7 +255,7 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* What the tables that are there were made by. */
+/* What the existing tables were made from. */
 struct made {
     bool known;
     int64_t version;
@@ -286,7 +286,7 @@ static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, 
     return status;
 }
 
-/* On the connection of a reader, which is the caller's, on another thread perhaps. */
+/* On the connection of a reader, which belongs to the caller, and may be on another thread. */
 static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
                               annal_error *err)
 {
@@ -298,7 +298,7 @@ static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct 
     return status;
 }
 
-/* On the writer's, which asks in each transaction. */
+/* On the writer's connection, which asks in each transaction. */
 static annal_status read_own_made(struct pack_fill *fill, struct made *out, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -313,7 +313,7 @@ static bool is_same(const struct made *made, const annal_pack *pack)
            made->handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION;
 }
 
-/* Only the tables are other ones: perhaps they can be mended in place. */
+/* Only the tables differ: it may be possible to mend them in place. */
 static annal_status mend(struct pack_fill *fill, const struct made *made, bool *out_mended,
                          annal_error *err)
 {
@@ -334,7 +334,7 @@ static annal_status mend(struct pack_fill *fill, const struct made *made, bool *
     return status;
 }
 
-/* In a transaction: the tables are there, and are what the pack says. */
+/* In a transaction: make the tables exist and be what the pack says. */
 static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
@@ -358,14 +358,14 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                    pack->name);
     struct outbox_drained unused;
     bool mended = false;
-    if (made.known && pack->writable) /* what users made of the tables is in the journal, too */
+    if (made.known && pack->writable) /* what users changed in the tables is in the journal, too */
         status = drain(fill, &unused, err);
     else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
         status = mend(fill, &made, &mended, err);
     return status < 0 || mended ? status : make_anew(fill, err);
 }
 
-/* Whether a failure is the pack's fault, and costs only that pack. */
+/* Whether a failure is the pack's fault, and stops only that pack. */
 static bool is_own_fault(annal_status status)
 {
     return status == ANNAL_ERR_SQL || status == ANNAL_ERR_INVALID ||
@@ -373,9 +373,10 @@ static bool is_own_fault(annal_status status)
 }
 
 /*
- * Handlers were tried when the pack was read, so tables on which they cannot be prepared are not
- * those that the pack made: a user of a writable database dropped a table, or a column. What else
- * he wrote goes into the journal first; then all is there again, in this transaction.
+ * Handlers were tried when the pack was read, so if they cannot be prepared on the tables, these
+ * are not the tables that the pack created: a user of a writable database dropped a table, or a
+ * column. What else this user wrote goes into the journal first; then everything is created again,
+ * in this transaction.
  */
 static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 {
@@ -404,7 +405,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     return status;
 }
 
-/* Rule 3. What stays undone of a pack that is wrong is undone whole. */
+/* Rule 3. If a pack is wrong, everything of it is undone. */
 static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_error why = {0};
@@ -436,7 +437,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
     return ANNAL_OK;
 }
 
-/* An index that is made on a full table sorts all of it: not in memory. */
+/* Creating an index on a full table sorts all of it: not in memory. */
 static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_status status = annal__db_exec(db_of(fill), "PRAGMA temp_store = FILE", err);
@@ -530,7 +531,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     return status;
 }
 
-/* A pack that cannot be run here is as it can be. */
+/* A pack that cannot be run here is as current as it can be. */
 static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *out,
                                     annal_error *err)
 {
@@ -660,7 +661,7 @@ struct pack_fill *annal__pack_fill(struct pack_database *database, const struct 
 
 /* ---- New and free ---- */
 
-/* locks/state.db; a path that is not in the store: its slashes and stars are made underscores. */
+/* locks/state.db; for a path that is not in the store, its slashes and stars become underscores. */
 static void lock_name(const annal_index *index, const char *path, char out[ANNAL__LOCK_NAME_BYTES])
 {
     const char *root = annal_store_path(index->store);

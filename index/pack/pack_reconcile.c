@@ -1,13 +1,13 @@
 /*
- * A pack's tables changed: mend them in place where that is enough.
+ * A pack's tables changed: mend them in place if that is enough.
  *
- * (1) What the tables would be is made in memory, from the pack as it is now, and compared with
- *     what stands there, object by object.
- * (2) Enough is: new tables, new columns behind the old ones (ALTER TABLE ... ADD COLUMN), and
- *     indexes and views that are new or other ones. The handlers are the same then, so no row that
- *     is there would be another one after a rebuild, and a new column holds its default.
- * (3) Anything else is not enough, and nothing is changed: a column that is gone or another one,
- *     another constraint, other rows that the pack brings along, other triggers (they might have
+ * (1) The tables that the pack would make now are created in memory and compared with the existing
+ *     ones, object by object.
+ * (2) Mending is enough for new tables, new columns after the old ones (ALTER TABLE ... ADD
+ *     COLUMN), and indexes and views that are new or changed. The handlers are the same then, so no
+ *     existing row would differ after a rebuild, and a new column has its default.
+ * (3) Anything else is not enough, and nothing is changed: a column that is gone or differs,
+ *     another constraint, other rows that the pack itself inserts, other triggers (they might have
  *     made other rows).
  */
 #include "index/pack/pack_reconcile.h"
@@ -20,7 +20,7 @@
 
 #include <string.h>
 
-/* ---- What a pack makes, rule 1 ---- */
+/* ---- What a pack creates, rule 1 ---- */
 
 static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, annal_error *err)
 {
@@ -46,7 +46,7 @@ static annal_status hash_rows(sqlite3 *db, sqlite3_stmt *names, uint64_t *hash, 
     return status;
 }
 
-/* Triggers, and rows that are there from the beginning. */
+/* Triggers, and rows that exist from the beginning. */
 static annal_status hash_rest(sqlite3 *db, uint64_t *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -87,7 +87,7 @@ annal_status annal__pack_fresh(const annal_pack *pack, sqlite3 **out_db, uint64_
     return status;
 }
 
-/* ---- What a table is made of ---- */
+/* ---- The parts of a table's definition ---- */
 
 #define DEFINITIONS_MAX 200
 
@@ -163,7 +163,7 @@ static bool is_column(annal_slice definition)
     return token.kind == TOKEN_WORD || token.kind == TOKEN_NAME;
 }
 
-/* Move to extra what fresh has more than old; false when that is not all that differs. */
+/* Move to extra what fresh has more than old; false if that is not the only difference. */
 static bool take_extra(const struct definitions *old, const struct definitions *fresh,
                        struct definitions *extra)
 {
@@ -189,7 +189,7 @@ struct reconcile {
     struct definitions old, fresh, extra;
 };
 
-/* Run a statement that we made; false when SQLite does not take it: then it is not enough. */
+/* Run a statement that we composed; false if SQLite does not accept it: then it is not enough. */
 static annal_status try_exec(struct reconcile *work, char *sql, annal_error *err)
 {
     if (sql == NULL)
@@ -220,7 +220,7 @@ static annal_status add_columns(struct reconcile *work, const char *name, const 
     return status;
 }
 
-/* One row of the schema in memory: type, name, sql; old is what stands here, NULL: nothing. */
+/* One row of the schema in memory: type, name, sql; old is the existing one, NULL: none. */
 static annal_status reconcile_object(struct reconcile *work, sqlite3_stmt *object, const char *old,
                                      annal_error *err)
 {
@@ -273,7 +273,7 @@ static annal_status each_object(struct reconcile *work, sqlite3 *fresh, annal_er
     return status;
 }
 
-/* Whether everything that the pack made once is something that it makes now. */
+/* Whether everything that the pack created once is something that it creates now. */
 static annal_status nothing_is_gone(struct reconcile *work, sqlite3 *fresh, annal_error *err)
 {
     sqlite3_stmt *made = NULL, *find = NULL;

@@ -1,18 +1,18 @@
-/* Tables of a pack that changed, mended in place where that is enough; see pack_reconcile.c. */
+/* Tables of a pack that changed, mended in place if that is enough; see pack_reconcile.c. */
 #ifndef INDEX_PACK_PACK_RECONCILE_H
 #define INDEX_PACK_PACK_RECONCILE_H
 
 #include "index/pack/pack.h"
 
 /*
- * The pack's tables in memory, as they are before the first event; the caller's, to be given to
- * annal__db_close(). *out_rest is a hash over what annal__pack_reconcile() does not look at:
- * triggers, and rows that are there from the beginning. Only where it is the same may it be asked.
+ * The pack's tables in memory, as they are before the first event; close it with annal__db_close().
+ * *out_rest is a hash over what annal__pack_reconcile() does not look at: triggers, and rows that
+ * exist from the beginning. Call it only if this hash is the same.
  */
 annal_status annal__pack_fresh(const annal_pack *pack, sqlite3 **out_db, uint64_t *out_rest,
                                annal_error *err);
 
-/* In a transaction on a pack database. Not enough: nothing was changed. */
+/* In a transaction on a pack database. If it is not enough, nothing was changed. */
 annal_status annal__pack_reconcile(sqlite3 *db, const annal_pack *pack, sqlite3 *fresh,
                                    bool *out_enough, annal_error *err);
 

@@ -1,4 +1,4 @@
-/* The SQL of a pack: its statements one by one, what they make, and when they are other ones. */
+/* The SQL of a pack: its statements one by one, what they create, and whether they changed. */
 #include "index/pack/pack.h"
 
 #include "index/db/database.h"
@@ -19,14 +19,14 @@ static unsigned count_lines(const char *from, const char *to)
     return lines;
 }
 
-/* The line of the first thing in sql that is no space or comment; line is that of sql. */
+/* The line of the first thing in sql that is not a space or comment; line is that of sql. */
 static unsigned line_of(const char *sql, unsigned line)
 {
     const char *at = sql;
     return line + count_lines(sql, annal__token_next(&at).text.ptr);
 }
 
-/* *at has moved behind what was compiled, or stands where it stood. */
+/* *at was moved after what was compiled, or was not moved. */
 static annal_status statement_fail(const annal_pack *pack, unsigned line, const char *statement,
                                    const struct permit *permit, sqlite3 *db, int rc,
                                    annal_error *err)
@@ -39,7 +39,7 @@ static annal_status statement_fail(const annal_pack *pack, unsigned line, const 
     return annal__db_fail(err, db, rc, "%s:%u", pack->file, at < first ? first : at);
 }
 
-/* Rule 5, where the text shows it: SQLite's authorizer sees names, not literals. */
+/* Rule 5, if the text shows it: SQLite's authorizer sees names, not literals. */
 static annal_status find_now(const annal_pack *pack, unsigned line, const char *from,
                              const char *to, annal_error *err)
 {
@@ -91,7 +91,7 @@ static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned 
     return ANNAL_OK;
 }
 
-/* Run the tables' statements one by one, so that a message can tell the line. */
+/* Run the tables' statements one by one, so that a message can name the line. */
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     const char *at = pack->tables;
@@ -120,7 +120,7 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
     return ANNAL_OK;
 }
 
-/* In a savepoint, for there clock and dice fail (permit.c). */
+/* In a savepoint, because there clock and random functions fail (permit.c). */
 annal_status annal__pack_try_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     annal_status status = annal__permit_no_chance(db, err);
@@ -145,7 +145,7 @@ annal_status annal__pack_next_statement(const annal_pack *pack, const struct pac
 
 /* ---- Names ---- */
 
-/* CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at stands behind CREATE. */
+/* CREATE [TEMP] TABLE|VIEW [IF NOT EXISTS] name; *at is after CREATE. */
 static bool take_made(const char **at, annal_slice *out_name)
 {
     struct token token = annal__token_next(at);
@@ -163,7 +163,9 @@ static bool take_made(const char **at, annal_slice *out_name)
     return token.kind == TOKEN_WORD || token.kind == TOKEN_NAME || token.kind == TOKEN_STRING;
 }
 
-/* What the tables' part makes. A name with _ in front is ours, and a pack cannot make it. */
+/*
+ * What the tables' part creates. Names that begin with _ are ours, and a pack cannot create them.
+ */
 static annal_status find_own(annal_pack *pack, annal_error *err)
 {
     struct buf own = {0};
@@ -188,7 +190,7 @@ static annal_status find_own(annal_pack *pack, annal_error *err)
                              : ANNAL_OK;
 }
 
-/* Of the tokens: comments and the way in which lines are broken do not count. */
+/* Of the tokens: comments and line breaks do not count. */
 static uint64_t hash_sql(const char *sql, uint64_t hash)
 {
     for (struct token token = annal__token_next(&sql); token.kind != TOKEN_END;
@@ -197,7 +199,8 @@ static uint64_t hash_sql(const char *sql, uint64_t hash)
     return hash;
 }
 
-/* A guard, a fill or a limit may change without another row in the tables; not so who is fed. */
+/* A guard, a fill or a limit may change without changing a row in the tables; which sessions are
+ * fed may not. */
 static void hash_parts(annal_pack *pack)
 {
     pack->tables_hash = hash_sql(pack->tables, 0);

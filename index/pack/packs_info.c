@@ -1,4 +1,4 @@
-/* How the packs of a store stand, and one of them by its name. */
+/* The state of the packs of a store, and one of them by its name. */
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/sys/pack.h"
@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One pack, while it is looked at. */
+/* One pack while it is being looked at. */
 struct standing {
     annal_pack_info info;
     struct buf path;
     annal_error error; /* what info.error points into */
-    uint64_t events;   /* in the journals of the sessions that it is fed */
+    uint64_t events;   /* in the journals of the sessions that are fed to it */
 };
 
 struct look {
@@ -78,7 +78,7 @@ static annal_status add_counts(struct pack_database *database, const struct pack
     return status;
 }
 
-/* A database that is not there yet is not made by looking. */
+/* Looking does not create a database that does not exist yet. */
 static annal_status add_database(struct look *look, struct pack_database *database,
                                  const struct pack_slot *slot, struct standing *standing,
                                  annal_error *err)

@@ -1,12 +1,12 @@
 /*
  * Filling the databases of packs, all of them or some, and asking them.
  *
- * (1) Nobody waits for a pack: one that fails is logged and left behind, its lag is told, and the
+ * (1) Nothing waits for a pack: one that fails is logged and left out, its lag is reported, and the
  *     others are done.
  * (2) A database per session is caught up when that session is asked for (or all are, by name);
  *     `SELECT` over everything does not open a thousand files.
- * (3) A reader attaches what was caught up. When the file that it finds is another one by now, it
- *     was deleted in between, and is caught up once more.
+ * (3) A reader attaches what was caught up. If the file that it finds is another one by now, the
+ *     file was deleted in between, and is caught up once more.
  */
 #include "index/db/database.h"
 #include "index/db/files.h"
@@ -26,16 +26,16 @@
 #define ATTEMPTS_MAX 5
 #define DRAIN_MS     1000 /* opening and closing do not wait long for a shell that writes */
 
-/* ---- Every database that is asked for ---- */
+/* ---- All requested databases ---- */
 
-/* session: whose database it is; empty for those that all share. */
+/* session: the one whose database it is; empty for those that all share. */
 typedef annal_status (*database_fn)(void *arg, struct pack_database *database, annal_slice session,
                                     annal_error *err);
 
 struct visit {
     annal_index *index;
     struct pack_set *set;
-    const struct pack_slot *slot; /* whose per-session databases */
+    const struct pack_slot *slot; /* the pack whose per-session databases are visited */
     database_fn fn;
     void *arg;
     annal_error *err;
@@ -48,7 +48,7 @@ static annal_status visit_session(struct visit *visit, annal_slice session)
                                                 &database, visit->err);
     if (status < 0 || database == NULL)
         return status;
-    /* Several packs may share it: it is the first one's turn. */
+    /* Several packs may share it: it is visited with the first one. */
     return database->fills[0].slot == visit->slot
                ? visit->fn(visit->arg, database, session, visit->err)
                : ANNAL_OK;
@@ -63,7 +63,7 @@ static int visit_journal(void *arg, annal_slice session, uint64_t bytes)
     return visit_session(arg, session);
 }
 
-/* The shared ones, and then those of these sessions (everyone's: of all). */
+/* The shared ones, and then those of these sessions (PACK_EVERYONE: of all). */
 static annal_status each_database(annal_index *index, struct pack_set *set, enum pack_scope scope,
                                   const annal_slice *sessions, size_t count, database_fn fn,
                                   void *arg, annal_error *err)
@@ -95,7 +95,7 @@ struct catch_up {
     int64_t deadline_us;
     bool listed;
     struct plan journals; /* all of them, when listed */
-    annal_error behind;   /* why the database that was last at hand lags; status 0: it does not */
+    annal_error behind;   /* why the last database lags; status 0: it does not */
 };
 
 static void note_caught_up(annal_index *index, struct pack_database *database, struct stamp stamp)
@@ -106,7 +106,7 @@ static void note_caught_up(annal_index *index, struct pack_database *database, s
     pthread_mutex_unlock(&index->packs.mutex);
 }
 
-/* What is left of the time, at least a little: who looks first must not starve the rest. */
+/* What is left of the time, but at least a little: the first must not starve the rest. */
 static uint32_t time_left(int64_t deadline_us)
 {
     if (deadline_us == INT64_MAX)
@@ -142,7 +142,7 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
     annal_status status = annal__pack_take_in(database, fill, work->deadline_us, &why);
     if (status >= 0 && count == 0)
         status = list_journals(work, &why);
-    size_t spent; /* each time there is one more that is not run again */
+    size_t spent; /* each time one more is not run again */
     do {
         spent = annal__applier_spent(fill->follower.applier);
         if (status >= 0 || status == ANNAL_ERR_LIMIT)
@@ -155,7 +155,8 @@ static annal_status catch_up_fill(struct catch_up *work, struct pack_database *d
         note_caught_up(work->index, database, stamp);
     if (status >= 0 || fill->left_out)
         return status < 0 ? ANNAL_OK : status;
-    if (work->behind.status != ANNAL_ERR_BUSY) /* of several packs: who waits is told that */
+    /* of several packs: a waiting caller gets that reason */
+    if (work->behind.status != ANNAL_ERR_BUSY)
         work->behind = why;
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_NOMEM) {
         if (err != NULL)
@@ -238,7 +239,7 @@ void annal__packs_drain(annal_index *index, struct pack_set *set, const struct p
         (void)drain_database(&deadline_us, database, session, NULL);
 }
 
-/* Bases of single sessions rest afterwards: there may be many. */
+/* Databases of single sessions are closed afterwards: there may be many. */
 static annal_status drain_and_rest(void *arg, struct pack_database *database, annal_slice session,
                                    annal_error *err)
 {
@@ -265,7 +266,7 @@ void annal__packs_drain_all(annal_index *index)
     annal__packs_put(index, set);
 }
 
-/* ---- Making anew ---- */
+/* ---- Rebuilding ---- */
 
 struct rebuild {
     struct catch_up work;
@@ -340,7 +341,7 @@ struct reading {
     size_t attached;
 };
 
-/* How much of the journals the tables of a database do not hold: more than nothing, in any case. */
+/* How much of the journals the tables of a database lack: more than nothing, in any case. */
 static void add_lag(struct reading *reading, struct pack_database *database, annal_slice session,
                     const annal_error *why)
 {
@@ -363,7 +364,7 @@ static void add_lag(struct reading *reading, struct pack_database *database, ann
                  database->fills[0].slot->name, why->message);
 }
 
-/* Nobody listens to a lag, so a part of the rows would be taken for all. */
+/* The caller does not ask for the lag, so a part of the rows would be taken for all. */
 static annal_status refuse_behind(struct pack_database *database, const annal_error *why,
                                   annal_error *err)
 {
@@ -394,13 +395,13 @@ static annal_status run_named(sqlite3 *db, const char *format, const char *path,
     return status;
 }
 
-/* Rule 3; *out_same stays false when the file is not the one that was caught up. */
+/* Rule 3; *out_same stays false if the file is not the one that was caught up. */
 static annal_status attach_once(struct reading *reading, struct pack_database *database,
                                 bool *out_same, annal_error *err)
 {
     struct stamp stamp = {0}, caught_up;
     sqlite3 *reader = NULL;
-    /* Its own way of opening makes the file when there is none, and refuses a foreign one. */
+    /* Its own way of opening creates the file if there is none, and refuses a foreign one. */
     annal_status status =
         annal__derived_reader(&database->derived, database->derived.wait_ms, &reader, &stamp, err);
     annal__db_close(reader);

@@ -1,20 +1,20 @@
 /*
- * Are the tables of packs what the journals give?
+ * Checks that the tables of packs are what the journals yield.
  *
- * (1) A database is read as it stands, in one transaction; nothing is caught up or made.
- * (2) Beside it the same packs are filled anew, in memory, from the journals, each session as far
- *     as the pack's cursor says, and settled where it was: a catch-up that was cut short inside a
- *     long session leaves events that are applied and not settled yet. Then every table must hold
+ * (1) A database is read as it is, in one transaction; nothing is caught up or created.
+ * (2) Beside it the same packs are filled again, in memory, from the journals, each session as far
+ *     as the pack's cursor says, and settled where it was: a catch-up that was interrupted inside a
+ *     long session leaves events that are applied and not settled yet. Then every table must have
  *     the same rows, with the same types.
- * (3) Where a cursor stands at a place that its journal does not have, the journal was replaced
- *     since: nothing can be said, and the next catch-up mends it.
- * (4) What handlers could not take, and rows that name rows which are not there, are told too:
- *     worth knowing, and no contradiction. (Sessions come in any order, so foreign keys are not
+ * (3) If a cursor is at a place that its journal does not have, the journal was replaced since:
+ *     nothing can be said, and the next catch-up mends it.
+ * (4) What handlers could not accept, and rows that name rows which do not exist, are reported too:
+ *     worth knowing, and not a contradiction. (Sessions come in any order, so foreign keys are not
  *     enforced while tables are filled.)
- * (5) So are events that a guard would have refused: whoever appended them asked no pack. They are
- *     facts all the same.
+ * (5) So are events that a guard would have refused: they were appended without asking a pack. They
+ *     are facts nevertheless.
  * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
- *     journal gives, and are not compared.
+ *     journal yields, and are not compared.
  */
 #include "index/db/database.h"
 #include "index/follow/plan.h"
@@ -41,7 +41,7 @@ struct part {
     struct verify *verify;
     struct pack_database *database;
     const struct pack_slot *slot;
-    sqlite3 *db;    /* as it stands */
+    sqlite3 *db;    /* as it is */
     sqlite3 *fresh; /* as it should be */
     uint64_t unguarded;
 };
@@ -88,7 +88,7 @@ static bool same_row(sqlite3_stmt *a, sqlite3_stmt *b)
     return true;
 }
 
-/* All rows in an order that only they decide. */
+/* All rows in an order that depends only on them. */
 static annal_status prepare_rows(sqlite3 *db, const char *table, sqlite3_stmt **out_stmt,
                                  annal_error *err)
 {
@@ -139,7 +139,7 @@ static annal_status compare_table(const struct part *part, const char *table, bo
         status = compare_rows(part, stands, should, out_same, &why);
     sqlite3_finalize(stands);
     sqlite3_finalize(should);
-    if (status == ANNAL_ERR_SQL) { /* it is not there */
+    if (status == ANNAL_ERR_SQL) { /* it does not exist */
         *out_same = false;
         return ANNAL_OK;
     }
@@ -148,7 +148,8 @@ static annal_status compare_table(const struct part *part, const char *table, bo
     return status;
 }
 
-/* Run select, whose ?1 is the pack, on what stands, and fn for the text of each first column. */
+/* Run select, whose ?1 is the pack, on the existing tables, and call fn for the text of each first
+ * column. */
 typedef annal_status (*text_fn)(const struct part *part, const char *text, sqlite3_stmt *row);
 
 static annal_status each_text(const struct part *part, const char *select, text_fn fn)
@@ -176,10 +177,10 @@ static annal_status check_table(const struct part *part, const char *table, sqli
                               : tell(part, table, false, "its rows are not what the events give");
 }
 
-/* ---- Filling anew ---- */
+/* ---- Filling again ---- */
 
-/* Up to where each session is settled, if it ever was; or else, how far those are that were applied
- * further. */
+/* Up to where each session is settled, if it ever was; otherwise how far those are that were
+ * applied further. */
 static const char settled[] = "SELECT session_id, MIN(offset) FROM _cursor "
                               "WHERE pack IN (?1, ?1 || ' settled') GROUP BY session_id "
                               "HAVING MIN(seq) > 0",
@@ -206,7 +207,7 @@ static annal_status add_tasks(const struct part *part, const char *select, struc
     return status;
 }
 
-#define UNGUARDED_TOLD 20 /* of one pack; of the others only how many they are */
+#define UNGUARDED_TOLD 20 /* of one pack; of the others only their number */
 
 /* Rule 5. */
 static annal_status tell_unguarded(void *arg, annal_slice session, const annal_event *event,
@@ -255,7 +256,7 @@ static annal_status fill_anew(struct part *part, struct pack_fill *fill)
     return status < 0 ? status : tell_more_unguarded(part);
 }
 
-/* The same pack in the database in memory that stands for this one. */
+/* The same pack in the database in memory that corresponds to this one. */
 static annal_status find_fresh(const struct part *part, annal_slice session,
                                struct pack_fill **out_fill, struct pack_database **out_database)
 {
@@ -369,7 +370,7 @@ static annal_status verify_part(struct part *part, annal_slice session)
                            "SELECT name FROM _object WHERE pack = ?1 AND type = 'table' "
                            "ORDER BY name",
                            check_table);
-    if (status == ANNAL_OK && same && writable) /* what they made is in the journal too */
+    if (status == ANNAL_OK && same && writable) /* what they created is in the journal too */
         status = each_text(part,
                            "SELECT name FROM _outbox_schema WHERE pack = 0 AND type = 'table' "
                            "ORDER BY name",
@@ -379,7 +380,7 @@ static annal_status verify_part(struct part *part, annal_slice session)
     return status;
 }
 
-/* Whether the tables that stand there are this pack's, made by its text. */
+/* Whether the existing tables belong to this pack and were made from its text. */
 static bool is_run(const struct pack_database *database, const struct pack_fill *fill, sqlite3 *db)
 {
     bool current = false;

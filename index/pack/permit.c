@@ -1,21 +1,21 @@
 /*
  * What the SQL of a pack may do.
  *
- * (1) A pack sees its own tables and views, those that its file makes, and no others: not those of
- *     another pack in the same database, not ours (_name), not SQLite's. json_each and json_tree
- *     are free.
- * (2) The part that makes tables makes tables, indexes, views and triggers, and inserts rows into
- *     them. Sections read and write rows. Nobody attaches, drops, alters, sets a pragma, begins or
- *     ends a transaction, or makes something temporary.
- * (3) No clock and no dice: a rebuild must give the same rows. Where a name shows it (random(),
- *     CURRENT_TIMESTAMP, changes(), which tells of whatever event came before, the literal 'now'),
- *     the pack is refused. A date function that finds 'now' in a payload, or a column's DEFAULT
- *     that asks for the time, makes the event a finding, and the pack that asks so while its tables
- *     are made is refused. The same for the modifiers 'localtime' and 'utc', which depend on where
- *     the machine stands.
- * (4) So the date functions of a connection on which handlers run are ours. They look at what they
- *     are asked and then ask SQLite's own, on a helper connection.
- * (5) What a section does for one event, or one statement that makes tables, ends: after 100
+ * (1) A pack sees its own tables and views, those that its file creates, and no others: not those
+ *     of another pack in the same database, not ours (_name), not SQLite's. json_each and json_tree
+ *     are allowed.
+ * (2) The part that creates tables creates tables, indexes, views and triggers, and inserts rows
+ *     into them. Sections read and write rows. Nothing may attach, drop, alter, set a pragma, begin
+ *     or end a transaction, or create something temporary.
+ * (3) No clock and no random numbers: a rebuild must yield the same rows. If a name shows it
+ *     (random(), CURRENT_TIMESTAMP, changes(), which depends on whatever event came before, the
+ *     literal 'now'), the pack is refused. A date function that finds 'now' in a payload, or a
+ *     column's DEFAULT that asks for the time, makes the event a finding, and a pack that does this
+ *     while its tables are created is refused. This is also true of the modifiers 'localtime' and
+ *     'utc', which depend on the time zone of the machine.
+ * (4) So the date functions of a connection on which handlers run are ours. They look at their
+ *     arguments and then ask SQLite's own, on a helper connection.
+ * (5) What a section does for one event, or one statement that creates tables, ends: after 100
  *     million instructions of SQLite's, or with 256 MiB that it holds or has written, it is
  *     stopped. A value may take 128 MiB.
  */
@@ -52,8 +52,8 @@ static bool is_own(const annal_pack *pack, const char *table)
     return false;
 }
 
-/* SQLite guards its schema itself, and making a table or json_each writes it; sqlite_sequence and
- * sqlite_stat1 it leaves to everybody. */
+/* SQLite protects its schema itself, and creating a table or json_each writes it; sqlite_sequence
+ * and sqlite_stat1 it does not protect. */
 static bool is_guarded_by_sqlite(const struct permit *permit, const char *table)
 {
     return permit->makes_tables ? strncmp(table, "sqlite_", 7) == 0
@@ -73,7 +73,8 @@ static int permit_read(struct permit *permit, const char *table, const char *col
 {
     if (sqlite3_stricmp(table, "json_each") == 0 || sqlite3_stricmp(table, "json_tree") == 0)
         return SQLITE_OK;
-    /* What AUTOINCREMENT gave last follows from the rows that came and went: no chance in it. */
+    /* The last value of AUTOINCREMENT follows from the rows that were inserted and deleted: no
+     * chance in it. */
     if (sqlite3_stricmp(table, "sqlite_sequence") == 0)
         return SQLITE_OK;
     bool is_schema = strncmp(table, "sqlite_", 7) == 0;
@@ -123,7 +124,7 @@ static int permit_making(struct permit *permit, int action, const char *first, c
     case SQLITE_INSERT:
     case SQLITE_UPDATE:
     case SQLITE_DELETE:
-        if (strncmp(first, "sqlite_", 7) == 0) /* making a table writes the schema */
+        if (strncmp(first, "sqlite_", 7) == 0) /* creating a table writes the schema */
             return SQLITE_OK;
         permit->inserts = action == SQLITE_INSERT;
         return action == SQLITE_INSERT
@@ -140,7 +141,7 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
 {
     struct permit *permit = arg;
     permit->saw_rows = true;
-    if (trigger != NULL && trigger[0] == '_') /* one that we put onto the pack's tables */
+    if (trigger != NULL && trigger[0] == '_') /* one that we created on the pack's tables */
         return SQLITE_OK;
     if (database != NULL && strcmp(database, "main") != 0)
         return deny(permit, "a pack stays in its database, and not in", database);
@@ -185,7 +186,7 @@ static const struct moment {
 
 #define MOMENTS (sizeof moments / sizeof *moments)
 
-/* Of a connection. */
+/* For one connection. */
 struct chance {
     sqlite3 *helper; /* has SQLite's own date functions; NULL until it is needed */
     unsigned refs;   /* functions that use it */
@@ -232,7 +233,7 @@ static bool asks_for_now(const struct moment *moment, int count, sqlite3_value *
     return false;
 }
 
-/* SELECT name(?,?,…), or name alone when it is CURRENT_…; NULL without memory. */
+/* SELECT name(?,?,…), or only name if it is CURRENT_…; NULL without memory. */
 static char *question(const char *name, int count)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -328,7 +329,7 @@ static void sql_randomblob(sqlite3_context *context, int count, sqlite3_value **
 
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err)
 {
-    /* As constant as SQLite's own: they may stand in a CHECK or an index of a pack. */
+    /* As constant as SQLite's own: they may be used in a CHECK or an index of a pack. */
     const int constant = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     const int moving = SQLITE_UTF8 | SQLITE_INNOCUOUS;
     struct chance *chance = annal__zalloc(sizeof *chance);
@@ -364,7 +365,7 @@ static int pages_written(sqlite3 *db)
     return count;
 }
 
-/* A progress handler. What most events cost is over before the first look. */
+/* A progress handler. Most events are done before its first call. */
 static int look(void *arg)
 {
     struct spending *spending = arg;

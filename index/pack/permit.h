@@ -1,6 +1,4 @@
-/*
- * What the SQL of a pack may do, and what its functions may say; see permit.c.
- */
+/* What the SQL of a pack may do, and what its functions may return; see permit.c. */
 #ifndef INDEX_PACK_PERMIT_H
 #define INDEX_PACK_PERMIT_H
 
@@ -18,20 +16,21 @@ struct permit {
 int annal__permit(void *permit, int action, const char *first, const char *second,
                   const char *database, const char *trigger);
 
-/* Afterwards, for VACUUM and EXPLAIN ask for nothing. False: why says so. */
+/* Afterwards, because VACUUM and EXPLAIN ask for nothing. False: see why. */
 bool annal__permit_statement(struct permit *permit, sqlite3_stmt *stmt);
 
 /*
- * Take clock and dice from a connection on which handlers run: inside a transaction whatever asks
- * for them fails; outside they say what SQLite's say. And bound its values. More than once does no
- * harm.
+ * Disable clock and random functions on a connection on which handlers run: inside a transaction
+ * they fail; outside they do what SQLite's do. Also limits the size of values. May be called more
+ * than once.
  */
 annal_status annal__permit_no_chance(sqlite3 *db, annal_error *err);
 
 /* What statements have cost since annal__permit_steps(). */
 struct spending {
     sqlite3 *db;
-    unsigned left;        /* looks, until there were too many instructions */
+    /* calls of the progress handler, until there were too many instructions */
+    unsigned left;
     bool looked;          /* the next two are known */
     sqlite3_int64 memory; /* of SQLite at the first look */
     int written;          /* pages, by then */
@@ -39,9 +38,9 @@ struct spending {
 };
 
 /*
- * From now on a statement stops with SQLITE_INTERRUPT when it and those before it have run for some
- * 100 million instructions of SQLite's, or hold or write more than 256 MiB; why says so. NULL: as
- * long as they like again. *spending must live until then.
+ * From now on a statement stops with SQLITE_INTERRUPT if it and those before it have run for about
+ * 100 million instructions of SQLite's, or hold or write more than 256 MiB; why says so. NULL: no
+ * limit again. *spending must be valid until then.
  */
 void annal__permit_steps(sqlite3 *db, struct spending *spending);
 

@@ -25,7 +25,7 @@ static const char *skip_comments(const char *at)
     }
 }
 
-/* Behind the closing quote; a doubled one is a part of the text. */
+/* After the closing quote; a doubled one is a part of the text. */
 static const char *skip_quoted(const char *at, char close)
 {
     for (at++; *at != '\0'; at++)

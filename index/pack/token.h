@@ -1,4 +1,4 @@
-/* SQL cut into tokens, as far as we look into it without SQLite. */
+/* SQL cut into tokens, for what we examine without SQLite. */
 #ifndef INDEX_PACK_TOKEN_H
 #define INDEX_PACK_TOKEN_H
 
@@ -14,10 +14,10 @@ enum token_kind {
 
 struct token {
     enum token_kind kind;
-    annal_slice text; /* as it stands, with quotes */
+    annal_slice text; /* as in the text, with quotes */
 };
 
-/* The next token that is no comment; *at moves behind it. */
+/* The next token that is not a comment; *at is moved after it. */
 struct token annal__token_next(const char **at);
 
 /* Whether it is this word, in any case of letters. */

@@ -1,16 +1,16 @@
 /*
  * A project's memory as files, and proposals from files: annal/packs/mirror.h.
  *
- * (1) The tables are what counts, files are a mirror of them. The same tables give the same bytes,
- *     and a file whose bytes are right already is not touched.
- * (2) Export deletes files of proposals that are pending no more, before it writes. A file whose
- *     slug the project does not know is a proposal that nobody took yet: it stays.
+ * (1) The tables are what counts, files are a mirror of them. The same tables yield the same bytes,
+ *     and a file whose bytes are already right is not touched.
+ * (2) Export deletes files of proposals that are not pending any more, before it writes. A file
+ *     whose slug the project does not know is a proposal that was not imported yet: it stays.
  * (3) Import only adds: a proposal for each file in the inbox whose slug the project does not have.
- *     What cannot be read as a proposal is named and passed over.
- * (4) A name that is no safe file name (a slug with a slash in it) is written with %XX for the
- *     bytes that would not be. Nothing is ever read, written or deleted outside the directory that
- *     was given, whatever links agents put there (journal/base/open_below.h): a link in the way
- *     ends the export. A file of the inbox that is a link is no proposal.
+ *     What cannot be read as a proposal is reported and skipped.
+ * (4) A name that is not a safe file name (a slug with a slash in it) is written with %XX for the
+ *     bytes that are not safe. Nothing is ever read, written or deleted outside the directory that
+ *     was given, whatever links agents create there (journal/base/open_below.h): a link among the
+ *     components ends the export. A file of the inbox that is a link is not a proposal.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
@@ -38,7 +38,7 @@
 
 enum { PATH_BYTES_MAX = 8192 };
 
-/* A value of front matter, as JSON where it would not come back as it is. */
+/* A value of front matter, as JSON if it could not be read back as it is. */
 #define LINE_OF(x)                                                                                 \
     "(CASE WHEN instr(" #x ", char(10)) > 0 OR " #x " GLOB '\"*' OR trim(" #x ") <> " #x           \
     " THEN json_quote(" #x ") ELSE " #x " END)"
@@ -121,7 +121,7 @@ struct mirror {
 
 static const struct below_mode AS_USUAL = {.file = 0666, .folder = 0777};
 
-/* Rule (4). A slash stays where suffix has it: that one is ours. */
+/* Rule (4). A slash in suffix stays: that one is ours. */
 static annal_status add_name(struct buf *path, annal_slice name)
 {
     annal_status status = ANNAL_OK;
@@ -222,7 +222,7 @@ static annal_status has_row(annal_index *index, const char *select, annal_slice 
     return annal_sql(index, annal_slice_of(select), &options, take_row, out, err);
 }
 
-/* A name that was mistyped is not made a mirror of. */
+/* No mirror is made of a mistyped name. */
 static annal_status check_project(annal_index *index, annal_slice project, annal_error *err)
 {
     static const char select[] =
@@ -321,7 +321,9 @@ static bool take_field(struct proposal *proposal, annal_slice line, struct buf *
     return true;
 }
 
-/* False: the text is no proposal. scratch has room for the whole text, so that its bytes stay. */
+/*
+ * False: the text is not a proposal. scratch has room for the whole text, so that its bytes stay.
+ */
 static bool parse_proposal(annal_slice text, struct buf *scratch, struct proposal *out)
 {
     static const char mark[] = "**Rationale:**";
@@ -415,7 +417,7 @@ done:
     return status;
 }
 
-/* That an inbox of the user's cannot be read is no fault of the store. */
+/* If a user's inbox cannot be read, that is not a fault of the store. */
 static annal_status as_invalid(annal_status status, annal_error *err)
 {
     if (status != ANNAL_ERR_IO && status != ANNAL_ERR_NOTFOUND)
@@ -425,7 +427,7 @@ static annal_status as_invalid(annal_status status, annal_error *err)
     return ANNAL_ERR_INVALID;
 }
 
-/* Rule (3): whoever writes to the inbox must not keep others from proposing. */
+/* Rule (3): a process that writes to the inbox must not keep others from proposing. */
 static const char *why_unreadable(int status, const annal_error *why)
 {
     return status == ANNAL_ERR_LIMIT ? TOO_LONG
@@ -481,7 +483,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The proposals of the inbox by name, each to be freed. Takes over the descriptor. */
+/* The proposals of the inbox by name; free each. Takes ownership of the descriptor. */
 static annal_status list_inbox(int folder, const char *directory, char ***out_names,
                                size_t *out_count, annal_error *err)
 {
@@ -514,7 +516,7 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
     return status;
 }
 
-/* In place of what path held, with a NUL behind it. */
+/* Replaces the content of path, with a NUL after it. */
 static annal_status set_path(struct buf *path, const char *directory, const char *name,
                              annal_error *err)
 {

@@ -11,7 +11,7 @@ static const char TRANSIENT[] =
     "SELECT id, status FROM agentweaver.runs WHERE status IN ('committing', 'merging') AND (?1 IS "
     "NULL OR project_id = ?1) ORDER BY id";
 
-/* Runs and their statuses, each with a NUL behind it. */
+/* Runs and their statuses, each followed by a NUL. */
 static int add_run(void *arg, const annal_row *row)
 {
     struct buf *runs = arg;
@@ -34,7 +34,7 @@ static annal_status write_data(annal_slice status, struct buf *data)
     return done == ANNAL_OK ? annal__close_data(data) : done;
 }
 
-/* A run that somebody else has moved on meanwhile is refused, and that is well. */
+/* A run that was moved on by another process meanwhile is refused, which is fine. */
 static int revert(annal_index *index, const annal_run_recover_options *how,
                   annal_run_recovered *recovered, annal_run_recovered_fn fn, void *arg,
                   annal_error *err)

@@ -1,17 +1,17 @@
 /*
  * Ending sessions whose process died without saying so.
  *
- * (1) A session is ended only when it runs, nothing came from it for longer than its kind allows
- *     (views of the pack teams) and than the caller says, and its process is proven dead
- *     (annal/process.h). What recorded no process is never ended: nobody can prove anything. Nor is
- *     what another process holds now, which took it up without saying so.
- * (2) What was seen is said in the event, and asked again by the guards of the pack lionagi when it
- *     is appended: the session still runs, and nothing came from it since (quiet_since). A session
- *     that ended or woke up meanwhile is passed over.
- * (3) Each transition is an event in the session, and one of what the operator did in _state. They
- *     are two sessions, so there is no transaction over both: the second names the first as its
- *     cause, and its id keeps it from being said twice. The id holds a hash of the session's id,
- *     which may be as long as an id itself.
+ * (1) A session is ended only if it runs, has been silent for longer than its kind allows (views of
+ *     the pack teams) and than the caller says, and its process is proven dead (annal/process.h). A
+ *     session that recorded no process is never ended: nothing can be proven. Nor is one that
+ *     another process has now, which took it over without saying so.
+ * (2) What was seen is written in the event, and checked again by the guards of the pack lionagi
+ *     when it is appended: the session still runs, and has been silent since (quiet_since). A
+ *     session that ended or woke up meanwhile is skipped.
+ * (3) Each transition is an event in the session, and another in _state of what the operator did.
+ *     They are two sessions, so there is no transaction over both: the second names the first as
+ *     its cause, and its id keeps it from being appended twice. The id contains a hash of the
+ *     session's id, which may be as long as an id itself.
  */
 #include "index/packs/need.h"
 #include "index/packs/post.h"
@@ -33,7 +33,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A session that nothing came from. */
+/* A session that has been silent. */
 struct quiet {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char kind[40];
@@ -224,7 +224,8 @@ static int tell_error(struct stale *stale, const struct quiet *quiet, const anna
     return stale->fn == NULL ? 0 : stale->fn(stale->arg, &told);
 }
 
-/* Whether another process has taken the session up without saying so; why not to end it, then. */
+/* Whether another process has taken the session over without saying so; why says why it is not
+ * ended then. */
 static bool is_taken(struct stale *stale, const struct quiet *quiet, char *why, size_t size)
 {
     annal_error err = {0};

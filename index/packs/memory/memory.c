@@ -1,13 +1,13 @@
 /*
  * The context of an agent, chosen from the tables of pack memory.
  *
- * (1) Active architectural and scope decisions come first, oldest first, all of them: they bind
- *     everybody. The current session comes last: it is useful, and overrides nothing.
- * (2) Between them memories: the agent's core context, and learnings and patterns of high
+ * (1) Active architectural and scope decisions come first, oldest first, all of them: they bind all
+ *     agents. The current session comes last: it is useful, and overrides nothing.
+ * (2) Between them come memories: the agent's core context, and learnings and patterns of high
  *     importance that are its own or tagged cross-team. A higher score first, then the newer one.
  * (3) They are taken in that order until there are enough, or until the first one that does not fit
- *     into what is left of the budget. None behind it is taken, however small: what an agent is
- *     told never depends on how long something less important is.
+ *     into what is left of the budget. None after it is taken, however small: what an agent learns
+ *     never depends on how long something less important is.
  */
 #include "index/packs/need.h"
 
@@ -16,8 +16,9 @@
 
 enum { ITEMS_DEFAULT = 20, TOKENS_DEFAULT = 4000, TOKEN_CHARACTERS = 4 };
 
-/* ?1 project, ?2 agent, ?3 items, ?4 characters, ?5 not only boundaries, ?6 also what is left
- * out */
+/*
+ * ?1 project, ?2 agent, ?3 items, ?4 characters, ?5 not only boundaries, ?6 also what is left out
+ */
 static const char SELECT[] =
     "WITH candidates AS (SELECT m.*, CASE WHEN type = 'core_context' THEN 'core' WHEN agent_name = "
     "?2 THEN type ELSE type || ' from ' || agent_name END AS label FROM memory.memory_scored m "
