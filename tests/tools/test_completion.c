@@ -13,7 +13,7 @@ static const struct {
     {"annal re", "reindex repair replay restore revision "},
     {"annal pack ch", "check "},
     {"annal help ta", "tail "},
-    {"annal query --se", "--seq --session "},
+    {"annal query --se", "--seq "},
     {"annal append sess", "sess_1 "},
     {"annal append sess_1 --level o", "os "},
 };
