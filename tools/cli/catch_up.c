@@ -6,8 +6,7 @@
 
 #include <limits.h>
 
-/* How long an event query lets others be in its way, and how often it goes on when it is not
- * them. */
+/* How long an event query waits for others, and how often it continues if nothing is in its way. */
 #define ROUND_MS 1000
 #define ROUNDS   10
 
@@ -25,7 +24,9 @@ static int show(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
-/* These sessions, or all; a call that ran out of time but moved is repeated, rounds in all. */
+/*
+ * These sessions, or all; a call that ran out of time but made progress is repeated, rounds in all.
+ */
 static annal_status catch_up(annal_index *index, const struct session_list *sessions, bool packs,
                              uint32_t timeout_ms, unsigned rounds, annal_error *err)
 {
@@ -57,7 +58,7 @@ static int add_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* On read-only media an index that is there cannot follow. */
+/* On read-only media an existing index cannot be brought up to date. */
 static annal_status read_as_it_stands(annal_index *index, annal_error *err)
 {
     char text[HUMAN_BYTES];

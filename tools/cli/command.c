@@ -1,4 +1,4 @@
-/* Find the verb, run it, answer with its exit status. */
+/* Find the verb, run it, return its exit status. */
 #include "tools/cli/command.h"
 #include "tools/cli/args.h"
 #include "tools/cli/out.h"

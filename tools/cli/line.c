@@ -40,7 +40,7 @@ static annal_status find_key(annal_slice raw, struct buf *scratch, int *out_key,
                        (int)(raw.len < 60 ? raw.len : 60), raw.ptr);
 }
 
-/* The raw values of the line's members; those that are missing stay empty. */
+/* The raw values of the line's members; missing ones stay empty. */
 static annal_status find_members(annal_slice line, struct buf *scratch,
                                  annal_slice values[KEY_COUNT], annal_error *err)
 {
@@ -111,7 +111,7 @@ annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scrat
     annal_slice values[KEY_COUNT] = {{0}};
     annal_draft draft = {0};
     annal__buf_clear(scratch);
-    /* Texts are never longer than their escapes: slices of scratch stay where they are. */
+    /* Texts are never longer than their escapes: slices of scratch do not move. */
     if (annal__buf_reserve(scratch, line.len) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
     annal_status status = check_json(line, err);

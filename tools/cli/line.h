@@ -2,7 +2,7 @@
  * One line of input as a draft: {"type":…,"data":…[,"id":…,"ts":…,"cause":…]}.
  *
  * data keeps its bytes: the line is checked as JSON, then its members are found by walking over it,
- * never by building it anew.
+ * never by building it again.
  */
 #ifndef TOOLS_CLI_LINE_H
 #define TOOLS_CLI_LINE_H
@@ -13,7 +13,7 @@
 
 /*
  * Read line, which has no line break in it. With a type, the line is the data itself. The draft's
- * slices point into line, type and scratch. ANNAL_ERR_INVALID with a sentence when it is not
+ * slices point into line, type and scratch. ANNAL_ERR_INVALID with a sentence if it is not
  * accepted; what the writer checks anyway (the alphabet of type, id and cause) is left to it.
  */
 annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scratch,

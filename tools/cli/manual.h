@@ -5,10 +5,10 @@
 #include "tools/cli/command.h"
 
 /* The words that may follow a verb, a noun, or (both NULL) the command, one a line: options of a
- * verb, those with a value with a '=' behind them, otherwise verbs. The completion asks. */
+ * verb (those with a value are followed by a '='), otherwise verbs. The completion calls this. */
 void words_print(const struct noun *noun, const struct command *verb);
 
-/* annal-verbs(1), from which make install takes it. */
+/* annal-verbs(1), for make install. */
 void manual_print(void);
 
 #endif

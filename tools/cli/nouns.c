@@ -1,13 +1,12 @@
 /*
- * The nouns that there are: those of the command, and those that packs say of themselves, as tables
- * of the command.
+ * The nouns: those of the command, and those that packs define, as tables of the command.
  *
- * (1) Packs are read when a word is none of the command's own: those that are built in, and then
- *     those of users in the store. A store is not opened for that.
- * (2) Who comes first has the name: verbs of one word, nouns of the command, of packs that are
- *     built in, of users' packs in the order of their files.
- * (3) What is neither one event nor one SELECT has code here (struct verb_code), found by the names
- *     of noun and verb. Verbs of users have none.
+ * (1) Packs are read if a word is not one of the command's own: those that are built in, and then
+ *     those of users in the store. The store is not opened for that.
+ * (2) The first one has the name, in this order: verbs of one word, nouns of the command, of packs
+ *     that are built in, of users' packs in the order of their files.
+ * (3) A verb that is neither one event nor one SELECT has code here (struct verb_code), found by
+ *     the names of noun and verb. Verbs of users have none.
  */
 #include "index/sys/pack.h"
 #include "tools/cli/verbs.h"
@@ -25,7 +24,7 @@ static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artif
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 
-/* A pack with nouns, until the process ends. */
+/* A pack with nouns, kept until the process ends. */
 struct said {
     struct said *next;
     annal_pack *pack;
@@ -34,7 +33,7 @@ struct said {
 
 static struct {
     struct said *first;
-    const char *store; /* as nouns_look_in() was told */
+    const char *store; /* from nouns_look_in() */
     bool in_store;
     bool built_in, of_users; /* were read */
 } known;

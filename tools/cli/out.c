@@ -17,8 +17,8 @@
 /* One that is written to a terminal. */
 struct screen {
     int fd;
-    FILE *plain; /* as the process began with it */
-    FILE *shown; /* the one in its place; NULL: none was needed so far */
+    FILE *plain; /* as it was when the process began */
+    FILE *shown; /* the one that replaces it; NULL: none was needed so far */
     struct visible visible;
     struct buf text;
 };
@@ -69,7 +69,7 @@ static void open_stream(struct screen *screen, FILE **stream)
             setvbuf(screen->shown, NULL, _IOLBF, 0);
     }
     if (terminal && screen->shown == NULL)
-        _exit(EXIT_STORAGE); /* without memory for it nothing can be said */
+        _exit(EXIT_STORAGE); /* without memory for it nothing can be printed */
     *stream = terminal ? screen->shown : screen->plain;
 }
 
@@ -79,7 +79,7 @@ void out_open(void)
     open_stream(&screens[1], &stderr);
 }
 
-/* What no more bytes come for. */
+/* No more bytes follow. */
 static void end_text(struct screen *screen)
 {
     if (screen->visible.held_len > 0 && visible_end(&screen->visible, &screen->text) >= 0)
@@ -118,7 +118,7 @@ static void print_message(const char *format, va_list list)
     char text[MESSAGE_BYTES];
     vsnprintf(text, sizeof text, format, list);
     fflush(stdout);
-    flockfile(stderr); /* a thread of the library may have a word for the log */
+    flockfile(stderr); /* a thread of the library may be writing to the log */
     fputs("annal: ", stderr);
     for (const char *c = text; *c != '\0'; c++) {
         if (*c == '\n' || *c == '\r')
@@ -230,7 +230,7 @@ void out_slice(annal_slice slice)
         fwrite(slice.ptr, 1, slice.len, stdout);
 }
 
-/* Also what would end a text for C. */
+/* Includes what would end a text in C. */
 static bool is_space(char c)
 {
     return c == '\n' || c == '\r' || c == '\t' || c == '\0';

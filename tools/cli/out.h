@@ -15,18 +15,19 @@
 
 #include <stdio.h>
 
-/* ---- Messages: "annal: <sentence>" on stderr, one line whatever is in it: its breaks are shown
- * ---- */
+/*
+ * ---- Messages: "annal: <sentence>" on stderr, one line: line breaks in it are made visible ----
+ */
 
 /* Print, and return the exit status of that kind. */
 int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
 
-/* Print what the library said, and return the exit status that its status means. */
+/* Print the message of the library, and return the exit status for its status. */
 int fail_error(const annal_error *err);
 
-/* A remark that changes no exit status. */
+/* A remark that does not change the exit status. */
 void say(const char *format, ...) ANNAL_PRINTF(1, 2);
 
 /* A library's log callback: warnings go to stderr. arg is not used. */
@@ -35,31 +36,32 @@ void say_log(void *arg, annal_log_level level, const char *message);
 /* ---- The streams ---- */
 
 /*
- * Before anything is printed, and whenever descriptor 1 has become another file: what goes to a
- * terminal is made visible, see visible.h.
+ * Call it before anything is printed, and whenever descriptor 1 has become another file: what goes
+ * to a terminal is made visible, see visible.h.
  */
 void out_open(void);
 
 #define CLEAR_LINE "\r\033[K"
 
-/* A sequence of ours that steers the terminal, such as one that clears a line; as it is. */
+/* A sequence of ours that controls the terminal, such as one that clears a line; as it is. */
 void out_control(FILE *stream, const char *sequence);
 
-/* Colour of what follows on stdout, "1;31", or "0"; nothing where there are no colours. */
+/* Colour of what follows on stdout, "1;31", or "0"; nothing if there are no colours. */
 void out_style(const char *code);
 
 /* ---- stdout ---- */
 
-/* A reader that went away (head) is no failure. False: nothing more needs to be written. */
+/* A reader that went away (head) is not a failure. False: nothing more needs to be written. */
 bool out_flush(void);
 bool out_wanted(void);
-bool out_reader_is_gone(void); /* asks, for those who wait without writing */
+bool out_reader_is_gone(void); /* asks, for callers that wait without writing */
 
-/* What the end of the output means: exit_status, or EXIT_STORAGE when it could not be written. */
+/* The exit status at the end of the output: exit_status, or EXIT_STORAGE if it could not be
+ * written. */
 int out_finish(int exit_status);
 
 void out_slice(annal_slice slice);
-void out_plain(annal_slice text); /* for people, on one line: breaks and tabs are spaces */
+void out_plain(annal_slice text); /* for people, on one line: breaks and tabs become spaces */
 void out_json_string(annal_slice text);
 void out_time(int64_t time_us);
 
@@ -69,9 +71,9 @@ void out_time(int64_t time_us);
  */
 annal_status out_line(struct buf *out, annal_slice text);
 
-/* Whether to colour; false when not a terminal, or NO_COLOR is set. */
+/* Whether to colour; false if it is not a terminal, or NO_COLOR is set. */
 bool out_colours(FILE *stream);
-int out_columns(void); /* of the terminal; off one $COLUMNS, else 0: as wide as it gets */
+int out_columns(void); /* of the terminal; otherwise $COLUMNS, or 0: unlimited */
 
 /* ---- Tables ---- */
 
@@ -81,9 +83,9 @@ struct column {
     const char *name;  /* the field of JSON and CSV */
     const char *title; /* the heading of an aligned table; NULL: not shown there */
     bool right;        /* align right */
-    bool flexible;     /* may be cut where the terminal is too narrow */
-    bool cut_left;     /* its end is what tells it from others: a path */
-    int spare;         /* left out when cutting is not enough, the highest first; 0: never */
+    bool flexible;     /* may be cut if the terminal is too narrow */
+    bool cut_left;     /* cut it on the left, because its end is what differs: a path */
+    int spare;         /* left out if cutting is not enough, the highest first; 0: never */
 };
 
 struct table;
@@ -91,7 +93,7 @@ struct table;
 /* columns must live as long as the table. NULL: no memory. */
 struct table *table_new(enum out_format format, const struct column *columns, int count);
 
-/* Off a terminal too, print flexible columns in at most so many columns. */
+/* Even without a terminal, print flexible columns in at most this many columns. */
 void table_limit(struct table *table, int columns);
 
 /* The cells of a row, in order; then table_row(). */
@@ -104,13 +106,13 @@ void table_null(struct table *table);
 void table_time(struct table *table, int64_t time_us);  /* 0: none */
 void table_json(struct table *table, annal_slice json); /* a value that is JSON already */
 
-/* What people read instead of the cell that was just added ("3 min ago"). */
+/* What people see instead of the cell that was just added ("3 min ago"). */
 void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 void table_row(struct table *table);
 void table_free(struct table *table); /* prints what is left */
 
-/* The shortest digits that read back as the same number; "null", as JSON has no infinity. */
+/* The shortest digits that read back as the same number; "null", because JSON has no infinity. */
 #define REAL_BYTES 40
 const char *real_text(char text[REAL_BYTES], double number);
 

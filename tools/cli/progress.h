@@ -1,5 +1,5 @@
 /*
- * One line on stderr that says how far long work is: only on a terminal, only when it takes longer
+ * One line on stderr that shows how far long work is: only on a terminal, only if it takes longer
  * than a moment, redrawn at most ten times a second, and wiped when the work is done.
  */
 #ifndef TOOLS_CLI_PROGRESS_H

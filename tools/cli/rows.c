@@ -5,7 +5,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV takes. */
+/*
+ * Bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV accepts.
+ */
 static void blob_cell(struct table *table, annal_slice bytes)
 {
     static const char digits[] = "0123456789abcdef";
@@ -75,7 +77,7 @@ int rows_row(void *arg, const annal_row *row)
     struct rows *rows = arg;
     for (size_t i = 0; i < row->count; i++) {
         annal_value_kind kind = row->values[i].kind;
-        if (!rows->begun) /* a column is what its first value is */
+        if (!rows->begun) /* the first value decides what a column is */
             rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
         rows_cell(rows->table, &row->values[i]);
     }

@@ -1,7 +1,7 @@
 /*
  * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *
- * JSON lines and CSV are printed row by row. An aligned table holds its first ROWS_HELD rows back,
+ * JSON lines and CSV are printed row by row. An aligned table holds back its first ROWS_HELD rows,
  * takes its widths from them, and from then on prints row by row as well. Its cells are one line
  * each.
  */
@@ -62,7 +62,7 @@ void table_limit(struct table *table, int columns)
 
 /* ---- Width on a terminal ---- */
 
-/* The end of a text of own columns that is too wide, as paths are told apart by their end. */
+/* The end of a text of own columns that is too wide, because paths differ at their end. */
 static void print_end(const char *text, int own, int width, bool last)
 {
     while (own > width - 1) {
@@ -88,7 +88,7 @@ static void print_begin(const char *text, int width, bool last)
     printf("\u2026%*s", last ? 0 : width - used - 1, "");
 }
 
-/* Print text in width columns; what is longer is cut with an ellipsis where that is allowed. */
+/* Print text in width columns; what is longer is cut with an ellipsis if that is allowed. */
 static void print_cell(const char *text, int width, const struct column *column, bool cut,
                        bool last)
 {
@@ -135,8 +135,8 @@ static void add_csv(struct table *table, annal_slice text)
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };
 
-/* Running out of memory here shortens a cell; out_finish() is not told, the text was for display.
- */
+/* Running out of memory here shortens a cell; out_finish() does not learn of it, because the text
+ * was for display. */
 static void add(struct table *table, annal_slice text, enum cell_kind kind)
 {
     struct buf *row = &table->row;
@@ -264,7 +264,7 @@ static void print_aligned(struct table *table, char **cells)
 }
 
 /*
- * Cut flexible columns, the widest first, until a row fits the terminal; when they are as narrow as
+ * Cut flexible columns, the widest first, until a row fits the terminal; if they are as narrow as
  * they may get, leave out spare ones.
  */
 static void fit(struct table *table, int columns)

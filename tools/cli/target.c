@@ -25,7 +25,7 @@ static void on_signal(int number)
 {
     if (unfinished_now != NULL)
         (void)unlink(unfinished_now);
-    raise(number); /* the handler was for once: now it ends the process */
+    raise(number); /* the handler was set for once: now it ends the process */
 }
 
 static void catch_signals(void)
@@ -49,7 +49,7 @@ static mode_t mode_of(const char *path)
     return 0666 & ~mask;
 }
 
-/* path, absolute and without symbolic links, as far as it is there. */
+/* path, absolute and without symbolic links, as far as it exists. */
 static char *resolve(const char *path)
 {
     char *found = realpath(path, NULL);

@@ -1,13 +1,14 @@
 /*
- * Where a file goes that is asked for on the command line.
+ * The output file of a command line.
  *
- * (1) It is written aside, as FILE.partial-<random>, synced, and renamed when it is whole: who
- *     opens FILE sees the old one or the new one.
- * (2) It is allowed to those that the one it replaces was; a new one as the umask says.
+ * (1) It is written aside, as FILE.partial-<random>, synced, and renamed when it is whole: a reader
+ *     that opens FILE sees the old one or the new one.
+ * (2) It has the permissions of the file that it replaces; a new one those of the umask.
  * (3) A symbolic link stays, and the file that it leads to is replaced.
  * (4) A run that fails, or is ended by SIGINT, SIGTERM, SIGHUP or SIGQUIT, removes what it began;
- *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written so.
- * (5) What is there and is no file, such as a pipe, may be written to as it is.
+ *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written in
+ *     this way.
+ * (5) If there is something that is not a file, such as a pipe, it may be written to as it is.
  */
 #ifndef TOOLS_CLI_TARGET_H
 #define TOOLS_CLI_TARGET_H
@@ -15,16 +16,19 @@
 #include <stdbool.h>
 
 struct aside {
-    char *path;      /* where the file goes: absolute, and no symbolic link */
-    char *name;      /* where it is written; NULL: nothing stands there */
+    char *path;      /* where the file goes: absolute, and not a symbolic link */
+    char *name;      /* where it is written; NULL: there is nothing */
     char *directory; /* of both */
 };
 
-/* Make the file that is written, empty, and set *out_fd; 0, or an exit status after one
- * sentence. */
+/*
+ * Create the file that is written, empty, and set *out_fd; 0, or an exit status after one sentence.
+ */
 int aside_begin(struct aside *aside, const char *path, int *out_fd);
 
-/* All is written: sync it, and put it in its place. 0, or an exit status after one sentence. */
+/*
+ * Everything is written: sync it, and put it in its place. 0, or an exit status after one sentence.
+ */
 int aside_finish(struct aside *aside);
 
 /* Remove what is not in its place; aside may be empty. */
@@ -38,10 +42,11 @@ struct target {
     int saved_stdout; /* -1: nothing was redirected */
 };
 
-/* From now on stdout is that file; path NULL: it stays. 0, or an exit status after one sentence. */
+/* From now on stdout is that file; path NULL: it is unchanged. 0, or an exit status after one
+ * sentence. */
 int target_begin(struct target *target, const char *path);
 
-/* stdout is itself again. whole: the file takes its name; else it is removed. */
+/* stdout is itself again. whole: the file gets its name; else it is removed. */
 int target_end(struct target *target, bool whole);
 
 #endif

@@ -52,7 +52,7 @@ bool terminal_open(struct terminal *terminal)
     return true;
 }
 
-/* The default of a signal, now. */
+/* Do what a signal does by default, now. */
 static void let_happen(int signal)
 {
     sigset_t one;
@@ -74,7 +74,7 @@ void terminal_close(struct terminal *terminal)
     (void)sigprocmask(SIG_SETMASK, &terminal->before, NULL);
 }
 
-/* Stop, as Ctrl-Z asks, with the terminal as the shell wants it. */
+/* Stop, as Ctrl-Z asks, with the terminal in the state that the shell wants. */
 static void stop(const struct terminal *terminal)
 {
     sigset_t watched;

@@ -1,11 +1,11 @@
 /*
- * The keys of a terminal, one at a time, and the terminal as it was afterwards.
+ * The keys of a terminal, one at a time, and restoring the terminal afterwards.
  *
  * (1) Keys come without Enter and are not echoed; signals of the keyboard stay signals. Those that
  *     end or stop a process are blocked and read from a descriptor: nothing happens in a handler.
- * (2) Whatever ends it, q, the end, or a signal, the terminal is as it was: a signal that ends the
+ * (2) Whatever ends it (q, the end, or a signal), the terminal is restored: a signal that ends the
  *     process is KEY_SIGNAL, and terminal_close() lets it do so.
- * (3) A stop (Ctrl-Z) gives the terminal back before, and takes it again after.
+ * (3) A stop (Ctrl-Z) restores the terminal before, and takes it again after.
  */
 #ifndef TOOLS_CLI_TERMINAL_H
 #define TOOLS_CLI_TERMINAL_H
@@ -23,7 +23,7 @@ enum key {
     KEY_FASTER,
     KEY_SLOWER,
     KEY_QUIT,
-    KEY_DRAW,  /* the screen may hold something else now */
+    KEY_DRAW,  /* the screen may show something else now */
     KEY_SIGNAL /* one that ends the process */
 };
 
@@ -37,16 +37,16 @@ struct terminal {
     size_t count;
 };
 
-/* False, and nothing changed, when standard input and output are not both terminals. */
+/* False, and nothing changed, if standard input and output are not both terminals. */
 bool terminal_open(struct terminal *terminal);
 
 /*
  * The next key, after at most timeout_ms. With a terminal that is not open it only waits, and
- * answers KEY_QUIT when nobody reads standard output any more.
+ * returns KEY_QUIT if nobody reads standard output any more.
  */
 enum key terminal_key(struct terminal *terminal, int timeout_ms);
 
-/* As it was. Does not return after KEY_SIGNAL. */
+/* Restore it. Does not return after KEY_SIGNAL. */
 void terminal_close(struct terminal *terminal);
 
 #endif

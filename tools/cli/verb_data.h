@@ -1,4 +1,4 @@
-/* Between verbs.c and verb_call.c: fields, as JSON. */
+/* Shared by verbs.c and verb_call.c: fields, as JSON. */
 #ifndef TOOLS_CLI_VERB_DATA_H
 #define TOOLS_CLI_VERB_DATA_H
 
@@ -6,7 +6,7 @@
 
 enum { NAME_BYTES = 64 };
 
-/* What a field puts into data: the value that was given, or else its preset; nothing when there is
+/* What a field puts into data: the value that was given, or else its preset; nothing if there is
  * neither. 0 or an exit status. */
 int verb_field_json(const struct args *args, const struct field *field, struct buf *json);
 

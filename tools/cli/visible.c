@@ -5,8 +5,8 @@
 
 enum { SHOWN_BYTES = 8 };
 
-/* How many bytes the character at the begin of these has; 0: its rest is missing; -1: it is
- * none. */
+/* How many bytes the character at the beginning of these has; 0: its rest is missing; -1: it is
+ * invalid. */
 static int decode(const unsigned char *at, size_t len, unsigned *out_code)
 {
     unsigned char c = at[0];
@@ -17,7 +17,9 @@ static int decode(const unsigned char *at, size_t len, unsigned *out_code)
     for (size_t i = 1; i < bytes; i++) {
         if (i == len)
             return 0;
-        /* The second byte alone tells what is too long, a surrogate, or beyond the last one. */
+        /*
+         * The second byte alone shows what is too long, a surrogate, or beyond the last character.
+         */
         unsigned least = i > 1 ? 0x80 : c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
         unsigned most = i > 1 ? 0xbf : c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
         if (at[i] < least || at[i] > most)
@@ -62,7 +64,7 @@ annal_status visible_add(struct visible *visible, struct buf *out, annal_slice p
 {
     annal_status status = ANNAL_OK;
     size_t used = 0, len = 0;
-    /* What is held and as much of the piece as a character may take, first. */
+    /* First what is held, with as much of the piece as a character may take. */
     while (status == ANNAL_OK && visible->held_len > 0 && used < piece.len) {
         visible->held[visible->held_len++] = (unsigned char)piece.ptr[used++];
         status = add_next(out, visible->held, visible->held_len, &len);

@@ -15,7 +15,9 @@
 
 enum { BLOCK_BYTES = 4096, FILE_BLOCKS = 256, ROUNDS_MAX = 20000, ROUNDS_MIN = 3 };
 
-/* Faster than this no disk that turns can be, and no cache that loses power may answer. */
+/*
+ * No rotating disk can be faster than this, and no cache that loses data without power may answer.
+ */
 static const double turning_us = 2000;
 /* A sync that costs so little more than a write did not leave the memory. */
 static const double nothing_us = 8;
@@ -41,7 +43,7 @@ const char *filesystem_name(uint64_t type)
     return NULL;
 }
 
-/* The first line of a file of the kernel's, "" when there is none. */
+/* The first line of a file of the kernel's, or "". */
 static void read_line(const char *path, char *out, size_t room)
 {
     FILE *file = fopen(path, "re");
@@ -96,7 +98,7 @@ static double now_us(void)
     return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-/* A file that loses its name at once. -1 with errno. */
+/* A file whose name is removed at once. -1 with errno. */
 static int open_nameless(const char *directory, int flags)
 {
     char path[PATH_MAX];
@@ -107,7 +109,7 @@ static int open_nameless(const char *directory, int flags)
     }
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     int why = errno;
-    if (fd >= 0 || why == EINVAL) /* with O_DIRECT refused some filesystems leave the file */
+    if (fd >= 0 || why == EINVAL) /* some filesystems leave the file if they refuse O_DIRECT */
         unlink(path);
     errno = why;
     return fd;

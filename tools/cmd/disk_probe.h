@@ -1,7 +1,7 @@
 /*
- * What a sync costs in a directory, and whether the disk seems to do it.
+ * What a sync costs in a directory, and whether the disk really does it.
  *
- * That a disk keeps what it said it synced can be proved by cutting its power only. What is
+ * Whether a disk keeps what it said it synced can be proved only by cutting its power. What is
  * measured here can make it implausible: a sync that costs no more than a write into memory, or
  * less than a disk of that kind can do. Files of the probe have no name while they are used, so
  * that nothing is left whatever happens.
@@ -20,13 +20,13 @@ struct probe_cost {
 };
 
 struct disk_probe {
-    char filesystem[24];  /* "ext4"; else the number that statfs(2) gives */
+    char filesystem[24];  /* "ext4"; else the number from statfs(2) */
     bool in_memory;       /* tmpfs or ramfs */
-    bool is_layered;      /* overlay: what lies below is not seen */
-    char device[64];      /* "vda"; "" when there is none to be seen */
+    bool is_layered;      /* overlay: the filesystem below it is not visible */
+    char device[64];      /* "vda"; "" if none can be seen */
     char write_cache[24]; /* what the kernel takes it for: "write back", "write through", or "" */
     int rotational;       /* -1: not known */
-    bool is_virtual;      /* what it says of itself is the host's invention */
+    bool is_virtual;      /* a virtual disk: its description is the host's invention */
 
     struct probe_cost plain;     /* 4 KiB over old bytes, no sync */
     struct probe_cost overwrite; /* and fdatasync: what a commit log does */
@@ -34,16 +34,16 @@ struct disk_probe {
     struct probe_cost direct;    /* overwrite through O_DIRECT and fdatasync */
 
     bool suspicious;
-    char conclusion[400]; /* what was concluded from what */
+    char conclusion[400]; /* the conclusion and its reasons */
 };
 
 /* 0, or errno. Takes about `seconds`. */
 int disk_probe_run(const char *directory, double seconds, struct disk_probe *out_probe);
 
-/* The name of a filesystem by the number of statfs(2), NULL when it is not known. */
+/* The name of a filesystem by its number in statfs(2); NULL if it is not known. */
 const char *filesystem_name(uint64_t type);
 
-/* What the numbers mean; split off for tests. Fills suspicious and conclusion. */
+/* What the numbers mean; separate for tests. Fills suspicious and conclusion. */
 void disk_probe_judge(struct disk_probe *probe);
 
 #endif

@@ -8,12 +8,12 @@
 
 int stale_transition(const struct args *args);
 
-/* How many sessions run, and how many of these are how. */
+/* How many sessions run, and how many of these have which health. */
 struct run_counts {
     uint64_t running, unresponsive, stale, orphaned;
 };
 
-/* ANNAL_ERR_NOTFOUND: the packs that know are not both on. */
+/* ANNAL_ERR_NOTFOUND: the packs that know this are not both on. */
 annal_status stale_count(annal_index *index, struct run_counts *out, annal_error *err);
 
 #endif

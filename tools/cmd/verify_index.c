@@ -16,7 +16,7 @@ struct index_row {
     uint64_t seq;
     uint64_t offset;
     uint64_t length;
-    size_t type_bytes, time_bytes; /* what does not fit is longer than any that is right */
+    size_t type_bytes, time_bytes; /* what does not fit is longer than any valid one */
     char type[TEXT_BYTES];
     char time[TEXT_BYTES];
 };
@@ -59,7 +59,7 @@ static int take_row(void *arg, const annal_row *from)
     return check->row_count == PAGE_ROWS ? ANNAL_END : 0;
 }
 
-/* The next row, NULL when there is none. */
+/* The next row, or NULL. */
 static const struct index_row *peek_row(struct index_check *check)
 {
     if (check->row_next == check->row_count && !check->rows_end && check->status == ANNAL_OK) {
@@ -94,7 +94,7 @@ static bool is_row_of(const struct index_row *row, const annal_event *event)
            is_text(row->time, row->time_bytes, annal_slice_of(time));
 }
 
-/* The rows before seq have no event; where something is damaged, that is why. */
+/* The rows before seq have no event; if something is damaged, that is why. */
 static void pass_rows(struct index_check *check, uint64_t seq, bool after_damage)
 {
     const struct index_row *row;
@@ -164,7 +164,7 @@ static annal_status compare_table(struct index_check *check, const char *query, 
     return status;
 }
 
-/* What the header of a fork's journal says, which is there before its first event. */
+/* What the header of a fork's journal says, which exists before its first event. */
 static annal_status begin_fork(struct index_check *check, annal_error *err)
 {
     annal_session_info info;
@@ -284,7 +284,7 @@ static void tell(const struct index_check *check, annal_finding_fn fn, void *arg
     }
 }
 
-/* Findings count only when a view that is opened now says the same as the one that was compared. */
+/* Findings count only if a view that is opened now says the same as the one that was compared. */
 static annal_status settle(struct index_check *check, annal_status status, annal_error *err)
 {
     annal_position now;

@@ -1,17 +1,17 @@
 /*
- * Is the index what the journals say? Proved while the journal is read for its own sake: the rows
- * of event_index against the events as they pass, the rows of sessions and turns against what the
- * events give when they are folded anew.
+ * Checks that the index is what the journals say, while a journal is read for its own sake: the
+ * rows of event_index against the events as they pass, the rows of sessions and turns against what
+ * the events yield when they are folded again.
  *
  *     verify_index_begin(&check, session);
  *     … verify_index_event(&check, &event, after_damage), for every event …
  *     status = verify_index_end(&check, last_seq, at_damage, fn, arg, &err);
  *
- * A journal that was replaced or begun anew since it was indexed is no finding: the next catch-up
- * sees that the place where it stood is gone, and begins again. Until then the index lags.
+ * A journal that was replaced or started over since it was indexed is not a finding: the next
+ * catch-up sees that its place in the journal is gone, and begins again. Until then the index lags.
  *
- * ANNAL_END means that the index was rebuilt or moved on meanwhile, so that nothing can be said:
- * again.
+ * ANNAL_END means that the index was rebuilt or changed meanwhile, so that nothing can be said:
+ * verify again.
  */
 #ifndef TOOLS_CMD_VERIFY_INDEX_H
 #define TOOLS_CMD_VERIFY_INDEX_H
@@ -25,34 +25,34 @@
 struct index_row;
 struct index_found;
 
-/* What the sessions that one thread verifies share, since each is made at a price. Begins as
+/* What the sessions that one thread verifies share, because each is expensive to create. At first
  * {.store, .index}. */
 struct index_check {
     annal_store *store;
     annal_index *index; /* NULL: there is none, and nothing is found */
     annal__view *view;  /* renewed now and then */
-    annal_state *state; /* what the session at hand is folded in */
+    annal_state *state; /* the current session is folded in it */
     unsigned viewed;    /* sessions looked at in view */
-    uint64_t lagging;   /* sessions of which the index does not know the last events */
+    uint64_t lagging;   /* sessions whose last events the index does not know yet */
 
-    /* Of the session at hand. */
+    /* For the current session. */
     annal_slice session;
     annal_status status; /* below 0: the comparison failed, and error says why */
     annal_error error;
     uint64_t indexed_seq;                              /* compare up to here */
     bool known;                                        /* the index has looked at it */
-    char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of its header; "": it is no fork */
+    char fork_session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of its header; "": it is not a fork */
     uint64_t fork_seq;
     bool fork_told;    /* the index says the same */
-    bool stale;        /* the index stands at a place that the journal does not have */
-    bool contradicted; /* a row says another thing than the event of its seq */
+    bool stale;        /* the index is at a place that the journal does not have */
+    bool contradicted; /* a row differs from the event of its seq */
     struct index_row *rows;
     size_t row_count;
     size_t row_next;
     bool rows_end;
-    bool damaged; /* somewhere: the tables cannot be folded anew */
+    bool damaged; /* somewhere: the tables cannot be folded again */
     unsigned tries;
-    struct index_found *found; /* told only when the index stood still meanwhile */
+    struct index_found *found; /* reported only if the index did not change meanwhile */
     size_t found_count;
 };
 

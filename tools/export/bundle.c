@@ -199,7 +199,7 @@ static annal_status refuse(const char *what, annal_error *err)
     return annal__fail(err, ANNAL_ERR_CORRUPT, "the manifest of the bundle: %s", what);
 }
 
-/* The text of a member, which has no escapes; false: it is none, or too long. */
+/* The text of a member, which has no escapes; false: it is not text, or too long. */
 static bool text_of(annal_slice object, const char *name, char *out, size_t room)
 {
     annal_slice raw = annal__json_member(object, name);
@@ -299,7 +299,7 @@ static int compare_ids(const void *a, const void *b)
     return strcmp((*one)->session, (*other)->session);
 }
 
-/* The sessions of a bundle in order of id. */
+/* The sessions of a bundle sorted by id. */
 struct by_id {
     const struct bundle_session **list;
     size_t count;
@@ -315,7 +315,7 @@ static const struct bundle_session *find_session(const struct by_id *by_id, cons
     return found == NULL ? NULL : *found;
 }
 
-/* Each once, in order; forks behind those that they were forked from. */
+/* Each once, sorted; forks after those that they were forked from. */
 static annal_status check_sessions(const struct bundle *bundle, const struct by_id *by_id,
                                    uint64_t *room, annal_error *err)
 {
@@ -355,7 +355,7 @@ static annal_status check_artifacts(const struct bundle *bundle, const struct by
 
 static annal_status check_lists(const struct bundle *bundle, annal_error *err)
 {
-    uint64_t room = UINT64_MAX / 4; /* what all files have together is a number, too */
+    uint64_t room = UINT64_MAX / 4; /* the sum of all files is a number, too */
     struct by_id by_id = {.count = bundle->session_count};
     by_id.list = annal__zalloc((by_id.count + 1) * sizeof *by_id.list);
     if (by_id.list == NULL)

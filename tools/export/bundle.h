@@ -1,16 +1,16 @@
 /*
- * Bundles: sessions as one file that another store takes over, with proof that they are the same.
+ * Bundles: sessions as one file that another store imports, with proof that they are the same.
  *
  * (1) A bundle is a sealed tar archive (tar.h). Its first file is manifest.json, the others are
  *     those that it lists, in its order: the journals, then the artifacts of their sessions, byte
- *     for byte as they stand in a store.
+ *     for byte as in a store.
  * (2) With a fork come those that it was forked from, each before its forks.
  * (3) The manifest has one spelling: what is read is written again, and must be the same bytes. It
- *     says of each file how long it is and its SHA-256; of each session its last event and that
- *     event's hash.
- * (4) Of a journal that somebody writes, all that was durable when the export began is there, and
- *     whole events only. A damaged one is refused.
- * (5) What is read is believed in this order: the seal, the manifest, the names and sizes of files,
+ *     has the length of each file and its SHA-256; of each session its last event and that event's
+ *     hash.
+ * (4) Of a journal that is being written, everything that was durable when the export began is
+ *     there, and whole events only. A damaged one is refused.
+ * (5) What is read is checked in this order: the seal, the manifest, the names and sizes of files,
  *     their SHA-256, the chain of each journal, the content of each artifact, what the store has.
  *     Then it is moved in: artifacts first, each journal by one rename.
  */
@@ -35,7 +35,7 @@ struct bundle_session {
     uint64_t bytes;
     char sha256[SHA256_TEXT_BYTES];
     char file[33];                             /* the id of the journal */
-    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is none */
+    char fork[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is not a fork */
     uint64_t fork_seq;
     uint64_t last_seq;
     uint64_t h;
@@ -64,7 +64,7 @@ void bundle_done(struct bundle *bundle);
 /* Bytes of all files. */
 uint64_t bundle_bytes(const struct bundle *bundle);
 
-/* Where they stand, in a bundle and in a store. */
+/* Their paths, in a bundle and in a store. */
 void bundle_session_path(const struct bundle_session *session, char path[BUNDLE_PATH_BYTES]);
 void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUNDLE_PATH_BYTES]);
 
@@ -85,7 +85,7 @@ int bundle_export(annal_store *store, const struct session_list *list);
 /* annal import bundle FILE */
 int bundle_import(const struct args *args);
 
-/* Remove what imports left that broke off. */
+/* Remove what interrupted imports left. */
 void bundle_remove_stale(const annal_store *store);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * annal import bundle FILE, by rule (5) of bundle.h.
  *
- * What is read is laid down as a store of its own, STORE/.importing-<random>, where the library
+ * What is read is written as a store of its own, STORE/.importing-<random>, where the library
  * proves it as it proves any store; then its files are moved. A directory of that name whose lock
- * nobody has is what an import left that broke off: the next import removes it.
+ * nobody has was left by an interrupted import: the next import removes it.
  */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -49,7 +49,7 @@ struct taking {
     struct bundle bundle;
     enum standing *standings;
     struct buf stage; /* its path */
-    int stage_lock;   /* -1: it is not there */
+    int stage_lock;   /* -1: it does not exist */
     struct buf path;
     struct progress progress;
     uint64_t bytes_done;
@@ -63,7 +63,7 @@ static annal_status refuse(struct taking *taking, const char *what)
     return annal__fail(taking->err, ANNAL_ERR_CORRUPT, "bundle '%s': %s", taking->file, what);
 }
 
-/* root/within; NULL: no memory, which is said. */
+/* root/within; NULL: no memory, which is reported. */
 static const char *join(struct taking *taking, const char *root, const char *within)
 {
     const char *path = NULL;
@@ -75,7 +75,7 @@ static const char *join(struct taking *taking, const char *root, const char *wit
     return path;
 }
 
-/* ---- The place where it is laid down ---- */
+/* ---- The place where it is written ---- */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -291,7 +291,7 @@ static annal_status lay_all_down(struct taking *taking)
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "it has more files than its manifest");
-    /* Each file is synced before it is moved: of many the disk writes faster all at once. */
+    /* Each file is synced before it is moved: the disk writes many faster all at once. */
     if (status == ANNAL_OK && bundle->session_count + bundle->artifact_count > SYNC_SINGLY_MAX &&
         syncfs(taking->stage_lock) < 0)
         status = annal__fail_errno(taking->err, "sync %s", taking->stage.ptr);
@@ -416,8 +416,7 @@ static annal_status compare_all(struct taking *taking)
 
 /* ---- Moving it in ---- */
 
-/* Where somebody else was here first, such as another import, it is looked again at what there
- * is. */
+/* If another process was here first, such as another import, look again at what is there. */
 static annal_status move_session(struct taking *taking, const struct bundle_session *session,
                                  enum standing *standing)
 {
@@ -459,7 +458,7 @@ static annal_status move_in(struct taking *taking)
     return status;
 }
 
-/* The proof: what stands in the store now is read again. */
+/* The proof: what is in the store now is read again. */
 static annal_status prove_here(struct taking *taking)
 {
     annal_status status = annal__store_settle(taking->store, taking->err);
@@ -504,7 +503,7 @@ static void print_proof(const struct taking *taking)
     fputc('\n', stdout);
 }
 
-/* The store is opened, and made, for a bundle that is sealed and has a manifest. */
+/* The store is opened, and created, only for a bundle that is sealed and has a manifest. */
 static int take(struct taking *taking)
 {
     annal_status status = tar_reader_open(taking->file, &taking->tar, taking->err);

@@ -40,9 +40,9 @@ static annal_status fail_memory(annal_error *err)
     return annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
 }
 
-/* ---- What is in it ---- */
+/* ---- Its content ---- */
 
-/* An annal_lineage_fn: rule (2). Those that several forks have in common stand there several
+/* An annal_lineage_fn: rule (2). Sessions that several forks have in common are added several
  * times. */
 static int add_part(void *arg, const annal_lineage_part *part)
 {
@@ -165,7 +165,7 @@ static annal_status put_bytes(struct bundling *bundling, int fd, const char *pat
     return status;
 }
 
-/* The file may have been replaced since it was looked at: then its bytes are not those any more. */
+/* The file may have been replaced since it was looked at: then its bytes are different. */
 static annal_status put_file(struct bundling *bundling, const char *within, uint64_t bytes,
                              const char *before)
 {

@@ -33,7 +33,7 @@ static struct chat_tokens tokens_of(const annal_event *event, const struct tally
     return tokens;
 }
 
-/* Rule (2), for one kind of tokens: what is owed is paid; what is below nothing is owed. */
+/* Rule (2), for one kind of tokens: what is owed is paid; what falls below zero is owed. */
 static void pay(int64_t *tokens, int64_t *owed)
 {
     int64_t left = *tokens - *owed;
@@ -157,7 +157,7 @@ static annal_status set_name(struct buf *name, annal_slice raw)
     return annal__buf_append_slice(name, raw);
 }
 
-/* The answer that an event belongs to is at hand afterwards. */
+/* Afterwards the answer that an event belongs to is the current one. */
 static annal_status begin(struct chats *chats, const annal_event *event, uint64_t turn_seq,
                           annal_error *err)
 {
@@ -182,7 +182,7 @@ static annal_status begin(struct chats *chats, const annal_event *event, uint64_
     return status < 0 ? annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory") : ANNAL_OK;
 }
 
-/* Whether an event names another answer than the one at hand. */
+/* Whether an event names another answer than the current one. */
 static bool is_another(const struct chat *now, const annal_event *event)
 {
     annal_slice id = event_member(event, "message_id");

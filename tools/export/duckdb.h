@@ -1,5 +1,5 @@
 /*
- * DuckDB's library, loaded when it is asked for: what we use of its C API.
+ * DuckDB's library, loaded on demand: the part of its C API that we use.
  *
  * The names and types are those of its public documentation (duckdb.org/docs/stable/clients/c/api);
  * it is not linked. Tried with DuckDB 1.2, 1.4 and 1.5.
@@ -22,7 +22,7 @@ typedef struct duckdb_function_info_of *duckdb_function_info;
 typedef struct duckdb_data_chunk_of *duckdb_data_chunk;
 typedef struct duckdb_vector_of *duckdb_vector;
 
-/* Five members that are not for us, then what the library keeps. */
+/* Five members that we do not use, then those that the library keeps. */
 typedef struct duckdb_result {
     idx_t unused_counts[3];
     void *unused_columns;
@@ -91,10 +91,10 @@ struct duckdb {
 extern struct duckdb duckdb; /* after duckdb_load() */
 
 /*
- * Load it: the file that $ANNAL_DUCKDB names, else libduckdb.so as the system's loader finds it. It
- * is never looked for in or above the current directory, as loading a library runs its code, and
- * what stands in a directory is somebody else's to choose. It stays loaded until the process ends.
- * 0, or an exit status after one sentence.
+ * Load it: the file in $ANNAL_DUCKDB, else libduckdb.so as the system's loader finds it. It is
+ * never searched for in or above the current directory, because loading a library runs its code,
+ * and others may choose what is in a directory. It stays loaded until the process ends. 0, or an
+ * exit status after one sentence.
  */
 int duckdb_load(void);
 

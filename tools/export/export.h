@@ -1,7 +1,7 @@
 /*
- * Export: a session leaves the store, as text on stdout.
+ * Export: a session as text on stdout.
  *
- * A session is read as one history, a fork with what it shares. What is written ends with the same
+ * A session is read as one history, a fork with what it shares. The output ends with the same
  * event, whatever is appended meanwhile. Memory is bounded by the largest event.
  */
 #ifndef TOOLS_EXPORT_EXPORT_H
@@ -19,7 +19,7 @@ struct export
     uint64_t last_seq; /* the last event that is exported */
     bool many;         /* it is one session of several */
     bool full;         /* cut nothing */
-    bool damaged;      /* set when something was passed over, which was said */
+    bool damaged;      /* set if something was skipped, which was reported */
     struct progress *progress;
     uint64_t *bytes_done; /* of all sessions; counted in the last pass over each */
 };
@@ -29,7 +29,7 @@ int export_jsonl(struct export *export);
 int export_markdown(struct export *export);
 int export_otlp(struct export *export);
 
-/* ---- Reading, for those that write ---- */
+/* ---- Reading, for the formats ---- */
 
 struct export_reader {
     struct export *export;
@@ -45,13 +45,13 @@ annal_status export_reader_open(struct export_reader *reader, struct export *exp
 void export_reader_close(struct export_reader *reader);
 
 /*
- * The next event with all of its data, which lives until the next call. ANNAL_DAMAGE: something was
- * passed over; what, annal_cursor_damage() tells. ANNAL_END: there are no more.
+ * The next event with all of its data, which is valid until the next call. ANNAL_DAMAGE: something
+ * was skipped; annal_cursor_damage() says what. ANNAL_END: there are no more.
  */
 annal_status export_reader_next(struct export_reader *reader, annal_event *out_event,
                                 annal_error *err);
 
-/* The same, but data may be empty, though it is not: event_print_data() prints it in pieces. */
+/* As above, but data may be left out: event_print_data() prints it in pieces. */
 annal_status export_reader_next_head(struct export_reader *reader, annal_event *out_event,
                                      uint64_t *out_data_bytes, annal_error *err);
 

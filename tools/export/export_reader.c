@@ -19,7 +19,7 @@ void export_reader_close(struct export_reader *reader)
     annal__buf_done(&reader->data);
 }
 
-/* Bytes that nobody can read are said once, and in the end change the exit status. */
+/* Unreadable bytes are reported once, and finally change the exit status. */
 static void meet_damage(struct export_reader *reader)
 {
     annal_damage damage = annal_cursor_damage(reader->cursor);

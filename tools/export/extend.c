@@ -6,11 +6,11 @@
 
 #include <string.h>
 
-/* As docs/limits.md says, an append counts so many bytes for each envelope. */
+/* As docs/limits.md says, an append counts this many bytes for each envelope. */
 enum { ENVELOPE_BYTES = 512 };
 
 struct piece {
-    struct buf bytes; /* of all drafts, one behind the other */
+    struct buf bytes; /* of all drafts, one after the other */
     annal_draft *drafts;
     size_t count;
     size_t room;
@@ -22,7 +22,7 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
-    slice->ptr = (const char *)at; /* a place until all are there */
+    slice->ptr = (const char *)at; /* an offset until all are there */
     return ANNAL_OK;
 }
 

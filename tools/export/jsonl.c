@@ -3,7 +3,7 @@
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"
 
-/* None of these can hold a character that JSON would escape: the journal refuses them. */
+/* None of these can have a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
 {
     if (text.len > 0)

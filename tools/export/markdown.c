@@ -133,14 +133,14 @@ static void put_part(annal_slice part)
     }
     bool thought = begins_with(type, "\"thinking") || begins_with(type, "\"reasoning");
     if (text.len == 2)
-        return; /* an empty one, such as a thought that the provider keeps for itself */
+        return; /* an empty one, such as a thought that the provider does not publish */
     if (thought)
         fputs("<details><summary>Thinking</summary>\n\n", stdout);
     if (excerpt_is_text(text)) {
         page_quote(text);
     } else {
         fputs("**Other**: ", stdout);
-        page_code(part, LINE_CHARS); /* an image, or what only its producer knows */
+        page_code(part, LINE_CHARS); /* an image, or a form that only its producer knows */
         fputs("\n\n", stdout);
     }
     if (thought)
@@ -252,7 +252,7 @@ static void put_result(const struct transcript *transcript, const annal_event *e
     put_output(transcript, event, error);
 }
 
-/* ---- Turns ---- */
+/* Text, or an array of blocks, or a value in the tool's own form. */
 
 static void put_turn_begins(const annal_event *event)
 {
@@ -284,7 +284,7 @@ static void put_turn_ends(const struct transcript *transcript, const annal_event
 
 /* ---- All others ---- */
 
-/* Those that a reader of the conversation wants to know of: the type, and which members say it. */
+/* Types that a reader of the conversation wants to know of, and the members that are shown. */
 static const struct told {
     const char *type;
     const char *name;
@@ -364,7 +364,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
         transcript->turn = (struct tally){0};
         break;
     case FACT_USAGE:
-        break; /* told when the turn ends, and at the head */
+        break; /* shown when the turn ends, and at the head */
     case FACT_OTHER:
         put_other(transcript, event);
     }

@@ -9,7 +9,7 @@
 
 enum open_kind { OPEN_CALL = 1, OPEN_TURN = 2 };
 
-/* More than so many at once are not remembered. */
+/* No more than this many at once are remembered. */
 #define OPEN_ENTRIES_MAX (UINT32_C(1) << 20)
 
 struct open_entry {
@@ -27,21 +27,20 @@ struct open_set {
     uint64_t turn_seq; /* of the newest open turn; 0: none */
 };
 
-/* id is raw, empty: nothing ends it. False: there was no room; it is as if it had ended at once. */
+/* id is raw; empty: nothing ends it. False: there was no room; it counts as ended at once. */
 bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
                     const annal_event *event);
 
-/* How it began, and it is forgotten; seq is 0: it is not known. */
+/* How it began; it is forgotten then. seq is 0 if it is not known. */
 struct open_entry open_set_end(struct open_set *set, enum open_kind kind, annal_slice id);
 
-/* The newest of a kind, for an end that does not say whose it is; it is forgotten. */
+/* The newest of a kind, for an end that does not say what it ends; it is forgotten then. */
 struct open_entry open_set_end_newest(struct open_set *set, enum open_kind kind);
 
 /* The newest open turn; 0: none. */
 uint64_t open_set_turn(const struct open_set *set);
 
-/* What is still open, in order of seq; the set is not one any more, only to be walked and done
- * with. */
+/* What is still open, sorted by seq; after that the set may only be walked and freed. */
 void open_set_sort(struct open_set *set);
 
 /* Whether that which began with event seq is still open. */

@@ -1,13 +1,13 @@
 /*
- * Spans as the semantic conventions of OpenTelemetry for generative AI name them, a line of OTLP
- * JSON for each session:
+ * Spans with the names of the semantic conventions of OpenTelemetry for generative AI, a line of
+ * OTLP JSON for each session:
  *
- *  (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
- *      below it a span of each turn, and in these chat (chat.h) and execute_tool.
- *  (2) A span is printed when it has ended. What has not ended when the session does, ends with its
- *      last event: with status ERROR and annal.incomplete, which the root then has too.
- *  (3) A call that is made again under the same id has ended the one before; a result without a
- *      call is a span without an operation.
+ * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
+ *     below it is a span of each turn, and in these chat (chat.h) and execute_tool.
+ * (2) A span is printed when it has ended. What has not ended when the session does, ends with its
+ *     last event: with status ERROR and annal.incomplete, which the root then has too.
+ * (3) A call that is made again under the same id ends the one before; a result without a call is a
+ *     span without an operation.
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
@@ -26,7 +26,7 @@ struct trace {
     struct spending spending;
     struct open_set open;
     struct chats chats;
-    annal_cursor *back; /* reads again what a call or a turn began with; NULL: not needed yet */
+    annal_cursor *back; /* reads again with what a call or a turn began; NULL: not needed yet */
     struct buf back_data;
     bool any; /* a span was printed */
 };
@@ -210,7 +210,7 @@ static annal_status take_result(struct trace *trace, const annal_event *event, a
     return ANNAL_OK;
 }
 
-/* ---- Turns ---- */
+/* Text, or an array of blocks, or a value in the tool's own form. */
 
 /* end NULL: there is none. */
 static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
@@ -381,7 +381,7 @@ static annal_status put_open(struct trace *trace, annal_error *err)
     return status;
 }
 
-/* All events through fn; the last pass is the one that counts. */
+/* Pass all events to fn; the last pass is the one that counts for the progress. */
 static annal_status pass(struct trace *trace, bool last_pass,
                          annal_status (*fn)(struct trace *, const annal_event *, annal_error *),
                          annal_error *err)
@@ -404,7 +404,7 @@ static annal_status count(struct trace *trace, const annal_event *event, annal_e
     return chats_take(&trace->chats, event, &used, 0, err);
 }
 
-/* Rule (2) of chat.h: what would be left over is taken from the first answers. */
+/* Rule (2) of chat.h: what would be left over is subtracted from the first answers. */
 static annal_status find_overdraft(struct trace *trace, annal_error *err)
 {
     annal_status status = pass(trace, false, count, err);

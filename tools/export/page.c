@@ -56,7 +56,7 @@ void page_inline(annal_slice raw, size_t chars)
     annal__buf_done(&line);
 }
 
-/* A span loses one space at each end when there is one at both: so there always is. */
+/* A span loses one space at each end if there is one at both: so we always write both. */
 static void put_span(annal_slice text)
 {
     size_t ticks = longest_run(text, '`') + 1;
@@ -179,7 +179,7 @@ void page_members(annal_slice raw)
         (void)page_fence(raw, 0);
         return;
     }
-    /* No run in a name or value is longer than in all of it, read as one text. */
+    /* No run in a name or value is longer than in the whole text. */
     size_t ticks = fence_for((struct letters){raw.ptr, raw.ptr + raw.len, true});
     put_times('`', ticks);
     fputs("text\n", stdout);
@@ -199,7 +199,7 @@ static size_t run_at(annal_slice line, size_t at)
     return len;
 }
 
-/* Where a run of exactly so many backticks stands behind at, not too far; line.len: nowhere. */
+/* Where, not too far after at, a run of exactly this many backticks is; line.len: nowhere. */
 static size_t closing_run(annal_slice line, size_t at, size_t ticks)
 {
     size_t end = line.len - at > SPAN_BYTES_MAX ? at + SPAN_BYTES_MAX : line.len;
@@ -212,7 +212,7 @@ static size_t closing_run(annal_slice line, size_t at, size_t ticks)
     return line.len;
 }
 
-/* Only these make a line a heading, of itself or of the one above; or a rule. */
+/* Only these make a line a heading (of itself or of the line above) or a rule. */
 static bool is_underline(annal_slice line)
 {
     size_t at = 0;
@@ -248,7 +248,7 @@ static void put_prose_line(annal_slice line)
     }
 }
 
-/* A line that begins or ends a fence: how long it is, and where it stands; 0: it is none. */
+/* The length and indent of a line that begins or ends a fence; 0: it is not one. */
 static size_t fence_of(annal_slice line, size_t *out_indent)
 {
     size_t at = 0;
@@ -270,7 +270,7 @@ static bool is_blank(annal_slice text)
     return true;
 }
 
-/* "c", "python": of what a fence says behind it, all that is a name. */
+/* "c", "python": the part of a fence's info text that is a name. */
 static void put_language(annal_slice info)
 {
     size_t at = 0, len = 0;
@@ -286,7 +286,7 @@ static void put_language(annal_slice info)
     out_slice((annal_slice){info.ptr + at, len});
 }
 
-/* What stands in a fence, up to the line that ends it or the end of the text. */
+/* The content of a fence, up to the line that ends it or the end of the text. */
 static void put_fenced(struct letters *letters, struct buf *line, char mark, size_t least,
                        size_t indent, size_t ticks)
 {
@@ -318,11 +318,13 @@ void page_quote(annal_slice raw)
 {
     struct letters letters = letters_of(raw);
     struct buf line = {0};
-    size_t ticks = fence_for(letters); /* of all its fences, so that it is looked for once */
+    size_t ticks = fence_for(letters); /* of all its fences, so that it is searched once */
     while (next_line(&letters, &line)) {
         annal_slice text = annal__buf_slice(&line);
         size_t indent, run = fence_of(text, &indent);
-        /* A fence of backticks has none behind it: such a line is a span of code. */
+        /*
+         * No backtick may follow a fence of backticks on its line: otherwise it is a span of code.
+         */
         if (run > 0 && (text.ptr[indent] == '~' ||
                         memchr(text.ptr + indent + run, '`', text.len - indent - run) == NULL)) {
             put_fenced(&letters, &line, text.ptr[indent], run, indent, ticks);

@@ -15,12 +15,13 @@
 /* What the values of a column were. */
 struct seen {
     bool integer, real, text, blob;
-    bool wide; /* an integer that no real is */
+    bool wide; /* an integer that no real represents */
     bool raw;  /* text that is not UTF-8 */
 };
 
-/* In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that
- * follow. */
+/*
+ * In the file, a value is its kind, then 8 bytes: itself, or the length of the bytes that follow.
+ */
 struct parquet_rows {
     FILE *file;
     size_t count;
@@ -94,7 +95,7 @@ void parquet_rows_free(struct parquet_rows *rows)
     annal__free(rows);
 }
 
-/* ---- Names: DuckDB knows no case, and takes none twice ---- */
+/* ---- Names: DuckDB ignores case, and accepts none twice ---- */
 
 static bool is_taken(const struct parquet_rows *rows, size_t count, const char *name)
 {
@@ -104,7 +105,7 @@ static bool is_taken(const struct parquet_rows *rows, size_t count, const char *
     return false;
 }
 
-/* The name of column i: "x", and "x_1" where there is an "x" before it. NULL: no memory. */
+/* The name of column i: "x", or "x_1" if there is an "x" before it. NULL: no memory. */
 static char *name_column(const struct parquet_rows *rows, size_t i, const char *given)
 {
     char *name = NULL;
@@ -144,7 +145,7 @@ int parquet_rows_columns(void *arg, const annal_row *row)
 
 /* ---- Types ---- */
 
-/* Whether a real holds it, so that it comes back as the same integer. */
+/* Whether a real represents it, so that it comes back as the same integer. */
 static bool fits_real(int64_t integer)
 {
     return integer > INT64_MIN && integer < INT64_MAX - 1024 && (int64_t)(double)integer == integer;

@@ -2,9 +2,9 @@
  * Spans of OTLP JSON on stdout: {"traceId":…,"spanId":…,"name":…,"attributes":[…],"status":{…}}.
  *
  * Ids are hashes, so the same session has the same spans whenever it is exported: the trace's are
- * the first 16 bytes of SHA-256("annal trace\0" session), a span's the first 8 of
- * SHA-256("annal span\0" session "\0" seq in decimal), where seq is that of the event that it was
- * made from, 0 for the root.
+ * the first 16 bytes of SHA-256("annal trace\0" session), a span's the first 8 of SHA-256("annal
+ * span\0" session "\0" seq in decimal), where seq is that of the event that it was made from, 0 for
+ * the root.
  */
 #ifndef TOOLS_EXPORT_SPAN_H
 #define TOOLS_EXPORT_SPAN_H
@@ -20,10 +20,10 @@ struct span {
     annal_slice session;
     uint64_t seq;
     bool is_root;
-    uint64_t parent_seq; /* 0: the root; of the root there is none */
+    uint64_t parent_seq; /* 0: the root, which itself has none */
     enum span_kind kind;
     int64_t start_us;
-    int64_t end_us; /* not before the start, else it is */
+    int64_t end_us; /* raised to the start if it is before */
     int attributes; /* how many there are so far */
 };
 
@@ -31,7 +31,7 @@ struct span {
 bool trace_id(annal_slice session, char text[TRACE_ID_BYTES]);
 bool span_id(annal_slice session, uint64_t seq, char text[SPAN_ID_BYTES]);
 
-/* The name is "what", or "what which" where which (raw JSON) says something. */
+/* The name is "what", or "what which" if which (raw JSON) is not empty. */
 bool span_begin(struct span *span, const char *what, annal_slice which);
 
 /* Attributes; those of an empty value are left out. */
@@ -42,10 +42,10 @@ void span_number(struct span *span, const char *key, int64_t number);
 void span_real(struct span *span, const char *key, double number);
 void span_true(struct span *span, const char *key);
 
-/* The end of the attributes and the status: failed, it is ERROR, with a message (raw, or empty). */
+/* End the attributes and write the status: if failed, ERROR, with a message (raw, or empty). */
 void span_status(const struct span *span, bool failed, annal_slice message);
 
-/* The same, and the end of the span. */
+/* As above, and end the span. */
 void span_end(const struct span *span, bool failed, annal_slice message);
 
 /* A raw JSON string again, but half a surrogate pair, which protocol buffers refuse, is U+FFFD. */

@@ -6,7 +6,7 @@
 
 enum { FIELD_BYTES_MAX = 4096 };
 
-/* What session.created says, and session.updated says anew. */
+/* What session.created says, and session.updated changes. */
 static annal_status take_fields(struct summary *summary, const annal_event *event)
 {
     static const char *const names[FIELD_COUNT] = {
@@ -28,7 +28,7 @@ static annal_status take_fields(struct summary *summary, const annal_event *even
     return status;
 }
 
-/* Where nobody named the session's model, the first one that is named answers. */
+/* If nobody named the session's model, the first one that is named in an answer is used. */
 static annal_status take_model(struct summary *summary, const annal_event *event)
 {
     annal_slice model = event_member(event, "model");
@@ -64,7 +64,7 @@ static void take_ends(struct summary *summary, const annal_event *event)
     }
 }
 
-/* An importer gives the first microsecond of 1970 to what has no time. */
+/* An importer gives the first microsecond of 1970 to events without a time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
     if (ts_us == 0 || ts_us == 1)

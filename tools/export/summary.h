@@ -1,5 +1,4 @@
-/* What is said of a session as a whole, at the head of what is exported: from a first pass over
- * it. */
+/* What is known of a session as a whole, at the head of an export: from a first pass over it. */
 #ifndef TOOLS_EXPORT_SUMMARY_H
 #define TOOLS_EXPORT_SUMMARY_H
 
@@ -19,7 +18,7 @@ enum session_field {
 };
 
 struct summary {
-    struct buf fields[FIELD_COUNT]; /* raw JSON strings; empty where nobody said */
+    struct buf fields[FIELD_COUNT]; /* raw JSON strings; empty if nobody said */
     uint64_t events;
     uint64_t lost; /* that do not prove themselves */
     uint64_t calls;
@@ -34,7 +33,7 @@ struct summary {
 annal_status summary_make(struct summary *summary, struct export *export, annal_error *err);
 void summary_done(struct summary *summary);
 
-/* The field, raw; empty where nobody said. */
+/* The field, raw; empty if nobody said. */
 annal_slice summary_field(const struct summary *summary, enum session_field field);
 
 #endif

@@ -16,7 +16,8 @@
 
 #define MAGIC "ANNALBND"
 
-/* A skippable frame: its magic number and how much follows, both little-endian; then our bytes. */
+/* A skippable frame: its magic number and the length of what follows, both little-endian; then our
+ * bytes. */
 #define SEAL_HEAD  "\x5e\x2a\x4d\x18\x28\x00\x00\x00"
 #define SEAL_BYTES ((uint64_t)48)
 
@@ -27,10 +28,10 @@ enum { PIECE_BYTES = 128 << 10 };
 struct tar_writer {
     struct archive *archive;
     struct sha256 *sha256; /* of all that was written */
-    int write_errno;       /* nothing more is written, and why; 0: all was */
+    int write_errno;       /* nothing more is written, for this reason; 0: everything was */
 };
 
-/* What is written is ours: whatever fails, storage did. */
+/* What is written is correct: whatever fails, storage did. */
 static annal_status fail_write(const struct tar_writer *writer, annal_error *err)
 {
     int why = archive_errno(writer->archive);
@@ -39,8 +40,8 @@ static annal_status fail_write(const struct tar_writer *writer, annal_error *err
 }
 
 /*
- * An archive_write_callback. libarchive is not told what fails: it would not free what it has for
- * this callback.
+ * An archive_write_callback. Failures are not reported to libarchive: it would not free what it has
+ * for this callback.
  */
 static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, size_t len)
 {
@@ -157,7 +158,7 @@ static la_ssize_t get(struct archive *archive, void *arg, const void **out_bytes
     return got;
 }
 
-/* A disk that cannot be read is no damage of the bundle. */
+/* A disk that cannot be read is not damage of the bundle. */
 static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
 {
     const char *why = archive_error_string(reader->archive);

@@ -1,10 +1,9 @@
 /*
- * A tar archive under zstd, sealed: behind it stands a zstd frame that decompressors skip, whose 40
+ * A tar archive under zstd, sealed: after it comes a zstd frame that decompressors skip, whose 40
  * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or
- * in which a bit was flipped is known before anything of it is believed. The only user of
- * libarchive.
+ * in which a bit was flipped is recognized before any of it is used. The only user of libarchive.
  *
- * The same files give the same bytes: no times, no owners, mode 0600, with one version of libzstd.
+ * The same files yield the same bytes: no times, no owners, mode 0600, with one version of libzstd.
  */
 #ifndef TOOLS_EXPORT_TAR_H
 #define TOOLS_EXPORT_TAR_H
@@ -16,7 +15,7 @@
 struct tar_writer;
 annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err);
 
-/* A file of so many bytes, which are written next, in pieces. */
+/* Begin a file of this many bytes, which are written next, in pieces. */
 annal_status tar_write_file(struct tar_writer *writer, const char *name, uint64_t bytes,
                             annal_error *err);
 annal_status tar_write(struct tar_writer *writer, annal_slice piece, annal_error *err);
@@ -29,12 +28,12 @@ void tar_writer_free(struct tar_writer *writer); /* NULL is accepted */
 
 struct tar_reader;
 
-/* ANNAL_ERR_CORRUPT: it is not sealed, or is not what was sealed. */
+/* ANNAL_ERR_CORRUPT: it is not sealed, or differs from what was sealed. */
 annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err);
 
 /*
- * The next file; name lives until the next call. ANNAL_END: there are no more. ANNAL_ERR_CORRUPT:
- * what comes is no plain file.
+ * The next file; name is valid until the next call. ANNAL_END: there are no more.
+ * ANNAL_ERR_CORRUPT: the next entry is not a plain file.
  */
 annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t *out_bytes,
                       annal_error *err);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a log so much is looked at. */
+/* How much of a log is looked at. */
 #define LINES_MAX    64
 #define BYTES_MAX    ((size_t)4 << 20)
 #define SURE_OF_RUNS 100
@@ -35,7 +35,9 @@ static annal_status read_begin(int fd, struct buf *out, annal_error *err)
     return ANNAL_OK;
 }
 
-/* The lines in text; one that was cut short by the look is left out when others stand before it. */
+/*
+ * The lines in text; one that was cut short by the limit is left out if there are others before it.
+ */
 static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
 {
     size_t count = 0;

@@ -1,19 +1,21 @@
-/* Which importer a log is for: each says how sure it is, by the first lines that it would read. */
+/*
+ * Which importer a log is for: each says how sure it is, from the first lines that it would read.
+ */
 #ifndef TOOLS_IMPORT_DETECT_H
 #define TOOLS_IMPORT_DETECT_H
 
 #include "tools/import/source_container.h"
 
 struct detected {
-    struct importer importer; /* the surest; kind NULL: of no kind that is known */
+    struct importer importer; /* the surest; kind NULL: of no known kind */
     enum container container;
     int sure;   /* 1 to 100 */
-    bool plain; /* of no kind, but JSON lines: jsonl reads them when it is told how */
+    bool plain; /* of no kind, but JSON lines: jsonl reads them if it is told how */
 };
 
 annal_status detect_log(const char *path, struct detected *out, annal_error *err);
 
-/* Whether this directory is one log of some importer, and whether a file's name is that of one. */
+/* Whether this directory is one log of some importer, and whether a file has the name of a log. */
 bool detect_directory(const char *path);
 bool detect_wants_file(const char *name);
 

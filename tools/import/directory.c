@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The files in path that fit a pattern, by name. globfree() them in either case. */
+/* The files in path that match a pattern, by name. globfree() them in either case. */
 static annal_status find_files(const char *path, annal_slice pattern, glob_t *out, annal_error *err)
 {
     struct buf text = {0};
@@ -46,7 +46,7 @@ bool directory_is_log(const struct importer *importer, const char *path)
     return found;
 }
 
-/* What is larger than its limit ends in ANNAL_ERR_LIMIT. */
+/* A file that is larger than its limit ends in ANNAL_ERR_LIMIT. */
 static annal_status read_whole(FILE *file, struct buf *out)
 {
     annal_status status = ANNAL_OK;
@@ -70,7 +70,7 @@ static void copy_text(FILE *file, FILE *lines)
         fputc('\n', lines);
 }
 
-/* Between the words of JSON a line break is a space; elsewhere JSON has none. */
+/* Between the tokens of JSON a line break is a space; elsewhere JSON has none. */
 static void make_one_line(struct buf *text)
 {
     for (size_t i = 0; i < text->len; i++)

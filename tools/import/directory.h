@@ -3,9 +3,9 @@
  *
  *   -- directory: base_state.json events/event-*.json
  *
- * A directory is a log when a file in it fits one of the patterns. Each file that fits is a line,
- * {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name. One
- * that is not JSON, or too large for an event, has null there, and its text comes behind, as lines
+ * A directory is a log if a file in it matches one of the patterns. Each file that matches is a
+ * line, {"file":"events/event-00001-….json","value":…}, in the order of the patterns, then by name.
+ * One that is not JSON, or too large for an event, has null there, and its text follows, as lines
  * of its own.
  */
 #ifndef TOOLS_IMPORT_DIRECTORY_H
@@ -26,8 +26,8 @@ annal_status directory_write_lines(const struct importer *importer, const char *
 
 /*
  * A line of head, the file's value and "}". One that is not JSON, or too large, is as above.
- * Nothing is written for a file that is not there; out_there, which may be NULL, says whether it
- * is. ANNAL_END: nothing was written, it is not JSON, with only_whole.
+ * Nothing is written for a file that does not exist; out_there, which may be NULL, says whether it
+ * does. ANNAL_END: nothing was written, because it is not JSON, with only_whole.
  */
 annal_status directory_write_file(const char *path, annal_slice head, bool only_whole, FILE *lines,
                                   bool *out_there, annal_error *err);

@@ -17,7 +17,7 @@
 #define PEEK_BYTES ((size_t)64 << 10)
 #define COPY_BYTES ((size_t)1 << 20)
 
-/* An array that is split stands at most so deep in its document. */
+/* An array that is split is at most this deep in its document. */
 enum { KEYS_MAX = 6 };
 
 static bool is_value(annal_slice text)
@@ -25,7 +25,7 @@ static bool is_value(annal_slice text)
     return annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
 }
 
-/* The next line that is not blank, trimmed; false when no whole one is left. */
+/* The next line that is not blank, trimmed; false if no whole line is left. */
 static bool next_line(annal_slice *rest, annal_slice *out)
 {
     for (;;) {
@@ -42,11 +42,11 @@ static bool next_line(annal_slice *rest, annal_slice *out)
 
 /* ---- Walking ---- */
 
-/* What a walk over a document meets. */
+/* The callbacks of a walk over a document. */
 struct walk;
 struct visitor {
-    void (*open)(void *arg, const struct walk *walk); /* it stands at the '[' of an array */
-    void (*array)(void *arg, const char *begin, const char *end); /* end: behind its ']' */
+    void (*open)(void *arg, const struct walk *walk);             /* at the '[' of an array */
+    void (*array)(void *arg, const char *begin, const char *end); /* end: after its ']' */
     void (*item)(void *arg, annal_slice path, uint64_t index, annal_slice value);
     void *arg;
 };
@@ -58,14 +58,14 @@ struct walk {
     int depth;
     char kinds[KEYS_MAX];       /* '{' or '[' at each depth, from 1 */
     annal_slice keys[KEYS_MAX]; /* the member that is open at each depth */
-    int split_depth;            /* of the array whose items are given; 0: in none */
+    int split_depth;            /* of the array whose items are returned; 0: in none */
     annal_slice path;           /* its name in the directive */
     const char *array;          /* where it begins */
-    const char *item;           /* where the item under way begins; NULL: none */
+    const char *item;           /* where the current item begins; NULL: none */
     uint64_t index;             /* of that item */
 };
 
-/* Whether what begins at this depth is named so: "$.a.b" is at depth 3, under "a" and "b". */
+/* Whether what begins at this depth has this path: "$.a.b" is at depth 3, under "a" and "b". */
 static bool stands_at(const struct walk *walk, annal_slice path)
 {
     int depth = 1;
@@ -131,7 +131,7 @@ static void close_nested(struct walk *walk)
     walk->depth--;
 }
 
-/* Stands at the quote that begins it, and after it at the one that ends it. */
+/* It is at the quote that begins the string, and afterwards at the one that ends it. */
 static void take_string(struct walk *walk)
 {
     const char *begin = walk->at + 1, *next = annal__json_string_end(walk->at, walk->end);
@@ -142,7 +142,7 @@ static void take_string(struct walk *walk)
         walk->keys[walk->depth] = (annal_slice){begin, (size_t)(walk->at - begin)};
 }
 
-/* The tokens before the fault are sound, so only brackets and quotes have to be told apart. */
+/* The tokens before the fault are sound, so only brackets and quotes have to be distinguished. */
 static void walk_document(const struct document *document, const struct visitor *visitor)
 {
     struct walk walk = {.document = document,
@@ -167,7 +167,7 @@ static void walk_document(const struct document *document, const struct visitor 
 
 /* ---- Opening ---- */
 
-/* Rule 2, from the first bytes alone where they tell. */
+/* Rule 2, from the first bytes alone if they are enough. */
 static bool begins_with_lines(int fd)
 {
     char head[PEEK_BYTES];
@@ -288,7 +288,7 @@ void document_put_on_one_line(annal_slice json, FILE *lines)
 struct writing {
     FILE *lines;
     annal_slice only; /* items of this array; empty: of all */
-    const char *done; /* so far the text is written, or stands for something that is */
+    const char *done; /* so far the text is written, or replaced by something that is */
 };
 
 static void put_on_one_line(FILE *lines, const char *begin, const char *end)
@@ -315,7 +315,7 @@ static void put_item(void *arg, annal_slice path, uint64_t index, annal_slice va
     fputs("}\n", writing->lines);
 }
 
-/* Rule 3: what is neither an item nor what parts two of them. */
+/* Rule 3: what is neither an item nor between two of them. */
 static void put_rest(struct writing *writing, const char *until)
 {
     annal_slice rest = {writing->done, (size_t)(until - writing->done)};
@@ -327,7 +327,7 @@ static void put_rest(struct writing *writing, const char *until)
     }
 }
 
-/* Rule 3: what stands before the first array says whose the items are. */
+/* Rule 3: what comes before the first array says whose the items are. */
 static void put_head_of_damaged(void *arg, const struct walk *walk)
 {
     struct writing *writing = arg;

@@ -97,7 +97,7 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
 
 static int find_below(struct logs *logs, const char *path, const struct stat *st, int depth)
 {
-    if (is_store(logs, st)) /* what is appended there would be a log of its own */
+    if (is_store(logs, st)) /* what is appended there would be a log itself */
         return EXIT_DONE;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);

@@ -1,4 +1,4 @@
-/* Which logs stand at a path: it itself, or those below it by their names. */
+/* The logs at a path: the path itself, or those below it by their names. */
 #ifndef TOOLS_IMPORT_FIND_H
 #define TOOLS_IMPORT_FIND_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* The logs that were found, in order of path. */
+/* The logs that were found, sorted by path. */
 struct logs {
     struct log {
         char *path;
@@ -17,16 +17,16 @@ struct logs {
     size_t capacity;
     uint64_t bytes;
     const struct importer *importer; /* kind NULL: each log says itself which */
-    const char *store;               /* a directory that is passed over; may be NULL */
-    bool quiet;                      /* what cannot be read is passed over */
+    const char *store;               /* a directory that is skipped; may be NULL */
+    bool quiet;                      /* what cannot be read is skipped */
 
-    /* Told of every directory that was looked into; may be NULL. */
+    /* Called for every directory that was looked into; may be NULL. */
     void (*looked)(void *arg, const char *path);
     void *arg;
 };
 
 /*
- * Add those at path. A directory that is no log itself stands for those below it, by their names;
+ * Add those at path. For a directory that is not a log itself, add those below it, by their names;
  * links in it are not followed. An exit status: a log that cannot be read is refused here, before
  * anything is written.
  */

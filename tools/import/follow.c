@@ -26,9 +26,10 @@
 #define QUIET_US  ((int64_t)5000000)
 #define RETRY_US  ((int64_t)1000000)
 #define GAP_US    ((int64_t)10000)    /* between two looks at one log */
-#define LINGER_US ((int64_t)10000000) /* a file that was moved away may still be written */
-#define MOVED_US  ((int64_t)250000)   /* between two looks at it: nothing may tell of it any more */
-#define DEEP_MAX  4                   /* directories of a log that is one */
+#define LINGER_US ((int64_t)10000000) /* a file that was moved away may still be written to */
+/* between two looks at it: there may be no more notifications of it */
+#define MOVED_US  ((int64_t)250000)
+#define DEEP_MAX  4 /* depth of directories in a log that is a directory */
 #define PATH_SIZE 4608
 
 /* A file as it was last read. */
@@ -41,17 +42,17 @@ struct followed {
     char *path;
     struct importer importer; /* kind NULL: not known yet */
     struct reading now;
-    struct reading moved;        /* rule 3: what stood at path before */
+    struct reading moved;        /* rule 3: the file that was at path before */
     int64_t moved_us;            /* when it was last written */
     int64_t moved_due_us;        /* when to look at it again */
     struct follow_totals before; /* of still older files */
-    uint64_t stamp;              /* of the log as it was when it was last read */
-    int64_t changed_us;          /* when that was found to be another one */
+    uint64_t stamp;              /* of the log when it was last read */
+    int64_t changed_us;          /* when it was found to have changed */
     int64_t due_us;              /* not to be looked at before */
     bool is_changed;
     bool was_read;
     bool was_refused;
-    bool waits; /* its first line is not whole yet */
+    bool waits; /* its first line is not complete yet */
 };
 
 struct follow {
@@ -63,9 +64,9 @@ struct follow {
     size_t capacity;
     bool search;        /* there may be new logs */
     int64_t search_us;  /* not before */
-    int64_t polled_us;  /* when all were looked at last */
+    int64_t polled_us;  /* when all were last looked at */
     bool ended;         /* a signal came */
-    bool said_no_watch; /* that polling is all there is */
+    bool said_no_watch; /* that there is only polling */
     int exit_status;
 };
 
@@ -77,7 +78,8 @@ int follow_signals(void)
     struct sigaction how;
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) /* nohup ignores one for us */
+    /* nohup ignores one of them for us */
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
         if (sigaction(ending[i], NULL, &how) == 0 && how.sa_handler != SIG_IGN)
             sigaddset(&set, ending[i]);
     int fd = sigprocmask(SIG_BLOCK, &set, NULL) == 0
@@ -94,7 +96,7 @@ static bool signal_came(const struct follow *follow)
     return read(follow->options->signals, &info, sizeof info) == (ssize_t)sizeof info;
 }
 
-/* Between two chunks of a log. In the end, it takes another signal. */
+/* Between two chunks of a log. At the end, it takes another signal. */
 static bool wants_to_stop(void *arg)
 {
     struct follow *follow = arg;
@@ -103,7 +105,7 @@ static bool wants_to_stop(void *arg)
     return follow->ended;
 }
 
-/* ---- Has it changed? ---- */
+/* ---- Whether it has changed ---- */
 
 static void add_stat(uint64_t *stamp, const char *name, const struct stat *st)
 {
@@ -139,7 +141,7 @@ static uint64_t stamp_of_directory(const char *path, int depth)
     return sum;
 }
 
-/* 0: it is not there. A database writes beside itself first. */
+/* 0: it does not exist. A database writes to files beside itself first. */
 static uint64_t stamp_of(const char *path)
 {
     static const char *const beside[] = {"-wal", "-journal"};
@@ -201,7 +203,7 @@ static void watch_directory(void *arg, const char *path)
     watch_add(&follow->watch, path);
 }
 
-/* What is inside a directory that is a log. */
+/* The content of a directory that is a log. */
 static void watch_below(struct follow *follow, const char *path, int depth)
 {
     DIR *directory = opendir(path);
@@ -219,7 +221,8 @@ static void watch_below(struct follow *follow, const char *path, int depth)
     closedir(directory);
 }
 
-/* A file is watched itself, which follows a link, and so is its directory, where it is replaced. */
+/* A file is watched itself, which follows a link, and so is its directory, in which it may be
+ * replaced. */
 static void watch_file(struct follow *follow, const char *path)
 {
     char directory[PATH_SIZE];
@@ -273,7 +276,7 @@ static annal_status search(struct follow *follow)
     return status;
 }
 
-/* ---- Word ---- */
+/* ---- Notifications ---- */
 
 static bool is_of(const char *log, const char *path)
 {
@@ -286,7 +289,7 @@ static bool is_of(const char *log, const char *path)
            strcmp(path + len, "-journal") == 0;
 }
 
-/* inotify names what stands in the working directory "./x". */
+/* inotify calls files in the working directory "./x". */
 static const char *plain(const char *path)
 {
     return strncmp(path, "./", 2) == 0 ? path + 2 : path;
@@ -307,7 +310,7 @@ static void hear(void *arg, const char *path, bool appeared)
         follow->search = true;
     struct stat st;
     if (appeared && known && path != NULL && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        follow->search = true; /* within a log: to be watched */
+        follow->search = true; /* inside a log: to be watched */
 }
 
 static void look_at_all(struct follow *follow)
@@ -339,7 +342,7 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->events += more->events;
 }
 
-/* What was taken by a job, which reports all that it took since it was opened. */
+/* Report what a job took; the job itself reports everything since it was opened. */
 static void tell(struct follow *follow, struct followed *log, struct reading *reading,
                  uint64_t events_before)
 {
@@ -360,7 +363,7 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     log->was_read = true;
 }
 
-/* A failure of the store ends it all; one of a log is said once, until the log changes. */
+/* A failure of the store ends everything; one of a log is reported once, until the log changes. */
 static annal_status refuse(struct follow *follow, struct followed *log, bool of_store,
                            annal_status status, const annal_error *err)
 {
@@ -408,7 +411,7 @@ static annal_status take_and_close(struct follow *follow, struct followed *log,
     return status;
 }
 
-/* Rule 1: the one that has rested longest gives way. */
+/* Rule 1: close the one that has rested longest. */
 static annal_status make_room(struct follow *follow, const struct followed *but)
 {
     struct followed *oldest = NULL;
@@ -493,7 +496,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     if (status < 0)
         return refuse(follow, log, false, status, &err);
     if (status == ANNAL_END) {
-        log->is_changed = true; /* rule 2: and since when does not change */
+        log->is_changed = true; /* rule 2: and the time of that does not change */
         log->due_us = log->changed_us + QUIET_US;
         return ANNAL_OK;
     }
@@ -576,7 +579,7 @@ static void wait_for_word(struct follow *follow)
 
 /* ---- The end ---- */
 
-/* Rule 6. What a look finds changed now was written before the signal. */
+/* Rule 6. A change that is found now was written before the signal. */
 static annal_status take_last(struct follow *follow)
 {
     annal_status status = ANNAL_OK;

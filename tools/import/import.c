@@ -44,13 +44,14 @@
 /* A smaller file goes through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
 
-/* Of what was read so many bytes at its begin and end tell whether the file was replaced since. */
+/* This many bytes at the beginning and end of what was read show whether the file was replaced
+ * since. */
 #define SEEN_BYTES ((size_t)256)
 
 /* Another importer may append the same events between our look at the journal and our append. */
 #define APPEND_TRIES 3
 
-/* ---- What is under way ---- */
+/* ---- The job ---- */
 
 /* An event that waits to be appended, as offsets into pending.bytes. */
 struct waiting {
@@ -81,15 +82,15 @@ struct import_job {
     bool failed;
 
     int fd;
-    bool is_log;     /* fd is the log itself, not a file of lines made of it */
+    bool is_log;     /* fd is the log itself, not a file of lines made from it */
     uint64_t judged; /* what is a log by its first so many bytes may be a document by more */
     uint64_t offset; /* so many bytes of it were read */
     char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of them */
     struct buf read;                         /* what was read and not yet made into lines */
-    size_t scanned;                          /* so many bytes of it hold no line break */
+    size_t scanned;                          /* so many bytes of it contain no line break */
     bool at_end;
     uint64_t number; /* of the line that begins at read.ptr, less one */
-    uint32_t parts;  /* pieces of that line that are gone already */
+    uint32_t parts;  /* pieces of that line that were already imported */
     annal_import_line *lines;
     size_t line_count;
     size_t line_bytes;
@@ -159,7 +160,7 @@ static annal_slice piece_of(const struct pending *pending, size_t at, size_t len
     return (annal_slice){len > 0 ? pending->bytes.ptr + at : NULL, len};
 }
 
-/* Forget the events that the store has by now. */
+/* Drop the events that the store has by now. */
 static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
 {
     struct pending *pending = &job->pending;
@@ -234,7 +235,7 @@ static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, s
     return annal__buf_append_slice(bytes, slice);
 }
 
-/* An id that a log gives twice is told once, also within one append. */
+/* An id that a log has twice is appended once, even within one append. */
 static bool is_pending(const struct import_job *job, size_t session, annal_slice id)
 {
     const struct pending *pending = &job->pending;
@@ -247,7 +248,7 @@ static bool is_pending(const struct import_job *job, size_t session, annal_slice
     return false;
 }
 
-/* The importer gives an event. */
+/* The importer returned an event. */
 static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
@@ -342,7 +343,7 @@ static annal_status end_line(struct import_job *job, annal_slice bytes, annal_er
     return status;
 }
 
-/* Make lines of what was read. What is left in the buffer is the begin of one. */
+/* Make lines of what was read. What is left in the buffer is the beginning of one. */
 static annal_status take_lines(struct import_job *job, annal_error *err)
 {
     annal_status status = ANNAL_OK;
@@ -376,7 +377,7 @@ static bool is_blank(annal_slice bytes)
     return true;
 }
 
-/* What stands behind the last line break. */
+/* What follows the last line break. */
 static annal_status take_last(struct import_job *job, annal_error *err)
 {
     annal_slice rest = annal__buf_slice(&job->read);
@@ -489,7 +490,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     job->report.blank = counts.blank;
     job->report.duplicate = counts.duplicate;
     job->report.lines = job->number;
-    job->level = ANNAL_LEVEL_BATCH; /* what comes now is little */
+    job->level = ANNAL_LEVEL_BATCH; /* little comes from now on */
     job->failed = status < 0;
     if (status < 0)
         annal__error_context(err, "import '%s'", job->path);
@@ -506,7 +507,7 @@ bool import_is_log(const struct import_job *job)
     return job->is_log;
 }
 
-/* Until it has given a line, more of it may show that it is a document. */
+/* Until it has yielded a line, more of it may show that it is a document. */
 bool import_can_go_on(const struct import_job *job)
 {
     return job->is_log && !job->failed && job->number > 0;

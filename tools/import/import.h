@@ -1,6 +1,4 @@
-/*
- * Importing files: stream a log through its importer, append what the store does not have yet.
- */
+/* Importing files: pass a log through its importer, and append what the store does not have yet. */
 #ifndef TOOLS_IMPORT_IMPORT_H
 #define TOOLS_IMPORT_IMPORT_H
 
@@ -9,19 +7,19 @@
 #include <annal/import.h>
 #include <annal/store.h>
 
-/* What became of one file. */
+/* The result of one file. */
 struct import_report {
     struct import_session {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
         bool known_read; /* the ids of its events were read from the store */
-    } * sessions;        /* that its lines gave events to, in order of appearance */
+    } * sessions;        /* that got events from its lines, in order of appearance */
     size_t session_count;
     size_t session_capacity;
     uint64_t lines;    /* imported + blank + duplicate + unfinished */
-    uint64_t imported; /* lines that the store now holds as events */
+    uint64_t imported; /* lines that the store now has as events */
     uint64_t blank;
-    uint64_t duplicate;    /* the same bytes stood in the file before */
-    uint64_t unfinished;   /* a last line without line break that is no JSON value yet */
+    uint64_t duplicate;    /* the same bytes were in the file before */
+    uint64_t unfinished;   /* a last line without line break that is not a JSON value yet */
     uint64_t events;       /* appended now; of two importers at once, both may count the same one */
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
     bool unchanged;        /* it was not read: all of this was so at an earlier import */
@@ -32,14 +30,14 @@ struct import_report {
 
 void import_report_done(struct import_report *report);
 
-/* Told how many bytes of the file are read. */
+/* Called with the number of bytes of the file that are read. */
 typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
 
-/* Asked between two chunks of the file whether to leave it at what was read. */
+/* Asked between two chunks of the file whether to stop after what was read. */
 typedef bool (*import_stop_fn)(void *arg);
 
 struct import_options {
-    size_t batch_lines; /* at most so many lines at once; 0: 512 */
+    size_t batch_lines; /* lines in a batch, at most; 0: 512 */
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;
@@ -49,21 +47,21 @@ struct import_options {
 };
 
 /*
- * Import one log. Everything that was appended is durable when it returns, also when it fails:
- * what was read until then stays, and the next import goes on from there. The report is filled in
+ * Import one log. Everything that was appended is durable when it returns, even if it fails: what
+ * was read until then stays, and the next import continues from there. The report is filled in
  * either case. options may be NULL.
  */
 annal_status import_file(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, struct import_report *report,
                          annal_error *err);
 
-/* ---- The same step by step, for a log that is being written ---- */
+/* ---- As above step by step, for a log that is being written ---- */
 
 struct import_job;
 
 /*
- * Open a log. options, if any, must live as long as the job. ANNAL_END: with only_whole, half of it
- * is there, see container.h.
+ * Open a log. options, if any, must be valid as long as the job. ANNAL_END: with only_whole, it is
+ * half written, see source_container.h.
  */
 annal_status import_open(annal_store *store, const struct importer *importer, const char *path,
                          const struct import_options *options, bool only_whole,
@@ -71,28 +69,26 @@ annal_status import_open(annal_store *store, const struct importer *importer, co
 
 enum import_until {
     IMPORT_WHOLE, /* lines that have their line break */
-    IMPORT_LAST,  /* and what stands behind the last line break */
-    IMPORT_REST   /* only what was read already, and that to its end */
+    IMPORT_LAST,  /* and what follows the last line break */
+    IMPORT_REST   /* only what was read already, to its end */
 };
 
-/*
- * Take what is there by now. What was taken is durable when it returns, also when it fails.
- */
+/* Take what is there by now. What was taken is durable when it returns, even if it fails. */
 annal_status import_take(struct import_job *job, enum import_until until, annal_error *err);
 
-/* What became of it so far; lives as long as the job. */
+/* The result so far; valid as long as the job. */
 struct import_report *import_report(struct import_job *job);
 
-/* Whether its lines are those of the log itself, and not of a file that was made of it. */
+/* Whether its lines are those of the log itself, and not of a file that was made from it. */
 bool import_is_log(const struct import_job *job);
 
-/* Whether what is appended to the log can be taken later; false when it has to be opened anew. */
+/* Whether what is appended to the log can be taken later; false if it must be opened again. */
 bool import_can_go_on(const struct import_job *job);
 
 enum import_change {
-    IMPORT_SAME,     /* path begins, and goes on, as it did when it was read */
+    IMPORT_SAME,     /* path begins, and continues, as it did when it was read */
     IMPORT_OTHER,    /* it is another file, or none */
-    IMPORT_REWRITTEN /* it is the same file and holds something else */
+    IMPORT_REWRITTEN /* it is the same file with other content */
 };
 enum import_change import_change_of(const struct import_job *job, const char *path);
 

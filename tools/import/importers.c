@@ -45,7 +45,7 @@ static bool is_section(annal_slice line)
     return false;
 }
 
-/* What stands behind the directive; empty when the file has it not. */
+/* What follows the directive; empty if the file does not have it. */
 static annal_slice find_directive(annal_slice sql, const char *directive)
 {
     char mark[64];

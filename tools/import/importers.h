@@ -1,6 +1,6 @@
 /*
- * The importers: one SQL file each, tools/import/<kind>.sql, which is built in by standing there.
- * Its head may say in directives what its logs look like; annal/import.h says the rest of it.
+ * The importers: one SQL file each, tools/import/<kind>.sql, which is built in because it is there.
+ * Directives at its head may say what its logs look like; annal/import.h describes the rest.
  */
 #ifndef TOOLS_IMPORT_IMPORTERS_H
 #define TOOLS_IMPORT_IMPORTERS_H
@@ -23,12 +23,12 @@ extern const struct importer_text {
 bool importer_find(const char *kind, struct importer *out_importer);
 
 /*
- * The words of a directive, as "-- files: *.jsonl *.json": begin with *at = 0; empty when there are
- * no more. Directives stand before the first section.
+ * The words of a directive, as "-- files: *.jsonl *.json": begin with *at = 0; empty if there are
+ * no more. Directives come before the first section.
  */
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at);
 
-/* Whether a name fits one of the directive's patterns, or name.zst does. */
+/* Whether a name matches one of the directive's patterns, or name.zst does. */
 bool importer_fits(const struct importer *importer, const char *directive, const char *name);
 
 /* Whether files below a directory are logs of this kind, by name: "-- files:", or *.jsonl. */

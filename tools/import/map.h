@@ -1,9 +1,10 @@
 /*
- * What --map may say to an importer whose head has the directive
+ * The values of --map for an importer whose head has the directive
  *
  *   -- map: session ts type
  *
- * (1) Only these names. (2) A value that begins with $ is a JSON path. (3) ts is a path or a time.
+ * (1) Only these names are accepted. (2) A value that begins with $ is a JSON path. (3) ts is a
+ *     path or a time.
  */
 #ifndef TOOLS_IMPORT_MAP_H
 #define TOOLS_IMPORT_MAP_H
@@ -12,7 +13,7 @@
 
 #include <annal/import.h>
 
-/* The exit status; what is wrong was said. */
+/* The exit status; errors were printed. */
 int map_check(const struct importer *importer, const annal_import_option *options, size_t count);
 
 #endif

@@ -20,7 +20,7 @@ struct branch {
     struct timespec changed;
 };
 
-/* A run on its way into lines. */
+/* A run that is being made into lines. */
 struct run {
     const char *path; /* of its directory, without a slash at the end */
     const char *name; /* the last part of it */
@@ -75,7 +75,7 @@ static annal_status run_head(const struct run *run, const struct stat *info, con
     return status < 0 ? status : annal__buf_printf(out, "},\"manifest\":");
 }
 
-/* A run without a manifest has null for one. */
+/* A run without a manifest has null in its place. */
 static annal_status write_run(const struct run *run, const struct stat *info, annal_error *err)
 {
     struct buf manifest = {0}, artifacts = {0}, head = {0};

@@ -1,6 +1,6 @@
 /*
  * Runs: logs that are a directory of JSON files and not a file of lines. A run becomes the lines
- * that its importer (lionagi.sql) says, in a temporary file, and is imported as such.
+ * that its importer (lionagi.sql) describes, in a temporary file, and is imported as such.
  */
 #ifndef TOOLS_IMPORT_RUNS_H
 #define TOOLS_IMPORT_RUNS_H
@@ -12,7 +12,7 @@
 /* Whether this importer reads runs: that of lionagi. */
 bool importer_is_of_runs(const struct importer *importer);
 
-/* Whether path is the directory of a run: run.json stands in it. */
+/* Whether path is the directory of a run: it contains run.json. */
 bool run_is_here(const char *path);
 
 /*

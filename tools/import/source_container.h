@@ -1,7 +1,7 @@
 /*
- * What a log is, and its lines. An importer knows only lines: what is none of lines becomes a
- * temporary file of them, so that memory does not grow with the log, and the log is not held for
- * longer than it takes to read it. What is damaged gives the lines before the damage.
+ * The kind of a log, and its lines. An importer knows only lines: a log of another kind becomes a
+ * temporary file of lines, so that memory does not grow with the log, and the log is not held for
+ * longer than it takes to read it. A damaged log yields the lines before the damage.
  */
 #ifndef TOOLS_IMPORT_SOURCE_CONTAINER_H
 #define TOOLS_IMPORT_SOURCE_CONTAINER_H
@@ -26,25 +26,25 @@ const char *container_name(enum container container);
 /* A log as lines. */
 struct lines {
     enum container container;
-    int fd;          /* stands at their begin */
+    int fd;          /* at their beginning */
     bool is_log;     /* it is the log itself: what is appended there can be read on */
-    uint64_t judged; /* so many bytes of the log itself were there to judge it by */
+    uint64_t judged; /* how many bytes of the log were there to judge it by */
     bool damaged;    /* they end where the log could not be read any further */
     annal_error damage;
 };
 
 struct container_options {
-    size_t rows;     /* of a database at most so many, and of a run the file as it stands; 0: all */
+    size_t rows;     /* at most so many of a database, and of a run the file as it is; 0: all */
     bool only_whole; /* wait for a document, or a file of a directory, that is half written */
     const annal_limits *limits; /* of a database's SQL; NULL: those of limits_usual */
 };
 
 /*
  * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd
- * is undone first. options may be NULL.
+ * is decompressed first. options may be NULL.
  *
- * ANNAL_END          with only_whole: half of it is there
- * ANNAL_ERR_BUSY     a database is kept locked
+ * ANNAL_END          with only_whole: it is half written
+ * ANNAL_ERR_BUSY     another program keeps a database locked
  * ANNAL_ERR_CORRUPT  nothing of it can be read
  */
 annal_status container_open(const struct importer *importer, const char *path,

@@ -19,8 +19,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HASHED_BYTES   ((size_t)64 << 10) /* at the begin and at the end of a log */
-#define SESSIONS_MAX   64                 /* a log of more is read again */
+#define HASHED_BYTES   ((size_t)64 << 10) /* at the beginning and at the end of a log */
+#define SESSIONS_MAX   64                 /* a log with more is read again */
 #define RECENT_US      100000 /* times of files are not finer than a tick of the clock */
 #define FILE_BYTES_MAX ((size_t)1 << 30)
 
@@ -37,7 +37,7 @@ struct unchanged {
     size_t count;
 };
 
-/* ---- What a log is now ---- */
+/* ---- The present state of a log ---- */
 
 static bool hash_part(int fd, off_t at, struct hash_stream *hash)
 {
@@ -107,7 +107,7 @@ static bool same_mark(const struct log_mark *a, const struct log_mark *b)
            a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns;
 }
 
-/* Of its text and its options: another one may make other events. */
+/* A hash of its text and its options: another one may make other events. */
 static uint64_t hash_importer(const struct importer *importer, const struct import_options *options)
 {
     uint64_t hash = annal__hash(importer->sql.ptr, importer->sql.len, 0);
@@ -135,7 +135,7 @@ static bool text_is(annal_slice raw, const char *text, struct buf *scratch)
            annal__slice_is(is, text);
 }
 
-/* {"h":"0123456789abcdef", and the rest, whose hash that is. */
+/* {"h":"0123456789abcdef", and the rest, of which it is the hash. */
 static bool proves_itself(annal_slice line)
 {
     static const size_t head = sizeof "{\"h\":\"0123456789abcdef\"," - 1;
@@ -213,7 +213,7 @@ static struct noted *find_line(struct unchanged *unchanged, const struct log_mar
     return found;
 }
 
-/* ---- Was it imported? ---- */
+/* ---- Whether it was imported ---- */
 
 /* ["id","file id",seq] */
 static bool has_session(annal_store *store, annal_slice raw, struct import_session *out)
@@ -300,7 +300,7 @@ bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
     return true;
 }
 
-/* ---- It was ---- */
+/* ---- After it was imported ---- */
 
 static int container_number(const char *name)
 {
@@ -387,7 +387,7 @@ static bool write_all(int fd, annal_slice bytes)
     return true;
 }
 
-/* A hint that cannot be written is no failure of an import. */
+/* A hint that cannot be written is not a failure of an import. */
 static void write_lines(struct unchanged *unchanged)
 {
     struct aside aside = {0};

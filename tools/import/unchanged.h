@@ -1,10 +1,10 @@
 /*
  * Logs that did not change since they were imported.
  *
- * (1) STORE/imports.jsonl has a line for each: its path, its size and times, a hash of its begin
- *     and its end, the importer with its options, what became of it, and the sessions that it gave
- *     events to. Delete the file at any moment: then every log is read again.
- * (2) A log is as it was when all of that is the same, and its sessions still have the events: the
+ * (1) STORE/imports.jsonl has a line for each: its path, its size and times, a hash of its
+ *     beginning and its end, the importer with its options, the result, and the sessions that got
+ *     events from it. The file may be deleted at any moment: then every log is read again.
+ * (2) A log is unchanged if all of that is the same, and its sessions still have the events: the
  *     same journals, at least as long. So a session that was deleted is imported again.
  * (3) This does not prove that no byte in the middle changed, only that the file system noticed no
  *     write. --recheck reads everything.
@@ -20,12 +20,12 @@
 
 struct unchanged;
 
-/* NULL without memory: then nothing is noted or found. What is there and cannot be read is left. */
+/* NULL without memory: then nothing is noted or found. A file that cannot be read is left alone. */
 struct unchanged *unchanged_open(annal_store *store);
 
 /*
- * What a log is now, of which the importer may not be known yet. Before it is read: a struct that
- * unchanged_note() compares it with afterwards.
+ * The present state of a log, whose importer may not be known yet. Take it before the log is read:
+ * unchanged_note() compares the log with it afterwards.
  */
 struct log_mark {
     char *path; /* absolute; NULL: a log that cannot be marked */
@@ -36,14 +36,14 @@ void log_mark_take(const char *path, struct log_mark *out_mark);
 void log_mark_done(struct log_mark *mark);
 
 /*
- * Whether it is as it was. If so *out_report says what became of it, with no events appended now,
+ * Whether it is unchanged. If so *out_report is the earlier result, with no events appended now,
  * and *inout_importer, which may have no kind, is the one that read it.
  */
 bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, struct importer *inout_importer,
                     struct import_report *out_report);
 
-/* It was imported, all of it. */
+/* Note that it was imported completely. */
 void unchanged_note(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, const struct importer *importer,
                     const struct import_report *report);

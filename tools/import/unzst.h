@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 /*
- * Write what the zstd frames in fd, from its begin, stand for.
+ * Write what the zstd frames in fd contain, from its beginning.
  *
- * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, as one that is still being written does;
- *                    what it holds until then is written
+ * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, like one that is still being written; its
+ *                    content up to there is written
  */
 annal_status unzst(int fd, FILE *out, annal_error *err);
 

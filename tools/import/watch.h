@@ -1,6 +1,6 @@
 /*
- * Word of files that change: inotify on directories. It only makes haste. Where it says nothing
- * (another machine's filesystem, no watches left), who waits has to look by himself.
+ * Notifications of files that change: inotify on directories. They only make it faster. Where there
+ * are none (another machine's filesystem, no watches left), the caller must look by itself.
  */
 #ifndef TOOLS_IMPORT_WATCH_H
 #define TOOLS_IMPORT_WATCH_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct watch {
-    int fd; /* readable when there is word; -1: none will come */
+    int fd; /* readable if there are notifications; -1: there will be none */
     struct watched {
         int wd;
         char *path;
@@ -22,12 +22,12 @@ struct watch {
 void watch_init(struct watch *watch);
 void watch_done(struct watch *watch);
 
-/* Watch a directory, or a file. Again does no harm. */
+/* Watch a directory, or a file. Watching it twice does no harm. */
 void watch_add(struct watch *watch, const char *path);
 
 /*
- * Take the word there is. path is of a file that changed; NULL: any may have. appeared: it was not
- * there under this name before.
+ * Take the pending notifications. path is of a file that changed; NULL: any may have. appeared: it
+ * did not exist under this name before.
  */
 typedef void (*watch_fn)(void *arg, const char *path, bool appeared);
 void watch_read(struct watch *watch, watch_fn fn, void *arg);

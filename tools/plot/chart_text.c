@@ -8,8 +8,8 @@
  *       └───────────
  *        03-02   03-04
  *
- * A number stands beside the row whose upper edge it is. A bucket that is not empty is never drawn
- * as one that is.
+ * A number is beside the row whose upper edge it is. A bucket that is not empty is never drawn as
+ * an empty one.
  */
 #include "tools/plot/chart_text.h"
 
@@ -25,7 +25,7 @@ size_t chart_text_buckets(int columns)
     return room < 10 ? 10 : (size_t)room;
 }
 
-/* How many columns a bucket takes, its gap included. */
+/* How many columns a bucket takes, with its gap. */
 static int cell_columns(const struct chart *chart, int columns)
 {
     size_t cell = chart_text_buckets(columns) / chart->count;

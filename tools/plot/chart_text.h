@@ -4,7 +4,7 @@
 
 #include "tools/plot/chart.h"
 
-/* How many buckets a picture of so many columns has room for. */
+/* How many buckets a picture of this many columns has room for. */
 size_t chart_text_buckets(int columns);
 
 void chart_text(const struct chart *chart, int columns, struct drawing *out);

@@ -49,7 +49,7 @@ static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES
                        annal_value values[2])
 {
     strcpy(texts[0], "");
-    strcpy(texts[1], ":"); /* behind every digit */
+    strcpy(texts[1], ":"); /* after every digit */
     if (range->since_us != 0)
         annal_time_format(range->since_us, texts[0]);
     if (range->until_us != 0)

@@ -1,6 +1,6 @@
 /*
- * What the charts show, asked of the tables. sessions.db answers, as it stands after catching up;
- * all SELECTs of one picture see the same.
+ * The data of the charts, from the tables. sessions.db answers, as it is after catching up; all
+ * SELECTs of one picture see the same.
  */
 #ifndef TOOLS_PLOT_GATHER_H
 #define TOOLS_PLOT_GATHER_H
@@ -10,18 +10,18 @@
 
 #include <annal/query.h>
 
-/* Which times; 0: no bound. from <= time < to. */
+/* A range of times; 0: no bound. from <= time < to. */
 struct range {
     int64_t since_us;
     int64_t until_us;
 };
 
-/* What the values of a point are. */
+/* The values of a point. */
 enum { EVENTS };
 enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COST_MICROUSD };
 
 /*
- * Events that were imported from logs without times stand at the begin of 1970: they are counted,
+ * Events that were imported from logs without times are at the beginning of 1970: they are counted,
  * and are in no picture.
  */
 #define UNTIMED_BEFORE_US (24 * 3600 * 1000000LL)
@@ -29,7 +29,7 @@ enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COS
 struct gathered {
     struct points events; /* per hour */
     struct points usage;  /* per day */
-    int64_t untimed;      /* events, when there is no lower bound */
+    int64_t untimed;      /* events, if there is no lower bound */
 };
 
 annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,

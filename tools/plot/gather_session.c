@@ -51,7 +51,7 @@ static annal_slice text_of(const annal_value *value)
     return value->kind == ANNAL_VALUE_TEXT ? value->bytes : (annal_slice){0};
 }
 
-/* ---- The journals that hold its history ---- */
+/* ---- The journals that contain its history ---- */
 
 static int add_part(void *arg, const annal_lineage_part *lineage)
 {
@@ -86,12 +86,12 @@ struct asking {
     struct session_part *part;
     happening_fn fn;
     void *arg;
-    struct pending *pending; /* under way at a fork point */
+    struct pending *pending; /* in progress at a fork point */
     size_t pending_count, pending_room;
-    uint64_t turns; /* told of */
+    uint64_t turns; /* reported */
 };
 
-/* A SELECT with ?1 journal, ?2 and ?3 its first and last seq, for each part. */
+/* Run a SELECT with ?1 journal, ?2 and ?3 its first and last seq, for each part. */
 static int ask_parts(annal__view *view, struct asking *asking, const char *sql, annal_row_fn fn,
                      annal_error *err)
 {
@@ -130,7 +130,7 @@ static void drop_pause(struct session *session, size_t at)
             (session->pause_count - at) * sizeof session->pauses[at]);
 }
 
-/* An event whose time is before that of others which came earlier may stand in a pause. */
+/* An event whose time is before that of others which came earlier may be in a pause. */
 static bool split_pause(struct session *session, int64_t time_us)
 {
     size_t low = 0, high = session->pause_count;
@@ -262,7 +262,7 @@ struct pending {
     int64_t from_us;
 };
 
-/* Cut to the session's times; nothing is told of what lies outside. */
+/* Cut to the session's times; what is outside is not reported. */
 static int tell(struct asking *asking, struct happening what)
 {
     const struct session *session = asking->session;
@@ -296,7 +296,7 @@ static int hold(struct asking *asking, const struct happening *what, annal_slice
     return held->name == NULL ? ANNAL_ERR_NOMEM : 0;
 }
 
-/* What is held of this id, when it was under way at a fork point. */
+/* What is kept of this id, if it was in progress at a fork point. */
 static struct pending *find_held(struct asking *asking, enum happening_kind kind, annal_slice id)
 {
     uint64_t key = key_of(kind, id);
@@ -320,7 +320,7 @@ static int tell_row(struct asking *asking, struct happening *what, annal_slice i
     return tell(asking, *what);
 }
 
-/* What nobody ended is under way to the end. */
+/* What nobody ended is in progress to the end. */
 static int tell_held(struct asking *asking)
 {
     int status = ANNAL_OK;
@@ -390,7 +390,7 @@ static int add_moment(void *arg, const annal_row *row)
     return what.from_us < UNTIMED_BEFORE_US ? 0 : tell(asking, what);
 }
 
-/* ---- What only the payload says ---- */
+/* ---- What is only in the payload ---- */
 
 static int add_payload(struct asking *asking, struct spending *spending, const annal_event *event)
 {

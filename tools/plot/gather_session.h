@@ -1,8 +1,8 @@
 /*
- * What the timeline of one session shows: when its events were, and what happened in it.
+ * The data of the timeline of one session: when its events were, and what happened in it.
  *
  * (1) A fork shows its one history: what it shares is taken from the rows of its ancestors, up to
- *     the fork point. A turn or call that was under way there ends where the fork ended it, not
+ *     the fork point. A turn or call that was in progress there ends where the fork ended it, not
  *     where the ancestor did.
  * (2) Memory grows with the pauses and the kinds of tools, not with the events.
  * (3) Tokens are counted as the pack core counts them: what a turn used that has ended already is
@@ -16,7 +16,7 @@
 
 #include <annal/store.h>
 
-/* No event for so long is a pause. */
+/* A pause is at least this long without an event. */
 #define PAUSE_US (5 * 60 * 1000000LL)
 
 struct pause {
@@ -24,7 +24,7 @@ struct pause {
 };
 
 struct tool {
-    char *name; /* "" where nobody said */
+    char *name; /* "" if nobody said */
     uint64_t calls;
 };
 
@@ -33,8 +33,8 @@ struct session_part;
 struct session {
     annal_slice id;
     struct range range;
-    uint64_t events;        /* in the range, untimed ones not counted */
-    uint64_t untimed;       /* see gather.h; 0 when the range has a lower bound */
+    uint64_t events;        /* in the range, without untimed ones */
+    uint64_t untimed;       /* see gather.h; 0 if the range has a lower bound */
     uint64_t damaged;       /* their lines do not prove themselves, so they are not shown */
     int64_t from_us, to_us; /* of these events */
     struct pause *pauses;   /* by time */
@@ -46,7 +46,7 @@ struct session {
 };
 
 enum happening_kind {
-    HAPPENED_EVENT, /* any; told only of sessions without turns */
+    HAPPENED_EVENT, /* any; reported only for sessions without turns */
     HAPPENED_TURN,
     HAPPENED_USER,
     HAPPENED_CALL,
@@ -56,17 +56,19 @@ enum happening_kind {
 
 struct happening {
     enum happening_kind kind;
-    annal_slice name; /* of the tool; of a turn or failure: what it is called */
+    annal_slice name; /* of the tool; of a turn or failure: its name */
     int64_t from_us, to_us;
     bool failed;
     bool open; /* it has not ended: to_us is the session's end */
     int64_t input_tokens, output_tokens;
 };
 
-/* Return 0 to go on; anything else stops and is handed through. Slices live until it returns. */
+/*
+ * Return 0 to continue; any other value stops, and is returned. Slices are valid until it returns.
+ */
 typedef int (*happening_fn)(void *arg, const struct happening *what);
 
-/* Times, pauses and tools. id, range of out are set. */
+/* Times, pauses and tools. id and range of out are set before. */
 annal_status gather_session(annal_store *store, annal__view *view, struct session *out,
                             annal_error *err);
 

@@ -13,8 +13,7 @@ struct charts {
     int count;
 };
 
-/* From the first event to the last, whose days are those of all tokens; what was asked for is
- * wider. */
+/* From the first event to the last; days have all tokens of the day. A requested range is wider. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {
@@ -71,7 +70,7 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     list_charts(gathered, out);
     for (int i = 0; i < out->count; i++) {
         struct chart *chart = &out->charts[i];
-        bool daily = chart->points == &gathered->usage; /* nothing is known of its hours */
+        bool daily = chart->points == &gathered->usage; /* its hours are not known */
         chart->by = daily && by == BY_HOUR ? BY_DAY : by;
         chart->from_us = from_us;
         chart->to_us = to_us;
@@ -139,7 +138,9 @@ static void print_bucket(const struct point *bucket, bool usage, enum by by)
     puts("}");
 }
 
-/* Points come by time, so a bucket is whole when the next one begins; empty ones are left out. */
+/*
+ * Points come by time, so a bucket is complete when the next one begins; empty ones are left out.
+ */
 static void print_buckets(const struct points *points, bool usage, enum by by)
 {
     enum by finest = usage ? BY_DAY : BY_HOUR;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Of other renderers than browsers some know no variables and no media queries: the light colours
- * stand alone, and the dark ones after them. */
+/* Some renderers other than browsers know no variables and no media queries: the light colours come
+ * first on their own, and the dark ones after them. */
 static const char style[] =
     "<style>\n"
     "svg{font:12px system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif}\n"
@@ -22,7 +22,8 @@ static const char style[] =
     "}\n"
     "</style>\n";
 
-/* How many bytes the character at text takes; 0: it is not well-formed UTF-8, or not of XML. */
+/* How many bytes the character at text takes; 0: it is not well-formed UTF-8, or not allowed in
+ * XML. */
 static size_t character(const unsigned char *text, size_t len)
 {
     if (text[0] < 0x80)

@@ -3,8 +3,8 @@
  *
  * (1) Colours are classes, of which the style at its head has two sets: for light surroundings and
  *     for dark ones.
- * (2) Text is escaped; what XML cannot hold, control characters and bytes that are no UTF-8, is
- *     '?'.
+ * (2) Text is escaped; what XML cannot contain (control characters and bytes that are not UTF-8)
+ *     becomes '?'.
  * (3) A shape has a <title>, which browsers show as a tooltip.
  */
 #ifndef TOOLS_PLOT_SVG_H
@@ -25,15 +25,15 @@ void svg_text(struct drawing *out, double x, double y, enum align align, const c
 void svg_rect(struct drawing *out, double x, double y, double width, double height,
               const char *class, annal_slice tooltip);
 
-/* How high a bar stands for value, where most is full high: what is there is seen. Values below 0,
- * which take back what was counted before, are not drawn. */
+/* The height of a bar for value, if most is full high: a value above 0 is always visible. Values
+ * below 0, which take back what was counted before, are not drawn. */
 double svg_height(int64_t value, int64_t most, double full);
 
 /* class: "grid", "base", "cut". */
 void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip);
 
-/* Text as it may stand between tags and in attributes. */
+/* Text in the form for the space between tags and for attributes. */
 void svg_escape(struct drawing *out, annal_slice text);
 
 #endif

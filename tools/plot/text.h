@@ -1,8 +1,8 @@
 /*
- * Text that is put together in memory, and the words and numbers of pictures.
+ * Text that is composed in memory, and the words and numbers of pictures.
  *
- * Pictures are made whole before they go anywhere: a file is written in one go, and a terminal gets
- * no half of one.
+ * Pictures are completed before they go anywhere: a file is written in one go, and a terminal never
+ * gets half of one.
  */
 #ifndef TOOLS_PLOT_TEXT_H
 #define TOOLS_PLOT_TEXT_H
@@ -21,10 +21,10 @@ struct drawing {
 void drawing_put(struct drawing *drawing, const char *format, ...) ANNAL_PRINTF(2, 3);
 void drawing_repeat(struct drawing *drawing, const char *text, int times);
 void drawing_done(struct drawing *drawing);
-annal_slice drawing_slice(const struct drawing *drawing); /* lives until the drawing changes */
+annal_slice drawing_slice(const struct drawing *drawing); /* valid until the drawing changes */
 
 /* Text from events, in exactly width columns: what is too long is cut with a "…", what is shorter
- * is filled up, before it when right. */
+ * is padded, on the left if right. */
 void drawing_fit(struct drawing *drawing, annal_slice text, int width, bool right);
 
 /* How many columns it would take uncut. */
@@ -43,8 +43,8 @@ const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit);
 /* "350 ms", "2.5 s", "1 min 30 s", "1 h 28 min", "3 d 2 h". */
 const char *text_span(char text[TEXT_BYTES], int64_t span_us);
 
-/* "2026-03-02T09:10:00Z", with as many digits of a fraction as are needed. after: of the second of
- * two times, only "10:40:02Z" where the day is the same. */
+/* "2026-03-02T09:10:00Z", with as many digits of a fraction as necessary. after: for the second of
+ * two times, only "10:40:02Z" if the day is the same. */
 const char *text_time(char text[TEXT_BYTES], int64_t time_us);
 const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t first_us);
 

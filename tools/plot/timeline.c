@@ -25,7 +25,7 @@ static int compare_times(const void *a, const void *b)
     return left->from_us < right->from_us ? -1 : 1;
 }
 
-/* Those pauses that are worth a cut, by time; at most most of them. */
+/* The pauses that are worth a cut, by time; at most `most` of them. */
 static size_t choose_cuts(const struct session *session, struct pause *cuts, size_t most)
 {
     enum { FRACTION = 50 }; /* of what is left without it */
@@ -54,7 +54,7 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
         segment->to_us = i + 1 == count ? session->to_us : cuts[i].from_us;
         active += segment->to_us - segment->from_us;
     }
-    /* Each has a slot; the others go where time is. */
+    /* Each has a slot; the rest are distributed over the time. */
     int spare = timeline->slots - (int)count - ((int)count - 1) * cut_slots;
     int used = 0, first = 0;
     for (size_t i = 0; i < count; i++) {
@@ -87,7 +87,7 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
     return timeline->segments != NULL;
 }
 
-/* What lies in a cut is drawn at its begin. */
+/* What is inside a cut is drawn at its beginning. */
 int timeline_slot(const struct timeline *timeline, int64_t time_us)
 {
     size_t low = 0, high = timeline->segment_count - 1;
@@ -198,7 +198,7 @@ int timeline_enter(void *arg, const struct happening *what)
     struct row *row = row_of(timeline, what);
     int from = timeline_slot(timeline, what->from_us);
     int to = timeline_slot(timeline, what->to_us);
-    /* Nobody knows how long a call ran that has no result. */
+    /* It is not known how long a call ran that has no result. */
     if (what->open && what->kind == HAPPENED_CALL)
         to = from;
     enter_begin(&row->slots[from], what);
@@ -246,7 +246,7 @@ void timeline_done(struct timeline *timeline)
 
 /* ---- Words ---- */
 
-/* Nobody asks for the milliseconds of a session that took minutes. */
+/* Milliseconds do not matter in a session that took minutes. */
 static int64_t shown_time(const struct session *session, int64_t time_us)
 {
     const int64_t second = 1000000;

@@ -5,11 +5,11 @@
  *     the slots it covers, so memory does not grow with the session. A thing that takes no time has
  *     a slot, too.
  * (2) Long pauses are cut out: the axis is segments, each with at least one slot, with slots
- *     between that stand for no time. Only what would take more room than its mark is cut, the
+ *     between that represent no time. Only what would take more room than its mark is cut, the
  *     longest first.
- * (3) Rows are turns (events, where there are none), user messages, tools, the most called first,
- *     those that have no row of their own together, tokens, failures and pauses; one in which
- *     nothing happened is left out.
+ * (3) Rows are turns (events, if there are none), user messages, tools (the most called first, and
+ *     those without a row of their own together), tokens, failures and pauses; one in which nothing
+ *     happened is left out.
  */
 #ifndef TOOLS_PLOT_TIMELINE_H
 #define TOOLS_PLOT_TIMELINE_H
@@ -33,9 +33,9 @@ struct slot {
     uint32_t begun;  /* spans that begin here, or marks */
     uint32_t failed; /* spans in it that failed */
     uint32_t open;   /* begun here, never ended */
-    bool busy;       /* some span covers it */
+    bool busy;       /* a span covers it */
     int64_t amount;
-    int64_t from_us, to_us; /* of what begins here: the first begin, the last end */
+    int64_t from_us, to_us; /* of what begins here: the first beginning, the last end */
 };
 
 struct row {
@@ -63,29 +63,27 @@ struct timeline {
     int others; /* the row of the tools without a row of their own */
 };
 
-/* Lay out the axis, and make empty rows. A cut takes cut_slots. False: no memory. */
+/* Lay out the axis, and create empty rows. A cut takes cut_slots. False: no memory. */
 bool timeline_init(struct timeline *timeline, const struct session *session, int slots,
                    int cut_slots);
 
 /* Enter what happened; arg is a struct timeline. A happening_fn. */
 int timeline_enter(void *arg, const struct happening *what);
 
-/* When all is entered: rows without anything go. */
+/* Call it when all is entered: removes rows without anything. */
 void timeline_finish(struct timeline *timeline);
 void timeline_done(struct timeline *timeline);
 
 int timeline_slot(const struct timeline *timeline, int64_t time_us);
 
 /* The sentence above it: "s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)"; in two
- * lines where it is wider than columns (0: never). */
+ * lines if it is wider than columns (0: never). */
 void timeline_title(const struct timeline *timeline, int columns, struct drawing *out);
 
-/* What stands behind a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
+/* The text after a row: "1,060"; "12 (3 ×)"; "1, 1 h 28 min". */
 void timeline_sum(const struct row *row, struct drawing *out);
 
-/*
- * A time under the axis: "09:10:00", or "03-03 09:10" where the time before it is of another day.
- */
+/* A time under the axis: "09:10:00", or "03-03 09:10" if the time before it is of another day. */
 const char *timeline_label(int64_t time_us, int64_t before_us, char text[TEXT_BYTES]);
 
 #endif

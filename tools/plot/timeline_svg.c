@@ -42,7 +42,7 @@ static void tell(const struct row *row, const struct slot *slot, struct drawing 
         drawing_put(out, row->role == ROLE_TOOL ? ", no result" : ", not ended");
 }
 
-/* The slots after one in which what began there goes on. */
+/* The slots after one in which what began there continues. */
 static int run_end(const struct timeline *timeline, const struct row *row, int from)
 {
     int to = from + 1;

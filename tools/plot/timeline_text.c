@@ -72,7 +72,7 @@ static void put_row(const struct timeline *timeline, const struct row *row, int 
     drawing_put(out, "\n");
 }
 
-/* When each segment begins, where there is room for it, and when the last one ends. */
+/* The beginning of each segment, if there is room for it, and the end of the last one. */
 static void put_times(const struct timeline *timeline, int label, struct drawing *out)
 {
     char text[TEXT_BYTES], last[TEXT_BYTES];

@@ -4,7 +4,7 @@
 
 #include "tools/plot/timeline.h"
 
-/* How many slots a picture of so many columns has: the rest is for names and sums. */
+/* How many slots a picture of this many columns has: the rest is for names and sums. */
 int timeline_text_slots(const struct session *session, int columns);
 
 void timeline_text(const struct timeline *timeline, int columns, struct drawing *out);

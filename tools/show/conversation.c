@@ -68,7 +68,7 @@ static int room(const struct conversation *talk, size_t used)
     return talk->full ? 1 << 20 : talk->columns == 0 ? LINE_CHARS : columns < 20 ? 20 : columns;
 }
 
-/* How to read what was cut: told once, then only that it was. */
+/* How to read what was cut: explained once, then only "cut". */
 static void print_hint(struct conversation *talk, const annal_event *event, uint64_t cut)
 {
     if (cut == 0)
@@ -121,7 +121,7 @@ static void print_part(struct conversation *talk, const annal_event *event, anna
         colour(talk, "0");
 }
 
-/* Text, or blocks, or an object of the producer's own. */
+/* Text, or blocks, or an object in the producer's own form. */
 static void print_content(struct conversation *talk, const annal_event *event, annal_slice content)
 {
     struct json_walk walk;

@@ -1,7 +1,7 @@
 /*
  * A session as a conversation that people read: who said what, which tool was called with what and
- * returned what, what it cost so far. docs/events.md has the types that are known here; any other
- * event is its type and the begin of its data.
+ * returned what, what it cost so far. docs/events.md has the types that are known here; of any
+ * other event its type and the beginning of its data are shown.
  *
  *      12  09:14:06  user
  *                    Why is high water printed an hour late?
@@ -30,13 +30,13 @@ struct conversation {
 /* Print an event on stdout, and add what it used to the tally. */
 void conversation_print(struct conversation *conversation, const annal_event *event);
 
-/* The same of an event whose data is not in memory, for it is long: what its first bytes are. */
+/* As above, for an event whose data is too long to be in memory: begin has its first bytes. */
 void conversation_print_long(struct conversation *conversation, const annal_event *event,
                              annal_slice begin, uint64_t data_bytes);
 
 /*
- * What is known already where the conversation does not begin with event 1: a turn, and whether it
- * has ended; a call that has no result. Ids and names as text; seq is one up to which it is known.
+ * What is known already if the conversation does not begin with event 1: a turn, and whether it has
+ * ended; a call that has no result. Ids and names as text; this is known up to seq.
  */
 void conversation_know_turn(struct conversation *conversation, annal_slice turn_id, bool ended,
                             uint64_t seq);

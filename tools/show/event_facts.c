@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- What an event says ---- */
+/* ---- The content of an event ---- */
 
 annal_slice event_member(const annal_event *event, const char *name)
 {
@@ -132,7 +132,7 @@ static const struct known_turn *known_turn(const struct known_turns *known, uint
     return NULL;
 }
 
-/* Whether a turn is met for the first time, as far as is remembered; it is remembered then. */
+/* Whether a turn is new, as far as is remembered; then it is remembered. */
 static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
 {
     const struct known_turn *turn = known_turn(known, id);
@@ -142,7 +142,7 @@ static bool meet(struct known_turns *known, uint64_t id, uint64_t seq)
     return true;
 }
 
-/* The end of a turn that names none is that of the newest one that is open. */
+/* The end of a turn that names no turn belongs to the newest one that is open. */
 static void end_newest(struct spending *spending, uint64_t seq)
 {
     for (unsigned back = 1; back <= TURNS_KNOWN; back++) {
@@ -175,7 +175,7 @@ static int64_t count_or_none(int64_t count)
     return count < 0 ? 0 : count;
 }
 
-/* What the end of a turn used, which is 0 where agent.turn.usage said it. */
+/* What the end of a turn used, which is 0 if agent.turn.usage said it. */
 static struct tally tally_of_end(const annal_event *event)
 {
     return (struct tally){
@@ -184,7 +184,7 @@ static struct tally tally_of_end(const annal_event *event)
         .cost_microusd = event_cost(event)};
 }
 
-/* An increment, which may take back what was counted. */
+/* An increment, which may be negative. */
 static struct tally tally_of_usage(const annal_event *event)
 {
     return (struct tally){

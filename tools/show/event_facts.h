@@ -1,6 +1,6 @@
 /*
- * What events say, in the words of docs/events.md: of which kind one is, what was used so far,
- * which call a result belongs to. Values are raw JSON that points into the event's data.
+ * Facts from events, in the words of docs/events.md: of which kind one is, what was used so far,
+ * which call a result belongs to. Values are raw JSON, slices of the event's data.
  *
  * Memory does not grow with the session: of calls and of turns that have ended, the newest are
  * remembered, so that a result has the name of its tool and a turn that ends twice counts once.
@@ -24,7 +24,7 @@ enum fact {
 
 enum fact fact_of(const annal_event *event);
 
-/* A member of the data, raw; empty when it is not there or null. */
+/* A member of the data, raw; empty if it is missing or null. */
 annal_slice event_member(const annal_event *event, const char *name);
 annal_slice event_either(const annal_event *event, const char *name, const char *other);
 bool event_is(const annal_event *event, const char *type);
@@ -33,7 +33,7 @@ bool event_type_ends(const annal_event *event, const char *end);
 /* Whether a result says that its tool failed. */
 bool event_failed(const annal_event *event);
 
-/* A raw number as a whole one; 0 when it is none. */
+/* A raw number as a whole number; 0 if it is not a number. */
 int64_t raw_count(annal_slice raw);
 
 /* ---- What was used, as the pack core counts it ---- */
@@ -58,7 +58,7 @@ struct spending {
     } begun, ended;
 };
 
-/* Add what an event used, which is the answer. An event may be added again, for it may be played
+/* Add what an event used, and return it. An event may be added again, because it may be played
  * again. */
 struct tally spending_add(struct spending *spending, const annal_event *event);
 
@@ -85,12 +85,12 @@ struct known_calls {
 /* Both raw. */
 void known_calls_add(struct known_calls *known, annal_slice call_id, annal_slice tool);
 
-/* NULL: it is not known. */
+/* NULL if it is not known. */
 const char *known_calls_tool(const struct known_calls *known, annal_slice call_id);
 
 /* ---- Messages ---- */
 
-/* The role of a message.added, and its content, raw; empty when event is no such message. */
+/* The role of a message.added, and its content, raw; empty if the event is not such a message. */
 annal_slice message_role(const annal_event *event);
 annal_slice message_content(const annal_event *event);
 

@@ -11,7 +11,7 @@
 
 enum { END_WAITS = 20, END_WAIT_MS = 10, PIECE_BYTES = 65536 };
 
-/* No member but data can hold a character that JSON would escape: the journal refuses them. */
+/* No member but data can have a character that JSON would escape: the journal refuses them. */
 static void print_member(const char *name, annal_slice text)
 {
     if (text.len > 0)
@@ -92,7 +92,7 @@ annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t 
 {
     annal__buf_clear(data);
     if (data_bytes > LONG_DATA_BYTES)
-        event->data = (annal_slice){0}; /* also where it happens to be in memory */
+        event->data = (annal_slice){0}; /* even if it happens to be in memory */
     if (event->data.len == data_bytes || data_bytes > LONG_DATA_BYTES)
         return ANNAL_OK;
     return event_read_whole(cursor, event, data_bytes, data, err);

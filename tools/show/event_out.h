@@ -1,4 +1,4 @@
-/* How an event looks as a line of JSON. */
+/* An event as a line of JSON. */
 #ifndef TOOLS_SHOW_EVENT_OUT_H
 #define TOOLS_SHOW_EVENT_OUT_H
 
@@ -7,19 +7,19 @@
 #include <annal/journal.h>
 
 /*
- * {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on stdout. With
- * a session (not empty) it comes first, as "session_id".
+ * {"seq":1,"ts":"…","type":"…"[,"id":"…"][,"cause":"…"],"data":…} and a line break, on stdout. If
+ * session is not empty it comes first, as "session_id".
  */
 void event_print(const annal_event *event, annal_slice session);
 
 /*
- * The same of the event that a cursor gave last, whose data is printed in pieces if it is not in
- * memory. False: it could not be read.
+ * As above, for the last event of a cursor; its data is printed in pieces if it is not in memory.
+ * False: it could not be read.
  */
 bool event_print_head(annal_cursor *cursor, const annal_event *event, annal_slice session,
                       uint64_t data_bytes, annal_error *err);
 
-/* The data alone of such an event, likewise. */
+/* Only the data of such an event, in the same way. */
 bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                       annal_error *err);
 
@@ -31,7 +31,7 @@ bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t d
 annal_status event_read_data(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                              struct buf *data, annal_error *err);
 
-/* The same, however long it is. */
+/* As above, whatever its length. */
 annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t data_bytes,
                               struct buf *data, annal_error *err);
 
@@ -39,10 +39,10 @@ annal_status event_read_whole(annal_cursor *cursor, annal_event *event, uint64_t
 void event_say_damage(annal_slice session, const annal_damage *damage);
 
 /*
- * At the end of a plain read, which came to here: bytes behind the last proven line, which somebody
- * may be writing, get a moment to become an event. When they do not, they are named on stderr:
- * EXIT_REFUSED. *waits, which begins as 0, is shared by the sessions of one answer: a second
- * damaged one is not waited for as long again.
+ * At the end of a plain read, which came to here: bytes after the last proven line, which may be an
+ * event that is being written, get a moment to become one. If they do not, they are reported on
+ * stderr: EXIT_REFUSED. *waits, 0 at first, is shared by the sessions of one answer: a second
+ * damaged one gets less time.
  */
 int event_check_end(annal_store *store, annal_slice session, annal_position here, int *waits);
 

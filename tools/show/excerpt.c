@@ -15,7 +15,7 @@ struct letters letters_of(annal_slice raw)
     return (struct letters){raw.ptr, raw.ptr + raw.len, false};
 }
 
-/* The bytes of a character that stands there unescaped. */
+/* The bytes of a character that is not escaped. */
 static struct letter take_bytes(struct letters *letters)
 {
     struct letter letter = {.len = 1};
@@ -77,7 +77,7 @@ static uint64_t count_lines(struct letters *letters)
     return lines;
 }
 
-/* The rest of a line, up to its break or to so many characters; false: there is more of it. */
+/* The rest of a line, up to its break or to this many characters; false: there is more of it. */
 static bool print_line(struct letters *letters, size_t room)
 {
     while (letters->at < letters->end) {
@@ -125,7 +125,7 @@ uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
         }
         fputc('\n', stdout);
         (void)letter_next(&letters);
-        if (letters.at == letters.end) /* the last line break of a text begins no line */
+        if (letters.at == letters.end) /* the last line break of a text does not begin a line */
             return cut;
         if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
             return cut + count_lines(&letters);
@@ -137,7 +137,7 @@ uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
 
 /* ---- A line ---- */
 
-/* So many characters may still be appended; the last one only when it is the end. */
+/* This many characters may still be appended; the last one only if it is the end. */
 static void put(struct buf *out, size_t *room, const char *bytes, size_t len)
 {
     if (*room == 0)

@@ -1,8 +1,8 @@
 /*
- * What stands in an event's data, cut short for people.
+ * Excerpts from an event's data, for people.
  *
- * Values are raw JSON, as they lie in the journal and known to be valid; nothing is built of them,
- * so a text of megabytes costs no memory.
+ * Values are raw JSON, as they are in the journal and known to be valid; nothing is built from
+ * them, so a text of megabytes costs no memory.
  */
 #ifndef TOOLS_SHOW_EXCERPT_H
 #define TOOLS_SHOW_EXCERPT_H
@@ -27,33 +27,35 @@ struct letter {
 struct letters letters_of(annal_slice raw);
 struct letter letter_next(struct letters *letters);
 
-/* How many of the next bytes, at most so many, are characters that stand for themselves. */
+/* How many of the next bytes, at most this many, are unescaped ASCII characters. */
 size_t letters_plain(const struct letters *letters, size_t most);
 
-/* A block of text on stdout: every line indented, the first one where the cursor stands. */
+/*
+ * A block of text on stdout: every line indented, except the first if the cursor is there already.
+ */
 struct excerpt {
     int indent;
     int lines_max;  /* 0: all of it */
-    int line_chars; /* a longer line is cut; 0: none is */
+    int line_chars; /* a longer line is cut; 0: no line is cut */
 };
 
 /*
- * Print the text of a raw string, or another raw value as it is, and a line break. The answer is
- * how many lines were left out; those that were cut count as one together.
+ * Print the text of a raw string, or another raw value as it is, and a line break. Returns how many
+ * lines were left out; those that were cut count as one together.
  */
 uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw);
 
 /*
  * Append a raw value on one line: a string without its quotes, an object as "name: value, …"
  * without its braces, others as they are; line breaks are spaces. At most chars characters, and a
- * "…" when there are more. A failure to get memory leaves it shorter still.
+ * "…" if there are more. Without memory it is shorter still.
  */
 void excerpt_line(struct buf *out, annal_slice raw, size_t chars);
 
-/* The same on stdout. */
+/* As above, on stdout. */
 void excerpt_print_line(annal_slice raw, size_t chars);
 
-/* Whether raw is a string, and one that is not empty. */
+/* Whether raw is a string that is not empty. */
 bool excerpt_is_text(annal_slice raw);
 
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How people read the values of a histogram. */
+/* How the values of a histogram are shown to people. */
 enum unit { UNIT_US, UNIT_BYTES, UNIT_COUNT };
 
 struct histogram_row {
@@ -124,7 +124,7 @@ static const char *human_value(char text[HUMAN_BYTES], enum unit unit, uint64_t 
     return text;
 }
 
-/* One cell a bucket, from the first that has something to the last. */
+/* One cell a bucket, from the first that is not empty to the last. */
 static void print_bars(const annal_histogram *histogram)
 {
     static const char *const glyphs[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

@@ -19,7 +19,7 @@
 
 enum { LOOK_US = 50000, LONGEST_WAIT_MS = 500, STATUS_BYTES = 400, BEGIN_BYTES = 120, INDENT = 19 };
 
-static const double SPEED_MAX = 1000; /* faster is: without a pause */
+static const double SPEED_MAX = 1000; /* faster than this is: without a pause */
 
 struct player {
     const struct player_options *options;
@@ -27,20 +27,20 @@ struct player {
     annal_slice session;
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_cursor *cursor;
-    uint64_t data_bytes; /* of the event it gave last, */
-    struct buf data;     /* and the data, when it was long */
+    uint64_t data_bytes; /* of the last event it returned, */
+    struct buf data;     /* and the data, if it was long */
     struct terminal terminal;
     struct conversation talk;
     double speed;
     bool paused;
     bool step; /* show one event, then stay */
     bool quit;
-    bool status;    /* stands in the last line of the screen */
-    uint64_t shown; /* seq of the event shown last */
+    bool status;    /* the last line of the screen shows the status */
+    uint64_t shown; /* seq of the last event shown */
     int64_t shown_ts_us;
     uint64_t damaged;
-    uint64_t sound_seq; /* below it, damage has been counted */
-    int64_t looked_us;  /* when keys and status were looked at last */
+    uint64_t sound_seq; /* damage below it has been counted */
+    int64_t looked_us;  /* when keys and status were last looked at */
 };
 
 /* ---- The last line of the screen ---- */
@@ -60,7 +60,7 @@ static void speed_text(const struct player *player, char text[HUMAN_BYTES])
         snprintf(text, HUMAN_BYTES, "%gx", player->speed);
 }
 
-/* As many bytes of text as fill at most so many columns. */
+/* How many bytes of text fill at most this many columns. */
 static size_t fitting(const char *text, int columns)
 {
     size_t len = 0;
@@ -94,7 +94,7 @@ static void draw_status(struct player *player)
     player->status = true;
 }
 
-/* ---- Where it begins, and where it goes back to ---- */
+/* ---- Where it begins, and where it returns to ---- */
 
 static uint64_t integer_at(const annal_row *row, size_t i)
 {
@@ -123,7 +123,7 @@ static int take_call(void *arg, const annal_row *row)
     return 0;
 }
 
-/* What the state before an event says of what came so far. */
+/* What the state before an event says about what came so far. */
 static annal_status know_state(struct player *player, uint64_t seq, annal_error *err)
 {
     static const struct {
@@ -151,7 +151,7 @@ static annal_status know_state(struct player *player, uint64_t seq, annal_error 
     return status;
 }
 
-/* Stand before an event. */
+/* Move before an event. */
 static annal_status go_to(struct player *player, uint64_t seq, annal_error *err)
 {
     annal_status status = annal_cursor_seek(player->cursor, seq, err);
@@ -168,7 +168,7 @@ static void change_speed(struct player *player, bool faster)
         player->speed = player->speed == 0 ? SPEED_MAX / 2 : fmax(player->speed / 2, 1.0 / 16);
 }
 
-/* What a key does; KEY_BACK is the caller's. */
+/* What a key does; KEY_BACK is left to the caller. */
 static void act(struct player *player, enum key key)
 {
     if (key == KEY_SPACE)
@@ -221,7 +221,8 @@ static void span_text(char text[HUMAN_BYTES], double seconds)
         snprintf(text, HUMAN_BYTES, "%.1f days", seconds / 86400);
 }
 
-/* How long to wait before an event, in microseconds of its session; a long gap is cut, and said. */
+/* How long to wait before an event, in microseconds of its session; a long gap is cut, which is
+ * shown. */
 static double pause_before(struct player *player, const annal_event *event)
 {
     char text[HUMAN_BYTES];
@@ -239,7 +240,7 @@ static double pause_before(struct player *player, const annal_event *event)
     return most_us;
 }
 
-/* As a part of the conversation; of data that is long only the begin. */
+/* As a part of the conversation; of long data only the beginning. */
 static annal_status show_talk(struct player *player, annal_event *event, annal_error *err)
 {
     char begin[BEGIN_BYTES];
@@ -301,7 +302,7 @@ static annal_status show_next(struct player *player, annal_event *event, annal_e
     return player->quit ? ANNAL_OK : show(player, event, err);
 }
 
-/* At the end somebody who has paused may go back. */
+/* At the end a user who has paused may go back. */
 static annal_status stay_at_end(struct player *player, bool *out_done, annal_error *err)
 {
     *out_done = true;
@@ -314,7 +315,7 @@ static annal_status stay_at_end(struct player *player, bool *out_done, annal_err
     return go_back(player, err);
 }
 
-/* Once, also where it is passed again after a step back. */
+/* Counts once, even if it is passed again after a step back. */
 static void count_damage(struct player *player)
 {
     annal_damage damage = annal_cursor_damage(player->cursor);
@@ -362,7 +363,7 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
     player.talk.columns = out_columns();
     if (own.to_seq < own.from_seq)
         return EXIT_DONE;
-    if (!own.json) /* whose lines are for programs, also where somebody looks on */
+    if (!own.json) /* whose lines are for programs, even if somebody watches */
         (void)terminal_open(&player.terminal);
     annal_status status = play(&player, &err);
     clear_status(&player);

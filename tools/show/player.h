@@ -1,6 +1,7 @@
 /*
  * Playing a session: its events at the pace at which they came, as a conversation or as JSON lines.
- * On a terminal it is paused and stepped with keys. Nothing runs again: this is what was recorded.
+ * On a terminal it is paused and stepped with keys. Nothing is executed again: this is what was
+ * recorded.
  */
 #ifndef TOOLS_SHOW_PLAYER_H
 #define TOOLS_SHOW_PLAYER_H
@@ -8,10 +9,10 @@
 #include <annal/index.h>
 
 struct player_options {
-    uint64_t from_seq; /* the first event to show; 0 and 1: the first there is */
+    uint64_t from_seq; /* the first event to show; 0 and 1: the first that exists */
     uint64_t to_seq;   /* the last */
     double speed;      /* 1: as it was; 0: without a pause */
-    double gap;        /* seconds to wait at most between two events; 0: as long as it takes */
+    double gap;        /* the longest wait between two events, in seconds; 0: unlimited */
     bool json;         /* the events as JSON lines */
     bool full;         /* texts are not cut */
 };

@@ -1,7 +1,7 @@
 /*
- * Recovery: the last durable point of a session, who has it, and what was under way there: calls
- * without results, open turns, what was said last. From the journal and the state at its end, so
- * that it holds whatever the index knows, for forks, and where nothing may be written.
+ * Recovery: the last durable point of a session, which process has it, and what was in progress:
+ * calls without results, open turns, what was said last. It comes from the journal and the state at
+ * its end, so it works whatever the index knows, for forks, and where nothing may be written.
  */
 #include "tools/show/recovery.h"
 
@@ -43,9 +43,9 @@ struct recovery {
     annal_state *state;
     annal_replay_info replay;
     bool owner_known;
-    uint32_t pid;          /* of the process that has it; 0: nobody has */
-    const char *unwritten; /* of it or others: durable in a commit log alone; NULL: nothing */
-    annal_error settling;  /* whose message that is */
+    uint32_t pid;          /* of the process that has it; 0: none has */
+    const char *unwritten; /* of it or others: events durable only in a commit log; NULL: none */
+    annal_error settling;  /* owns that message */
     annal_index_lag lag;
     struct said user, assistant;
     uint64_t calls, turns; /* all of them */
@@ -53,12 +53,12 @@ struct recovery {
     char first_turn[ANNAL_ID_BYTES_MAX];
     annal_cursor *cursor;
     struct buf data; /* of a longer event */
-    uint64_t items;  /* printed of the list at hand */
+    uint64_t items;  /* printed of the current list */
     struct table *table;
     annal_error err;
 };
 
-/* The newest so many of each are told one by one: to programs, and to people. */
+/* The newest so many of each are listed one by one: for programs, and for people. */
 #define LISTED_MAX 100
 enum { SHOWN_MAX = 20 };
 
@@ -97,7 +97,7 @@ static annal_slice spoken(annal_slice content)
     return excerpt_is_text(text) ? text : (annal_slice){0};
 }
 
-/* Later ones take the place of earlier ones. */
+/* Later ones replace earlier ones. */
 static void listen(struct said *said, const annal_event *event)
 {
     annal_slice role = message_role(event), text = spoken(message_content(event));
@@ -109,7 +109,7 @@ static void listen(struct said *said, const annal_event *event)
     excerpt_line(&said->text, text, TEXT_CHARS);
 }
 
-/* The next event; what it says is not known when its data is long. */
+/* The next event; its content is not known if its data is long. */
 static annal_status next_event(struct recovery *r, annal_event *event)
 {
     uint64_t data_bytes = 0;
@@ -177,7 +177,7 @@ static int take_counts(void *arg, const annal_row *row)
     return 0;
 }
 
-/* The time of the last event; of a fork without events of its own it stands in an ancestor. */
+/* The time of the last event; of a fork without events of its own it is in an ancestor. */
 static annal_status find_time(struct recovery *r)
 {
     annal_event event;
@@ -519,7 +519,8 @@ static int print_text(struct recovery *r)
     return EXIT_DONE;
 }
 
-/* Whoever folded so much leaves one snapshot at the end, so that the next one need not. */
+/* After folding so much, leave one snapshot at the end, so that the next call need not fold it
+ * again. */
 static void take_snapshot(const struct recovery *r)
 {
     annal_error err = {0};

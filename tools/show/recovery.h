@@ -1,4 +1,4 @@
-/* What somebody needs to know to go on with a session whose process is gone. */
+/* What is needed to continue a session whose process is gone. */
 #ifndef TOOLS_SHOW_RECOVERY_H
 #define TOOLS_SHOW_RECOVERY_H
 

@@ -7,7 +7,7 @@
 /* Print the hash of a state of this session, after event seq; 0 or an exit status. */
 int replay_print_hash(annal_slice session, annal_state *state, uint64_t seq, bool json);
 
-/* Fold from event 1, compare, and say what came of it. EXIT_REFUSED when something differs. */
+/* Fold from event 1, compare, and print the result. EXIT_REFUSED if something differs. */
 int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool json);
 
 #endif

@@ -1,4 +1,4 @@
-/* Between verbs_prose.c and its tests: a run on disk. */
+/* Shared by verbs_prose.c and its tests: a run on disk. */
 #ifndef TOOLS_VERBS_PROSE_RUN_H
 #define TOOLS_VERBS_PROSE_RUN_H
 
@@ -12,11 +12,11 @@
 bool prose_run_check(const char *run);
 int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 
-/* The folder of a run, where its state.db stands, with a NUL behind it. 0 or an exit status. */
+/* The folder of a run, which contains its state.db, with a NUL after it. 0 or an exit status. */
 int prose_run_folder(struct verb_call *call, const char *run, struct buf *out);
 
-/* A file in that folder, in a folder at most: there in whole and durable, or not at all. A symbolic
- * link that somebody put there is not followed. */
+/* Write a file in that folder, or one folder below it: completely and durably, or not at all. A
+ * symbolic link in its place is not followed. */
 int prose_run_write(const struct verb_call *call, const char *folder, const char *name,
                     annal_slice content);
 

@@ -1,4 +1,4 @@
-/* Between verbs_team.c, team_io.c and their tests: teams as a person names them. */
+/* Shared by verbs_team.c, team_io.c and their tests: teams as a person names them. */
 #ifndef TOOLS_VERBS_TEAM_H
 #define TOOLS_VERBS_TEAM_H
 
@@ -13,11 +13,12 @@ int team_rows(struct verb_call *call, const char *sql, const annal_value *params
 
 /*
  * The team that a word of the command line means: its id; or else a name, or the beginning of an
- * id, that only one team has. 0 or an exit status, after a sentence that lists whom it may mean.
+ * id, that only one team has. 0 or an exit status, after a sentence that lists the teams that it
+ * may mean.
  */
 int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTES_MAX + 1]);
 
-/* 12 hex digits by chance, as the ids of teams and messages. 0 or an exit status. */
+/* 12 random hex digits, as in the ids of teams and messages. 0 or an exit status. */
 int team_new_id(char out[13]);
 
 /* annal team import FILE..., annal team export [TEAM]. */
