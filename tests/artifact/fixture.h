@@ -16,7 +16,7 @@ struct fixture {
 
 #define FIXTURE_INIT(f)                                                                            \
     do {                                                                                           \
-        TMPDIR_INIT(&(f)->dir);                                                                    \
+        tmpdir_init(&(f)->dir);                                                                    \
         fixture_init(f);                                                                           \
     } while (0)
 void fixture_init(struct fixture *f);

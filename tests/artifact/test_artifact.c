@@ -1,6 +1,7 @@
 #include "journal/store.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,8 +186,7 @@ END_TEST
 Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
-    TCase *tcase = tcase_create("artifact");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "artifact", setup, teardown);
     tcase_add_test(tcase, what_was_stored_comes_back_by_its_hash);
     tcase_add_test(tcase, the_same_content_is_stored_once_in_a_session);
     tcase_add_test(tcase, a_damaged_one_is_found_when_read_and_mended_when_stored_again);
@@ -196,6 +196,5 @@ Suite *suite_artifact(void)
     tcase_add_test(tcase, content_larger_than_asked_for_is_a_limit);
     tcase_add_test(tcase, what_is_no_artifact_is_not_listed);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_storing_is_done_or_refused, 0, 2);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

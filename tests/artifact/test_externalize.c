@@ -3,6 +3,7 @@
 #include "journal/sys/artifact.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,14 +187,11 @@ END_TEST
 Suite *suite_externalize(void)
 {
     Suite *suite = suite_create("externalize");
-    TCase *tcase = tcase_create("externalize");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "externalize", setup, teardown);
     tcase_add_test(tcase, a_large_string_becomes_a_reference_to_its_text);
     tcase_add_test(tcase, any_other_large_value_becomes_a_reference_to_its_json);
     tcase_add_test(tcase, small_values_other_members_and_no_objects_are_left_alone);
     tcase_add_test(tcase, the_same_data_gives_the_same_bytes_so_a_retry_is_known);
     tcase_add_test(tcase, of_any_data_one_member_is_taken_out_and_all_else_stays);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

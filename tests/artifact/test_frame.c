@@ -1,6 +1,7 @@
 #include "journal/artifact/frame.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static const char *path;
 
 static void setup(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "frame.zst");
 }
 
@@ -139,11 +140,9 @@ END_TEST
 Suite *suite_frame(void)
 {
     Suite *suite = suite_create("frame");
-    TCase *tcase = tcase_create("frame");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "frame", setup, teardown);
     tcase_add_test(tcase, content_of_any_size_comes_back);
     tcase_add_test(tcase, every_cut_and_every_flipped_byte_is_found);
     tcase_add_test(tcase, bytes_behind_the_frame_are_damage);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

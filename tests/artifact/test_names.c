@@ -1,6 +1,7 @@
 #include "journal/artifact/names.h"
 #include "journal/sys/seam.h"
 #include "tests/artifact/fixture.h"
+#include "tests/support/runner.h"
 
 #include <string.h>
 #include <sys/file.h>
@@ -59,11 +60,9 @@ END_TEST
 Suite *suite_names(void)
 {
     Suite *suite = suite_create("names");
-    TCase *tcase = tcase_create("names");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "names", setup, teardown);
     tcase_add_test(tcase, a_hash_is_64_hex_digits_of_lower_case_and_comes_back);
     tcase_add_test(tcase, those_who_store_share_the_lock_and_who_removes_has_it_alone);
     tcase_add_test(tcase, a_directory_that_is_not_there_has_no_names);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

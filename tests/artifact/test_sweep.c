@@ -3,6 +3,7 @@
 #include "journal/sys/verify.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"
+#include "tests/support/runner.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -293,8 +294,7 @@ END_TEST
 Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
-    TCase *tcase = tcase_create("sweep");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "sweep", setup, teardown);
     tcase_add_test(tcase, a_sweep_removes_what_no_event_names_and_nothing_else);
     tcase_add_test(tcase, any_mention_of_the_hash_keeps_it_but_not_a_longer_number);
     tcase_add_test(tcase, what_was_stored_lately_stays);
@@ -306,7 +306,5 @@ Suite *suite_sweep(void)
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named, 0, 2);
     tcase_add_test(tcase, a_sweep_never_takes_what_an_append_under_way_is_about_to_name);
     tcase_add_test(tcase, while_somebody_holds_artifacts_nothing_is_removed);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

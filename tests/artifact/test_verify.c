@@ -1,5 +1,6 @@
 #include "journal/sys/artifact.h"
 #include "tests/artifact/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,10 +85,8 @@ END_TEST
 Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
-    TCase *tcase = tcase_create("verify");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "verify", setup, teardown);
     tcase_add_test(tcase, what_is_not_what_was_stored_is_told_and_the_rest_is_counted);
     tcase_add_test(tcase, a_reference_to_what_is_not_there_is_missing_and_nothing_else_is);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,7 +3,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -661,7 +660,7 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     run.sqlite = (struct failing_sqlite){0};
     (void)run_text();
     alarm(RUN_SECONDS);
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     if (beginning->path != NULL) {
         *life = beginning->life;
         life_init(life, &clock, tmpdir_path(&dir, "store"));
@@ -772,7 +771,7 @@ void fail_everywhere(const struct scene *scene)
     struct clock clock;
     struct beginning *beginning = calloc(1, sizeof *beginning);
     ck_assert_ptr_nonnull(beginning);
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     run = (struct run){.scene = scene->name};
     signal(SIGALRM, on_alarm);
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -332,7 +332,7 @@ void kill_play(annal_level level, annal_format format, bool with_ids, int rounds
                struct random *random, struct kill_counts *counts)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     struct board *board =
         mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert(board != MAP_FAILED);

@@ -6,8 +6,8 @@
  * again with.
  */
 #include "tests/crash/kill.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,9 +74,8 @@ int main(int argc, char **argv)
     if (argc > 4)
         wanted.seconds = strtoull(argv[4], NULL, 10);
     Suite *suite = suite_create("soak");
-    TCase *kills = tcase_create("kill");
+    TCase *kills = suite_case(suite, "kill", NULL, NULL);
     tcase_add_test(kills, what_was_acknowledged_is_there_after_any_number_of_kills);
-    suite_add_tcase(suite, kills);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* no time limit, and it prints as it goes */
     srunner_run_all(runner, CK_NORMAL);

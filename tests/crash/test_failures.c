@@ -2,11 +2,11 @@
 #include "tests/crash/failing_sqlite.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/annal.h>
 
-#include <check.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ START_TEST(a_log_whose_sync_failed_is_never_synced_again)
     struct tmpdir dir;
     struct watched watched;
     uint64_t seq = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     watched_init(&watched);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams seams = {&watched.disk.io, &annal__system_clock, NULL};
@@ -103,7 +103,7 @@ START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_
         uint64_t seq = 0;
         annal_error why = {0};
         unsigned there[16] = {0};
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         failing_io_init(&disk);
         const char *path = tmpdir_path(&dir, "store");
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -137,7 +137,7 @@ START_TEST(a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
     uint64_t count = 0;
     const annal_filter all = {0};
     const annal_index_options options = {.wait_ms = 200};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     failing_sqlite_install();
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 10, ANNAL_LEVEL_SYNC);
@@ -171,12 +171,10 @@ END_TEST
 Suite *suite_failures(void)
 {
     Suite *suite = suite_create("failures");
-    TCase *tests = tcase_create("failures");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "failures", NULL, NULL);
     tcase_add_test(tests, a_log_whose_sync_failed_is_never_synced_again);
     tcase_add_test(tests,
                    what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read);
     tcase_add_test(tests, a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with);
-    suite_add_tcase(suite, tests);
     return suite;
 }

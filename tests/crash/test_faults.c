@@ -2,8 +2,8 @@
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
 #include "tests/crash/faults.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -672,7 +672,7 @@ END_TEST
 Suite *suite_faults(void)
 {
     Suite *suite = suite_create("faults");
-    TCase *tests = tcase_create("journal");
+    TCase *tests = suite_case(suite, "journal", NULL, NULL);
     tcase_set_timeout(tests, 1200);
     tcase_add_test(tests, any_call_of_a_writer_may_fail);
     tcase_add_test(tests, any_call_of_a_checkpoint_may_fail);
@@ -688,6 +688,5 @@ Suite *suite_faults(void)
     tcase_add_test(tests, any_call_of_a_conversion_may_fail);
     tcase_add_test(tests, any_call_of_a_repair_may_fail);
     tcase_add_test(tests, any_call_of_a_fork_may_fail);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,10 +1,10 @@
 /* Every call fails: the scenes of the index, of snapshots and of replay. See faults.h. */
 #include "index/sys/databases.h"
 #include "tests/crash/faults.h"
+#include "tests/support/runner.h"
 
 #include <annal/annal.h>
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -577,12 +577,11 @@ END_TEST
 Suite *suite_faults_index(void)
 {
     Suite *suite = suite_create("faults_index");
-    TCase *tests = tcase_create("index");
+    TCase *tests = suite_case(suite, "index", NULL, NULL);
     tcase_set_timeout(tests, 1200);
     tcase_add_test(tests, any_call_of_the_index_may_fail);
     tcase_add_test(tests, any_call_of_packs_may_fail);
     tcase_add_test(tests, any_call_of_guarded_appends_may_fail);
     tcase_add_test(tests, any_call_of_a_replay_may_fail);
-    suite_add_tcase(suite, tests);
     return suite;
 }

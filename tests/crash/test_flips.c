@@ -15,7 +15,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +228,7 @@ START_TEST(damage_to_a_journal_is_reported_and_never_makes_a_wrong_event)
 {
     struct bed bed = {.format = _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK};
     struct damage damage;
-    TMPDIR_INIT(&bed.dir);
+    tmpdir_init(&bed.dir);
     bed_init(&bed);
     damage_init(&damage, bed.sound, bed.len);
     damage.steps[DAMAGE_FLIP] = full_or(1, many_or(7, 101));
@@ -243,10 +242,8 @@ END_TEST
 Suite *suite_flips(void)
 {
     Suite *suite = suite_create("flips");
-    TCase *journal = tcase_create("journal");
-    tcase_set_timeout(journal, 120);
+    TCase *journal = suite_case(suite, "journal", NULL, NULL);
     tcase_add_loop_test(journal, damage_to_a_journal_is_reported_and_never_makes_a_wrong_event, 0,
                         2);
-    suite_add_tcase(suite, journal);
     return suite;
 }

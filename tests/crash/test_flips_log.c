@@ -17,7 +17,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +320,7 @@ static void ck_damage(struct bed *bed, const struct damage *damage)
 static void bed_init(struct bed *bed)
 {
     struct log log;
-    TMPDIR_INIT(&bed->dir);
+    tmpdir_init(&bed->dir);
     bed->io = page_io();
     bed->store = tmpdir_path(&bed->dir, "store");
     bed->log = tmpdir_path(&bed->dir, "store/commit/00.log");
@@ -391,9 +390,8 @@ END_TEST
 Suite *suite_flips_log(void)
 {
     Suite *suite = suite_create("flips_log");
-    TCase *log = tcase_create("log");
+    TCase *log = suite_case(suite, "log", NULL, NULL);
     tcase_set_timeout(log, full_or(3600, 240));
     tcase_add_test(log, damage_to_a_commit_log_loses_nothing_without_a_word);
-    suite_add_tcase(suite, log);
     return suite;
 }

@@ -1,7 +1,6 @@
 /* 200 rounds of kill.h; `make soak` plays as many as one likes. */
 #include "tests/crash/kill.h"
-
-#include <check.h>
+#include "tests/support/runner.h"
 
 #define ROUNDS 10 /* of each store */
 
@@ -48,12 +47,10 @@ END_TEST
 Suite *suite_kill(void)
 {
     Suite *suite = suite_create("kill");
-    TCase *kills = tcase_create("kill");
-    tcase_set_timeout(kills, 120);
+    TCase *kills = suite_case(suite, "kill", NULL, NULL);
     tcase_add_test(kills, what_was_acknowledged_at_level_sync_is_there_after_kill_9);
     tcase_add_test(kills, an_append_with_an_id_is_there_exactly_once_after_kill_9_and_retry);
     tcase_add_test(kills, what_annal_sync_covered_is_there_after_kill_9);
     tcase_add_test(kills, level_os_survives_kill_9);
-    suite_add_tcase(suite, kills);
     return suite;
 }

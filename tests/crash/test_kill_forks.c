@@ -4,9 +4,9 @@
  */
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ START_TEST(forks_that_were_acknowledged_are_there_and_sound_after_kill_9)
     struct tmpdir dir;
     struct random random = random_init(15);
     unsigned forks = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -109,9 +109,7 @@ END_TEST
 Suite *suite_kill_forks(void)
 {
     Suite *suite = suite_create("kill_forks");
-    TCase *kills = tcase_create("kill");
-    tcase_set_timeout(kills, 120);
+    TCase *kills = suite_case(suite, "kill", NULL, NULL);
     tcase_add_test(kills, forks_that_were_acknowledged_are_there_and_sound_after_kill_9);
-    suite_add_tcase(suite, kills);
     return suite;
 }

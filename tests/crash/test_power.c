@@ -15,7 +15,6 @@
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -56,10 +55,9 @@ static Suite *suite_power(void)
     while (power_workloads[workloads].name != NULL)
         workloads++;
     Suite *suite = suite_create("power");
-    TCase *tests = tcase_create("power");
+    TCase *tests = suite_case(suite, "power", NULL, NULL);
     tcase_set_timeout(tests, 0);
     tcase_add_loop_test(tests, no_power_cut_takes_back_what_was_acknowledged, 0, workloads);
-    suite_add_tcase(suite, tests);
     return suite;
 }
 

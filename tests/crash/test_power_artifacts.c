@@ -5,10 +5,10 @@
 #include "journal/sys/artifact.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 
 #include <annal/artifact.h>
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,11 +152,9 @@ END_TEST
 Suite *suite_power_artifacts(void)
 {
     Suite *suite = suite_create("power_artifacts");
-    TCase *tests = tcase_create("power_artifacts");
+    TCase *tests = suite_case(suite, "power_artifacts", set_up, tear_down);
     tcase_set_timeout(tests, 0);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged);
     tcase_add_test(tests, no_power_cut_during_a_sweep_takes_what_an_event_names);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -6,10 +6,10 @@
 #include "index/backup/backup.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 
 #include <annal/annal.h>
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -702,9 +702,8 @@ END_TEST
 Suite *suite_power_cases(void)
 {
     Suite *suite = suite_create("power_cases");
-    TCase *tests = tcase_create("power_cases");
+    TCase *tests = suite_case(suite, "power_cases", set_up, tear_down);
     tcase_set_timeout(tests, 0);
-    tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, what_was_cached_before_a_sync_is_durable_with_it);
     tcase_add_loop_test(tests, a_session_of_the_dead_is_taken_only_after_its_log_was_redone, 0, 2);
     tcase_add_loop_test(
@@ -726,6 +725,5 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level);
     tcase_add_test(tests, a_backup_that_was_made_is_whole_after_a_power_cut);
     tcase_add_test(tests, no_power_cut_takes_the_bytes_of_a_torn_tail_while_it_is_cut);
-    suite_add_tcase(suite, tests);
     return suite;
 }

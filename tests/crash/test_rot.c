@@ -4,12 +4,12 @@
  */
 #include "journal/base/hash.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/index.h>
 #include <annal/query.h>
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const char *path;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
 }
 
@@ -320,15 +320,12 @@ END_TEST
 Suite *suite_rot(void)
 {
     Suite *suite = suite_create("rot");
-    TCase *tc = tcase_create("rot");
-    tcase_set_timeout(tc, 30);
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    TCase *tc = suite_case(suite, "rot", set_up, tear_down);
     tcase_add_test(tc, rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut);
     tcase_add_test(tc, whole_lines_that_are_gone_come_back_while_the_log_has_them);
     tcase_add_test(tc, whole_lines_that_are_gone_for_good_leave_the_index_too);
     tcase_add_test(tc, a_journal_in_the_place_of_another_is_nobody_s);
     tcase_add_test(tc, what_an_earlier_use_of_a_region_left_is_not_redone);
     tcase_add_test(tc, lines_made_to_break_a_parser_break_nothing_and_are_named);
-    suite_add_tcase(suite, tc);
     return suite;
 }

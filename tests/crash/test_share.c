@@ -1,9 +1,9 @@
 /* Processes that write the same sessions, and the states that a store directory can be found in. */
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -108,7 +108,7 @@ static void count_event(void *arg, const annal_event *event)
 static void share(unsigned processes, unsigned sessions, unsigned events, int64_t most_us)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     pid_t pids[PROCESSES_MOST];
@@ -165,7 +165,7 @@ END_TEST
 START_TEST(who_appends_without_pause_does_not_starve_another)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     store_close(store_open(path));
@@ -202,7 +202,7 @@ END_TEST
 START_TEST(a_stopped_owner_keeps_its_session_and_is_named)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     fflush(NULL);
@@ -245,7 +245,7 @@ END_TEST
 START_TEST(a_child_of_fork_is_refused_and_harms_nothing)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     fflush(NULL);
@@ -286,7 +286,7 @@ static void run(const char *what, const char *path, const char *name)
 START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store"), *copy = tmpdir_path(&dir, "copy");
     struct random random = random_init(31);
     struct board *board = board_new();
@@ -325,7 +325,7 @@ END_TEST
 START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -352,7 +352,7 @@ END_TEST
 START_TEST(a_store_for_reading_only_needs_no_locks_and_no_log)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -377,7 +377,7 @@ END_TEST
 START_TEST(a_damaged_group_takes_nothing_that_a_journal_has)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
     static const uint8_t boot[16] = "next";
@@ -406,7 +406,7 @@ END_TEST
 START_TEST(a_gap_stops_one_session_and_no_other)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -442,22 +442,18 @@ END_TEST
 Suite *suite_share(void)
 {
     Suite *suite = suite_create("share");
-    TCase *processes = tcase_create("processes");
-    tcase_set_timeout(processes, 120);
+    TCase *processes = suite_case(suite, "processes", NULL, NULL);
     tcase_add_test(processes, two_processes_share_one_session);
     tcase_add_test(processes, eight_processes_share_eight_sessions);
     tcase_add_test(processes, eight_processes_share_one_session);
     tcase_add_test(processes, who_appends_without_pause_does_not_starve_another);
     tcase_add_test(processes, a_stopped_owner_keeps_its_session_and_is_named);
     tcase_add_test(processes, a_child_of_fork_is_refused_and_harms_nothing);
-    suite_add_tcase(suite, processes);
-    TCase *found = tcase_create("found");
-    tcase_set_timeout(found, 60);
+    TCase *found = suite_case(suite, "found", NULL, NULL);
     tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
     tcase_add_test(found, without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
     tcase_add_test(found, a_store_for_reading_only_needs_no_locks_and_no_log);
     tcase_add_test(found, a_damaged_group_takes_nothing_that_a_journal_has);
     tcase_add_test(found, a_gap_stops_one_session_and_no_other);
-    suite_add_tcase(suite, found);
     return suite;
 }

@@ -1,6 +1,6 @@
+#include "tests/support/runner.h"
 #include "tests/support/sim_disk.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -249,8 +249,7 @@ END_TEST
 Suite *suite_sim_disk(void)
 {
     Suite *suite = suite_create("sim_disk");
-    TCase *tests = tcase_create("sim_disk");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "sim_disk", set_up, tear_down);
     tcase_add_test(tests, what_was_synced_survives_and_the_rest_in_any_subset);
     tcase_add_test(tests, a_size_is_kept_without_its_bytes_and_bytes_not_without_their_size);
     tcase_add_test(tests, what_was_cut_off_does_not_come_back_behind_a_cut_that_was_kept);
@@ -260,6 +259,5 @@ Suite *suite_sim_disk(void)
     tcase_add_test(tests, a_failed_sync_lies_until_the_cache_is_dropped);
     tcase_add_test(tests, a_lock_stays_until_the_descriptor_of_the_dead_is_closed);
     tcase_add_test(tests, what_a_dead_process_stores_into_shared_memory_reaches_nobody);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -4,9 +4,9 @@
  */
 #include "tests/snapshot/pages.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -124,7 +124,7 @@ START_TEST(every_version_s_store_is_recovered_read_and_written_on)
     size_t count = find_made(made);
     for (size_t i = 0; i < count; i++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         copy_made(made[i], path);
         annal_store *store = store_open(path);
@@ -188,10 +188,9 @@ END_TEST
 Suite *suite_golden(void)
 {
     Suite *suite = suite_create("golden");
-    TCase *tc = tcase_create("golden");
+    TCase *tc = suite_case(suite, "golden", NULL, NULL);
     tcase_add_test(tc, every_version_s_store_is_recovered_read_and_written_on);
     tcase_add_test(tc, every_version_s_store_is_read_without_a_byte_written);
     tcase_add_test(tc, a_snapshot_unpacks_or_is_told_to_be_of_another_version);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -2,12 +2,12 @@
 #include "journal/base/hash.h"
 #include "journal/log.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/index.h>
 #include <annal/query.h>
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static char said[2048];
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     said[0] = '\0';
 }
@@ -265,13 +265,11 @@ END_TEST
 Suite *suite_versions(void)
 {
     Suite *suite = suite_create("versions");
-    TCase *newer = tcase_create("newer");
-    tcase_add_checked_fixture(newer, set_up, tear_down);
+    TCase *newer = suite_case(suite, "newer", set_up, tear_down);
     tcase_add_test(newer, a_newer_store_is_read_with_one_warning_and_not_written);
     tcase_add_test(newer, a_newer_journal_is_read_and_verified_and_takes_no_events);
     tcase_add_test(newer, what_is_not_known_of_a_newer_journal_is_unsupported_and_not_damage);
     tcase_add_loop_test(newer, a_newer_commit_log_is_left_alone_and_its_sessions_stay_taken, 0, 2);
     tcase_add_test(newer, the_index_of_a_newer_store_is_left_alone);
-    suite_add_tcase(suite, newer);
     return suite;
 }

@@ -19,7 +19,7 @@ struct fixture {
 /* A new store without a keeper, and its index. */
 #define FIXTURE_INIT(f)                                                                            \
     do {                                                                                           \
-        TMPDIR_INIT(&(f)->dir);                                                                    \
+        tmpdir_init(&(f)->dir);                                                                    \
         fixture_init(f);                                                                           \
     } while (0)
 void fixture_init(struct fixture *f);

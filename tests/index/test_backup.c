@@ -5,6 +5,7 @@
 #include "journal/store.h"
 #include "tests/index/fixture.h"
 #include "tests/support/failing_io.h"
+#include "tests/support/runner.h"
 
 #include <annal/artifact.h>
 
@@ -448,8 +449,7 @@ END_TEST
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
-    TCase *tcase = tcase_create("backup");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "backup", setup, teardown);
     tcase_add_test(tcase, a_restored_store_has_the_same_events_artifacts_and_packs);
     tcase_add_test(tcase, a_store_without_events_is_restored_as_one);
     tcase_add_test(tcase, nothing_is_ever_overwritten);
@@ -461,7 +461,5 @@ Suite *suite_backup(void)
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_backup_is_whole_or_it_is_none, 0, 2);
     tcase_add_loop_test(tcase, on_a_disk_that_fails_a_store_is_restored_whole_or_not_at_all, 0, 2);
     tcase_add_test(tcase, while_sessions_are_written_deleted_and_converted_every_backup_is_sound);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "index/backup/backup_order.h"
 
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/backup.h>
 
@@ -134,12 +135,9 @@ END_TEST
 Suite *suite_backup_order(void)
 {
     Suite *suite = suite_create("backup_order");
-    TCase *tcase = tcase_create("order");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 20);
+    TCase *tcase = suite_case(suite, "order", setup, teardown);
     tcase_add_test(tcase, forks_come_before_what_they_point_at);
     tcase_add_test(tcase, what_became_a_fork_since_the_backup_began_is_left_out);
     tcase_add_test(tcase, a_fork_whose_parent_went_meanwhile_makes_no_backup);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* What the table events asks of the index, and what it reads from journals. */
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "journal/base/io.h"
 #include "journal/store.h"
@@ -187,11 +188,10 @@ END_TEST
 Suite *suite_events_table(void)
 {
     Suite *suite = suite_create("events_table");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, what_asks_for_no_data_reads_no_journal);
     tcase_add_test(all, only_the_events_of_the_answer_are_read);
     tcase_add_test(all, the_plan_says_what_the_index_is_asked);
     tcase_add_test(all, the_small_side_of_a_join_goes_first);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -4,8 +4,8 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -200,12 +200,10 @@ END_TEST
 Suite *suite_fields(void)
 {
     Suite *suite = suite_create("fields");
-    TCase *tcase = tcase_create("fields");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    TCase *tcase = suite_case(suite, "fields", set_up, tear_down);
     tcase_add_test(tcase, a_field_is_what_sqlite_says);
     tcase_add_test(tcase, random_data_gives_what_sqlite_says);
     tcase_add_test(tcase, any_number_of_fields_of_any_depth_is_read);
     tcase_add_test(tcase, a_section_without_fields_needs_none);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

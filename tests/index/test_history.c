@@ -1,6 +1,7 @@
 /* Forks in the index: rows are of a session's own events, questions are about its one history. */
 #include "index/sys/snapshot_rows.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 #include "journal/codec.h"
@@ -303,7 +304,7 @@ END_TEST
 Suite *suite_history(void)
 {
     Suite *suite = suite_create("history");
-    TCase *tcase = tcase_create("history");
+    TCase *tcase = suite_case(suite, "history", NULL, NULL);
     tcase_add_test(tcase, a_query_of_a_fork_is_about_its_one_history);
     tcase_add_test(tcase, no_event_of_a_fork_has_two_rows);
     tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);
@@ -312,6 +313,5 @@ Suite *suite_history(void)
     tcase_add_test(tcase, a_query_of_a_fork_whose_parent_is_another_one_says_so);
     tcase_add_test(tcase, a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order);
     tcase_add_test(tcase, a_hundred_and_fifty_forks_of_one_session_are_asked_together);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,9 +1,9 @@
 /* Running an importer: what it finds, and what is refused. The importers themselves:
  * tests/tools. */
 #include "index/sys/import.h"
+#include "tests/support/runner.h"
 
 #include <annal/import.h>
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,7 +191,7 @@ END_TEST
 Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
-    TCase *import = tcase_create("import");
+    TCase *import = suite_case(suite, "import", NULL, NULL);
     tcase_add_test(import, what_is_no_importer_is_refused);
     tcase_add_test(import, a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported);
     tcase_add_test(import, an_id_that_no_event_may_have_is_replaced_by_its_hash);
@@ -201,6 +201,5 @@ Suite *suite_import(void)
     tcase_add_test(import, an_event_without_time_is_not_given_that_of_the_import);
     tcase_add_test(import, an_importer_finds_its_source_and_its_functions);
     tcase_add_test(import, ids_are_remembered_by_session);
-    suite_add_tcase(suite, import);
     return suite;
 }

@@ -2,6 +2,7 @@
 #include "index/sys/snapshot_rows.h"
 #include "index/sys/state.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -590,8 +591,7 @@ END_TEST
 Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
-    TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, every_event_gets_its_row_with_place_and_length);
     tcase_add_test(all, sessions_and_turns_follow_the_events);
     tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);
@@ -616,6 +616,5 @@ Suite *suite_indexer(void)
     tcase_add_test(all, events_are_counted_by_type);
     tcase_add_test(all, an_index_that_follows_needs_no_reader);
     tcase_add_test(all, a_chore_that_finds_the_lock_taken_comes_again);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -2,6 +2,7 @@
 #include "index/db/lock.h"
 #include "journal/sys/seam.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <string.h>
 
@@ -89,10 +90,9 @@ END_TEST
 Suite *suite_lock(void)
 {
     Suite *suite = suite_create("lock");
-    TCase *tcase = tcase_create("lock");
+    TCase *tcase = suite_case(suite, "lock", NULL, NULL);
     tcase_add_test(tcase, a_holder_sees_that_another_process_wants_the_lock);
     tcase_add_test(tcase, who_only_tries_the_lock_does_not_want_it);
     tcase_add_test(tcase, a_note_is_read_without_the_lock_and_a_word_beside_it_is_none);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -2,6 +2,7 @@
 #include "index/index.h"
 #include "index/sys/databases.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -134,12 +135,10 @@ END_TEST
 Suite *suite_maintain(void)
 {
     Suite *suite = suite_create("maintain");
-    TCase *tcase = tcase_create("maintain");
+    TCase *tcase = suite_case(suite, "maintain", NULL, NULL);
     tcase_add_test(tcase, a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way);
     tcase_add_test(tcase, what_is_not_there_is_neither_made_nor_worked_on);
     tcase_add_test(tcase, vacuum_gives_back_what_deleted_rows_held);
     tcase_add_test(tcase, counting_ends_when_it_is_told_to);
-    tcase_set_timeout(tcase, 30);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "tests/support/random.h"
 
@@ -692,7 +693,7 @@ END_TEST
 Suite *suite_open(void)
 {
     Suite *suite = suite_create("open");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
     tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
     tcase_add_test(all, a_deleted_index_comes_back_the_same);
@@ -717,6 +718,5 @@ Suite *suite_open(void)
     tcase_add_test(all, a_directory_in_the_place_of_the_index_is_named_and_left_alone);
     tcase_add_test(all, an_index_deleted_faster_than_it_is_made_costs_no_answer);
     tcase_add_test(all, a_wal_deleted_after_the_catch_up_is_noticed);
-    suite_add_tcase(suite, all);
     return suite;
 }

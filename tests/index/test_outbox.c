@@ -1,5 +1,6 @@
 /* What users write into a writable database with the stock shell, and what becomes of it. */
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/db/database.h"
 #include "index/pack/apply.h"
@@ -612,8 +613,7 @@ END_TEST
 Suite *suite_outbox(void)
 {
     Suite *suite = suite_create("outbox");
-    TCase *writes = tcase_create("writes");
-    tcase_set_timeout(writes, 60);
+    TCase *writes = suite_case(suite, "writes", NULL, NULL);
     tcase_add_test(writes, a_row_written_with_the_shell_becomes_an_event_once);
     tcase_add_test(writes, insert_or_replace_is_one_change_and_with_recursive_triggers_two);
     tcase_add_test(writes, values_come_back_byte_for_byte);
@@ -625,21 +625,16 @@ Suite *suite_outbox(void)
     tcase_add_test(writes,
                    a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up);
     tcase_add_test(writes, events_that_say_nothing_of_use_are_findings_and_change_nothing);
-    suite_add_tcase(suite, writes);
-    TCase *order = tcase_create("order");
-    tcase_set_timeout(order, 60);
+    TCase *order = suite_case(suite, "order", NULL, NULL);
     tcase_add_test(order, an_event_that_came_between_is_applied_in_the_journal_s_order);
     tcase_add_test(order, an_event_that_the_pack_does_not_take_is_in_nobody_s_way);
     tcase_add_test(order, a_crash_between_journal_and_tables_does_not_double);
     tcase_add_test(order, more_changes_than_a_batch_takes_are_drained_in_order);
     tcase_add_test(order, a_copy_put_back_loses_nothing_that_the_journal_has);
-    suite_add_tcase(suite, order);
-    TCase *schema = tcase_create("schema");
-    tcase_set_timeout(schema, 60);
+    TCase *schema = suite_case(suite, "schema", NULL, NULL);
     tcase_add_test(schema, a_user_s_table_is_adopted_with_its_rows);
     tcase_add_test(schema, columns_indexes_views_and_triggers_of_users_are_adopted);
     tcase_add_test(schema, what_users_made_survives_tables_made_anew);
     tcase_add_test(schema, a_table_of_the_pack_that_was_dropped_is_made_anew);
-    suite_add_tcase(suite, schema);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "index/sys/pack.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +110,7 @@ END_TEST
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, the_header_line_names_pack_version_and_database);
     tcase_add_test(all, a_file_without_the_header_line_is_no_pack);
     tcase_add_test(all, a_section_may_name_several_types_and_a_guard);
@@ -118,6 +119,5 @@ Suite *suite_pack(void)
     tcase_add_test(all, a_handler_has_no_chance_and_changes_no_schema);
     tcase_add_test(all, only_fields_and_the_envelope_can_be_bound);
     tcase_add_test(all, the_core_pack_is_a_pack);
-    suite_add_tcase(suite, all);
     return suite;
 }

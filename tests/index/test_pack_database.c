@@ -286,8 +286,7 @@ END_TEST
 Suite *suite_pack_database(void)
 {
     Suite *suite = suite_create("pack_database");
-    TCase *tcase = tcase_create("pack_database");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "pack_database", NULL, NULL);
     tcase_add_test(tcase, a_database_that_is_another_program_s_is_moved_aside);
     tcase_add_test(tcase, a_database_that_is_damaged_is_made_anew);
     tcase_add_test(tcase, a_directory_in_the_place_of_a_database_costs_only_its_packs);
@@ -300,6 +299,5 @@ Suite *suite_pack_database(void)
     tcase_add_test(tcase, whenever_a_pack_database_is_deleted_every_answer_is_whole);
     tcase_add_test(tcase, a_rebuild_that_is_stopped_goes_on_where_it_was);
     tcase_add_test(tcase, a_rebuild_that_is_killed_leaves_tables_that_become_whole);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -555,7 +556,7 @@ END_TEST
 Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
-    TCase *tcase = tcase_create("packs");
+    TCase *tcase = suite_case(suite, "packs", NULL, NULL);
     tcase_add_test(tcase, a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date);
     tcase_add_test(tcase, a_pack_whose_file_changes_is_made_anew);
     tcase_add_test(tcase, a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others);
@@ -574,6 +575,5 @@ Suite *suite_packs(void)
     tcase_add_test(tcase, a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off);
     tcase_add_test(tcase, tables_of_a_newer_version_of_a_pack_are_left_alone);
     tcase_add_test(tcase, tables_that_are_not_what_the_events_give_are_found);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -4,12 +4,12 @@
 
 #include "journal/sys/seam.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/stopped.h"
 #include "tests/support/tmpdir.h"
 
 #include <annal/import.h>
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *path;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store = store_open(tmpdir_path(&dir, "store"));
     path = tmpdir_path(&dir, "some.db");
     wait_ms = 10000;
@@ -208,10 +208,7 @@ END_TEST
 Suite *suite_patience(void)
 {
     Suite *suite = suite_create("patience");
-    TCase *cases = tcase_create("patience");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 60);
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    TCase *cases = suite_case(suite, "patience", set_up, tear_down);
     tcase_add_test(cases,
                    statements_beside_a_stopped_program_wait_together_as_long_as_the_store_may);
     tcase_add_test(cases, a_thread_with_less_time_waits_no_longer_than_that);

@@ -1,5 +1,6 @@
 #include "index/sys/state.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,7 +291,7 @@ END_TEST
 Suite *suite_permit(void)
 {
     Suite *suite = suite_create("permit");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, a_section_sees_the_tables_of_its_pack_and_no_others);
     tcase_add_test(all, what_sqlite_keeps_for_itself_is_not_for_packs);
     tcase_add_test(all, a_section_reads_and_writes_rows_and_nothing_else);
@@ -304,6 +305,5 @@ Suite *suite_permit(void)
     tcase_add_test(all,
                    a_column_whose_default_is_the_time_is_given_a_value_or_the_event_is_a_finding);
     tcase_add_test(all, date_functions_say_what_those_of_sqlite_say);
-    suite_add_tcase(suite, all);
     return suite;
 }

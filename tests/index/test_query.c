@@ -1,4 +1,5 @@
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 
@@ -437,7 +438,7 @@ END_TEST
 Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, one_session_comes_by_seq);
     tcase_add_test(all, several_sessions_come_by_time);
     tcase_add_test(all, types_are_names_or_patterns);
@@ -454,6 +455,5 @@ Suite *suite_query(void)
     tcase_add_test(all, in_order_of_commits_no_clock_turns_a_session_around);
     tcase_add_test(all, groups_count_alike_however_they_are_found);
     tcase_add_test(all, no_question_is_answered_by_a_full_scan);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* Connections that are kept for the next question. Numbers: the rules of index/db/readers.h. */
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 
@@ -276,8 +277,7 @@ END_TEST
 Suite *suite_readers(void)
 {
     Suite *suite = suite_create("readers");
-    TCase *readers = tcase_create("readers");
-    tcase_set_timeout(readers, 60);
+    TCase *readers = suite_case(suite, "readers", NULL, NULL);
     tcase_add_test(readers, one_connection_answers_one_question_after_the_other);
     tcase_add_test(readers, each_question_that_is_open_has_its_own);
     tcase_add_test(readers, files_that_are_others_by_now_are_opened_anew);
@@ -286,6 +286,5 @@ Suite *suite_readers(void)
     tcase_add_test(readers, a_connection_that_is_kept_is_in_nobodys_way);
     tcase_add_test(readers, a_child_of_fork_leaves_them_alone);
     tcase_add_test(readers, threads_do_not_meet_in_one);
-    suite_add_tcase(suite, readers);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "journal/sys/artifact.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 
@@ -468,8 +469,7 @@ END_TEST
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
-    TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, words_are_found_where_they_were_said_and_where_tools_returned_them);
     tcase_add_test(all, filters_narrow_what_is_found);
     tcase_add_test(all, a_search_knows_what_was_appended_before_it);
@@ -485,6 +485,5 @@ Suite *suite_search(void)
     tcase_add_test(all, words_of_a_deleted_session_leave_the_file);
     tcase_add_test(all, wrong_questions_are_refused_in_words);
     tcase_add_test(all, a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew);
-    suite_add_tcase(suite, all);
     return suite;
 }

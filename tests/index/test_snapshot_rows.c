@@ -1,5 +1,6 @@
 #include "index/sys/snapshot_rows.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/index.h"
 
@@ -85,10 +86,9 @@ END_TEST
 Suite *suite_snapshot_rows(void)
 {
     Suite *suite = suite_create("snapshot_rows");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, the_newest_row_up_to_a_seq_is_found);
     tcase_add_test(all, rows_are_listed_and_deleted);
     tcase_add_test(all, a_chore_only_tries_the_lock);
-    suite_add_tcase(suite, all);
     return suite;
 }

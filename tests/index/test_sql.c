@@ -1,5 +1,6 @@
 #include "index/sys/view.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -367,7 +368,7 @@ END_TEST
 Suite *suite_sql(void)
 {
     Suite *suite = suite_create("sql");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, writing_is_refused_in_one_sentence);
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
     tcase_add_test(all, a_select_without_end_or_bound_is_stopped_and_the_limit_is_named);
@@ -380,6 +381,5 @@ Suite *suite_sql(void)
     tcase_add_test(all, events_answers_like_the_index_whatever_is_asked);
     tcase_add_test(all, a_join_with_events_begins_at_the_few_sessions);
     tcase_add_test(all, the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "index/sys/state.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +322,7 @@ END_TEST
 Suite *suite_state(void)
 {
     Suite *suite = suite_create("state");
-    TCase *core = tcase_create("core pack");
+    TCase *core = suite_case(suite, "core pack", NULL, NULL);
     tcase_add_test(core, a_session_is_a_session_without_session_created);
     tcase_add_test(core, session_created_fills_the_row);
     tcase_add_test(core, session_updated_takes_columns_flat_or_under_set_and_is_no_activity);
@@ -332,14 +333,12 @@ Suite *suite_state(void)
     tcase_add_test(core, money_is_added_in_millionths);
     tcase_add_test(core, a_turn_without_names_is_the_newest_open_one);
     tcase_add_test(core, any_payload_is_taken);
-    suite_add_tcase(suite, core);
-    TCase *state = tcase_create("state");
+    TCase *state = suite_case(suite, "state", NULL, NULL);
     tcase_add_test(state, an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted);
     tcase_add_test(state, the_envelope_can_be_bound);
     tcase_add_test(state, a_state_that_was_reset_is_a_new_one_of_another_session);
     tcase_add_test(state, events_come_in_order);
     tcase_add_test(state, sql_over_a_state_only_reads);
     tcase_add_test(state, the_pack_version_changes_with_any_byte_of_a_pack);
-    suite_add_tcase(suite, state);
     return suite;
 }

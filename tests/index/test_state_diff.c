@@ -2,6 +2,7 @@
 #include "tests/index/fixture.h"
 #include "tests/index/json_patch.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <annal/diff.h>
 
@@ -253,14 +254,11 @@ END_TEST
 Suite *suite_state_diff(void)
 {
     Suite *suite = suite_create("state_diff");
-    TCase *tc = tcase_create("state_diff");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "state_diff", setup, teardown);
     tcase_add_test(tc, a_patch_makes_any_state_of_a_random_history_from_any_other);
     tcase_add_test(tc, a_patch_names_what_changed_and_nothing_else);
     tcase_add_test(tc, states_of_different_packs_are_refused);
     tcase_add_test(tc, each_row_that_differs_is_told_once_with_its_key_and_columns);
     tcase_add_test(tc, whoever_has_seen_enough_stops);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -4,6 +4,7 @@
 #include "journal/base/sha256.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -612,8 +613,7 @@ END_TEST
 Suite *suite_state_vfs(void)
 {
     Suite *suite = suite_create("state_vfs");
-    TCase *tcase = tcase_create("pages");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "pages", NULL, NULL);
     tcase_add_loop_test(tcase, random_sql_over_a_source_is_as_in_memory, 0, 8);
     tcase_add_loop_test(tcase, a_state_over_pages_equals_one_that_was_folded_straight, 0, 3);
     tcase_add_test(tcase, what_a_pack_cannot_settle_is_counted_until_it_can);
@@ -626,6 +626,5 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
     tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,6 +3,7 @@
 #include "index/index.h"
 #include "index/sys/snapshot_rows.h"
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 #include "tests/support/stopped.h"
 
 #include "journal/sys/seam.h"
@@ -188,10 +189,7 @@ END_TEST
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
-    TCase *cases = tcase_create("stops");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 60); /* what is waited for without an end ends then */
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    TCase *cases = suite_case(suite, "stops", set_up, tear_down);
     tcase_add_test(cases, a_stopped_holder_of_locks_index_is_named_and_waited_for_within_the_limit);
     tcase_add_test(
         cases, a_stopped_program_that_writes_sessions_db_is_named_and_waited_for_within_the_limit);

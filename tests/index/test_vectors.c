@@ -1,4 +1,5 @@
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include "tests/support/random.h"
 
@@ -132,12 +133,11 @@ END_TEST
 Suite *suite_vectors(void)
 {
     Suite *suite = suite_create("vectors");
-    TCase *tcase = tcase_create("vectors");
+    TCase *tcase = suite_case(suite, "vectors", NULL, NULL);
     tcase_add_test(tcase, distances_are_those_of_the_vectors);
     tcase_add_test(tcase, what_is_no_vector_and_different_dimensions_are_errors);
     tcase_add_test(tcase, an_array_of_numbers_becomes_float32_and_such_bytes_stay);
     tcase_add_test(tcase, the_distances_agree_with_sqlite_vec_where_that_can_be_loaded);
     tcase_add_test(tcase, an_extension_that_cannot_be_loaded_is_said);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

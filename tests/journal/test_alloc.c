@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <stdint.h>
 #include <string.h>
 
@@ -69,14 +70,13 @@ END_TEST
 
 Suite *suite_alloc(void)
 {
-    TCase *tests = tcase_create("alloc");
+    Suite *suite = suite_create("alloc");
+    TCase *tests = suite_case(suite, "alloc", NULL, NULL);
     tcase_add_test(tests, a_new_block_is_zero);
     tcase_add_test(tests, no_bytes_at_all_are_still_a_block);
     tcase_add_test(tests, an_array_keeps_its_contents_when_it_grows);
     tcase_add_test(tests, an_array_whose_size_overflows_is_refused_and_the_old_one_stays);
     tcase_add_test(tests, an_aligned_block_is_aligned);
     tcase_add_test(tests, a_copied_string_ends_with_a_nul_where_it_was_told_to);
-    Suite *suite = suite_create("alloc");
-    suite_add_tcase(suite, tests);
     return suite;
 }

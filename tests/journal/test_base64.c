@@ -1,7 +1,8 @@
 #include "journal/base/base64.h"
 
+#include "tests/support/runner.h"
+
 #include <annal/event.h>
-#include <check.h>
 
 START_TEST(bytes_come_back_from_the_text_that_rfc_4648_gives)
 {
@@ -52,10 +53,9 @@ END_TEST
 Suite *suite_base64(void)
 {
     Suite *suite = suite_create("base64");
-    TCase *tests = tcase_create("base64");
+    TCase *tests = suite_case(suite, "base64", NULL, NULL);
     tcase_add_test(tests, bytes_come_back_from_the_text_that_rfc_4648_gives);
     tcase_add_test(tests, text_that_no_bytes_give_is_refused);
     tcase_add_test(tests, what_has_no_room_leaves_the_buffer_as_it_was);
-    suite_add_tcase(suite, tests);
     return suite;
 }

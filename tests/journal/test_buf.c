@@ -1,6 +1,7 @@
 #include "journal/base/buf.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <string.h>
 
 START_TEST(a_buffer_grows_and_keeps_its_bytes)
@@ -112,7 +113,8 @@ END_TEST
 
 Suite *suite_buf(void)
 {
-    TCase *tests = tcase_create("buf");
+    Suite *suite = suite_create("buf");
+    TCase *tests = suite_case(suite, "buf", NULL, NULL);
     tcase_add_test(tests, a_buffer_grows_and_keeps_its_bytes);
     tcase_add_test(tests, a_buffer_holds_exactly_its_limit_and_not_a_byte_more);
     tcase_add_test(tests, without_a_limit_of_its_own_the_default_holds);
@@ -121,7 +123,5 @@ Suite *suite_buf(void)
     tcase_add_test(tests, the_final_nul_is_not_counted_and_later_overwritten);
     tcase_add_test(tests, clear_keeps_the_memory_and_done_leaves_a_usable_buffer);
     tcase_add_test(tests, nothing_can_be_appended_from_nowhere);
-    Suite *suite = suite_create("buf");
-    suite_add_tcase(suite, tests);
     return suite;
 }

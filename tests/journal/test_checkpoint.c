@@ -3,9 +3,9 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ static annal_store *store;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     failing_io_init(&disk);
     disk.with_errno = EIO;
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -224,8 +224,7 @@ END_TEST
 Suite *suite_checkpoint(void)
 {
     Suite *suite = suite_create("checkpoint");
-    TCase *tests = tcase_create("checkpoint");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "checkpoint", set_up, tear_down);
     tcase_add_test(tests, without_threads_to_help_the_caller_syncs_every_journal_alone);
     tcase_add_test(tests, without_memory_for_the_list_nothing_is_released);
     tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);
@@ -236,6 +235,5 @@ Suite *suite_checkpoint(void)
                    a_journal_sync_that_failed_releases_nothing_until_its_bytes_are_written_again);
     tcase_add_test(tests,
                    a_directory_sync_that_failed_stops_the_store_and_is_made_good_at_the_next_open);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "journal/base/clock.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <time.h>
 
 START_TEST(the_wall_clock_counts_microseconds_since_1970)
@@ -30,10 +31,9 @@ END_TEST
 
 Suite *suite_clock(void)
 {
-    TCase *tests = tcase_create("clock");
+    Suite *suite = suite_create("clock");
+    TCase *tests = suite_case(suite, "clock", NULL, NULL);
     tcase_add_test(tests, the_wall_clock_counts_microseconds_since_1970);
     tcase_add_test(tests, the_monotonic_clock_does_not_go_back_and_moves_with_time);
-    Suite *suite = suite_create("clock");
-    suite_add_tcase(suite, tests);
     return suite;
 }

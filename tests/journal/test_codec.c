@@ -1,8 +1,7 @@
 #include "journal/codec.h"
 
 #include "tests/support/journals.h"
-
-#include <check.h>
+#include "tests/support/runner.h"
 
 static const struct frame_header header = {.version = FRAME_VERSION, .session = {"sess", 4}};
 
@@ -80,11 +79,10 @@ END_TEST
 Suite *suite_codec(void)
 {
     Suite *suite = suite_create("codec");
-    TCase *tests = tcase_create("codec");
+    TCase *tests = suite_case(suite, "codec", NULL, NULL);
     tcase_add_test(tests, a_journal_belongs_to_the_session_that_its_header_names);
     tcase_add_test(tests, what_stands_first_is_a_header_only_if_it_proves_itself_and_is_one);
     tcase_add_test(tests, the_shortest_event_is_as_long_as_its_codec_says_and_reads_back);
     tcase_add_test(tests, a_format_that_is_none_of_ours_has_no_codec);
-    suite_add_tcase(suite, tests);
     return suite;
 }

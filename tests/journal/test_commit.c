@@ -3,7 +3,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +129,7 @@ static void fail_everywhere(int with_errno, bool for_good, size_t short_len, uns
         struct tmpdir dir;
         struct failing_io disk;
         struct life life = {0};
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         failing_io_init(&disk);
         disk.fail_at = at;
@@ -220,7 +219,7 @@ static void fail_under_a_crowd(unsigned at, bool for_good)
     struct failing_io disk;
     struct member members[CROWD] = {0};
     struct crowd_found found = {.members = members};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     failing_io_init(&disk);
     disk.with_errno = EIO;
@@ -293,7 +292,7 @@ static int64_t slow_monotonic(void *arg)
 START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     struct small_disk disk = {.io = annal__system_io, .free_bytes = (uint64_t)1 << 30};
     struct slow_clock time = {.monotonic_us = 1000000};
     uint64_t seq = 0;
@@ -331,7 +330,7 @@ END_TEST
 START_TEST(the_log_does_not_grow_into_the_last_of_the_disk)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     struct small_disk disk = {.io = annal__system_io, .free_bytes = 20 << 20};
     disk.io.arg = &disk;
     disk.io.space = small_space;
@@ -371,7 +370,7 @@ static void cut_power(annal_store *store, const char *journal, off_t kept)
 START_TEST(a_log_of_small_regions_is_begun_again_and_again)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams seams = {&annal__system_io, &annal__system_clock, NULL};
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -397,7 +396,7 @@ END_TEST
 START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .batch_ms = 600000};
     annal_store *store = NULL;
     char name[16];
@@ -424,7 +423,7 @@ END_TEST
 START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -453,7 +452,7 @@ END_TEST
 START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
     annal_store *store = store_open(path);
@@ -485,7 +484,7 @@ END_TEST
 START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 1000000};
     annal_store *store = NULL;
     struct group *group = NULL;
@@ -538,7 +537,7 @@ START_TEST(large_appends_side_by_side_are_all_taken)
 {
     struct tmpdir dir;
     struct filler fillers[FILLERS] = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     for (int i = 0; i < FILLERS; i++) {
         fillers[i].store = store;
@@ -563,23 +562,19 @@ END_TEST
 Suite *suite_commit(void)
 {
     Suite *suite = suite_create("commit");
-    TCase *failing = tcase_create("failing");
-    tcase_set_timeout(failing, 120);
+    TCase *failing = suite_case(suite, "failing", NULL, NULL);
     tcase_add_test(failing, any_call_that_fails_once_leaves_only_true_answers);
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
     tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
     tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
     tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
-    suite_add_tcase(suite, failing);
-    TCase *regions = tcase_create("regions");
-    tcase_set_timeout(regions, 60);
+    TCase *regions = suite_case(suite, "regions", NULL, NULL);
     tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
     tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
     tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
     tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
     tcase_add_test(regions, large_appends_side_by_side_are_all_taken);
-    suite_add_tcase(suite, regions);
     return suite;
 }

@@ -2,9 +2,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,7 +94,7 @@ START_TEST(a_converted_session_has_every_event_and_goes_on)
     struct tmpdir dir;
     annal_convert_result result;
     annal_session_info before, after;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *json = tmpdir_path(&dir, "store/events/s.jsonl");
     const char *msgpack = tmpdir_path(&dir, "store/events/s.mpk");
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -141,7 +141,7 @@ START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
     annal_convert_result converted;
     annal_repair_result repaired;
     uint64_t seq;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
@@ -171,7 +171,7 @@ START_TEST(ids_are_known_in_a_converted_session)
     struct tmpdir dir;
     annal_convert_result result;
     uint64_t seq = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     ck_ok(append_slice(store, "s", ANNAL_SLICE("{\"a\":1}"), "one", ANNAL_LEVEL_SYNC, &seq, err));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -191,7 +191,7 @@ START_TEST(a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do)
     annal_convert_result result;
     annal_error why = {0};
     annal_session_info info;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -222,7 +222,7 @@ START_TEST(a_journal_that_lacks_an_event_is_not_converted)
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     struct buf bytes = {0};
     uint64_t h = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     ck_assert_int_eq(codec->encode_header(&bytes, &header, &h), ANNAL_OK);
     for (uint64_t seq = 1; seq <= 4; seq++) {
@@ -251,7 +251,7 @@ START_TEST(a_conversion_can_be_stopped_and_nothing_has_happened)
     struct tmpdir dir;
     annal_convert_result result = {0};
     unsigned calls = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     const annal_convert_options options = {
@@ -307,7 +307,7 @@ START_TEST(a_conversion_that_breaks_off_anywhere_loses_nothing)
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         failed = convert_with_failure(&dir, _i == 0 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON, at);
         ck_assert(!failed || at < 300);
         tmpdir_done(&dir);
@@ -320,7 +320,7 @@ START_TEST(of_two_names_the_one_that_readers_saw_stays)
 {
     struct tmpdir dir;
     annal_convert_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *json = tmpdir_path(&dir, "store/events/s.jsonl");
     const char *msgpack = tmpdir_path(&dir, "store/events/s.mpk");
@@ -354,7 +354,7 @@ START_TEST(both_journals_of_a_session_are_deleted)
 {
     struct tmpdir dir;
     annal_convert_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     size_t len;
@@ -373,8 +373,7 @@ END_TEST
 Suite *suite_convert(void)
 {
     Suite *suite = suite_create("convert");
-    TCase *convert = tcase_create("convert");
-    tcase_set_timeout(convert, 60);
+    TCase *convert = suite_case(suite, "convert", NULL, NULL);
     tcase_add_test(convert, a_converted_session_has_every_event_and_goes_on);
     tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);
@@ -384,6 +383,5 @@ Suite *suite_convert(void)
     tcase_add_loop_test(convert, a_conversion_that_breaks_off_anywhere_loses_nothing, 0, 2);
     tcase_add_loop_test(convert, of_two_names_the_one_that_readers_saw_stays, 0, 4);
     tcase_add_test(convert, both_journals_of_a_session_are_deleted);
-    suite_add_tcase(suite, convert);
     return suite;
 }

@@ -2,9 +2,9 @@
 #include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static annal_store *store;
 
 static void setup(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 50, ANNAL_LEVEL_BATCH);
     ck_ok(annal_checkpoint(store, err));
@@ -202,14 +202,12 @@ END_TEST
 Suite *suite_cursor(void)
 {
     Suite *suite = suite_create("cursor");
-    TCase *cursors = tcase_create("cursor");
-    tcase_add_checked_fixture(cursors, setup, teardown);
+    TCase *cursors = suite_case(suite, "cursor", setup, teardown);
     tcase_add_test(cursors, a_cursor_begins_at_any_event_and_goes_on_when_there_is_more);
     tcase_add_test(cursors, a_cursor_that_rested_goes_on_where_it_stood);
     tcase_add_test(cursors, an_open_cursor_goes_to_any_event_and_to_the_last_ones);
     tcase_add_test(cursors, a_place_is_taken_up_again_and_a_stale_one_is_noticed);
     tcase_add_test(cursors, a_place_that_cannot_be_read_is_not_taken_for_a_stale_one);
     tcase_add_test(cursors, an_event_is_read_at_its_place_also_behind_damage_and_never_a_wrong_one);
-    suite_add_tcase(suite, cursors);
     return suite;
 }

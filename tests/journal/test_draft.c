@@ -1,6 +1,6 @@
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <string.h>
 
 static annal_draft draft_of(annal_slice type)
@@ -50,9 +50,8 @@ END_TEST
 Suite *suite_draft(void)
 {
     Suite *suite = suite_create("draft");
-    TCase *tests = tcase_create("draft");
+    TCase *tests = suite_case(suite, "draft", NULL, NULL);
     tcase_add_test(tests, of_all_bytes_only_those_that_the_manual_names_stand_in_ids_and_types);
     tcase_add_test(tests, a_cause_names_a_session_and_a_number_and_nothing_else);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "journal/base/error.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -123,7 +124,8 @@ END_TEST
 
 Suite *suite_error(void)
 {
-    TCase *tests = tcase_create("error");
+    Suite *suite = suite_create("error");
+    TCase *tests = suite_case(suite, "error", NULL, NULL);
     tcase_add_test(tests, failing_fills_the_error_and_returns_the_status);
     tcase_add_test(tests, failing_with_errno_says_why_and_keeps_errno);
     tcase_add_test(tests, nobody_has_to_take_the_error);
@@ -133,7 +135,5 @@ Suite *suite_error(void)
     tcase_add_test(tests, a_slice_of_a_string_leaves_out_the_nul);
     tcase_add_test(tests, the_version_is_that_of_the_header);
     tcase_add_test(tests, an_assertion_that_does_not_hold_ends_the_process_and_says_where);
-    Suite *suite = suite_create("error");
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,9 +1,9 @@
 #include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static void note_place(void *arg, const annal_event *event)
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     failing_io_init(&disk);
     disk.only = "open";
     store = store_open_seams(tmpdir_path(&dir, "store"),
@@ -254,8 +254,7 @@ END_TEST
 Suite *suite_event_at(void)
 {
     Suite *suite = suite_create("event_at");
-    TCase *places_case = tcase_create("places");
-    tcase_add_checked_fixture(places_case, set_up, tear_down);
+    TCase *places_case = suite_case(suite, "places", set_up, tear_down);
     tcase_add_test(places_case, events_of_one_session_are_read_through_one_open_journal);
     tcase_add_test(places_case, a_journal_that_is_another_one_now_is_opened_anew);
     tcase_add_test(places_case, what_was_said_before_is_read_at_once);
@@ -265,6 +264,5 @@ Suite *suite_event_at(void)
     tcase_add_test(places_case, a_journal_that_was_replaced_is_read_ahead_anew);
     tcase_add_test(places_case, however_many_journals_there_are_so_many_are_kept_open);
     tcase_add_test(places_case, no_descriptor_left_closes_what_was_kept);
-    suite_add_tcase(suite, places_case);
     return suite;
 }

@@ -4,9 +4,9 @@
 #include "journal/log_void.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -35,7 +35,7 @@ static void count_warnings(void *arg, annal_log_level level, const char *message
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     picky_io_init(&disk);
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -875,8 +875,7 @@ END_TEST
 Suite *suite_failure(void)
 {
     Suite *suite = suite_create("failure");
-    TCase *journals = tcase_create("journals");
-    tcase_add_checked_fixture(journals, set_up, tear_down);
+    TCase *journals = suite_case(suite, "journals", set_up, tear_down);
     tcase_add_test(
         journals,
         a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
@@ -892,9 +891,7 @@ Suite *suite_failure(void)
     tcase_add_test(journals, loose_bytes_that_a_failed_sync_lost_are_written_again);
     tcase_add_test(journals, a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing);
     tcase_add_test(journals, a_descriptor_is_closed_only_after_its_sync);
-    suite_add_tcase(suite, journals);
-    TCase *log = tcase_create("log");
-    tcase_add_checked_fixture(log, set_up, tear_down);
+    TCase *log = suite_case(suite, "log", set_up, tear_down);
     tcase_add_test(log, a_failed_log_write_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, what_was_encoded_behind_a_failed_group_is_refused_with_it);
@@ -909,15 +906,12 @@ Suite *suite_failure(void)
     tcase_add_test(log, a_log_that_is_replaced_while_room_is_made_grows_again);
     tcase_add_test(log, a_broken_log_stays_while_a_journal_cannot_be_written);
     tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
-    suite_add_tcase(suite, log);
 
-    TCase *writers = tcase_create("writers");
-    tcase_add_checked_fixture(writers, set_up, tear_down);
+    TCase *writers = suite_case(suite, "writers", set_up, tear_down);
     tcase_add_test(writers, a_writer_is_told_which_events_are_durable_and_which_were_refused);
     tcase_add_test(writers, a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append);
     tcase_add_test(writers, without_a_void_only_the_events_of_that_group_are_unknown);
     tcase_add_test(writers, what_went_to_a_journal_that_was_replaced_is_unknown_to_its_writer);
     tcase_add_test(writers, level_os_that_cannot_be_synced_is_unknown_to_its_writer);
-    suite_add_tcase(suite, writers);
     return suite;
 }

@@ -3,9 +3,9 @@
 #include "journal/sys/lineage.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static const char *refusal(annal_status status, const annal_error *err)
 
 #define WITH_STORE(dir, store)                                                                     \
     struct tmpdir dir;                                                                             \
-    TMPDIR_INIT(&dir);                                                                             \
+    tmpdir_init(&dir);                                                                             \
     annal_store *store = store_open(tmpdir_path(&dir, "store"))
 
 START_TEST(a_fork_has_what_its_parent_had_and_goes_on_by_itself)
@@ -668,7 +668,7 @@ END_TEST
 Suite *suite_fork(void)
 {
     Suite *suite = suite_create("fork");
-    TCase *tests = tcase_create("fork");
+    TCase *tests = suite_case(suite, "fork", NULL, NULL);
     tcase_add_test(tests, a_fork_has_what_its_parent_had_and_goes_on_by_itself);
     tcase_add_test(tests, a_fork_of_a_fork_points_at_the_session_that_holds_the_event);
     tcase_add_test(tests, a_lineage_names_each_part_of_the_history);
@@ -687,6 +687,5 @@ Suite *suite_fork(void)
     tcase_add_test(tests, a_cursor_at_a_place_reads_the_own_journal_alone);
     tcase_add_test(tests, a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes);
     tcase_add_test(tests, random_histories_of_forks_are_those_of_plain_arrays);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -4,9 +4,9 @@
 #include "journal/sys/event_at.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static annal_store *store;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store = store_open(tmpdir_path(&dir, "store"));
 }
 
@@ -340,9 +340,7 @@ END_TEST
 Suite *suite_format(void)
 {
     Suite *suite = suite_create("format");
-    TCase *tests = tcase_create("format");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "format", set_up, tear_down);
     tcase_add_test(tests, data_is_kept_byte_for_byte_in_its_own_format_and_as_a_value_in_the_other);
     tcase_add_test(tests, a_session_keeps_its_format_and_another_one_is_refused);
     tcase_add_test(tests, the_default_of_the_store_is_for_sessions_that_are_made);
@@ -353,6 +351,5 @@ Suite *suite_format(void)
     tcase_add_test(tests, a_torn_tail_of_msgpack_is_cut_and_a_damaged_one_refuses);
     tcase_add_test(tests, two_journals_of_one_session_are_damage_that_is_named);
     tcase_add_test(tests, msgpack_that_json_cannot_say_is_shown_and_found);
-    suite_add_tcase(suite, tests);
     return suite;
 }

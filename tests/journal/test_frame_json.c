@@ -1,8 +1,8 @@
 #include "journal/codec.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <string.h>
 
 static const struct codec *const json = &annal__codec_json;
@@ -188,13 +188,12 @@ END_TEST
 Suite *suite_frame_json(void)
 {
     Suite *suite = suite_create("frame_json");
-    TCase *tests = tcase_create("frame");
+    TCase *tests = suite_case(suite, "frame", NULL, NULL);
     tcase_add_test(tests, a_line_says_what_the_draft_said_in_the_order_of_the_format);
     tcase_add_test(tests, a_line_is_appended_behind_what_the_buffer_holds);
     tcase_add_test(tests, a_header_says_whose_journal_it_is);
     tcase_add_test(tests, a_header_may_say_what_it_replaces_and_of_whom_it_is_a_fork);
     tcase_add_test(tests, what_is_not_a_line_of_ours_is_not_parsed);
     tcase_add_test(tests, a_trailer_has_sixteen_small_hex_digits_at_their_place);
-    suite_add_tcase(suite, tests);
     return suite;
 }

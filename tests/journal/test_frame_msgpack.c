@@ -3,9 +3,9 @@
 #include "journal/scan.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <msgpack.h>
 #include <stdlib.h>
@@ -533,7 +533,7 @@ END_TEST
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
 }
 
 static void tear_down(void)
@@ -544,9 +544,7 @@ static void tear_down(void)
 Suite *suite_frame_msgpack(void)
 {
     Suite *suite = suite_create("frame_msgpack");
-    TCase *tests = tcase_create("frame_msgpack");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_set_timeout(tests, 30);
+    TCase *tests = suite_case(suite, "frame_msgpack", set_up, tear_down);
     tcase_add_test(tests, a_frame_says_what_the_draft_said_byte_for_byte);
     tcase_add_test(tests, a_header_says_whose_journal_it_is_and_what_it_replaces);
     tcase_add_test(tests, any_msgpack_library_can_iterate_a_journal);
@@ -561,6 +559,5 @@ Suite *suite_frame_msgpack(void)
     tcase_add_test(tests, a_frame_that_is_not_all_there_yet_is_waited_for_and_not_beyond_the_end);
     tcase_add_test(tests, a_frame_whose_trailer_has_two_of_its_three_marks_was_whole);
     tcase_add_test(tests, a_frame_without_room_is_not_begun);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,8 +1,7 @@
 #include "journal/base/hash.h"
 
 #include "tests/support/random.h"
-
-#include <check.h>
+#include "tests/support/runner.h"
 
 /* The empty input's value is from the xxHash specification; the rest pins our files. */
 START_TEST(the_hash_is_the_one_that_the_format_names)
@@ -49,11 +48,10 @@ END_TEST
 
 Suite *suite_hash(void)
 {
-    TCase *tests = tcase_create("hash");
+    Suite *suite = suite_create("hash");
+    TCase *tests = suite_case(suite, "hash", NULL, NULL);
     tcase_add_test(tests, the_hash_is_the_one_that_the_format_names);
     tcase_add_test(tests, a_hash_over_pieces_is_the_hash_over_the_whole);
     tcase_add_test(tests, every_single_flipped_bit_changes_the_hash);
-    Suite *suite = suite_create("hash");
-    suite_add_tcase(suite, tests);
     return suite;
 }

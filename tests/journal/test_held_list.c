@@ -2,9 +2,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -15,7 +15,7 @@ static const uint8_t boot[16] = "this boot";
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "00.held"), true, &held, err));
     annal__held_clear(&held);
 }
@@ -147,7 +147,7 @@ START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
     struct failing_io disk;
     struct held list = {0};
     uint32_t index = 0;
-    TMPDIR_INIT(&own);
+    tmpdir_init(&own);
     failing_io_init(&disk);
     disk.by_table = true;
     ck_ok(annal__held_open(&disk.io, tmpdir_path(&own, "held"), true, &list, err));
@@ -166,8 +166,7 @@ END_TEST
 Suite *suite_held_list(void)
 {
     Suite *suite = suite_create("held_list");
-    TCase *tests = tcase_create("held");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "held", set_up, tear_down);
     tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);
     tcase_add_test(tests, a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other);
     tcase_add_test(tests, a_missing_list_is_empty_and_speaks_of_nothing);
@@ -176,6 +175,5 @@ Suite *suite_held_list(void)
     tcase_add_test(tests, a_list_grows_and_what_was_in_it_stays);
     tcase_add_test(tests, a_count_or_an_id_that_cannot_be_is_not_believed);
     tcase_add_test(tests, a_list_does_not_look_empty_when_its_file_cannot_be_asked);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "journal/ids.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <stdio.h>
 
 static annal_slice id_text(char out[24], unsigned number)
@@ -63,10 +64,9 @@ END_TEST
 Suite *suite_ids(void)
 {
     Suite *suite = suite_create("ids");
-    TCase *tests = tcase_create("ids");
+    TCase *tests = suite_case(suite, "ids", NULL, NULL);
     tcase_add_test(tests, an_id_that_was_added_is_found_with_its_place_and_another_is_not);
     tcase_add_test(tests, an_id_that_comes_again_has_its_last_place);
     tcase_add_test(tests, the_last_ids_are_known_and_memory_stays_bounded);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,9 +1,9 @@
 #include "journal/base/io.h"
 
 #include "tests/support/failing_io.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ static struct failing_io disk;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     failing_io_init(&disk);
 }
 
@@ -381,8 +381,8 @@ END_TEST
 
 Suite *suite_io(void)
 {
-    TCase *tests = tcase_create("io");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    Suite *suite = suite_create("io");
+    TCase *tests = suite_case(suite, "io", set_up, tear_down);
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
         tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);
@@ -404,7 +404,5 @@ Suite *suite_io(void)
     tcase_add_test(tests, a_lock_is_waited_for_through_signals);
     tcase_add_test(tests, the_parent_of_a_directory_may_be_the_root);
     tcase_add_test(tests, a_directory_that_may_be_there_and_cannot_be_looked_at_is_a_failure);
-    Suite *suite = suite_create("io");
-    suite_add_tcase(suite, tests);
     return suite;
 }

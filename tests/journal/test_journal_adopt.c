@@ -2,9 +2,9 @@
 #include "journal/sys/adopt.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,9 @@ struct pair {
     annal_store *here, *there;
 };
 
-static void pair_init(struct pair *pair, int line)
+static void pair_init(struct pair *pair)
 {
-    tmpdir_init(&pair->dir, __FILE__, line);
+    tmpdir_init(&pair->dir);
     pair->here = store_open(tmpdir_path(&pair->dir, "here"));
     pair->there = store_open(tmpdir_path(&pair->dir, "there"));
 }
@@ -34,7 +34,7 @@ START_TEST(a_session_moves_with_its_bytes_and_goes_on)
 {
     struct pair pair;
     size_t len, len_here;
-    pair_init(&pair, __LINE__);
+    pair_init(&pair);
     append_numbers(pair.there, "s", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
@@ -57,7 +57,7 @@ END_TEST
 START_TEST(a_session_that_is_here_is_never_replaced)
 {
     struct pair pair;
-    pair_init(&pair, __LINE__);
+    pair_init(&pair);
     append_numbers(pair.there, "s", 1, 5, ANNAL_LEVEL_SYNC);
     append_numbers(pair.here, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_CONFLICT,
@@ -75,7 +75,7 @@ END_TEST
 START_TEST(a_fork_is_taken_only_where_its_history_is)
 {
     struct pair pair;
-    pair_init(&pair, __LINE__);
+    pair_init(&pair);
     append_numbers(pair.there, "p", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_fork(pair.there, ANNAL_SLICE("p"), 3, ANNAL_SLICE("f"), NULL, NULL, err));
     ck_status(ANNAL_ERR_CORRUPT,
@@ -95,7 +95,7 @@ START_TEST(a_journal_that_another_log_would_redo_waits_for_its_checkpoint)
 {
     struct pair pair;
     size_t len;
-    pair_init(&pair, __LINE__);
+    pair_init(&pair);
     append_numbers(pair.there, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(pair.there, err));
     char *bytes = file_read(tmpdir_path(&pair.dir, "there/events/s.jsonl"), &len);
@@ -160,7 +160,7 @@ START_TEST(one_that_breaks_off_anywhere_took_place_whole_or_did_not)
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
         struct pair pair;
-        pair_init(&pair, __LINE__);
+        pair_init(&pair);
         failed = adopt_with_failure(&pair, at);
         ck_assert(!failed || at < 200);
         pair_done(&pair);
@@ -171,13 +171,11 @@ END_TEST
 Suite *suite_journal_adopt(void)
 {
     Suite *suite = suite_create("journal_adopt");
-    TCase *tests = tcase_create("adopt");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "adopt", NULL, NULL);
     tcase_add_test(tests, a_session_moves_with_its_bytes_and_goes_on);
     tcase_add_test(tests, a_session_that_is_here_is_never_replaced);
     tcase_add_test(tests, a_fork_is_taken_only_where_its_history_is);
     tcase_add_test(tests, one_that_breaks_off_anywhere_took_place_whole_or_did_not);
     tcase_add_test(tests, a_journal_that_another_log_would_redo_waits_for_its_checkpoint);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,9 +1,9 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
+#include "tests/support/runner.h"
 
 #include "journal/base/buf.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -395,7 +395,8 @@ END_TEST
 
 Suite *suite_json(void)
 {
-    TCase *tests = tcase_create("json");
+    Suite *suite = suite_create("json");
+    TCase *tests = suite_case(suite, "json", NULL, NULL);
     tcase_add_loop_test(tests, what_the_grammar_allows_is_accepted, 0,
                         sizeof valid / sizeof valid[0]);
     tcase_add_loop_test(tests, what_the_grammar_does_not_allow_is_refused, 0,
@@ -418,8 +419,6 @@ Suite *suite_json(void)
     tcase_add_test(tests, an_empty_text_is_quoted_as_nothing_and_is_utf8);
     tcase_add_test(tests, a_key_that_is_no_good_string_is_refused);
     tcase_add_test(tests, a_quote_that_does_not_fit_leaves_the_buffer_as_it_was);
-    Suite *suite = suite_create("json");
     tcase_add_test(tests, a_member_is_found_behind_strings_with_quotes_and_backslashes);
-    suite_add_tcase(suite, tests);
     return suite;
 }

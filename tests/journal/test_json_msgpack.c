@@ -5,9 +5,9 @@
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
 #include "tests/support/real_logs.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -511,8 +511,7 @@ END_TEST
 Suite *suite_json_msgpack(void)
 {
     Suite *suite = suite_create("json_msgpack");
-    TCase *tests = tcase_create("data");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "data", NULL, NULL);
     tcase_add_test(tests, json_comes_back_from_msgpack_as_the_same_value);
     tcase_add_test(tests, what_no_number_or_str_holds_is_kept_as_its_text);
     tcase_add_test(tests, bin_and_ext_have_a_spelling_that_comes_back);
@@ -528,6 +527,5 @@ Suite *suite_json_msgpack(void)
     tcase_add_test(tests, what_cannot_be_read_equals_nothing_of_the_other_format);
     tcase_add_test(tests, equal_means_the_same_value_and_nothing_less);
     tcase_add_test(tests, everything_in_real_logs_comes_back_as_the_same_value);
-    suite_add_tcase(suite, tests);
     return suite;
 }

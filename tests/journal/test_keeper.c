@@ -1,9 +1,9 @@
 #include "journal/sys/chore.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <time.h>
 
 static void sleep_ms(long ms)
@@ -15,7 +15,7 @@ static void sleep_ms(long ms)
 START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .batch_ms = 5};
     annal_store *store = NULL;
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
@@ -37,7 +37,7 @@ END_TEST
 START_TEST(without_a_keeper_annal_keep_commits_batches_that_are_due)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 50};
     annal_store *store = NULL;
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
@@ -60,7 +60,7 @@ static annal_status count_run(void *arg, annal_error *err)
 START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
     const annal__chore chore = {
@@ -87,7 +87,7 @@ END_TEST
 START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs[CHORES_MAX + 1] = {0};
     annal__chore chore = {.name = "count", .period_ms = 1, .run = count_run};
@@ -111,7 +111,7 @@ END_TEST
 START_TEST(a_store_whose_keeper_cannot_start_is_not_opened)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const annal_store_options options = {.create = true};
     annal_store *store = NULL;
@@ -133,13 +133,11 @@ END_TEST
 Suite *suite_keeper(void)
 {
     Suite *suite = suite_create("keeper");
-    TCase *keeper = tcase_create("keeper");
-    tcase_set_timeout(keeper, 30);
+    TCase *keeper = suite_case(suite, "keeper", NULL, NULL);
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
     tcase_add_test(keeper, a_keeper_has_sixteen_chores_and_forgets_only_those_it_has);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
-    suite_add_tcase(suite, keeper);
     return suite;
 }

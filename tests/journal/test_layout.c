@@ -1,9 +1,9 @@
 #include "journal/layout.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@ static struct tmpdir dir;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
 }
 
 static void tear_down(void)
@@ -138,13 +138,11 @@ END_TEST
 Suite *suite_layout(void)
 {
     Suite *suite = suite_create("layout");
-    TCase *tests = tcase_create("layout");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "layout", set_up, tear_down);
     tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
     tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
     tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
     tcase_add_test(tests, directories_are_made_also_above_the_store_and_are_private);
     tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
-    suite_add_tcase(suite, tests);
     return suite;
 }

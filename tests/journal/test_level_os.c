@@ -5,9 +5,9 @@
  */
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void fixture_open(struct fixture *f)
     f->store = store_open(f->path);
 }
 
-#define FIXTURE_INIT(f) (TMPDIR_INIT(&(f)->dir), fixture_open(f))
+#define FIXTURE_INIT(f) (tmpdir_init(&(f)->dir), fixture_open(f))
 
 /* Its journals are of this format. */
 static void fixture_open_format(struct fixture *f, annal_format format)
@@ -43,7 +43,7 @@ static void fixture_open_format(struct fixture *f, annal_format format)
     ck_ok(annal_store_open(f->path, &options, &f->store, err));
 }
 
-#define FIXTURE_INIT_FORMAT(f, format) (TMPDIR_INIT(&(f)->dir), fixture_open_format(f, format))
+#define FIXTURE_INIT_FORMAT(f, format) (tmpdir_init(&(f)->dir), fixture_open_format(f, format))
 
 static void fixture_done(struct fixture *f)
 {
@@ -383,7 +383,7 @@ END_TEST
 START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
 {
     struct fixture f;
-    TMPDIR_INIT(&f.dir);
+    tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
     const annal_store_options small_log = {
@@ -498,7 +498,7 @@ START_TEST(without_its_mark_nothing_of_level_os_is_written)
     struct fixture f;
     struct failing_io disk;
     uint64_t seq;
-    TMPDIR_INIT(&f.dir);
+    tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
     failing_io_init(&disk);
@@ -641,8 +641,7 @@ END_TEST
 Suite *suite_level_os(void)
 {
     Suite *suite = suite_create("level_os");
-    TCase *power = tcase_create("power");
-    tcase_set_timeout(power, 60);
+    TCase *power = suite_case(suite, "power", NULL, NULL);
     tcase_add_loop_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix, 0, 2);
     tcase_add_test(power, a_session_that_began_at_level_os_is_a_prefix_too);
     tcase_add_test(power, a_journal_whose_name_was_lost_begins_again_empty);
@@ -653,21 +652,16 @@ Suite *suite_level_os(void)
     tcase_add_test(power, what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail);
     tcase_add_test(power, what_was_synced_and_not_acknowledged_is_a_prefix);
     tcase_add_test(power, a_session_that_was_given_back_is_not_cut_by_an_old_mark);
-    suite_add_tcase(suite, power);
-    TCase *marks = tcase_create("marks");
-    tcase_set_timeout(marks, 60);
+    TCase *marks = suite_case(suite, "marks", NULL, NULL);
     tcase_add_test(marks, a_mark_costs_one_sync_and_a_checkpoint_takes_it_away);
     tcase_add_test(marks, what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released);
     tcase_add_test(marks, annal_sync_of_many_sessions_shares_one_sync);
     tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
     tcase_add_test(marks, threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost);
     tcase_add_test(marks, without_its_mark_nothing_of_level_os_is_written);
-    suite_add_tcase(suite, marks);
-    TCase *scenarios = tcase_create("scenarios");
-    tcase_set_timeout(scenarios, 60);
+    TCase *scenarios = suite_case(suite, "scenarios", NULL, NULL);
     tcase_add_test(scenarios, os_then_sync_survives_a_power_cut);
     tcase_add_test(scenarios, many_os_then_sync_survive_a_power_cut);
     tcase_add_test(scenarios, os_behind_a_pending_group_leaves_no_hole);
-    suite_add_tcase(suite, scenarios);
     return suite;
 }

@@ -1,10 +1,10 @@
 /* Limits of a store, as docs/limits.md lists them; those of an event are in test_writer.c. */
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include "journal/ids.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static annal_writer *writer;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store = store_open(tmpdir_path(&dir, "store"));
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
 }
@@ -142,14 +142,11 @@ END_TEST
 Suite *suite_limits(void)
 {
     Suite *suite = suite_create("limits");
-    TCase *limits = tcase_create("limits");
-    tcase_set_timeout(limits, 60);
-    tcase_add_checked_fixture(limits, set_up, tear_down);
+    TCase *limits = suite_case(suite, "limits", set_up, tear_down);
     tcase_add_test(limits, one_append_of_several_events_has_80_mib_and_no_more);
     tcase_add_test(limits, a_region_is_as_large_as_the_setting_unless_one_append_needs_more);
     tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
     tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
     tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
-    suite_add_tcase(suite, limits);
     return suite;
 }

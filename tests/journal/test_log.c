@@ -4,9 +4,9 @@
 #include "journal/base/hash.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static const char *path;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "00.log");
     ck_ok(annal__log_create(&annal__system_io, path, 1 << 16, 1, &log_, err));
     annal__log_switch(&log_);
@@ -529,8 +529,7 @@ END_TEST
 Suite *suite_log(void)
 {
     Suite *suite = suite_create("log");
-    TCase *tests = tcase_create("log");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "log", set_up, tear_down);
     tcase_add_test(tests, large_payloads_are_written_from_where_they_stand_and_found_again);
     tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
     tcase_add_test(tests,
@@ -546,6 +545,5 @@ Suite *suite_log(void)
     tcase_add_test(tests, a_log_sees_that_its_name_went_to_another_file);
     tcase_add_test(tests, a_group_whose_header_names_what_cannot_be_is_not_there);
     tcase_add_test(tests, a_record_that_says_what_no_record_says_is_none);
-    suite_add_tcase(suite, tests);
     return suite;
 }

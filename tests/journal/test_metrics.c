@@ -1,8 +1,8 @@
 #include "journal/sys/metrics.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static annal_metrics metrics_of(annal_store *store, annal_metrics_of of)
 START_TEST(what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 7, ANNAL_LEVEL_SYNC);
@@ -86,7 +86,7 @@ END_TEST
 START_TEST(a_store_that_is_open_for_reading_only_shows_what_was_counted)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 4, ANNAL_LEVEL_SYNC);
@@ -103,7 +103,7 @@ END_TEST
 START_TEST(the_file_may_vanish_and_counting_begins_anew)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 3, ANNAL_LEVEL_SYNC);
@@ -121,7 +121,7 @@ END_TEST
 START_TEST(a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *file = tmpdir_path(&dir, "store/locks/metrics");
     char other[sizeof(struct metrics_block)];
@@ -173,7 +173,7 @@ static void take_warning(void *arg, annal_log_level level, const char *message)
 START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     struct slow_disk disk = {.io = annal__system_io, .sync_us = 900000, .now_us = 1000000};
     disk.io.arg = &disk;
     disk.io.fdatasync = slow_fdatasync;
@@ -201,7 +201,7 @@ END_TEST
 START_TEST(refused_appends_and_sessions_that_cannot_be_had_are_counted)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path), *other = store_open(path);
     uint64_t seq;
@@ -228,13 +228,12 @@ END_TEST
 Suite *suite_metrics(void)
 {
     Suite *suite = suite_create("metrics");
-    TCase *histograms = tcase_create("histograms");
+    TCase *histograms = suite_case(suite, "histograms", NULL, NULL);
     tcase_add_test(histograms, bounds_rise_and_every_value_lies_below_its_bound);
     tcase_add_test(histograms,
                    a_quantile_lies_in_the_bucket_of_its_rank_and_never_above_the_largest);
-    suite_add_tcase(suite, histograms);
 
-    TCase *counters = tcase_create("counters");
+    TCase *counters = suite_case(suite, "counters", NULL, NULL);
     tcase_add_test(counters,
                    what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects);
     tcase_add_test(counters, a_store_that_is_open_for_reading_only_shows_what_was_counted);
@@ -243,6 +242,5 @@ Suite *suite_metrics(void)
                    a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself);
     tcase_add_test(counters, a_sync_slower_than_a_second_is_counted_and_warned_of);
     tcase_add_test(counters, refused_appends_and_sessions_that_cannot_be_had_are_counted);
-    suite_add_tcase(suite, counters);
     return suite;
 }

@@ -1,7 +1,8 @@
 #include "journal/base/msgpack.h"
 
+#include "tests/support/runner.h"
+
 #include <annal/event.h>
-#include <check.h>
 #include <string.h>
 
 #define BYTES(text)                                                                                \
@@ -115,9 +116,8 @@ END_TEST
 Suite *suite_msgpack(void)
 {
     Suite *suite = suite_create("msgpack");
-    TCase *tests = tcase_create("msgpack");
+    TCase *tests = suite_case(suite, "msgpack", NULL, NULL);
     tcase_add_test(tests, every_head_of_the_format_is_read_as_what_it_is);
     tcase_add_test(tests, a_value_that_is_cut_anywhere_is_none);
-    suite_add_tcase(suite, tests);
     return suite;
 }

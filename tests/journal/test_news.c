@@ -1,9 +1,9 @@
 #include "journal/sys/news.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
 {
     struct tmpdir dir;
     struct told told;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(reader);
@@ -88,7 +88,7 @@ START_TEST(what_is_told_stands_in_the_journal)
 {
     struct tmpdir dir;
     annal__news_item item;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     for (uint64_t seq = 1; seq <= 20; seq++) {
@@ -111,7 +111,7 @@ START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
     struct tmpdir dir;
     struct told told;
     struct picky_io disk;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     picky_io_init(&disk);
     annal_store *store = store_open_seams(
         tmpdir_path(&dir, "store"), &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
@@ -140,7 +140,7 @@ START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
     int ready[2];
     char byte;
     int exit_status = -1;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     ck_assert_int_eq(pipe(ready), 0);
     pid_t pid = fork();
@@ -169,7 +169,7 @@ START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes
 {
     struct tmpdir dir;
     struct told told;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     append_numbers(store, "s", 1, BELL_SLOTS + 1, ANNAL_LEVEL_OS);
@@ -194,7 +194,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     struct tmpdir dir;
     struct told told;
     annal_convert_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
@@ -223,7 +223,7 @@ START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
     struct tmpdir dir;
     struct told told;
     annal__news *news = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(store));
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 50}, &news, err));
@@ -252,7 +252,7 @@ START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
 {
     struct tmpdir dir;
     pthread_t thread;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     ck_assert_int_eq(pthread_create(&thread, NULL, interrupt_soon, news), 0);
@@ -270,7 +270,7 @@ START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second
     struct tmpdir dir;
     struct told told;
     annal_store *store = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
                            &store, err));
@@ -292,7 +292,7 @@ START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
     struct tmpdir dir;
     struct told told;
     annal_store *reader = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(writer)); /* it makes no bell, but takes one that is there */
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -312,7 +312,7 @@ START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
 {
     struct tmpdir dir;
     struct told told;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -341,7 +341,7 @@ START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
     struct tmpdir dir;
     struct told told;
     annal__news *news = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_OS);
@@ -363,12 +363,10 @@ START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
 }
 END_TEST
 
-Suite *suite_news(void);
 Suite *suite_news(void)
 {
     Suite *suite = suite_create("news");
-    TCase *tcase = tcase_create("all");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(tcase, what_one_object_appends_is_told_to_another_in_order_at_every_level);
     tcase_add_test(tcase, what_is_told_stands_in_the_journal);
     tcase_add_test(tcase, what_the_journal_does_not_have_yet_is_told_when_it_has);
@@ -381,6 +379,5 @@ Suite *suite_news(void)
     tcase_add_test(tcase, a_store_that_is_open_for_reading_only_is_woken_too);
     tcase_add_test(tcase, a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold);
     tcase_add_test(tcase, the_first_who_listens_looks_until_those_who_write_have_noticed);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

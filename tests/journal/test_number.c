@@ -1,7 +1,8 @@
 #include "journal/base/number.h"
 
+#include "tests/support/runner.h"
+
 #include <annal/event.h>
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +101,10 @@ END_TEST
 Suite *suite_number(void)
 {
     Suite *suite = suite_create("number");
-    TCase *tests = tcase_create("number");
+    TCase *tests = suite_case(suite, "number", NULL, NULL);
     tcase_add_test(tests, equal_numbers_are_equal_digit_for_digit_however_they_are_written);
     tcase_add_test(tests, a_number_is_read_as_the_narrowest_kind_that_holds_it);
     tcase_add_test(tests, a_number_of_64_characters_and_more_is_kept_as_its_text);
     tcase_add_test(tests, what_is_printed_gives_the_same_double_and_is_as_short_as_can_be);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,9 +1,9 @@
 #include "journal/base/open_below.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ static struct below below;
 /* in/ is the directory that was given; out/ holds what links lead to. */
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "in"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "out"), 0700), 0);
     file_write(tmpdir_path(&dir, "out/f"), "old", 3);
@@ -222,8 +222,7 @@ END_TEST
 Suite *suite_open_below(void)
 {
     Suite *suite = suite_create("open_below");
-    TCase *tests = tcase_create("below");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "below", set_up, tear_down);
     tcase_add_test(tests, a_file_is_written_read_and_deleted_below_the_directory);
     tcase_add_test(tests, each_name_on_the_way_is_synced_also_when_somebody_else_made_it);
     tcase_add_test(tests,
@@ -233,6 +232,5 @@ Suite *suite_open_below(void)
     tcase_add_test(tests, a_fifo_keeps_nobody_waiting);
     tcase_add_test(tests, the_directory_itself_may_be_a_link_and_must_be_there);
     tcase_add_test(tests, links_that_come_and_go_meanwhile_lead_nowhere);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,8 +1,8 @@
 #include "journal/sys/process.h"
+#include "tests/support/runner.h"
 
 #include <annal/process.h>
 
-#include <check.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -149,7 +149,7 @@ END_TEST
 Suite *suite_process(void)
 {
     Suite *suite = suite_create("process");
-    TCase *tests = tcase_create("process");
+    TCase *tests = suite_case(suite, "process", NULL, NULL);
     tcase_add_test(tests, a_process_that_lives_is_not_dead);
     tcase_add_test(tests, a_process_that_was_killed_is_dead_before_and_after_its_parent_notices);
     tcase_add_test(tests, an_id_that_another_process_has_now_proves_the_death_of_the_first);
@@ -159,6 +159,5 @@ Suite *suite_process(void)
                    what_ran_in_another_container_is_not_called_dead_because_its_id_is_not_seen);
     tcase_add_test(tests, a_name_with_brackets_and_spaces_is_no_obstacle);
     tcase_add_test(tests, the_json_names_every_fact);
-    suite_add_tcase(suite, tests);
     return suite;
 }

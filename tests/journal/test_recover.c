@@ -4,9 +4,9 @@
 #include "journal/sys/inspect.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ START_TEST(what_the_log_has_is_redone_in_this_boot_and_in_another)
 {
     for (int other = 0; other < 2; other++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         leave_behind(path, 5);
         const struct seams seams = {.io = &annal__system_io,
@@ -80,7 +80,7 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
     for (unsigned at = 1; failed; at++) {
         struct tmpdir dir;
         struct failing_io disk;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         leave_behind(path, 3);
         failing_io_init(&disk);
@@ -110,7 +110,7 @@ END_TEST
 START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s1.jsonl");
     uint64_t seq;
@@ -144,7 +144,7 @@ START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
     struct tmpdir dir;
     struct rlimit limit, low;
     char name[16];
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     for (uint64_t number = 1; number <= 3; number++) {
@@ -277,7 +277,7 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
         char said[600];
         annal_session_info info;
         uint64_t seq;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         annal_store *store = store_open(path);
@@ -342,7 +342,7 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
         struct tmpdir dir;
         char said[600];
         uint64_t seq;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = store_open(path);
         append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -376,7 +376,7 @@ START_TEST(a_copy_in_the_other_format_keeps_no_event_from_being_redone)
     struct tmpdir dir;
     struct stat file;
     size_t len;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
@@ -406,8 +406,7 @@ END_TEST
 Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
-    TCase *redo = tcase_create("redo");
-    tcase_set_timeout(redo, 60);
+    TCase *redo = suite_case(suite, "redo", NULL, NULL);
     tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
     tcase_add_test(redo, one_journal_that_cannot_be_opened_keeps_no_other_session);
     tcase_add_test(redo, a_copy_in_the_other_format_keeps_no_event_from_being_redone);
@@ -417,6 +416,5 @@ Suite *suite_recover(void)
                    a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason_is_said);
     tcase_add_test(
         redo, of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on);
-    suite_add_tcase(suite, redo);
     return suite;
 }

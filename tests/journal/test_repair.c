@@ -3,7 +3,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,9 +39,9 @@ static void fill(annal_store *store)
     annal_writer_close(writer);
 }
 
-static void journal_init(struct journal *journal, const char *file, int line)
+static void journal_init(struct journal *journal)
 {
-    tmpdir_init(&journal->dir, file, line);
+    tmpdir_init(&journal->dir);
     const char *path = tmpdir_path(&journal->dir, "store");
     journal->store = store_open(path);
     fill(journal->store);
@@ -133,7 +132,7 @@ static annal_repair_result repair(struct journal *journal, const char *to, struc
 START_TEST(a_sound_session_comes_over_whole)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     annal_repair_result result = repair(&journal, "new", NULL);
     ck_assert_uint_eq(result.events, EVENTS);
     ck_assert_uint_eq(result.gaps + result.lost_bytes + result.mended + result.torn_bytes, 0);
@@ -146,7 +145,7 @@ START_TEST(each_missing_event_leaves_a_gap_event_so_that_every_other_keeps_its_s
 {
     struct journal journal;
     struct gaps gaps = {.count = 0};
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     for (size_t line = 4; line <= 6; line++)
         journal.bytes[journal.starts[line] + 90] ^= 1;
     journal_write(&journal, journal.bytes, journal.len);
@@ -181,7 +180,7 @@ START_TEST(behind_the_last_proven_event_nobody_knows_how_many_and_one_gap_event_
 {
     struct journal journal;
     struct gaps gaps = {.count = 0};
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     for (size_t line = 8; line <= 9; line++)
         journal.bytes[journal.starts[line] + 90] ^= 1;
     journal_write(&journal, journal.bytes, journal.len);
@@ -198,7 +197,7 @@ END_TEST
 START_TEST(a_torn_tail_was_never_acknowledged_and_is_no_gap)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     journal_write(&journal, journal.bytes, journal.starts[9] + 40);
     annal_repair_result result = repair(&journal, "new", NULL);
     ck_assert_uint_eq(result.gaps, 0);
@@ -211,7 +210,7 @@ END_TEST
 START_TEST(lines_that_stand_twice_are_passed_over)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     size_t block = journal.starts[7] - journal.starts[3], behind = journal.len - journal.starts[7];
     char *bytes = malloc(journal.len + block);
     memcpy(bytes, journal.bytes, journal.starts[7]);
@@ -230,7 +229,7 @@ END_TEST
 START_TEST(lines_that_were_cut_out_leave_gap_events)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     size_t behind = journal.len - journal.starts[5];
     memmove(journal.bytes + journal.starts[3], journal.bytes + journal.starts[5], behind);
     journal_write(&journal, journal.bytes, journal.starts[3] + behind);
@@ -250,7 +249,7 @@ START_TEST(a_repair_may_change_the_format)
     annal_repair_result result;
     annal_session_info info;
     char name[8] = "old", next[8];
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     journal.bytes[journal.starts[4] + 90] ^= 1;
     journal_write(&journal, journal.bytes, journal.len);
     for (size_t i = 0; i < 2; i++) {
@@ -274,7 +273,7 @@ END_TEST
 START_TEST(a_dry_run_says_the_same_and_writes_nothing)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     journal.bytes[journal.starts[2] + 90] ^= 1;
     journal_write(&journal, journal.bytes, journal.len);
     annal_repair_result dry = repair(&journal, "", NULL);
@@ -291,7 +290,7 @@ START_TEST(a_session_that_exists_is_never_repaired_into)
 {
     struct journal journal;
     annal_repair_result result;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     append_numbers(journal.store, "new", 1, 2, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_repair(journal.store, ANNAL_SLICE("old"), ANNAL_SLICE("new"), NULL,
@@ -312,7 +311,7 @@ START_TEST(a_damaged_end_refuses_appends_and_says_what_to_do)
     struct journal journal;
     annal_error err = {0};
     uint64_t seq;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     journal.bytes[journal.starts[9] + 90] ^= 1;
     journal_write(&journal, journal.bytes, journal.len);
     ck_assert_int_eq(
@@ -327,7 +326,7 @@ END_TEST
 START_TEST(any_flipped_byte_costs_its_event_and_never_brings_a_wrong_one)
 {
     struct journal journal;
-    journal_init(&journal, __FILE__, __LINE__);
+    journal_init(&journal);
     unsigned step = many_or(17, 100);
     for (size_t at = 0; at < journal.len; at += step) {
         char name[40];
@@ -397,7 +396,7 @@ START_TEST(data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash)
     struct forgery forgery = {.h = 0};
     annal_verify_result proof;
     annal_repair_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, NULL, "1");
     forge_event(&forgery, 2, NULL, "{\"a\":}");
@@ -424,7 +423,7 @@ START_TEST(more_than_a_million_missing_events_are_another_journal)
     struct tmpdir dir;
     struct forgery forgery = {.h = 0};
     annal_repair_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, NULL, "1");
     forge_event(&forgery, 1000003, NULL, "2");
@@ -440,7 +439,7 @@ START_TEST(two_events_of_one_id_are_not_made_one)
     struct tmpdir dir;
     struct forgery forgery = {.h = 0};
     annal_repair_result result;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, "same", "1");
     forge_event(&forgery, 2, "same", "1");
@@ -454,7 +453,7 @@ END_TEST
 Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
-    TCase *copies = tcase_create("copies");
+    TCase *copies = suite_case(suite, "copies", NULL, NULL);
     tcase_add_test(copies, a_sound_session_comes_over_whole);
     tcase_add_test(copies, data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash);
     tcase_add_test(copies, more_than_a_million_missing_events_are_another_journal);
@@ -467,16 +466,12 @@ Suite *suite_repair(void)
     tcase_add_test(copies, lines_that_were_cut_out_leave_gap_events);
     tcase_add_test(copies, a_repair_may_change_the_format);
     tcase_add_test(copies, a_dry_run_says_the_same_and_writes_nothing);
-    suite_add_tcase(suite, copies);
 
-    TCase *refusals = tcase_create("refusals");
+    TCase *refusals = suite_case(suite, "refusals", NULL, NULL);
     tcase_add_test(refusals, a_session_that_exists_is_never_repaired_into);
     tcase_add_test(refusals, a_damaged_end_refuses_appends_and_says_what_to_do);
-    suite_add_tcase(suite, refusals);
 
-    TCase *flips = tcase_create("flips");
-    tcase_set_timeout(flips, 60);
+    TCase *flips = suite_case(suite, "flips", NULL, NULL);
     tcase_add_test(flips, any_flipped_byte_costs_its_event_and_never_brings_a_wrong_one);
-    suite_add_tcase(suite, flips);
     return suite;
 }

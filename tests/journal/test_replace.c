@@ -3,9 +3,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,7 +75,7 @@ START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
     struct tmpdir dir;
     annal_session_info info, anew;
     uint64_t seq = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
@@ -126,7 +126,7 @@ START_TEST(redo_does_not_bring_a_deleted_session_back)
     for (int tombstone = 0; tombstone < 2; tombstone++) {
         struct tmpdir dir;
         annal_store *writer, *deleter;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         delete_what_another_log_has(path, &writer, &deleter);
         ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
@@ -164,7 +164,7 @@ START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
     for (unsigned at = 1; failed; at++) {
         struct tmpdir dir;
         annal_store *writer, *deleter, *store = NULL;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         delete_what_another_log_has(path, &writer, &deleter);
         store_abandon(deleter);
@@ -192,7 +192,7 @@ START_TEST(a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
     for (int lost = 0; lost < 2; lost++) {
         struct tmpdir dir;
         annal_store *writer, *deleter;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         delete_what_another_log_has(path, &writer, &deleter);
@@ -212,7 +212,7 @@ START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
 {
     struct tmpdir dir;
     annal_store *writer, *deleter;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *gone = tmpdir_path(&dir, "store/events/.gone");
     delete_what_another_log_has(tmpdir_path(&dir, "store"), &writer, &deleter);
     store_close(deleter);
@@ -230,7 +230,7 @@ END_TEST
 START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
@@ -282,7 +282,7 @@ START_TEST(a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         failed =
             delete_with_failure(tmpdir_path(&dir, "store"), tmpdir_path(&dir, "store/events/.gone"),
                                 tmpdir_path(&dir, "store/events"), at);
@@ -298,7 +298,7 @@ START_TEST(a_journal_that_stands_there_counts_whatever_tombstones_say)
     struct tmpdir dir;
     annal_session_info info;
     char tombstone[512];
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -327,7 +327,7 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
 {
     struct tmpdir dir;
     annal_session_info info;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
@@ -362,7 +362,7 @@ START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
 {
     for (int same_process = 0; same_process < 2; same_process++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/orig.jsonl");
         annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
@@ -391,7 +391,7 @@ END_TEST
 START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -435,7 +435,7 @@ START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
                       {"", NULL, true}};
     struct tmpdir dir;
     char tombstone[512];
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -466,7 +466,7 @@ START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
     const struct dirent *entry;
     char tombstone[600] = "";
     uint64_t seq = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *gone = tmpdir_path(&dir, "store/events/.gone");
     delete_what_another_log_has(path, &writer, &deleter);
@@ -504,7 +504,7 @@ START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events
     annal_convert_result result;
     uint64_t seq = 0;
     const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *writer = open_generous(path), *other = open_generous(path);
@@ -531,7 +531,7 @@ START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
     struct tmpdir dir;
     annal_convert_result result;
     const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal_store *there = store_open(tmpdir_path(&dir, "there"));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -560,9 +560,9 @@ struct full_disk {
 };
 
 /* Nothing can be written, but names can be removed. */
-static void full_disk_init(struct full_disk *full, int line)
+static void full_disk_init(struct full_disk *full)
 {
-    tmpdir_init(&full->dir, __FILE__, line);
+    tmpdir_init(&full->dir);
     failing_io_init(&full->disk);
     full->disk.only = "pwrite";
     full->disk.with_errno = ENOSPC;
@@ -583,7 +583,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
 {
     struct full_disk full;
     uint64_t seq = 0;
-    full_disk_init(&full, __LINE__);
+    full_disk_init(&full);
     const char *path = tmpdir_path(&full.dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -613,7 +613,7 @@ END_TEST
 START_TEST(on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts)
 {
     struct full_disk full;
-    full_disk_init(&full, __LINE__);
+    full_disk_init(&full);
     const char *path = tmpdir_path(&full.dir, "store");
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -642,7 +642,7 @@ START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
 {
     struct tmpdir dir;
     annal_store *deleter = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -664,7 +664,7 @@ START_TEST(while_another_process_changes_journals_this_one_does_not)
 {
     struct tmpdir dir;
     annal_store *store = NULL;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     ck_ok(annal_store_open(path,
                            &(annal_store_options){.create = true, .no_keeper = true, .wait_ms = 20},
@@ -686,7 +686,7 @@ START_TEST(a_session_that_a_fork_needs_is_not_deleted)
     struct tmpdir dir;
     struct buf line = {0};
     annal_session_info info;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "parent", 1, 3, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("parent"), &info, err));
@@ -738,7 +738,7 @@ START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
 {
     struct tmpdir dir;
     pthread_t thread;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     struct appender appender = {.store = open_generous(tmpdir_path(&dir, "store"))};
     append_numbers(appender.store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(pthread_create(&thread, NULL, append_on, &appender), 0);
@@ -760,8 +760,7 @@ END_TEST
 Suite *suite_replace(void)
 {
     Suite *suite = suite_create("replace");
-    TCase *delete = tcase_create("delete");
-    tcase_set_timeout(delete, 60);
+    TCase *delete = suite_case(suite, "delete", NULL, NULL);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
     tcase_add_test(delete, redo_does_not_bring_a_deleted_session_back);
     tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0, 3);
@@ -771,9 +770,7 @@ Suite *suite_replace(void)
     tcase_add_test(delete, a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
     tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
     tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
-    suite_add_tcase(suite, delete);
-    TCase *copies = tcase_create("copies");
-    tcase_set_timeout(copies, 60);
+    TCase *copies = suite_case(suite, "copies", NULL, NULL);
     tcase_add_test(copies, deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
     tcase_add_test(copies, deleting_a_copy_deletes_the_session_of_that_name_too);
     tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only, 0,
@@ -782,19 +779,14 @@ Suite *suite_replace(void)
     tcase_add_test(copies,
                    a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away);
     tcase_add_test(copies, a_copy_is_neither_converted_nor_forked_nor_taken_over);
-    suite_add_tcase(suite, copies);
-    TCase *full = tcase_create("full disk");
-    tcase_set_timeout(full, 60);
+    TCase *full = suite_case(suite, "full disk", NULL, NULL);
     tcase_add_test(full, a_full_disk_without_a_commit_log_can_be_read_and_emptied);
     tcase_add_test(full,
                    on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts);
-    suite_add_tcase(suite, full);
-    TCase *others = tcase_create("others");
-    tcase_set_timeout(others, 60);
+    TCase *others = suite_case(suite, "others", NULL, NULL);
     tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
     tcase_add_test(others, while_another_process_changes_journals_this_one_does_not);
     tcase_add_test(others, a_session_that_a_fork_needs_is_not_deleted);
     tcase_add_test(others, a_thread_that_appends_meanwhile_writes_into_no_deleted_journal);
-    suite_add_tcase(suite, others);
     return suite;
 }

@@ -2,9 +2,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void set_up(const struct codec *of, annal_slice data)
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
     codec = of;
     draft = (annal_draft){.type = {"t", 1}, .data = data, .data_format = codec->format};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         starts[seq] = journal.len;
@@ -462,19 +462,15 @@ static void add_tests_of_all(TCase *tests)
 Suite *suite_scan(void)
 {
     Suite *suite = suite_create("scan");
-    TCase *json = tcase_create("scan of JSON lines");
-    TCase *msgpack = tcase_create("scan of msgpack");
-    tcase_add_checked_fixture(json, set_up_json, tear_down);
+    TCase *json = suite_case(suite, "scan of JSON lines", set_up_json, tear_down);
+    TCase *msgpack = suite_case(suite, "scan of msgpack", set_up_msgpack, tear_down);
     tcase_add_test(json, lines_that_are_dropped_doubled_swapped_or_foreign_show);
     tcase_add_test(json, a_changed_byte_costs_its_event_and_in_the_trailer_not_even_that);
     add_tests_of_all(json);
-    suite_add_tcase(suite, json);
-    tcase_add_checked_fixture(msgpack, set_up_msgpack, tear_down);
     tcase_add_test(msgpack, frames_of_msgpack_that_are_dropped_doubled_swapped_or_foreign_show);
     tcase_add_test(msgpack, a_changed_byte_costs_its_event_and_in_the_hash_not_even_that);
     tcase_add_test(msgpack, an_event_of_a_newer_version_is_refused_by_name_and_not_called_damage);
     tcase_add_test(msgpack, which_version_it_is_may_not_be_readable);
     add_tests_of_all(msgpack);
-    suite_add_tcase(suite, msgpack);
     return suite;
 }

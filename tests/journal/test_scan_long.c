@@ -2,11 +2,11 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include "journal/scan.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static void set_up_format(annal_format format)
     struct random random = random_init(20261120);
     annal_writer *writer = NULL;
     uint64_t got;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     store = store_open(tmpdir_path(&dir, "store"));
     ck_assert_int_eq(annal__buf_append(&data, "\"", 1), ANNAL_OK);
     while (data.len < LONG_BYTES)
@@ -247,18 +247,14 @@ END_TEST
 Suite *suite_scan_long(void)
 {
     Suite *suite = suite_create("scan_long");
-    TCase *json = tcase_create("json"), *msgpack = tcase_create("msgpack");
-    tcase_set_timeout(json, 60);
-    tcase_add_checked_fixture(json, set_up, tear_down);
+    TCase *json = suite_case(suite, "json", set_up, tear_down);
     tcase_add_test(json, a_long_event_comes_without_its_data_which_is_read_in_pieces);
     tcase_add_test(json, heads_and_whole_events_may_be_read_in_turn);
     tcase_add_test(json, memory_does_not_grow_with_an_event);
     tcase_add_test(json, seeking_and_finding_the_end_hold_no_long_event);
     tcase_add_test(json, damage_is_told_as_by_a_walk_that_holds_events_whole);
     tcase_add_test(json, a_long_event_that_cannot_be_read_or_held_is_a_failure_and_comes_later);
-    suite_add_tcase(suite, json);
-    tcase_add_checked_fixture(msgpack, set_up_msgpack, tear_down);
+    TCase *msgpack = suite_case(suite, "msgpack", set_up_msgpack, tear_down);
     tcase_add_test(msgpack, an_event_of_msgpack_comes_whole);
-    suite_add_tcase(suite, msgpack);
     return suite;
 }

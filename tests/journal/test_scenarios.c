@@ -1,8 +1,8 @@
 /* Scenarios of docs/failures.md that belong to no one file. */
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ static uint64_t journal_bytes(annal_store *store, const char *session)
 START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *lower = store_open(path);
     annal_store *upper = store_open(path);
@@ -93,7 +93,7 @@ START_TEST(recovery_asks_the_disk_for_a_log_and_not_the_cache)
 {
     struct tmpdir dir;
     struct io io = annal__system_io;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -132,7 +132,7 @@ START_TEST(nothing_enters_a_journal_before_its_group_is_synced)
 {
     struct tmpdir dir;
     struct io io = annal__system_io;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     watch = (struct watch){0};
     snprintf(watch.journal, sizeof watch.journal, "%s", tmpdir_path(&dir, "store/events/s.jsonl"));
     io.fdatasync = look_at_journal;
@@ -166,7 +166,7 @@ START_TEST(the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
     annal_writer *writer = NULL;
     annal_session_info info;
     uint64_t seq = 0;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     io.pread = io.pread_now = count_read;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
     const annal_store_options options = {.create = true,
@@ -194,13 +194,12 @@ END_TEST
 Suite *suite_scenarios(void)
 {
     Suite *suite = suite_create("scenarios");
-    TCase *scenarios = tcase_create("scenarios");
+    TCase *scenarios = suite_case(suite, "scenarios", NULL, NULL);
     tcase_add_loop_test(scenarios,
                         h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
     tcase_add_test(scenarios, recovery_asks_the_disk_for_a_log_and_not_the_cache);
     tcase_add_test(scenarios, nothing_enters_a_journal_before_its_group_is_synced);
     tcase_add_loop_test(scenarios, the_end_of_a_journal_is_found_without_reading_it_in_both_formats,
                         0, 2);
-    suite_add_tcase(suite, scenarios);
     return suite;
 }

@@ -1,11 +1,11 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
 #include "journal/scan.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ static void set_up(const struct codec *of)
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
     codec = of;
     seed = random_init(20261120);
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++)
         put_event(seq);
@@ -222,9 +222,7 @@ Suite *suite_seek(void)
         SFun set_up;
     } formats[] = {{"json", set_up_json}, {"msgpack", set_up_msgpack}};
     for (size_t i = 0; i < 2; i++) {
-        TCase *tcase = tcase_create(formats[i].name);
-        tcase_set_timeout(tcase, 60);
-        tcase_add_checked_fixture(tcase, formats[i].set_up, tear_down);
+        TCase *tcase = suite_case(suite, formats[i].name, formats[i].set_up, tear_down);
         tcase_add_test(tcase, a_scan_that_seeks_again_and_again_stands_where_it_should);
         tcase_add_test(tcase, in_the_end_a_seek_is_one_read);
         tcase_add_test(tcase, a_new_scan_finds_the_last_events_with_a_few_reads);
@@ -232,7 +230,6 @@ Suite *suite_seek(void)
         tcase_add_test(tcase, what_is_remembered_becomes_sparse_where_seqs_are_large);
         tcase_add_test(tcase, behind_damage_a_scan_that_seeks_stands_as_a_new_one_does);
         tcase_add_test(tcase, a_seek_that_cannot_read_says_so_and_the_next_one_works);
-        suite_add_tcase(suite, tcase);
     }
     return suite;
 }

@@ -4,9 +4,9 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +119,7 @@ static void see(void *arg, const annal_event *event)
 START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -164,7 +164,7 @@ END_TEST
 START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "first", 1, 1, ANNAL_LEVEL_SYNC);
     /* As if it owned so many already. */
@@ -195,7 +195,7 @@ START_TEST(a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log
     for (unsigned which = 2; which <= 2; which++) { /* events/; of a journal see test_failure.c */
         struct tmpdir dir;
         struct failing_io disk;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         failing_io_init(&disk);
         disk.with_errno = EIO;
@@ -235,7 +235,7 @@ START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
     static const char *const torn[] = {"{\"seq\":4", "{", "\n", "garbage\nmore", "\0\0\0"};
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         annal_store *store = store_open(path);
@@ -265,7 +265,7 @@ END_TEST
 START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -298,7 +298,7 @@ END_TEST
 START_TEST(no_damage_to_the_last_event_makes_room_for_another)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -335,7 +335,7 @@ END_TEST
 START_TEST(a_journal_that_was_replaced_is_not_written)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -360,7 +360,7 @@ END_TEST
 START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -396,7 +396,7 @@ START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
         struct tmpdir dir;
         struct failing_io disk;
         uint64_t seq = 0;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         failing_io_init(&disk);
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
         annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
@@ -427,7 +427,7 @@ START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_
         struct tmpdir dir;
         struct failing_io disk;
         uint64_t seq = 0;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         failing_io_init(&disk);
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
         annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
@@ -453,7 +453,7 @@ END_TEST
 START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     uint64_t seq;
     ck_assert_int_eq(mkfifo(tmpdir_path(&dir, "store/events/s.jsonl"), 0600), 0);
@@ -484,7 +484,7 @@ START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_wh
     struct frame_header header = {.session = ANNAL_SLICE("n"), .created_us = 1};
     struct buf newer = {0};
     uint64_t h;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -520,7 +520,7 @@ END_TEST
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
-    TCase *tails = tcase_create("tails");
+    TCase *tails = suite_case(suite, "tails", NULL, NULL);
     tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
     tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
     tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
@@ -531,13 +531,10 @@ Suite *suite_session(void)
         tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     tcase_add_test(tails, a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
-    suite_add_tcase(suite, tails);
-    TCase *sharing = tcase_create("sharing");
-    tcase_set_timeout(sharing, 120);
+    TCase *sharing = suite_case(suite, "sharing", NULL, NULL);
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing,
                    a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone);
     tcase_add_test(sharing, a_process_may_write_more_sessions_than_it_can_own_at_a_time);
-    suite_add_tcase(suite, sharing);
     return suite;
 }

@@ -4,9 +4,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static annal_store *store;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     store = store_open(path);
 }
@@ -226,18 +226,13 @@ END_TEST
 Suite *suite_session_list(void)
 {
     Suite *suite = suite_create("session_list");
-    TCase *tests = tcase_create("catalogue");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "catalogue", set_up, tear_down);
     tcase_add_test(tests, what_is_no_journal_is_no_session);
     tcase_add_test(tests, a_session_that_is_deleted_while_the_list_is_told_is_left_out);
     tcase_add_test(tests, a_session_that_cannot_be_looked_at_is_a_failure_and_not_left_out);
     tcase_add_test(tests, who_is_told_may_stop);
     tcase_add_test(tests, what_was_copied_or_renamed_is_no_session_and_is_named_once);
-    TCase *many = tcase_create("many");
-    tcase_set_timeout(many, 60);
-    tcase_add_checked_fixture(many, set_up, tear_down);
+    TCase *many = suite_case(suite, "many", set_up, tear_down);
     tcase_add_test(many, many_sessions_come_in_order_with_their_lengths);
-    suite_add_tcase(suite, many);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "journal/base/sha256.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <string.h>
 
 static const char *hash_of(const char *text, size_t repeat)
@@ -33,8 +34,7 @@ END_TEST
 Suite *suite_sha256(void)
 {
     Suite *suite = suite_create("sha256");
-    TCase *tcase = tcase_create("sha256");
+    TCase *tcase = suite_case(suite, "sha256", NULL, NULL);
     tcase_add_test(tcase, it_is_the_sha_256_of_the_standard);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -6,10 +6,10 @@
 #include "journal/sys/seam.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/stopped.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static char log_text[4096];
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     log_text[0] = '\0';
 }
@@ -621,10 +621,7 @@ END_TEST
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
-    TCase *cases = tcase_create("stops");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 60); /* what is waited for without an end ends then */
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    TCase *cases = suite_case(suite, "stops", set_up, tear_down);
     tcase_add_test(
         cases, who_appends_beside_a_stopped_holder_of_claim_is_told_in_time_which_process_it_is);
     tcase_add_test(cases,

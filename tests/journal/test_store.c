@@ -3,9 +3,9 @@
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static struct tmpdir dir;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
 }
 
 static void tear_down(void)
@@ -222,8 +222,7 @@ END_TEST
 Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
-    TCase *tests = tcase_create("store");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "store", set_up, tear_down);
     tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
     tcase_add_test(tests, a_relative_path_from_a_directory_that_is_gone_is_a_failure);
     tcase_add_test(tests, the_limit_of_descriptors_is_shared_with_the_host);
@@ -234,6 +233,5 @@ Suite *suite_store(void)
         tests,
         a_link_in_the_place_of_a_directory_of_the_store_is_refused_and_nothing_is_written_there);
     tcase_add_test(tests, a_session_is_owned_by_the_process_that_appends_until_it_closes_the_store);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -4,9 +4,9 @@
 #include "journal/sys/inspect.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static annal_store *store;
 
 static void set_up(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -170,13 +170,11 @@ END_TEST
 Suite *suite_store_context(void)
 {
     Suite *suite = suite_create("store_context");
-    TCase *tests = tcase_create("context");
-    tcase_add_checked_fixture(tests, set_up, tear_down);
+    TCase *tests = suite_case(suite, "context", set_up, tear_down);
     tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
     tcase_add_test(tests, a_child_of_fork_is_found_out_without_asking_for_its_id);
     tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
     tcase_add_test(tests, what_was_opened_for_reading_is_not_written);
     tcase_add_test(tests, what_is_no_session_id_is_refused_by_whoever_reads);
-    suite_add_tcase(suite, tests);
     return suite;
 }

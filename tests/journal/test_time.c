@@ -1,8 +1,8 @@
 #include <annal/base.h>
 
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
@@ -123,7 +123,8 @@ END_TEST
 
 Suite *suite_time(void)
 {
-    TCase *tests = tcase_create("time");
+    Suite *suite = suite_create("time");
+    TCase *tests = suite_case(suite, "time", NULL, NULL);
     tcase_add_loop_test(tests, a_time_is_read_in_every_form_that_the_header_names, 0,
                         sizeof readable / sizeof readable[0]);
     tcase_add_loop_test(tests, anything_else_is_refused_with_a_sentence_and_writes_nothing, 0,
@@ -131,7 +132,5 @@ Suite *suite_time(void)
     tcase_add_test(tests, what_is_written_is_read_back_the_same);
     tcase_add_test(tests, the_calendar_agrees_with_the_system);
     tcase_add_test(tests, times_beyond_four_digit_years_are_clamped);
-    Suite *suite = suite_create("time");
-    suite_add_tcase(suite, tests);
     return suite;
 }

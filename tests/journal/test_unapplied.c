@@ -1,8 +1,8 @@
 #include "journal/sys/seam.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_
 {
     struct tmpdir dir;
     struct remarks remarks;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     leave_behind(&dir, path);
     annal_store *store = open_to_read(path, &remarks);
@@ -78,7 +78,7 @@ START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is
     struct remarks remarks;
     annal_session_info info;
     char tombstone[512];
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *writer = store_open(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -107,7 +107,7 @@ START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_name
     for (unsigned sessions = 1; sessions <= 9; sessions += 8) {
         struct tmpdir dir;
         struct remarks remarks;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = store_open(path);
         for (unsigned i = 0; i < sessions; i++) {
@@ -138,7 +138,7 @@ START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
     struct tmpdir dir;
     annal_store *store = NULL;
     annal_error why = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     leave_behind(&dir, path);
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true, .wait_ms = 1}, &store,
@@ -157,13 +157,12 @@ END_TEST
 Suite *suite_unapplied(void)
 {
     Suite *suite = suite_create("unapplied");
-    TCase *unseen = tcase_create("unseen");
+    TCase *unseen = suite_case(suite, "unseen", NULL, NULL);
     tcase_add_test(unseen,
                    a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
     tcase_add_test(unseen,
                    nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole);
     tcase_add_test(unseen, one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named);
     tcase_add_test(unseen, a_store_is_settled_when_every_durable_event_stands_in_its_journal);
-    suite_add_tcase(suite, unseen);
     return suite;
 }

@@ -8,7 +8,6 @@
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,7 +211,7 @@ START_TEST(a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event)
 {
     struct original original = {0};
     struct variants variants = {0};
-    TMPDIR_INIT(&original.dir);
+    tmpdir_init(&original.dir);
     original_init(&original);
     for (size_t at = 0; at < original.len; at += many_or(1, 23)) {
         static const char others[] = {'\n', '"', '}', '0', 'f', '\0', ',', '\xff'};
@@ -241,7 +240,7 @@ START_TEST(a_journal_cut_anywhere_keeps_what_is_whole)
 {
     struct original original = {0};
     struct variants variants = {0};
-    TMPDIR_INIT(&original.dir);
+    tmpdir_init(&original.dir);
     original_init(&original);
     for (size_t len = 0; len < original.len; len += many_or(1, 19)) {
         struct variant *v = add(&variants, &original);
@@ -278,7 +277,7 @@ START_TEST(a_line_dropped_doubled_or_swapped_is_found_and_the_others_come)
 {
     struct original original = {0};
     struct variants variants = {0};
-    TMPDIR_INIT(&original.dir);
+    tmpdir_init(&original.dir);
     original_init(&original);
     for (unsigned line = 0; line < LINES; line++) {
         unsigned lines[LINES + 1];
@@ -322,7 +321,7 @@ START_TEST(random_damage_never_makes_a_wrong_event)
     struct original original = {0};
     struct variants variants = {0};
     struct random random = random_init(21);
-    TMPDIR_INIT(&original.dir);
+    tmpdir_init(&original.dir);
     original_init(&original);
     for (unsigned round = 0; round < many_or(2000, 100); round++) {
         struct variant *v = add(&variants, &original);
@@ -346,12 +345,10 @@ END_TEST
 Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
-    TCase *damage = tcase_create("damage");
-    tcase_set_timeout(damage, 120);
+    TCase *damage = suite_case(suite, "damage", NULL, NULL);
     tcase_add_test(damage, a_flipped_byte_is_found_where_it_is_and_costs_at_most_its_event);
     tcase_add_test(damage, a_journal_cut_anywhere_keeps_what_is_whole);
     tcase_add_test(damage, a_line_dropped_doubled_or_swapped_is_found_and_the_others_come);
     tcase_add_test(damage, random_damage_never_makes_a_wrong_event);
-    suite_add_tcase(suite, damage);
     return suite;
 }

@@ -3,9 +3,9 @@
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static annal_store *store;
 
 static void setup(void)
 {
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     path = tmpdir_path(&dir, "store");
     store = store_open(path);
 }
@@ -417,13 +417,10 @@ START_TEST(one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_other
 }
 END_TEST
 
-Suite *suite_wakeup_page(void);
 Suite *suite_wakeup_page(void)
 {
     Suite *suite = suite_create("wakeup_page");
-    TCase *tcase = tcase_create("all");
-    tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "all", setup, teardown);
     tcase_add_test(tcase, an_entry_is_heard_as_it_was_said_whatever_the_length_of_its_id);
     tcase_add_test(tcase, an_entry_that_was_overwritten_or_spoiled_is_lost_and_never_another_one);
     tcase_add_test(tcase, who_was_killed_with_a_ticket_in_its_hand_keeps_others_for_a_moment_only);
@@ -436,6 +433,5 @@ Suite *suite_wakeup_page(void)
     tcase_add_test(tcase, a_writer_that_is_killed_at_any_moment_leaves_nothing_untold);
     tcase_add_test(tcase,
                    one_ring_wakes_hundreds_of_processes_and_killing_some_costs_the_others_nothing);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,10 +3,10 @@
 #include "journal/store.h"
 
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/stopped.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -81,7 +81,7 @@ START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
     } amounts[] = {{3, 200}, {30, 5000}, {12, 300000}}; /* the last: in a log that grows */
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
         struct tmpdir dir;
-        TMPDIR_INIT(&dir);
+        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = open_store(path, _i == 0, NULL);
         append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -106,7 +106,7 @@ START_TEST(another_process_overwrites_its_log_when_it_is_asked)
 {
     struct tmpdir dir;
     struct remarks remarks = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, true, NULL);
     append_secrets(owner, "gone", 10, 900);
@@ -146,7 +146,7 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
     struct tmpdir dir;
     struct remarks remarks = {0};
     pthread_t thread;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct busy busy = {.store = open_store(path, true, NULL)};
     annal_store *store = open_store(path, true, &remarks);
@@ -173,7 +173,7 @@ START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
 {
     struct tmpdir dir;
     struct remarks remarks = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, false, NULL);
     append_secrets(owner, "gone", 10, 900);
@@ -228,7 +228,7 @@ START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
 {
     struct tmpdir dir;
     pthread_t thread;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *stopped = open_store(path, false, NULL), *store = NULL;
     struct giver giver = {open_store(path, false, NULL), 1000};
@@ -257,7 +257,7 @@ START_TEST(many_who_are_stopped_cost_one_limit_together)
     enum { STOPPED = 20 };
     struct tmpdir dir;
     struct remarks remarks = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *stopped[STOPPED];
     for (unsigned i = 0; i < STOPPED; i++) {
@@ -291,7 +291,7 @@ START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
     struct tmpdir dir;
     struct remarks remarks = {0};
     struct stopped stopped;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     char *path = strdup(tmpdir_path(&dir, "store"));
     stopped_start(&stopped, append_and_stop, path);
     annal_store *store = NULL;
@@ -323,7 +323,7 @@ static uint32_t asked_of(const char *held_path)
 START_TEST(whoever_deletes_many_asks_other_processes_once)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, false, NULL), *store = open_store(path, false, NULL);
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -348,7 +348,7 @@ END_TEST
 START_TEST(logs_that_nobody_has_keep_nothing)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *first = open_store(path, false, NULL), *second = open_store(path, false, NULL);
     append_secrets(first, "gone", 10, 900);
@@ -373,7 +373,7 @@ END_TEST
 START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_store(path, false, NULL);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -397,7 +397,7 @@ START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_del
 {
     struct tmpdir dir;
     annal_session_info info = {.last_seq = 77};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = open_store(tmpdir_path(&dir, "store"), false, NULL);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.torn"), 0700), 0);
@@ -463,7 +463,7 @@ START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
     struct tmpdir dir;
     struct io io;
     struct remarks remarks = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_failing(path, false, &io, &remarks);
     append_secrets(store, "gone", 3, 900);
@@ -485,7 +485,7 @@ START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
     struct tmpdir dir;
     struct io io;
     struct remarks remarks = {0}, told = {0};
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_store(path, false, &told);
     append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -511,8 +511,7 @@ END_TEST
 Suite *suite_wipe(void)
 {
     Suite *suite = suite_create("wipe");
-    TCase *tests = tcase_create("wipe");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "wipe", NULL, NULL);
     tcase_add_loop_test(tests, of_a_deleted_session_nothing_is_left_in_the_log_of_this_process, 0,
                         2);
     tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);
@@ -530,6 +529,5 @@ Suite *suite_wipe(void)
                    a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later);
     tcase_add_test(tests, a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced);
     tcase_add_test(tests, an_owner_whose_disk_refuses_the_zeros_tries_again_soon);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -2,9 +2,9 @@
 #include "tests/support/failing_io.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"
+#include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void fixture_open(struct fixture *f)
     f->store = store_open(f->path);
 }
 
-#define FIXTURE_INIT(f) (TMPDIR_INIT(&(f)->dir), fixture_open(f))
+#define FIXTURE_INIT(f) (tmpdir_init(&(f)->dir), fixture_open(f))
 
 static void fixture_done(struct fixture *f)
 {
@@ -337,7 +337,7 @@ START_TEST(a_write_of_level_os_that_breaks_off_is_taken_back)
     struct fixture f;
     struct failing_io disk;
     uint64_t seq;
-    TMPDIR_INIT(&f.dir);
+    tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     failing_io_init(&disk);
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -369,7 +369,7 @@ START_TEST(a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_clos
     struct fixture f;
     struct failing_io disk;
     uint64_t seq;
-    TMPDIR_INIT(&f.dir);
+    tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     failing_io_init(&disk);
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -606,7 +606,7 @@ static int64_t last_time(annal_store *store)
 START_TEST(time_does_not_go_back_unless_it_was_far_ahead)
 {
     struct fixture f;
-    TMPDIR_INIT(&f.dir);
+    tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     const int64_t start_us = INT64_C(1767684240000000);
     struct moving_clock moving = {.wall_us = start_us};
@@ -671,10 +671,10 @@ START_TEST(a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_a
 }
 END_TEST
 
-static void add_exactly_once(Suite *suite)
+Suite *suite_writer(void)
 {
-    TCase *once = tcase_create("exactly once");
-    tcase_set_timeout(once, 60);
+    Suite *suite = suite_create("writer");
+    TCase *once = suite_case(suite, "exactly once", NULL, NULL);
     tcase_add_test(once, the_same_id_with_the_same_bytes_gives_the_first_seq);
     tcase_add_test(once, an_id_with_another_type_cause_or_data_is_a_conflict);
     tcase_add_test(once, several_events_with_ids_are_all_there_or_none);
@@ -682,30 +682,19 @@ static void add_exactly_once(Suite *suite)
     tcase_add_test(once, expected_seq_is_compared_with_where_the_session_stands);
     tcase_add_test(once, a_retry_with_its_expected_seq_is_recognised_without_limit);
     tcase_add_test(once, an_id_is_found_behind_many_events_that_have_none);
-    suite_add_tcase(suite, once);
-}
-
-Suite *suite_writer(void)
-{
-    Suite *suite = suite_create("writer");
-    add_exactly_once(suite);
-    TCase *levels = tcase_create("levels");
-    tcase_set_timeout(levels, 60);
+    TCase *levels = suite_case(suite, "levels", NULL, NULL);
     tcase_add_test(levels, levels_mix_in_any_order_and_survive_together);
     tcase_add_test(levels,
                    a_session_whose_beginning_failed_is_begun_again_whole_in_the_format_asked_for);
     tcase_add_test(levels, more_than_a_mebibyte_of_level_os_is_synced_and_goes_on);
     tcase_add_test(levels, a_write_of_level_os_that_breaks_off_is_taken_back);
     tcase_add_test(levels, a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_closed);
-    suite_add_tcase(suite, levels);
-    TCase *limits = tcase_create("limits");
-    tcase_set_timeout(limits, 60);
+    TCase *limits = suite_case(suite, "limits", NULL, NULL);
     tcase_add_test(limits, the_largest_event_goes_in_and_one_byte_more_does_not);
     tcase_add_test(limits, every_limit_of_a_draft_is_exact);
     tcase_add_test(limits, one_append_has_at_most_65536_events);
     tcase_add_test(limits, what_is_not_accepted_leaves_every_byte_as_it_was);
     tcase_add_test(limits, a_session_id_is_a_file_name_and_nothing_else);
     tcase_add_test(limits, time_does_not_go_back_unless_it_was_far_ahead);
-    suite_add_tcase(suite, limits);
     return suite;
 }

@@ -79,7 +79,7 @@ struct packs {
 /* A new store without a keeper, these shipped packs enabled, the last one NULL. */
 #define PACKS_INIT(p, ...)                                                                         \
     do {                                                                                           \
-        TMPDIR_INIT(&(p)->dir);                                                                    \
+        tmpdir_init(&(p)->dir);                                                                    \
         packs_init(p, __VA_ARGS__, NULL);                                                          \
     } while (0)
 void packs_init(struct packs *p, ...);

@@ -1,5 +1,6 @@
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -915,11 +916,10 @@ START_TEST(tables_equal_a_rebuild_whatever_was_appended_past_the_guards)
 }
 END_TEST
 
-Suite *suite_agentweaver(void);
 Suite *suite_agentweaver(void)
 {
     Suite *suite = suite_create("agentweaver");
-    TCase *tcase = tcase_create("agentweaver");
+    TCase *tcase = suite_case(suite, "agentweaver", NULL, NULL);
     tcase_add_test(tcase, a_run_that_a_project_reserved_goes_on_in_a_session_of_its_own);
     tcase_add_test(tcase,
                    no_sequence_of_events_leaves_a_terminal_status_without_an_override_and_a_reason);
@@ -927,8 +927,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
     tcase_add_test(tcase, the_total_of_the_application_leaves_out_what_has_no_project);
     tcase_add_test(tcase, usage_counts_where_a_model_is_named_in_either_spelling);
-    TCase *stores = tcase_create("stores");
-    tcase_set_timeout(stores, 60);
+    TCase *stores = suite_case(suite, "stores", NULL, NULL);
     tcase_add_test(stores, merging_begins_once_and_can_be_taken_back_completed_or_failed);
     tcase_add_test(stores, a_merge_that_was_cut_off_may_fail_and_says_why);
     tcase_add_test(stores, an_approval_holds_for_one_tree);
@@ -954,7 +953,5 @@ Suite *suite_agentweaver(void)
     tcase_add_test(stores, a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once);
     tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_through_the_guards);
     tcase_add_test(stores, tables_equal_a_rebuild_whatever_was_appended_past_the_guards);
-    suite_add_tcase(suite, stores);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,5 +1,6 @@
 /* Backups of a store with packs on. */
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/backup.h>
 
@@ -85,10 +86,8 @@ END_TEST
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
-    TCase *tcase = tcase_create("backup");
-    tcase_add_checked_fixture(tcase, NULL, teardown);
+    TCase *tcase = suite_case(suite, "backup", NULL, teardown);
     tcase_add_test(tcase, what_the_shell_wrote_before_a_backup_is_in_it);
     tcase_add_test(tcase, tables_of_packs_come_back_as_they_were);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -262,12 +262,11 @@ END_TEST
 Suite *suite_contend(void)
 {
     Suite *suite = suite_create("contend");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_set_timeout(all, 900);
     tcase_add_test(
         all, of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack);
     tcase_add_test(all, processes_that_are_killed_while_they_claim_leave_nothing_half_done);
     tcase_add_test(all, of_several_threads_one_claims_a_task);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <annal/artifact.h>
 
@@ -451,8 +452,7 @@ END_TEST
 Suite *suite_core(void)
 {
     Suite *suite = suite_create("core");
-    TCase *tcase = tcase_create("core");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "core", setup, teardown);
     tcase_add_test(tcase, a_call_is_a_row_from_its_call_to_its_result);
     tcase_add_test(tcase, a_failed_call_says_so_in_either_way);
     tcase_add_test(tcase, a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_stays);
@@ -470,10 +470,7 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_stored_artifact_is_listed);
     tcase_add_test(tcase, the_names_of_older_producers_mean_the_same);
     tcase_add_test(tcase, data_of_any_shape_is_taken);
-    suite_add_tcase(suite, tcase);
-    TCase *store = tcase_create("store");
-    tcase_add_checked_fixture(store, setup_store, teardown_store);
-    tcase_set_timeout(store, 60);
+    TCase *store = suite_case(suite, "store", setup_store, teardown_store);
     tcase_add_test(store, an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
     tcase_add_test(store, the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
     tcase_add_test(store, an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);
@@ -481,6 +478,5 @@ Suite *suite_core(void)
     tcase_add_test(store, text_is_kept_in_full_whatever_its_length);
     tcase_add_test(store, an_event_of_64_mib_is_taken_and_a_larger_one_writes_no_byte);
     tcase_add_test(store, the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order);
-    suite_add_tcase(suite, store);
     return suite;
 }

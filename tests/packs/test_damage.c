@@ -3,6 +3,7 @@
  * question fails: a wrong answer is never given as a right one.
  */
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,7 +240,7 @@ END_TEST
 Suite *suite_damage(void)
 {
     Suite *suite = suite_create("damage");
-    TCase *tcase = tcase_create("damage");
+    TCase *tcase = suite_case(suite, "damage", NULL, NULL);
     tcase_add_loop_test(
         tcase, tables_of_a_pack_that_were_dropped_or_altered_are_rebuilt_before_they_are_asked, 0,
         (int)(sizeof done_to_packs / sizeof *done_to_packs));
@@ -253,7 +254,5 @@ Suite *suite_damage(void)
     tcase_add_test(
         tcase, a_table_that_users_dropped_from_a_writable_database_comes_back_with_what_they_wrote);
     tcase_add_test(tcase, pages_of_a_pack_that_are_damaged_are_rebuilt_or_the_question_fails);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,6 +3,7 @@
  * does not wait, who asks the pack gets all rows or none, and others get the lock between slices.
  */
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <pthread.h>
 #include <sqlite3.h>
@@ -112,11 +113,9 @@ END_TEST
 Suite *suite_filling(void)
 {
     Suite *suite = suite_create("filling");
-    TCase *tcase = tcase_create("filling");
+    TCase *tcase = suite_case(suite, "filling", NULL, NULL);
     tcase_add_test(
         tcase, a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_through_in_the_end);
     tcase_add_test(tcase, who_asks_core_tables_does_not_wait_for_those_of_a_pack);
-    tcase_set_timeout(tcase, 30);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

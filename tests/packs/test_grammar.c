@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include "index/pack/pack.h"
 
@@ -310,7 +311,7 @@ END_TEST
 Suite *suite_grammar(void)
 {
     Suite *suite = suite_create("grammar");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, the_header_says_where_databases_stand_and_which_sessions_feed_them);
     tcase_add_test(all, no_database_stands_outside_of_the_store);
     tcase_add_test(all, a_glob_tells_the_sessions_and_what_its_star_stands_for);
@@ -321,6 +322,5 @@ Suite *suite_grammar(void)
     tcase_add_test(all, verbs_are_in_no_hash);
     tcase_add_test(all, annal_unix_gives_seconds_as_a_real);
     tcase_add_test(all, annal_blob_gives_the_bytes_of_base64);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include "journal/store.h"
 #include "tests/support/picky_io.h"
@@ -734,7 +735,7 @@ END_TEST
 Suite *suite_guard(void)
 {
     Suite *suite = suite_create("guard");
-    TCase *all = tcase_create("all");
+    TCase *all = suite_case(suite, "all", NULL, NULL);
     tcase_add_test(all, an_event_whose_guard_holds_is_appended_and_its_rows_are_there);
     tcase_add_test(all, a_refusal_is_the_sentence_of_the_pack_and_writes_nothing);
     tcase_add_test(all, a_refused_first_event_makes_no_session);
@@ -769,6 +770,5 @@ Suite *suite_guard(void)
     tcase_add_test(all, verify_tells_of_events_that_are_there_past_their_guard);
     tcase_add_test(
         all, no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason);
-    suite_add_tcase(suite, all);
     return suite;
 }

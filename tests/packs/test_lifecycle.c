@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/packs/lifecycle.h>
 #include <annal/process.h>
@@ -218,13 +219,12 @@ END_TEST
 Suite *suite_lifecycle(void)
 {
     Suite *suite = suite_create("lifecycle");
-    TCase *tcase = tcase_create("lifecycle");
+    TCase *tcase = suite_case(suite, "lifecycle", NULL, NULL);
     tcase_add_test(tcase, a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence);
     tcase_add_test(tcase, run_list_has_the_same_columns_over_our_connections_and_in_the_database);
     tcase_add_test(tcase, a_program_ends_stale_sessions_and_hears_of_each);
     tcase_add_test(tcase, a_stale_session_that_somebody_writes_is_left);
     tcase_add_test(tcase, stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended);
     tcase_add_test(tcase, a_stale_session_that_fails_does_not_stop_the_others);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

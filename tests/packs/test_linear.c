@@ -4,6 +4,7 @@
  * session costs pages, not instructions), and both are compared at two lengths of one session.
  */
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -349,7 +350,7 @@ END_TEST
 Suite *suite_linear(void)
 {
     Suite *suite = suite_create("linear");
-    TCase *tcase = tcase_create("rebuild");
+    TCase *tcase = suite_case(suite, "rebuild", NULL, NULL);
     tcase_add_loop_test(tcase, a_rebuild_of_four_times_the_events_takes_four_times_the_work, 0,
                         (int)(sizeof streams / sizeof *streams));
     tcase_add_test(tcase, a_pack_settles_once_for_all_events_that_a_session_has);
@@ -357,7 +358,5 @@ Suite *suite_linear(void)
     tcase_add_test(tcase, a_session_that_was_never_settled_is_not_settled_by_verify);
     tcase_add_test(tcase, what_cannot_be_settled_is_a_finding_and_stops_nothing);
     tcase_add_test(tcase, a_state_in_memory_is_settled_when_it_is_asked);
-    tcase_set_timeout(tcase, 120);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "index/sys/databases.h"
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include "journal/store.h"
 #include "tests/support/failing_io.h"
@@ -1195,7 +1196,7 @@ END_TEST
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
-    TCase *tcase = tcase_create("pack");
+    TCase *tcase = suite_case(suite, "pack", NULL, NULL);
     tcase_add_test(tcase, tables_begin_with_the_printed_columns);
     tcase_add_test(tcase, six_message_types_are_there_from_the_beginning);
     tcase_add_test(tcase, a_progression_keeps_its_order_and_each_id_once);
@@ -1236,7 +1237,5 @@ Suite *suite_lionagi(void)
     tcase_add_test(tcase, what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error);
     tcase_add_test(tcase, many_who_append_to_one_session_leave_no_gap);
     tcase_add_test(tcase, large_bodies_of_any_character_are_kept_whole);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -741,16 +741,14 @@ START_TEST(hashes_of_tokens_are_used_once_and_tokens_are_never_written)
 }
 END_TEST
 
-Suite *suite_memory(void);
 Suite *suite_memory(void)
 {
     Suite *suite = suite_create("memory");
-    TCase *tcase = tcase_create("memory");
+    TCase *tcase = suite_case(suite, "memory", NULL, NULL);
     tcase_add_test(tcase, tags_are_kept_so_that_only_whole_ones_match);
     tcase_add_test(tcase, a_promotion_makes_the_decision_and_marks_the_proposal_in_one_event);
     tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
-    TCase *stores = tcase_create("stores");
-    tcase_set_timeout(stores, 60);
+    TCase *stores = suite_case(suite, "stores", NULL, NULL);
     tcase_add_test(stores, a_proposal_is_merged_or_rejected_once_and_stays);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
     tcase_add_test(
@@ -775,7 +773,5 @@ Suite *suite_memory(void)
     tcase_add_test(stores, one_begins_to_assemble_a_plan);
     tcase_add_test(stores, a_directive_only_comes_further);
     tcase_add_test(stores, hashes_of_tokens_are_used_once_and_tokens_are_never_written);
-    suite_add_tcase(suite, stores);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/packs/memory.h>
 
@@ -115,9 +116,8 @@ END_TEST
 Suite *suite_memory_compile(void)
 {
     Suite *suite = suite_create("memory_compile");
-    TCase *tcase = tcase_create("memory_compile");
+    TCase *tcase = suite_case(suite, "memory_compile", NULL, NULL);
     tcase_add_test(tcase, a_program_compiles_the_context_of_an_agent);
     tcase_add_test(tcase, a_context_needs_its_pack);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/packs/mirror.h>
 
@@ -303,8 +304,7 @@ END_TEST
 Suite *suite_mirror(void)
 {
     Suite *suite = suite_create("mirror");
-    TCase *tcase = tcase_create("mirror");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "mirror", NULL, NULL);
     tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
     tcase_add_test(tcase, links_that_agents_put_into_their_workspace_lead_an_export_nowhere);
     tcase_add_test(
@@ -314,6 +314,5 @@ Suite *suite_mirror(void)
     tcase_add_test(tcase, a_program_takes_proposals_from_files_and_hears_of_each);
     tcase_add_test(tcase, what_agents_put_into_the_inbox_keeps_nobody_from_proposing);
     tcase_add_test(tcase, an_inbox_that_cannot_be_read_is_the_callers_mistake);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,6 +3,7 @@
 #include "tests/packs/fixture.h"
 #include "tests/packs/openprose_sql.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -1207,14 +1208,11 @@ END_TEST
 Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
-    TCase *printed = tcase_create("printed");
-    tcase_set_timeout(printed, 60);
+    TCase *printed = suite_case(suite, "printed", NULL, NULL);
     tcase_add_test(printed,
                    the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables);
     tcase_add_test(printed, every_block_of_the_document_runs_unchanged);
-    suite_add_tcase(suite, printed);
-    TCase *acceptance = tcase_create("acceptance");
-    tcase_set_timeout(acceptance, 60);
+    TCase *acceptance = suite_case(suite, "acceptance", NULL, NULL);
     tcase_add_test(acceptance, only_the_vm_writes_executions);
     tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_used_again);
     tcase_add_test(acceptance, blocks_nest_100_deep_and_no_deeper_unless_allowed);
@@ -1231,21 +1229,15 @@ Suite *suite_prose(void)
     tcase_add_test(acceptance,
                    the_view_counts_branches_where_the_printed_count_counts_the_block_too);
     tcase_add_test(acceptance, a_run_of_prose_starts_beside_the_runs_of_agentweaver);
-    suite_add_tcase(suite, acceptance);
-    TCase *shell = tcase_create("shell");
-    tcase_set_timeout(shell, 60);
+    TCase *shell = suite_case(suite, "shell", NULL, NULL);
     tcase_add_test(shell, opening_closing_and_every_append_bring_what_users_wrote_into_the_journal);
     tcase_add_test(shell, verify_tells_which_rows_of_users_a_guard_would_have_refused);
-    suite_add_tcase(suite, shell);
-    TCase *chance = tcase_create("chance");
-    tcase_set_timeout(chance, 120);
+    TCase *chance = suite_case(suite, "chance", NULL, NULL);
     tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
     tcase_add_test(chance, somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out);
     tcase_add_test(chance, a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote);
-    suite_add_tcase(suite, chance);
-    TCase *program = tcase_create("program");
+    TCase *program = suite_case(suite, "program", NULL, NULL);
     tcase_set_timeout(program, 300);
     tcase_add_test(program, a_recursive_program_that_is_killed_goes_on_where_it_was);
-    suite_add_tcase(suite, program);
     return suite;
 }

@@ -5,6 +5,7 @@
  */
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -226,10 +227,8 @@ END_TEST
 Suite *suite_random(void)
 {
     Suite *suite = suite_create("random");
-    TCase *tests = tcase_create("random");
-    tcase_set_timeout(tests, 60);
+    TCase *tests = suite_case(suite, "random", NULL, NULL);
     tcase_add_test(tests, teams_and_sessions_equal_a_rebuild_whatever_the_order);
     tcase_add_test(tests, a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/packs/run.h>
 
@@ -81,8 +82,7 @@ END_TEST
 Suite *suite_run(void)
 {
     Suite *suite = suite_create("run");
-    TCase *tcase = tcase_create("run");
+    TCase *tcase = suite_case(suite, "run", NULL, NULL);
     tcase_add_test(tcase, a_program_recovers_runs_that_were_cut_off_and_hears_of_each);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

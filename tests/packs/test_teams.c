@@ -1,6 +1,7 @@
 #include "index/sys/state.h"
 #include "tests/packs/fixture.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -683,7 +684,7 @@ END_TEST
 Suite *suite_teams(void)
 {
     Suite *suite = suite_create("teams");
-    TCase *tables = tcase_create("tables");
+    TCase *tables = suite_case(suite, "tables", NULL, NULL);
     tcase_add_test(tables, a_team_has_the_printed_columns_and_counts_its_members);
     tcase_add_test(tables, what_is_no_team_is_not_made);
     tcase_add_test(tables,
@@ -694,18 +695,14 @@ Suite *suite_teams(void)
     tcase_add_test(tables, a_message_keeps_its_session_only_where_the_sender_knew_of_it);
     tcase_add_test(tables, a_member_reads_a_message_once_and_names_are_sorted);
     tcase_add_test(tables, an_imported_team_has_these_rows);
-    suite_add_tcase(suite, tables);
 
-    TCase *shell = tcase_create("shell");
-    tcase_set_timeout(shell, 60);
+    TCase *shell = suite_case(suite, "shell", NULL, NULL);
     tcase_add_test(shell, the_printed_sql_runs_by_the_stock_shell);
     tcase_add_test(shell, a_statement_looks_at_so_many_names_and_no_more);
     tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
     tcase_add_test(shell, a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
-    suite_add_tcase(suite, shell);
 
-    TCase *guards = tcase_create("guards");
-    tcase_set_timeout(guards, 60);
+    TCase *guards = suite_case(suite, "guards", NULL, NULL);
     tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
     tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
     tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);
@@ -715,6 +712,5 @@ Suite *suite_teams(void)
     tcase_add_test(
         guards,
         no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_override_and_reason);
-    suite_add_tcase(suite, guards);
     return suite;
 }

@@ -2,6 +2,7 @@
 #include "index/sys/pack.h"
 #include "index/sys/state.h"
 #include "tests/packs/fixture.h"
+#include "tests/support/runner.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -291,7 +292,7 @@ END_TEST
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
-    TCase *tcase = tcase_create("user_pack");
+    TCase *tcase = suite_case(suite, "user_pack", NULL, NULL);
     tcase_add_test(tcase, the_example_of_the_page_is_a_pack_of_30_lines_at_most);
     tcase_add_test(tcase, a_mistake_in_it_is_named_as_the_page_shows_it);
     tcase_add_test(tcase, the_example_counts_calls_by_tool_and_day);
@@ -302,12 +303,9 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
     tcase_add_test(tcase, a_table_or_column_that_somebody_dropped_comes_back_with_its_rows);
     tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
-    suite_add_tcase(suite, tcase);
-    TCase *endless = tcase_create("endless");
-    tcase_set_timeout(endless, 60);
+    TCase *endless = suite_case(suite, "endless", NULL, NULL);
     tcase_add_test(endless, an_event_whose_handler_does_not_end_is_a_finding);
     tcase_add_test(endless, an_event_whose_handler_writes_without_bound_is_a_finding);
     tcase_add_test(endless, tables_whose_making_does_not_end_are_refused);
-    suite_add_tcase(suite, endless);
     return suite;
 }

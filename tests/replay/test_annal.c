@@ -1,12 +1,13 @@
 #include <annal/annal.h>
 
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 /* The program in annal/annal.h, with its main() as a function. */
 START_TEST(the_example_of_the_umbrella_header_works)
 {
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     annal_store *store = NULL;
     annal_writer *writer = NULL;
     annal_cursor *cursor = NULL;
@@ -37,8 +38,7 @@ END_TEST
 Suite *suite_annal(void)
 {
     Suite *suite = suite_create("annal");
-    TCase *tc = tcase_create("annal");
+    TCase *tc = suite_case(suite, "annal", NULL, NULL);
     tcase_add_test(tc, the_example_of_the_umbrella_header_works);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -405,10 +405,8 @@ END_TEST
 Suite *suite_paths(void)
 {
     Suite *suite = suite_create("paths");
-    TCase *tc = tcase_create("paths");
+    TCase *tc = suite_case(suite, "paths", setup, teardown);
     tcase_set_timeout(tc, 300);
-    tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_loop_test(tc, by_any_path_the_state_is_the_same_bytes, 0, 3);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,5 +1,6 @@
 #include "index/sys/reduction_rows.h"
 #include "tests/snapshot/fold.h"
+#include "tests/support/runner.h"
 
 #include <annal/reduce.h>
 
@@ -349,9 +350,7 @@ END_TEST
 Suite *suite_reducer(void)
 {
     Suite *suite = suite_create("reducer");
-    TCase *tc = tcase_create("reducer");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "reducer", setup, teardown);
     tcase_add_test(tc, a_reduction_begins_with_the_newest_copy_that_was_saved);
     tcase_add_test(tc, copies_of_another_version_or_another_reducer_are_not_used);
     tcase_add_test(tc, the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point);
@@ -361,6 +360,5 @@ Suite *suite_reducer(void)
     tcase_add_test(tc, a_copy_that_is_too_large_is_tried_again_later_and_later);
     tcase_add_test(tc, what_a_function_of_the_reducer_fails_with_is_handed_through);
     tcase_add_test(tc, the_copies_go_with_the_index_and_come_back);
-    suite_add_tcase(suite, tc);
     return suite;
 }

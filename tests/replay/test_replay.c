@@ -505,9 +505,7 @@ END_TEST
 Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
-    TCase *tc = tcase_create("replay");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "replay", setup, teardown);
     tcase_add_test(tc, every_past_state_is_the_same_with_all_snapshots_with_some_and_with_none);
     tcase_add_test(tc, a_long_fold_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory);
@@ -526,6 +524,5 @@ Suite *suite_replay(void)
     tcase_add_test(tc, verify_compares_every_snapshot_with_the_events);
     tcase_add_test(tc, verify_names_a_snapshot_that_is_damaged);
     tcase_add_test(tc, verify_names_a_snapshot_that_the_events_do_not_give_any_more);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,4 +1,5 @@
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <annal/tail.h>
 
@@ -426,9 +427,7 @@ END_TEST
 Suite *suite_tail(void)
 {
     Suite *suite = suite_create("tail");
-    TCase *tc = tcase_create("tail");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "tail", setup, teardown);
     tcase_add_test(tc, history_comes_first_then_what_is_appended);
     tcase_add_test(tc, a_tail_begins_at_any_seq);
     tcase_add_loop_test(tc, a_session_that_does_not_exist_yet_is_waited_for, 0, 2);
@@ -445,6 +444,5 @@ Suite *suite_tail(void)
     tcase_add_test(tc, a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so);
     tcase_add_test(tc, a_journal_that_is_gone_ends_the_tail);
     tcase_add_test(tc, a_copy_that_takes_the_place_of_its_journal_is_followed);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -5,7 +5,6 @@
 
 #include <annal/tail.h>
 
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -414,9 +413,7 @@ END_TEST
 Suite *suite_tail_file(void)
 {
     Suite *suite = suite_create("tail_file");
-    TCase *tc = tcase_create("tail_file");
-    tcase_set_timeout(tc, 120);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "tail_file", setup, teardown);
     tcase_add_test(tc, a_cursor_begins_behind_what_was_committed_and_gives_the_rest_again);
     tcase_add_test(tc, the_place_to_begin_counts_for_a_new_cursor_only);
     tcase_add_test(tc, a_cursor_of_one_session_is_kept_too);
@@ -429,6 +426,5 @@ Suite *suite_tail_file(void)
     tcase_add_test(tc, cursors_are_listed_and_shown);
     tcase_add_test(tc, a_damaged_cursor_is_never_taken_for_another_place);
     tcase_add_test(tc, a_reader_that_is_killed_and_comes_back_misses_nothing);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -578,9 +578,7 @@ END_TEST
 Suite *suite_tails(void)
 {
     Suite *suite = suite_create("tails");
-    TCase *tc = tcase_create("tails");
-    tcase_set_timeout(tc, 120);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "tails", setup, teardown);
     tcase_add_test(tc, history_comes_by_time_and_then_each_append_in_its_order);
     tcase_add_loop_test(tc, across_sessions_the_order_is_that_of_the_appends, 0, 2);
     tcase_add_test(tc, a_tail_of_named_sessions_gives_these_alone_and_waits_for_those_to_come);
@@ -597,6 +595,5 @@ Suite *suite_tails(void)
     tcase_add_test(tc, whatever_the_interleaving_no_tail_misses_or_repeats_an_event);
     tcase_add_test(tc, an_event_loop_over_many_descriptors_gets_everything_once);
     tcase_add_test(tc, what_one_process_appends_all_others_get_once);
-    suite_add_tcase(suite, tc);
     return suite;
 }

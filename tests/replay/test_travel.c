@@ -133,13 +133,10 @@ END_TEST
 Suite *suite_travel(void)
 {
     Suite *suite = suite_create("travel");
-    TCase *tc = tcase_create("travel");
-    tcase_set_timeout(tc, 120);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "travel", setup, teardown);
     tcase_add_test(tc, each_step_forward_and_back_shows_the_state_there);
     tcase_add_test(tc, wherever_one_goes_in_a_long_session_the_state_is_the_one_there);
     tcase_add_long_test(tc, stepping_back_a_long_way_shows_each_state);
     tcase_add_test(tc, a_moment_that_does_not_exist_changes_nothing);
-    suite_add_tcase(suite, tc);
     return suite;
 }

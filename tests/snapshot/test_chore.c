@@ -2,6 +2,7 @@
 #include "snapshot/missing.h"
 #include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
+#include "tests/support/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -480,9 +481,7 @@ END_TEST
 Suite *suite_chore(void)
 {
     Suite *suite = suite_create("chore");
-    TCase *tc = tcase_create("chore");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "chore", setup, teardown);
     tcase_add_test(tc, the_keeper_takes_what_is_due);
     tcase_add_test(tc, after_a_burst_the_newest_state_is_near_before_all_places_are_taken);
     tcase_add_test(tc, one_event_waits_for_the_time_of_the_policy);
@@ -503,6 +502,5 @@ Suite *suite_chore(void)
     tcase_add_test(tc, when_another_policy_is_closed_the_usual_one_of_another_index_goes_on);
     tcase_add_test(tc, an_event_that_waited_five_minutes_is_covered_by_the_next_process);
     tcase_add_test(tc, one_that_does_not_fit_is_not_tried_again_by_every_process);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -2,8 +2,8 @@
 #include "tests/snapshot/pages.h"
 #include "tests/support/damage.h"
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,7 +317,7 @@ END_TEST
 Suite *suite_container(void)
 {
     Suite *suite = suite_create("container");
-    TCase *tc = tcase_create("container");
+    TCase *tc = suite_case(suite, "container", NULL, NULL);
     tcase_add_test(tc, a_header_reads_back_as_it_was_written);
     tcase_add_test(tc, a_header_with_any_flipped_bit_is_none);
     tcase_add_test(tc, a_row_of_another_length_is_no_snapshot);
@@ -330,6 +330,5 @@ Suite *suite_container(void)
     tcase_add_loop_test(tc, a_frame_damaged_after_opening_gives_its_pages_or_none, 0, 2);
     tcase_add_test(tc, a_page_over_several_costs_what_none_of_them_has);
     tcase_add_test(tc, the_base_of_a_number_has_its_last_digit_lowered);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -4,6 +4,7 @@
 #include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/failing_io.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -267,9 +268,7 @@ END_TEST
 Suite *suite_load(void)
 {
     Suite *suite = suite_create("load");
-    TCase *tc = tcase_create("load");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "load", setup, teardown);
     tcase_add_test(tc, the_newest_snapshot_up_to_a_seq_is_loaded);
     tcase_add_test(tc, every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing);
     tcase_add_test(tc, a_row_cut_short_anywhere_falls_back);
@@ -282,6 +281,5 @@ Suite *suite_load(void)
     tcase_add_test(tc, the_snapshots_of_its_ancestors_serve_a_fork_up_to_its_fork_point);
     tcase_add_test(tc, a_fork_has_its_own_snapshots_behind_its_fork_point);
     tcase_add_test(tc, without_sessions_db_there_are_no_snapshots_and_no_failure);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,6 +1,6 @@
 #include "snapshot/policy.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
 
 struct example {
     uint64_t last, here;       /* seq */
@@ -123,13 +123,12 @@ END_TEST
 Suite *suite_policy(void)
 {
     Suite *suite = suite_create("policy");
-    TCase *tc = tcase_create("policy");
+    TCase *tc = suite_case(suite, "policy", NULL, NULL);
     tcase_add_loop_test(tc, a_snapshot_is_due_after_so_many_events_bytes_or_minutes, 0,
                         (int)(sizeof examples / sizeof *examples));
     tcase_add_test(tc, a_zero_in_a_policy_means_the_default);
     tcase_add_test(tc, a_walk_leaves_one_at_every_due_place);
     tcase_add_test(tc, a_walk_with_a_large_state_passes_places_over_but_not_the_newest);
     tcase_add_test(tc, a_keeper_far_behind_takes_one_half_the_way_and_all_of_the_last_eight);
-    suite_add_tcase(suite, tc);
     return suite;
 }

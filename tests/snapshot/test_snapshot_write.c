@@ -1,6 +1,7 @@
 #include "snapshot/snapshot_write.h"
 #include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 
@@ -260,9 +261,7 @@ END_TEST
 Suite *suite_snapshot_write(void)
 {
     Suite *suite = suite_create("snapshot_write");
-    TCase *tc = tcase_create("take");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "take", setup, teardown);
     tcase_add_test(tc, boundaries_are_as_the_seed_gives_them);
     tcase_add_test(tc, checkpoint_hints_do_not_disturb_when_a_snapshot_is_due);
     tcase_add_test(tc, a_session_imported_at_once_gets_one_at_every_due_place);
@@ -276,6 +275,5 @@ Suite *suite_snapshot_write(void)
     tcase_add_test(tc, damage_in_the_journal_is_folded_around);
     tcase_add_test(tc, what_another_process_took_meanwhile_stays);
     tcase_add_test(tc, nothing_is_stored_against_a_snapshot_that_is_gone);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,6 +1,7 @@
 #include "index/sys/snapshot_rows.h"
 #include "snapshot/storage.h"
 #include "tests/snapshot/fold.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -153,14 +154,12 @@ END_TEST
 Suite *suite_storage(void)
 {
     Suite *suite = suite_create("storage");
-    TCase *tc = tcase_create("shelf");
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "shelf", setup, teardown);
     tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);
     tcase_add_test(tc, a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count);
     tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
     tcase_add_test(tc, a_file_without_a_row_is_of_no_effect_and_goes_with_the_next);
     tcase_add_test(tc, dropping_removes_the_files_too);
     tcase_add_loop_test(tc, of_a_deleted_session_no_file_stays, 0, 2);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -14,14 +14,25 @@ const char *__asan_default_options(void)
 
 int run_suites(int argc, char **argv, Suite *(*const suites[])(void))
 {
+    setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+    if (argc > 1)
+        setenv("CK_RUN_SUITE", argv[1], 1);
     SRunner *runner = srunner_create(NULL);
     for (size_t i = 0; suites[i] != NULL; i++)
         srunner_add_suite(runner, suites[i]());
-    srunner_run(runner, argc > 1 ? argv[1] : NULL, NULL, CK_ENV);
+    srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     int ran = srunner_ntests_run(runner);
     srunner_free(runner);
     return ran > 0 && failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+TCase *suite_case(Suite *suite, const char *name, SFun setup, SFun teardown)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    suite_add_tcase(suite, tcase);
+    return tcase;
 }
 
 unsigned many_or(unsigned many, unsigned few)

@@ -6,9 +6,13 @@
 
 /*
  * Each test_<file>.c gives one suite; the list ends with NULL. With an argument only the suite of
- * that name runs. CK_RUN_CASE and the other CK_ variables of Check work as its manual says.
+ * that name runs. CK_RUN_CASE and the other CK_ variables of Check work as its manual says. A test
+ * that takes more than two minutes has hung, unless its case says otherwise.
  */
 int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
+
+/* A new case of a suite, with what runs before and after each of its tests; NULL: nothing. */
+TCase *suite_case(Suite *suite, const char *name, SFun setup, SFun teardown);
 
 /* How much of an exhaustive test to do: many, or few where ANNAL_TEST_QUICK is set (under
  * Valgrind). */

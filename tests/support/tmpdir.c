@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void tmpdir_init(struct tmpdir *dir, const char *file, int line)
+void tmpdir_init(struct tmpdir *dir)
 {
     const char *base = getenv("TMPDIR");
-    const char *name = strrchr(file, '/');
+    const char *suite = getenv("CK_RUN_SUITE");
     *dir = (struct tmpdir){0};
-    snprintf(dir->path, sizeof dir->path, "%s/annal-%s-%d-XXXXXX", base == NULL ? "/tmp" : base,
-             name == NULL ? file : name + 1, line);
+    snprintf(dir->path, sizeof dir->path, "%s/annal-%s-XXXXXX", base == NULL ? "/tmp" : base,
+             suite == NULL ? "test" : suite);
     ck_assert_msg(mkdtemp(dir->path) != NULL, "no directory %s", dir->path);
 }
 

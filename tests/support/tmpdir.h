@@ -1,8 +1,8 @@
 /*
- * A directory for one test, named after the test's file and line.
+ * A directory for one test, named after its suite.
  *
  *     struct tmpdir dir;
- *     TMPDIR_INIT(&dir);
+ *     tmpdir_init(&dir);
  *     … tmpdir_path(&dir, "events/a.jsonl") …
  *     tmpdir_done(&dir);
  *
@@ -19,9 +19,7 @@ struct tmpdir {
     size_t count;
 };
 
-#define TMPDIR_INIT(dir) tmpdir_init(dir, __FILE__, __LINE__)
-
-void tmpdir_init(struct tmpdir *dir, const char *file, int line);
+void tmpdir_init(struct tmpdir *dir);
 void tmpdir_done(struct tmpdir *dir);
 
 /* The path of a name inside; lives until tmpdir_done(). */

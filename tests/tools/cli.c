@@ -3,7 +3,6 @@
 #include "tests/support/runner.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,24 +19,26 @@
 
 enum { WORDS_MAX = 40, NOBODY = 65534 };
 
-void cli_init(struct cli *cli, const char *file, int line)
+struct cli cli;
+
+void cli_setup(void)
 {
-    *cli = (struct cli){0};
-    tmpdir_init(&cli->dir, file, line);
-    cli->store = tmpdir_path(&cli->dir, "store");
+    cli = (struct cli){0};
+    tmpdir_init(&cli.dir);
+    cli.store = tmpdir_path(&cli.dir, "store");
 }
 
-static void forget(struct cli *cli)
+static void forget(struct cli *self)
 {
-    free(cli->out);
-    free(cli->err);
-    cli->out = cli->err = NULL;
+    free(self->out);
+    free(self->err);
+    self->out = self->err = NULL;
 }
 
-void cli_done(struct cli *cli)
+void cli_teardown(void)
 {
-    forget(cli);
-    tmpdir_done(&cli->dir);
+    forget(&cli);
+    tmpdir_done(&cli.dir);
 }
 
 static bool test_has_threads(void)
@@ -79,7 +80,7 @@ static void leave_the_test(void)
     }
 }
 
-void cli_exec(const struct cli *cli, const char *const *words)
+void cli_exec(const struct cli *self, const char *const *words)
 {
     char *argv[WORDS_MAX] = {strdup("annal")};
     int count = 1;
@@ -88,16 +89,16 @@ void cli_exec(const struct cli *cli, const char *const *words)
         count++;
     }
     unsetenv("COLUMNS");
-    if (cli->columns != NULL)
-        setenv("COLUMNS", cli->columns, 1);
+    if (self->columns != NULL)
+        setenv("COLUMNS", self->columns, 1);
     unsetenv("XDG_DATA_HOME");
     unsetenv("ANNAL_STORE");
-    setenv("HOME", cli->as_home != NULL ? cli->as_home : "/nowhere", 1);
-    if (cli->as_home == NULL)
-        setenv("ANNAL_STORE", cli->store, 1);
-    if (cli->as_nobody && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
+    setenv("HOME", self->as_home != NULL ? self->as_home : "/nowhere", 1);
+    if (self->as_home == NULL)
+        setenv("ANNAL_STORE", self->store, 1);
+    if (self->as_nobody && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
         _exit(126);
-    if (!cli->own_program && !test_has_threads() && !test_has_open(cli->store)) {
+    if (!self->own_program && !test_has_threads() && !test_has_open(self->store)) {
         leave_the_test();
         int exit_status = command_main(count, argv);
 #ifdef __SANITIZE_ADDRESS__
@@ -110,13 +111,13 @@ void cli_exec(const struct cli *cli, const char *const *words)
     _exit(127);
 }
 
-void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *const *words)
+void cli_run_bytes(struct cli *self, const void *input, size_t len, const char *const *words)
 {
-    const char *in = tmpdir_path(&cli->dir, "in");
-    const char *out = tmpdir_path(&cli->dir, "out");
-    const char *err = tmpdir_path(&cli->dir, "err");
+    const char *in = tmpdir_path(&self->dir, "in");
+    const char *out = tmpdir_path(&self->dir, "out");
+    const char *err = tmpdir_path(&self->dir, "err");
     int status = 0;
-    forget(cli);
+    forget(self);
     file_write(in, input, len);
     fflush(NULL); /* what this process has not written yet is not the command's output */
     pid_t pid = fork();
@@ -125,20 +126,20 @@ void cli_run_bytes(struct cli *cli, const void *input, size_t len, const char *c
         dup2(open(in, O_RDONLY), STDIN_FILENO);
         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
         dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-        cli_exec(cli, words);
+        cli_exec(self, words);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    cli->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    cli->out = file_read(out, &cli->out_len);
-    cli->err = file_read(err, &cli->err_len);
+    self->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    self->out = file_read(out, &self->out_len);
+    self->err = file_read(err, &self->err_len);
 }
 
-void cli_run(struct cli *cli, const char *input, const char *const *words)
+void cli_run(struct cli *self, const char *input, const char *const *words)
 {
-    cli_run_bytes(cli, input == NULL ? "" : input, input == NULL ? 0 : strlen(input), words);
+    cli_run_bytes(self, input == NULL ? "" : input, input == NULL ? 0 : strlen(input), words);
 }
 
-pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *out_output)
+pid_t cli_start(struct cli *self, const char *const *words, int *out_input, int *out_output)
 {
     int input[2], output[2];
     ck_assert_int_eq(pipe2(input, O_CLOEXEC), 0);
@@ -149,7 +150,7 @@ pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *
     if (pid == 0) {
         dup2(input[0], STDIN_FILENO);
         dup2(output[1], STDOUT_FILENO);
-        cli_exec(cli, words);
+        cli_exec(self, words);
     }
     close(input[0]);
     close(output[1]);
@@ -158,43 +159,43 @@ pid_t cli_start(struct cli *cli, const char *const *words, int *out_input, int *
     return pid;
 }
 
-void cli_assert_done(const struct cli *cli)
+void cli_assert_done(const struct cli *self)
 {
-    ck_assert_msg(cli->exit_status == 0 && cli->err_len == 0, "exit status %d, stderr: %s",
-                  cli->exit_status, cli->err);
+    ck_assert_msg(self->exit_status == 0 && self->err_len == 0, "exit status %d, stderr: %s",
+                  self->exit_status, self->err);
 }
 
-void cli_assert_refused(const struct cli *cli, int exit_status, const char *what)
+void cli_assert_refused(const struct cli *self, int exit_status, const char *what)
 {
-    ck_assert_msg(cli->exit_status == exit_status, "exit status %d, not %d; stderr: %s",
-                  cli->exit_status, exit_status, cli->err);
-    ck_assert_msg(strncmp(cli->err, "annal: ", 7) == 0, "stderr: %s", cli->err);
-    const char *newline = strchr(cli->err, '\n');
-    ck_assert_msg(newline != NULL && newline[1] == '\0', "not one line: %s", cli->err);
+    ck_assert_msg(self->exit_status == exit_status, "exit status %d, not %d; stderr: %s",
+                  self->exit_status, exit_status, self->err);
+    ck_assert_msg(strncmp(self->err, "annal: ", 7) == 0, "stderr: %s", self->err);
+    const char *newline = strchr(self->err, '\n');
+    ck_assert_msg(newline != NULL && newline[1] == '\0', "not one line: %s", self->err);
     ck_assert_msg(*what != '\0', "any sentence has \"\" in it");
-    ck_assert_msg(strstr(cli->err, what) != NULL, "no '%s' in: %s", what, cli->err);
+    ck_assert_msg(strstr(self->err, what) != NULL, "no '%s' in: %s", what, self->err);
 }
 
-int cli_journals(const struct cli *cli)
+int cli_journals(const struct cli *self)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/events", cli->store);
+    snprintf(path, sizeof path, "%s/events", self->store);
     return (int)count_names(path, "");
 }
 
-static const char *journal_path(struct cli *cli, const char *session)
+static const char *journal_path(struct cli *self, const char *session)
 {
     char name[300];
     snprintf(name, sizeof name, "store/events/%s.jsonl", session);
-    return tmpdir_path(&cli->dir, name);
+    return tmpdir_path(&self->dir, name);
 }
 
-char *cli_journal(struct cli *cli, const char *session, size_t *out_len)
+char *cli_journal(struct cli *self, const char *session, size_t *out_len)
 {
-    return file_read(journal_path(cli, session), out_len);
+    return file_read(journal_path(self, session), out_len);
 }
 
-void cli_journal_write(struct cli *cli, const char *session, const void *bytes, size_t len)
+void cli_journal_write(struct cli *self, const char *session, const void *bytes, size_t len)
 {
-    file_write(journal_path(cli, session), bytes, len);
+    file_write(journal_path(self, session), bytes, len);
 }

@@ -4,11 +4,10 @@
  * test's program where it can: under sanitizers it takes 0.3 s to start a program, and tests do
  * that thousands of times.
  *
- *     struct cli cli;
- *     CLI_INIT(&cli);
  *     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
  *     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
- *     cli_done(&cli);
+ *
+ * Each test has its own: suite_case(suite, name, cli_setup, cli_teardown).
  *
  * The store is DIR/store, through $ANNAL_STORE; it is not there before something makes it.
  */
@@ -32,10 +31,10 @@ struct cli {
     size_t out_len, err_len;
 };
 
-#define CLI_INIT(cli) cli_init(cli, __FILE__, __LINE__)
+extern struct cli cli;
 
-void cli_init(struct cli *cli, const char *file, int line);
-void cli_done(struct cli *cli);
+void cli_setup(void);
+void cli_teardown(void);
 
 /* Run the command; input NULL is an empty one. The words follow. */
 #define CLI(cli, input, ...) cli_run(cli, input, (const char *[]){__VA_ARGS__, NULL})

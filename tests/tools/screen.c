@@ -13,7 +13,8 @@
 enum { PATIENCE_MS = 60000 };
 
 /* In the child: start the command in the foreground, and tell what becomes of it. */
-static _Noreturn void be_shell(const struct cli *cli, const char *const *words, int tell, int go)
+static _Noreturn void be_shell(const struct cli *command, const char *const *words, int tell,
+                               int go)
 {
     char byte;
     int status = 0;
@@ -24,7 +25,7 @@ static _Noreturn void be_shell(const struct cli *cli, const char *const *words, 
         tcsetpgrp(STDIN_FILENO, getpid());
         signal(SIGTTOU, SIG_DFL);
         setenv("TERM", "xterm", 1);
-        cli_exec(cli, words);
+        cli_exec(command, words);
     }
     (void)!write(tell, &pid, sizeof pid);
     while (waitpid(pid, &status, WUNTRACED) == pid) {
@@ -39,7 +40,7 @@ static _Noreturn void be_shell(const struct cli *cli, const char *const *words, 
     _exit(0);
 }
 
-void screen_start(struct screen *screen, const struct cli *cli, const char *const *words)
+void screen_start(struct screen *screen, const struct cli *command, const char *const *words)
 {
     int tells[2], goes[2];
     struct winsize size = {.ws_row = 30, .ws_col = 100};
@@ -53,7 +54,7 @@ void screen_start(struct screen *screen, const struct cli *cli, const char *cons
         close(tells[0]);
         close(goes[1]);
         (void)!read(goes[0], &byte, 1);
-        be_shell(cli, words, tells[1], goes[0]);
+        be_shell(command, words, tells[1], goes[0]);
     }
     close(tells[1]);
     close(goes[0]);

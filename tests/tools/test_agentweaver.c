@@ -1,7 +1,7 @@
 /* annal project, run, backlog, decision, memory and their kin, as a user types them. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,13 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void init_packs(struct cli *cli)
+static void init_packs(void)
 {
-    CLI_INIT(cli);
-    CLI(cli, NULL, "pack", "enable", "agentweaver");
-    cli_assert_done(cli);
-    CLI(cli, NULL, "pack", "enable", "memory");
-    cli_assert_done(cli);
+    CLI(&cli, NULL, "pack", "enable", "agentweaver");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "pack", "enable", "memory");
+    cli_assert_done(&cli);
 }
 
 #define DONE(cli, ...)                                                                             \
@@ -26,19 +25,19 @@ static void init_packs(struct cli *cli)
         cli_assert_done(cli);                                                                      \
     } while (0)
 
-static void ck_has(const struct cli *cli, const char *text)
+static void ck_has(const char *text)
 {
-    ck_assert_msg(strstr(cli->out, text) != NULL, "no %s in: %s", text, cli->out);
+    ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in: %s", text, cli.out);
 }
 
 /* The values of a field that is text, of all lines of JSON, with a space behind each. */
-static char *fields(const struct cli *cli, const char *name)
+static char *fields(const char *name)
 {
     static char all[1000];
     char begin[60];
     all[0] = '\0';
     snprintf(begin, sizeof begin, "\"%s\":\"", name);
-    for (const char *at = cli->out; (at = strstr(at, begin)) != NULL;) {
+    for (const char *at = cli.out; (at = strstr(at, begin)) != NULL;) {
         at += strlen(begin);
         snprintf(all + strlen(all), sizeof all - strlen(all), "%.*s ", (int)strcspn(at, "\""), at);
     }
@@ -49,11 +48,10 @@ static char *fields(const struct cli *cli, const char *name)
 
 START_TEST(a_task_goes_from_the_backlog_to_the_merge)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     DONE(&cli, "project", "create", "shop", "--name", "The shop", "--workflow", "fix");
     DONE(&cli, "backlog", "add", "shop", "Add a cart", "--json");
-    ck_has(&cli, "\"task_id\":\"t1\"");
+    ck_has("\"task_id\":\"t1\"");
     DONE(&cli, "backlog", "commit", "shop", "t1");
     DONE(&cli, "backlog", "claim", "shop", "--run", "r1", "--user", "ada");
     ck_assert_str_eq(cli.out, "task t1 is claimed by run r1\n");
@@ -72,26 +70,24 @@ START_TEST(a_task_goes_from_the_backlog_to_the_merge)
     CLI(&cli, NULL, "run", "transition", "r1", "failed");
     cli_assert_refused(&cli, 1, "the run has ended");
     DONE(&cli, "run", "show", "r1", "--json");
-    ck_has(&cli, "\"status\":\"merged\"");
-    ck_has(&cli, "\"merged_commit_hash\":\"c1\"");
+    ck_has("\"status\":\"merged\"");
+    ck_has("\"merged_commit_hash\":\"c1\"");
     DONE(&cli, "usage", "record", "r1", "gpt-5", "--input", "10", "--output", "2");
     DONE(&cli, "usage", "totals", "--by", "project", "--json");
-    ck_has(&cli, "\"id\":\"shop\"");
-    ck_has(&cli, "\"total_tokens\":12");
+    ck_has("\"id\":\"shop\"");
+    ck_has("\"total_tokens\":12");
     DONE(&cli, "usage", "record", "alone", "gpt-5", "--input", "100");
     DONE(&cli, "usage", "totals", "--by", "app", "--json");
-    ck_has(&cli, "\"records\":1,");
-    ck_has(&cli, "\"total_tokens\":12,");
+    ck_has("\"records\":1,");
+    ck_has("\"total_tokens\":12,");
     DONE(&cli, "usage", "totals", "--by", "model", "--json");
-    ck_has(&cli, "\"total_tokens\":112,");
-    cli_done(&cli);
+    ck_has("\"total_tokens\":112,");
 }
 END_TEST
 
 START_TEST(an_approval_of_one_tree_merges_no_other)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     DONE(&cli, "project", "create", "shop");
     DONE(&cli, "run", "create", "r1", "--project", "shop");
     DONE(&cli, "run", "worktree", "r1", "/tmp/r1", "squad/r1");
@@ -99,32 +95,30 @@ START_TEST(an_approval_of_one_tree_merges_no_other)
     DONE(&cli, "run", "approve", "r1", "--tree", "T1", "--reviewer", "bob");
     DONE(&cli, "run", "review-ready", "r1", "--tree", "T2");
     DONE(&cli, "run", "show", "r1", "--json");
-    ck_has(&cli, "\"approved_tree_hash\":null");
-    ck_has(&cli, "\"reviewer\":null");
+    ck_has("\"approved_tree_hash\":null");
+    ck_has("\"reviewer\":null");
     CLI(&cli, NULL, "run", "merge", "r1");
     cli_assert_refused(&cli, 1, "the run's tree is not approved");
     CLI(&cli, NULL, "run", "transition", "r1", "merged");
     cli_assert_refused(&cli, 1, "the run's tree is not approved");
     DONE(&cli, "run", "transition", "r1", "merged", "--override", "--reason", "shop is down");
     DONE(&cli, "run", "show", "r1", "--json");
-    ck_has(&cli, "\"status\":\"merged\"");
-    ck_has(&cli, "\"reviewer\":null");
-    ck_has(&cli, "\"override_reason\":\"shop is down\"");
-    cli_done(&cli);
+    ck_has("\"status\":\"merged\"");
+    ck_has("\"reviewer\":null");
+    ck_has("\"override_reason\":\"shop is down\"");
 }
 END_TEST
 
 START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     CLI(&cli,
         "{\"type\":\"agent.message\",\"data\":{}}\n{\"type\":\"merge.failed\",\"data\":{}}\n"
         "{\"type\":\"agent.message\",\"data\":{\"n\":2}}\n",
         "append", "run_r1");
     cli_assert_done(&cli);
     DONE(&cli, "run", "tail", "r1", "--all", "--json");
-    ck_assert_str_eq(fields(&cli, "type"), "agent.message merge.failed agent.message ");
+    ck_assert_str_eq(fields("type"), "agent.message merge.failed agent.message ");
     /* Behind an end that is not the end it waits, until another one comes. */
     int input, output, status;
     char out[4000];
@@ -147,14 +141,12 @@ START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
     /* And what has ended already is printed, and no more is waited for. */
     DONE(&cli, "run", "tail", "r1", "--from", "5");
     ck_assert_str_eq(cli.out, "");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     DONE(&cli, "run", "create", "r1");
     DONE(&cli, "run", "create", "r2");
     DONE(&cli, "revision", "record", "r1", "one");
@@ -166,14 +158,12 @@ START_TEST(a_run_that_is_deleted_takes_its_revisions_along_and_leaves_the_others
          "FROM run_revisions) AS revisions, (SELECT count(*) FROM token_usage_records) AS usage, "
          "(SELECT count(*) FROM RunEvents) AS events");
     ck_assert_str_eq(cli.out, "{\"runs\":\"r2\",\"revisions\":\"two\",\"usage\":0,\"events\":2}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(all_packs_together_do_not_refuse_each_others_events)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     DONE(&cli, "pack", "enable", "lionagi");
     DONE(&cli, "pack", "enable", "teams");
     DONE(&cli, "run", "create", "r1");
@@ -188,7 +178,6 @@ START_TEST(all_packs_together_do_not_refuse_each_others_events)
          "SELECT (SELECT status FROM runs) AS run, (SELECT group_concat(id || status) FROM "
          "state.sessions) AS session");
     ck_assert_str_eq(cli.out, "{\"run\":\"failed\",\"session\":\"s1failed\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -204,8 +193,7 @@ END_TEST
 
 START_TEST(a_context_has_boundaries_then_memories_by_score_then_the_session)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     CLI(&cli,
         DECISION("late", "scope", "09") DECISION("early", "architectural", "02")
             DECISION("no", "process", "01") NOTE("low", "ada", "core_context", "low", "", "c", "20")
@@ -225,29 +213,27 @@ START_TEST(a_context_has_boundaries_then_memories_by_score_then_the_session)
         "append", "proj_p1");
     cli_assert_done(&cli);
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "early late new shared old med low odd s1 ");
-    ck_assert_str_eq(fields(&cli, "layer"), "boundary boundary memory memory memory memory memory "
-                                            "memory session ");
-    ck_assert_str_eq(fields(&cli, "label"),
+    ck_assert_str_eq(fields("id"), "early late new shared old med low odd s1 ");
+    ck_assert_str_eq(fields("layer"), "boundary boundary memory memory memory memory memory "
+                                      "memory session ");
+    ck_assert_str_eq(fields("label"),
                      "architectural scope pattern learning from bob learning core core core "
                      "session ");
-    ck_has(&cli, "tagged cross-team");
+    ck_has("tagged cross-team");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--items", "2", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "early late new shared s1 ");
+    ck_assert_str_eq(fields("id"), "early late new shared s1 ");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--child", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "early late ");
+    ck_assert_str_eq(fields("id"), "early late ");
     DONE(&cli, "memory", "compile", "p1", "--agent", "bob", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "early late no5 no2 no1 shared s1 ");
+    ck_assert_str_eq(fields("id"), "early late no5 no2 no1 shared s1 ");
     DONE(&cli, "memory", "compile", "nothing", "--agent", "ada");
     ck_assert_str_eq(cli.out, "");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_first_memory_that_does_not_fit_ends_the_choice)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     /* 8 of label, 10 of content and 6: 24 characters, 6 tokens */
     CLI(&cli,
         NOTE("a", "ada", "learning", "high", "", "0123456789", "09")
@@ -256,51 +242,49 @@ START_TEST(the_first_memory_that_does_not_fit_ends_the_choice)
         "append", "proj_p1");
     cli_assert_done(&cli);
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "6", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "a ");
-    ck_has(&cli, "\"cost\":24");
+    ck_assert_str_eq(fields("id"), "a ");
+    ck_has("\"cost\":24");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "5", "--json");
     ck_assert_str_eq(cli.out, "");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "13", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "a ");
+    ck_assert_str_eq(fields("id"), "a ");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "14", "--all");
-    ck_has(&cli, "left out: costs 15 characters, and 1 are left");
+    ck_has("left out: costs 15 characters, and 1 are left");
     DONE(&cli, "memory", "compile", "p1", "--agent", "ada", "--tokens", "18", "--json");
-    ck_assert_str_eq(fields(&cli, "id"), "a b c ");
+    ck_assert_str_eq(fields("id"), "a b c ");
     CLI(&cli, NULL, "memory", "compile", "p1", "--agent", "ada", "--items", "0");
     cli_assert_refused(&cli, 2, "--items");
-    cli_done(&cli);
 }
 END_TEST
 
 /* ---- The mirror ---- */
 
-static void put(struct cli *cli, const char *name, const char *text)
+static void put(const char *name, const char *text)
 {
     char path[300];
     snprintf(path, sizeof path, "w/.squad/decisions/inbox/%s", name);
-    const char *full = tmpdir_path(&cli->dir, path);
+    const char *full = tmpdir_path(&cli.dir, path);
     file_write(full, text, strlen(text));
 }
 
-static char *get(struct cli *cli, const char *name)
+static char *get(const char *name)
 {
     char path[300];
     size_t len;
     snprintf(path, sizeof path, "w/%s", name);
-    return file_read(tmpdir_path(&cli->dir, path), &len);
+    return file_read(tmpdir_path(&cli.dir, path), &len);
 }
 
-static bool is_there(struct cli *cli, const char *name)
+static bool is_there(const char *name)
 {
     char path[300];
     snprintf(path, sizeof path, "w/%s", name);
-    return access(tmpdir_path(&cli->dir, path), F_OK) == 0;
+    return access(tmpdir_path(&cli.dir, path), F_OK) == 0;
 }
 
 START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     const char *dir = tmpdir_path(&cli.dir, "w");
     DONE(&cli, "decision", "propose", "p1", "Use tabs", "--agent", "ada", "--type", "scope",
          "--content", "Tabs.", "--rationale", "Narrow.");
@@ -309,34 +293,32 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
     DONE(&cli, "memory", "note", "p1", "ada", "two\nlines", "--type", "pattern", "--tag", "b");
     DONE(&cli, "project", "export", "p1", dir);
     ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 as they were\n");
-    char *text = get(&cli, ".squad/decisions/inbox/use-tabs.md");
+    char *text = get(".squad/decisions/inbox/use-tabs.md");
     ck_assert_str_eq(text, "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
                            "Tabs.\n\n**Rationale:** Narrow.\n");
     free(text);
-    ck_assert(is_there(&cli, ".squad/decisions/inbox/%2E.%2F..%2Fup.md"));
-    ck_assert(is_there(&cli, ".squad/agents/ada/history.md"));
-    text = get(&cli, ".squad/identity/now.md");
+    ck_assert(is_there(".squad/decisions/inbox/%2E.%2F..%2Fup.md"));
+    ck_assert(is_there(".squad/agents/ada/history.md"));
+    text = get(".squad/identity/now.md");
     ck_assert_str_eq(text, "# Now\n\nNo session is open.\n");
     free(text);
     DONE(&cli, "project", "export", "p1", dir);
     ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 as they were\n");
-    put(&cli, "mine.md", "not taken yet");
+    put("mine.md", "not taken yet");
     DONE(&cli, "decision", "promote", "p1", "i1");
     DONE(&cli, "project", "export", "p1", dir);
     ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 as they were\n");
-    ck_assert(!is_there(&cli, ".squad/decisions/inbox/use-tabs.md"));
-    ck_assert(is_there(&cli, ".squad/decisions/inbox/mine.md"));
-    text = get(&cli, ".agentweaver/context/boundaries.md");
+    ck_assert(!is_there(".squad/decisions/inbox/use-tabs.md"));
+    ck_assert(is_there(".squad/decisions/inbox/mine.md"));
+    text = get(".agentweaver/context/boundaries.md");
     ck_assert_str_eq(text, "# Boundaries\n\n## Use tabs (scope)\n\nTabs.\n");
     free(text);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     const char *dir = tmpdir_path(&cli.dir, "w");
     DONE(&cli, "decision", "propose", "p1", "Here", "--agent", "ada", "--content", "x", "--slug",
          "here");
@@ -344,12 +326,12 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
     DONE(&cli, "project", "export", "p1", dir);
     mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions"), 0777);
     mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions/inbox"), 0777);
-    put(&cli, "a.md",
+    put("a.md",
         "---\r\nagent: bob\r\nslug: fresh\r\ntype: learning\r\ntitle: \"A \\\"fresh\\\" one\"\r\n"
         "---\r\n\r\nBody.\r\n\r\n**Rationale:** Because.\r\n");
-    put(&cli, "b.md", "---\nagent: bob\nslug: here\ntype: scope\ntitle: Other\n---\nBody.\n");
-    put(&cli, "c.md", "no front matter\n");
-    put(&cli, "d.md", "---\nagent: bob\nslug: s\ntype: scope\n---\nno title\n");
+    put("b.md", "---\nagent: bob\nslug: here\ntype: scope\ntitle: Other\n---\nBody.\n");
+    put("c.md", "no front matter\n");
+    put("d.md", "---\nagent: bob\nslug: s\ntype: scope\n---\nno title\n");
     CLI(&cli, NULL, "project", "import", "p1", dir, "--event-id", "e1");
     cli_assert_refused(&cli, 2, "--event-id names one event");
     CLI(&cli, NULL, "project", "import", "p1", dir);
@@ -367,14 +349,12 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
                      "\"status\":\"rejected\",\"agent_name\":\"ada\"}\n");
     CLI(&cli, NULL, "project", "import", "p1", dir);
     ck_assert_str_eq(cli.out, "0 proposals taken from 4 files\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_mirror_needs_a_project_and_both_packs)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     const char *dir = tmpdir_path(&cli.dir, "w");
     CLI(&cli, NULL, "project", "export", "typo", dir);
     cli_assert_refused(&cli, 1, "there is no project 'typo'");
@@ -384,14 +364,12 @@ START_TEST(a_mirror_needs_a_project_and_both_packs)
     cli_assert_refused(&cli, 3, "pack memory is not on");
     CLI(&cli, NULL, "run", "tail", "r1", "--all");
     cli_assert_refused(&cli, 3, "pack memory is not on");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(all_that_is_pending_is_promoted_once)
 {
-    struct cli cli;
-    init_packs(&cli);
+    init_packs();
     DONE(&cli, "decision", "propose", "p1", "One", "--agent", "ada", "--content", "x");
     DONE(&cli, "decision", "propose", "p1", "Two", "--agent", "ada", "--content", "x", "--type",
          "scope");
@@ -400,17 +378,14 @@ START_TEST(all_that_is_pending_is_promoted_once)
     DONE(&cli, "decision", "promote-all", "p1", "--by", "scribe");
     ck_assert_str_eq(cli.out, "nothing is pending that the scribe may merge\n");
     DONE(&cli, "decision", "inbox", "p1", "--status", "pending", "--json");
-    ck_assert_str_eq(fields(&cli, "slug"), "two ");
-    cli_done(&cli);
+    ck_assert_str_eq(fields("slug"), "two ");
 }
 END_TEST
 
-Suite *suite_agentweaver(void);
 Suite *suite_agentweaver(void)
 {
     Suite *suite = suite_create("agentweaver");
-    TCase *tcase = tcase_create("agentweaver");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "agentweaver", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_task_goes_from_the_backlog_to_the_merge);
     tcase_add_test(tcase, an_approval_of_one_tree_merges_no_other);
     tcase_add_test(tcase, a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not);
@@ -422,6 +397,5 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase, import_takes_what_is_missing_and_touches_nothing_else);
     tcase_add_test(tcase, a_mirror_needs_a_project_and_both_packs);
     tcase_add_test(tcase, all_that_is_pending_is_promoted_once);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,83 +51,68 @@ static const struct refusal bad_lines[] = {
 
 /* That stdout is what came before and then one last answer, an object of one member that holds
  * what. */
-static void ck_answer(const struct cli *cli, const char *before, const char *kind, const char *what)
+static void ck_answer(const char *before, const char *kind, const char *what)
 {
     char begin[40], plain[80];
     size_t length = strlen(before);
     snprintf(begin, sizeof begin, "{\"%s\":\"", kind);
     snprintf(plain, sizeof plain, "%.*s", (int)strcspn(what, "\""), what);
-    ck_assert_msg(strncmp(cli->out, before, length) == 0, "stdout: %s", cli->out);
-    const char *answer = cli->out + length;
-    ck_assert_msg(strncmp(answer, begin, strlen(begin)) == 0, "stdout: %s", cli->out);
-    ck_assert_msg(strstr(answer, plain) != NULL, "no '%s' in: %s", plain, cli->out);
-    ck_assert_msg(strchr(answer, '\n') == cli->out + cli->out_len - 1 &&
-                      strcmp(cli->out + cli->out_len - 3, "\"}\n") == 0,
-                  "stdout: %s", cli->out);
+    ck_assert_msg(strncmp(cli.out, before, length) == 0, "stdout: %s", cli.out);
+    const char *answer = cli.out + length;
+    ck_assert_msg(strncmp(answer, begin, strlen(begin)) == 0, "stdout: %s", cli.out);
+    ck_assert_msg(strstr(answer, plain) != NULL, "no '%s' in: %s", plain, cli.out);
+    ck_assert_msg(strchr(answer, '\n') == cli.out + cli.out_len - 1 &&
+                      strcmp(cli.out + cli.out_len - 3, "\"}\n") == 0,
+                  "stdout: %s", cli.out);
 }
 
 START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
 {
-    struct cli cli;
     char input[300];
-    CLI_INIT(&cli);
     snprintf(input, sizeof input, "%s\n", bad_lines[_i].line);
     CLI(&cli, input, "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, bad_lines[_i].what);
     ck_assert_ptr_nonnull(strstr(cli.err, "line 1"));
-    ck_answer(&cli, "", "refused", bad_lines[_i].what);
+    ck_answer("", "refused", bad_lines[_i].what);
     ck_assert_int_ne(access(cli.store, F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_type_that_is_not_accepted_is_wrong_usage_also_without_input)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "append", "s1", "--type", "A");
     cli_assert_refused(&cli, EXIT_USAGE, "--type");
     ck_assert_int_ne(access(cli.store, F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_store_that_is_missing_is_not_made_where_events_are_expected)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "3");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1: append to session 's1'");
     ck_assert_int_ne(access(cli.store, F_OK), 0);
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, GOOD "\n" GOOD "\nnonsense\n" GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 3");
-    ck_answer(&cli, "{\"seq\":1}\n{\"seq\":2}\n", "refused", "line 3: ");
+    ck_answer("{\"seq\":1}\n{\"seq\":2}\n", "refused", "line 3: ");
     CLI(&cli, GOOD, "append", "s1");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":3}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_empty_input_appends_nothing_and_makes_nothing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "append", "s1");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
     ck_assert_int_ne(access(cli.store, F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -144,9 +129,7 @@ static const char *const payloads[] = {
 
 START_TEST(data_comes_back_byte_for_byte)
 {
-    struct cli cli;
     char line[400];
-    CLI_INIT(&cli);
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         snprintf(line, sizeof line, " { \"data\" : %s , \"type\":\"t\\u0065st\" } \r\n",
                  payloads[i]);
@@ -164,14 +147,11 @@ START_TEST(data_comes_back_byte_for_byte)
             ck_assert_msg(strstr(cli.out, line) != NULL, "%s not in %s", line, cli.out);
         }
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(id_ts_and_cause_come_back)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"ts\":\"2026-01-06T08:24:00.5+01:00\",\"cause\":\"other:7\",\"id\":\"caf\\u00e9\","
         "\"type\":\"a\","
@@ -186,14 +166,11 @@ START_TEST(id_ts_and_cause_come_back)
                                  "\"data\":1}\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"b\",\"data\":2}\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"ts\":\"1970-01-01T00:00:00.000000Z\",\"type\":\"c\""));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *line = "{\"type\":\"a\",\"data\":1,\"id\":\"x\"}\n";
     CLI(&cli, line, "append", "s1");
     CLI(&cli, line, "append", "s1");
@@ -201,22 +178,19 @@ START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
     CLI(&cli, "{\"type\":\"a\",\"data\":2,\"id\":\"x\"}\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
-    ck_answer(&cli, "", "refused", "id 'x' is taken");
+    ck_answer("", "refused", "id 'x' is taken");
     CLI(&cli, NULL, "query", "s1", "--count");
     ck_assert_str_eq(cli.out, "1\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(expect_seq_speaks_of_the_first_line_only)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_done(&cli);
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
-    ck_answer(&cli, "", "refused", "it ends at seq 2, not at 0");
+    ck_answer("", "refused", "it ends at seq 2, not at 0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "7");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
     CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");
@@ -225,7 +199,6 @@ START_TEST(expect_seq_speaks_of_the_first_line_only)
     CLI(&cli, GOOD "\n", "append", "s2", "--expect-seq", "1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
     ck_assert_int_eq(cli_journals(&cli), 1);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -233,8 +206,6 @@ START_TEST(every_level_acknowledges_and_keeps_ten_thousand_events_in_order)
 {
     static const char *const levels[] = {"sync", "batch", "os"};
     enum { EVENTS = 10000 };
-    struct cli cli;
-    CLI_INIT(&cli);
     char *input = malloc(EVENTS * 12);
     size_t len = 0, at = 0;
     for (int i = 1; i <= EVENTS; i++)
@@ -252,16 +223,13 @@ START_TEST(every_level_acknowledges_and_keeps_ten_thousand_events_in_order)
     ck_assert_str_eq(cli.out, "10000\n");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_event_is_acknowledged_while_the_input_stays_open)
 {
-    struct cli cli;
     int input, output, status;
     char ack[40] = "";
-    CLI_INIT(&cli);
     pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
     for (int i = 1; i <= 3; i++) {
         char want[40];
@@ -276,16 +244,13 @@ START_TEST(an_event_is_acknowledged_while_the_input_stays_open)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     close(output);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(two_appends_take_turns_on_one_session)
 {
-    struct cli cli;
     int input, output, status;
     char ack[40];
-    CLI_INIT(&cli);
     pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
     ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
     ck_assert_int_gt(read(output, ack, sizeof ack), 0);
@@ -300,14 +265,11 @@ START_TEST(two_appends_take_turns_on_one_session)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     close(output);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_store_of_somebody_else_is_not_called_missing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, GOOD "\n", "append", "s1");
     cli_assert_done(&cli);
     if (geteuid() == 0)
@@ -325,14 +287,11 @@ START_TEST(a_store_of_somebody_else_is_not_called_missing)
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     }
     ck_assert_int_eq(chmod(cli.store, 0700), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     ck_assert_int_eq(mkdir(cli.store, 0555), 0);
     if (geteuid() == 0) {
         ck_assert_int_eq(chmod(cli.dir.path, 0755), 0);
@@ -343,27 +302,22 @@ START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     } else {
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
-        ck_answer(&cli, "", "refused", "could not be opened");
+        ck_answer("", "refused", "could not be opened");
         ck_assert_int_eq(cli_journals(&cli), 0);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_where_the_store_should_be_is_a_storage_failure)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     file_write(cli.store, "x", 1);
     CLI(&cli, GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
-    cli_done(&cli);
 }
 END_TEST
 
 /* `annal append s1` that has appended one event and waits for more. */
 struct running {
-    struct cli cli;
     pid_t pid;
     int input, output;
     char answers[4000];
@@ -371,8 +325,7 @@ struct running {
 
 static void start(struct running *run)
 {
-    run->pid =
-        cli_start(&run->cli, (const char *[]){"append", "s1", NULL}, &run->input, &run->output);
+    run->pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &run->input, &run->output);
     ck_assert_int_eq(write(run->input, GOOD "\n", sizeof GOOD), sizeof GOOD);
     ck_assert_int_eq(read(run->output, run->answers, sizeof run->answers), 10);
 }
@@ -404,12 +357,12 @@ static unsigned count(const char *text, const char *word)
     return found;
 }
 
-static void ck_events(struct cli *cli, unsigned expected)
+static void ck_events(unsigned expected)
 {
     char number[20];
     snprintf(number, sizeof number, "%u\n", expected);
-    CLI(cli, NULL, "query", "s1", "--count");
-    ck_assert_str_eq(cli->out, number);
+    CLI(&cli, NULL, "query", "s1", "--count");
+    ck_assert_str_eq(cli.out, number);
 }
 
 /* Its bytes may have gone into the one or the other. */
@@ -417,32 +370,28 @@ START_TEST(lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_co
 {
     struct running run;
     size_t len;
-    CLI_INIT(&run.cli);
     start(&run);
-    char *journal = cli_journal(&run.cli, "s1", &len);
-    const char *copy = tmpdir_path(&run.cli.dir, "copy");
+    char *journal = cli_journal(&cli, "s1", &len);
+    const char *copy = tmpdir_path(&cli.dir, "copy");
     file_write(copy, journal, len);
     free(journal);
-    ck_assert_int_eq(rename(copy, tmpdir_path(&run.cli.dir, "store/events/s1.jsonl")), 0);
+    ck_assert_int_eq(rename(copy, tmpdir_path(&cli.dir, "store/events/s1.jsonl")), 0);
     finish(&run, GOOD "\n", sizeof GOOD);
     ck_assert_msg(strncmp(run.answers, "{\"unknown\":\"", 12) == 0, "%s", run.answers);
     ck_assert_uint_eq(count(run.answers, "\n"), 1);
-    cli_done(&run.cli);
 }
 END_TEST
 
 START_TEST(lines_whose_log_is_removed_before_them_are_refused_and_are_not_there)
 {
     struct running run;
-    CLI_INIT(&run.cli);
     start(&run);
-    ck_assert_int_eq(unlink(tmpdir_path(&run.cli.dir, "store/commit/00.log")), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/commit/00.log")), 0);
     finish(&run, GOOD "\n" GOOD "\n", 2 * sizeof GOOD);
     ck_assert_msg(strncmp(run.answers, "{\"refused\":\"", 12) == 0, "%s", run.answers);
     ck_assert_ptr_nonnull(strstr(run.answers, "00.log"));
     ck_assert_uint_eq(count(run.answers, "\n"), count(run.answers, "{\"refused\""));
-    ck_events(&run.cli, 1);
-    cli_done(&run.cli);
+    ck_events(1);
 }
 END_TEST
 
@@ -452,7 +401,6 @@ START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_th
     enum { LARGE = 3 << 20 };
     struct running run;
     struct rlimit limit;
-    CLI_INIT(&run.cli);
     signal(SIGXFSZ, SIG_IGN); /* the command too: its writes then fail */
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
     rlim_t before = limit.rlim_cur;
@@ -472,18 +420,15 @@ START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_th
     unsigned kept = count(run.answers, "{\"seq\":2}");
     ck_assert_uint_eq(count(run.answers, "{\"refused\":\""), 2 - kept);
     ck_assert_uint_eq(count(run.answers, "\n"), 2);
-    ck_events(&run.cli, 1 + kept);
-    CLI(&run.cli, NULL, "verify");
-    cli_assert_done(&run.cli);
-    cli_done(&run.cli);
+    ck_events(1 + kept);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
 }
 END_TEST
 
 START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
 {
-    struct cli cli;
     int input, output, status;
-    CLI_INIT(&cli);
     pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
     close(output);
     ck_assert_int_eq(write(input, GOOD "\n" GOOD "\n", 2 * sizeof GOOD), 2 * sizeof GOOD);
@@ -492,7 +437,6 @@ START_TEST(acks_that_nobody_reads_lose_nothing_and_say_nothing)
     ck_assert_int_eq(status, 0);
     CLI(&cli, NULL, "query", "s1", "--count");
     ck_assert_str_eq(cli.out, "2\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -501,8 +445,6 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
     static const char event[] =
         "{\"type\":\"t\",\"id\":\"i\",\"ts\":\"2026-01-06T07:24:00.000001Z\","
         "\"data\":{\"n\":[1,2.5,1e400],\"text\":\"caf\xc3\xa9 \\ud800\"}}\n";
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, event, "append", "j", "--format", "jsonl");
     cli_assert_done(&cli);
     CLI(&cli, event, "append", "m", "--format", "msgpack");
@@ -517,13 +459,12 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
     ck_assert_str_eq(cli.out, json);
     free(json);
     CLI(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "m", "--format", "jsonl");
-    ck_answer(&cli, "", "refused", "keeps its format");
+    ck_answer("", "refused", "keeps its format");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     CLI(&cli, NULL, "append", "m", "--format", "xml");
     cli_assert_refused(&cli, EXIT_USAGE, "jsonl or msgpack");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -531,8 +472,6 @@ END_TEST
 
 START_TEST(packs_that_are_on_are_asked_about_what_they_guard)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "pack", "enable", "teams");
     CLI(&cli,
         "{\"type\":\"note.added\",\"data\":{ \"n\" : 1 }}\n"
@@ -542,17 +481,14 @@ START_TEST(packs_that_are_on_are_asked_about_what_they_guard)
         "{\"type\":\"note.added\",\"data\":3}\n",
         "append", "team_t1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 4: the team is there already");
-    ck_answer(&cli, "{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", "refused", "line 4: the team is");
+    ck_answer("{\"seq\":1}\n{\"seq\":2}\n{\"seq\":3}\n", "refused", "line 4: the team is");
     CLI(&cli, NULL, "query", "team_t1", "--count");
     ck_assert_int_eq(atoi(cli.out), 3);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_turn_is_appended_without_a_question_to_sessions_db)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\"}}\n"
         "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t\"}}\n",
@@ -560,19 +496,16 @@ START_TEST(a_turn_is_appended_without_a_question_to_sessions_db)
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n{\"seq\":2}\n");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_long_input_leaves_a_snapshot)
 {
-    struct cli cli;
     enum { LINES = 1100 };
     char *lines = malloc(LINES * sizeof GOOD + 1);
     size_t len = 0;
     for (int i = 0; i < LINES; i++)
         len += (size_t)sprintf(lines + len, GOOD "\n");
-    CLI_INIT(&cli);
     CLI(&cli, lines, "append", "s1");
     ck_assert_int_eq(cli.exit_status, 0);
     CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
@@ -580,26 +513,21 @@ START_TEST(a_long_input_leaves_a_snapshot)
     CLI(&cli, NULL, "doctor", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "none is overdue"));
     free(lines);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_short_input_opens_no_index)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1");
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_append(void)
 {
     Suite *suite = suite_create("append");
-    TCase *lines = tcase_create("lines");
-    tcase_set_timeout(lines, 60);
+    TCase *lines = suite_case(suite, "lines", cli_setup, cli_teardown);
     tcase_add_loop_test(lines, a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written, 0,
                         sizeof bad_lines / sizeof bad_lines[0]);
     tcase_add_test(lines, a_type_that_is_not_accepted_is_wrong_usage_also_without_input);
@@ -608,10 +536,8 @@ Suite *suite_append(void)
     tcase_add_test(lines, an_empty_input_appends_nothing_and_makes_nothing);
     tcase_add_test(lines, data_comes_back_byte_for_byte);
     tcase_add_test(lines, id_ts_and_cause_come_back);
-    suite_add_tcase(suite, lines);
 
-    TCase *sessions = tcase_create("sessions");
-    tcase_set_timeout(sessions, 60);
+    TCase *sessions = suite_case(suite, "sessions", cli_setup, cli_teardown);
     tcase_add_test(sessions, the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict);
     tcase_add_test(sessions, expect_seq_speaks_of_the_first_line_only);
     tcase_add_loop_test(sessions, every_level_acknowledges_and_keeps_ten_thousand_events_in_order,
@@ -620,10 +546,8 @@ Suite *suite_append(void)
     tcase_add_test(sessions, a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it);
     tcase_add_test(sessions, two_appends_take_turns_on_one_session);
     tcase_add_test(sessions, acks_that_nobody_reads_lose_nothing_and_say_nothing);
-    suite_add_tcase(suite, sessions);
 
-    TCase *storage = tcase_create("storage");
-    tcase_set_timeout(storage, 60);
+    TCase *storage = suite_case(suite, "storage", cli_setup, cli_teardown);
     tcase_add_test(
         storage, lines_whose_journal_is_replaced_under_them_are_unknown_and_end_the_command_with_3);
     tcase_add_test(storage, lines_whose_log_is_removed_before_them_are_refused_and_are_not_there);
@@ -632,13 +556,11 @@ Suite *suite_append(void)
     tcase_add_test(storage, a_store_of_somebody_else_is_not_called_missing);
     tcase_add_test(storage, a_read_only_directory_is_a_storage_failure_and_says_so);
     tcase_add_test(storage, a_file_where_the_store_should_be_is_a_storage_failure);
-    suite_add_tcase(suite, storage);
 
-    TCase *packs = tcase_create("packs");
+    TCase *packs = suite_case(suite, "packs", cli_setup, cli_teardown);
     tcase_add_test(storage, a_long_input_leaves_a_snapshot);
     tcase_add_test(storage, a_short_input_opens_no_index);
     tcase_add_test(packs, packs_that_are_on_are_asked_about_what_they_guard);
     tcase_add_test(packs, a_turn_is_appended_without_a_question_to_sessions_db);
-    suite_add_tcase(suite, packs);
     return suite;
 }

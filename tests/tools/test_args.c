@@ -1,9 +1,9 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
 #include <annal/base.h>
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,23 +69,17 @@ static const struct refusal wrong_usage[] = {
 
 START_TEST(a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_nothing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     cli_run(&cli, "{\"type\":\"a\",\"data\":1}\n", wrong_usage[_i].words);
     cli_assert_refused(&cli, EXIT_USAGE, wrong_usage[_i].what);
     ck_assert_str_eq(cli.out, "");
     ck_assert_int_eq(cli_journals(&cli), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(without_a_verb_the_answer_says_where_the_verbs_are)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     cli_run(&cli, NULL, (const char *[]){NULL});
     cli_assert_refused(&cli, EXIT_USAGE, "annal help");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -94,21 +88,16 @@ START_TEST(every_verb_but_append_and_import_says_that_there_is_no_store)
     static const char *const verbs[][3] = {
         {"cat", "s"},        {"ls"},    {"show", "s"}, {"query"},
         {"sql", "SELECT 1"}, {"stats"}, {"verify"},    {"reindex"}};
-    struct cli cli;
-    CLI_INIT(&cli);
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         cli_run(&cli, NULL, verbs[i]);
         cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
         ck_assert_str_eq(cli.out, "");
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(every_verb_has_help_with_examples_in_both_spellings)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     for (int i = 0; commands[i] != NULL; i++) {
         CLI(&cli, NULL, "help", commands[i]->name);
         cli_assert_done(&cli);
@@ -124,28 +113,22 @@ START_TEST(every_verb_has_help_with_examples_in_both_spellings)
         CLI(&cli, NULL, "help");
         ck_assert_ptr_nonnull(strstr(cli.out, commands[i]->name));
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(every_help_fits_a_terminal_of_80_columns)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     for (int i = 0; commands[i] != NULL; i++) {
         CLI(&cli, NULL, "help", commands[i]->name);
         for (char *line = strtok(cli.out, "\n"); line != NULL; line = strtok(NULL, "\n"))
             ck_assert_msg(strlen(line) <= 80, "%s: %s", commands[i]->name, line);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 /* Wrong values are wrong usage as well, but none may be unknown. */
 START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     for (int i = 0; commands[i] != NULL; i++) {
         const struct option *option;
         for (int at = 0; (option = command_option(commands[i], &at)) != NULL;) {
@@ -164,7 +147,6 @@ START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
         CLI(&cli, NULL, "--store", "x", "--json", commands[i]->name, "--help");
         cli_assert_done(&cli);
     }
-    cli_done(&cli);
 }
 END_TEST
 
@@ -216,9 +198,7 @@ static const struct {
 
 START_TEST(the_completion_offers_what_may_follow)
 {
-    struct cli cli;
     char script[2048];
-    CLI_INIT(&cli);
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
     cli_assert_done(&cli);
     snprintf(
@@ -236,14 +216,11 @@ START_TEST(the_completion_offers_what_may_follow)
     ck_assert_int_eq(pclose(bash), 0);
     snprintf(expected, sizeof expected, "got:%s\n", completions[_i].offered);
     ck_assert_str_eq(line, expected);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *line = "{\"type\":\"a\",\"data\":1}\n";
     const char *other = tmpdir_path(&cli.dir, "deep/other");
     CLI(&cli, line, "--store", other, "append", "s");
@@ -255,28 +232,23 @@ START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
     CLI(&cli, line, "append", "s");
     cli_assert_done(&cli);
     free(file_read(tmpdir_path(&cli.dir, ".local/share/annal/events/s.jsonl"), NULL));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(version_says_which)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "--version");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "annal " ANNAL_VERSION "\n");
     CLI(&cli, NULL, "version", "--json");
     ck_assert_str_eq(cli.out, "{\"version\":\"" ANNAL_VERSION "\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_args(void)
 {
     Suite *suite = suite_create("args");
-    TCase *usage = tcase_create("usage");
-    tcase_set_timeout(usage, 60);
+    TCase *usage = suite_case(suite, "usage", cli_setup, cli_teardown);
     tcase_add_loop_test(usage,
                         a_wrong_command_line_gets_one_sentence_and_exit_status_2_and_writes_nothing,
                         0, sizeof wrong_usage / sizeof wrong_usage[0]);
@@ -290,6 +262,5 @@ Suite *suite_args(void)
                         sizeof completions / sizeof completions[0]);
     tcase_add_test(usage, the_store_is_the_option_before_the_environment_before_the_home);
     tcase_add_test(usage, version_says_which);
-    suite_add_tcase(suite, usage);
     return suite;
 }

@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,17 +9,10 @@
 
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-static struct cli cli;
-
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
@@ -82,11 +75,9 @@ END_TEST
 Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
-    TCase *tcase = tcase_create("artifact");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "artifact", setup, cli_teardown);
     tcase_add_test(tcase, what_is_put_is_named_by_an_event_listed_and_printed);
     tcase_add_test(tcase, one_that_is_damaged_or_missing_is_found_and_never_printed);
     tcase_add_test(tcase, a_sweep_and_a_deletion_remove_what_nothing_names);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,19 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct cli cli;
 static const char *backup, *restored;
 
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     backup = tmpdir_path(&cli.dir, "backup");
     restored = tmpdir_path(&cli.dir, "restored");
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 #define EVENT "{\"type\":\"note.added\",\"data\":{\"n\":1}}\n"
@@ -102,11 +96,9 @@ END_TEST
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
-    TCase *tcase = tcase_create("backup");
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "backup", setup, cli_teardown);
     tcase_add_test(tcase, a_backup_is_made_checked_and_restored);
     tcase_add_test(tcase, what_is_there_is_not_overwritten);
     tcase_add_test(tcase, everything_acknowledged_before_it_began_is_in_it_while_writers_go_on);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -1,21 +1,21 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void append_events(struct cli *cli, const char *session, int count)
+static void append_events(const char *session, int count)
 {
     char input[4000];
     size_t len = 0;
     for (int i = 1; i <= count; i++)
         len += (size_t)snprintf(input + len, sizeof input - len, "{\"n\":%d}\n", i);
-    CLI(cli, input, "append", session, "--type", "n");
-    cli_assert_done(cli);
+    CLI(&cli, input, "append", session, "--type", "n");
+    cli_assert_done(&cli);
 }
 
 static int count_lines(const char *text)
@@ -30,9 +30,7 @@ static int count_lines(const char *text)
 
 START_TEST(cat_begins_where_it_is_told)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 10);
+    append_events("s1", 10);
     CLI(&cli, NULL, "cat", "s1", "--from", "9");
     cli_assert_done(&cli);
     ck_assert_int_eq(count_lines(cli.out), 2);
@@ -40,15 +38,12 @@ START_TEST(cat_begins_where_it_is_told)
     CLI(&cli, NULL, "cat", "s1", "--from", "11");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(cat_prints_the_last_events_and_long_ones_whole)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 10);
+    append_events("s1", 10);
     CLI(&cli, NULL, "cat", "s1", "--last", "3");
     cli_assert_done(&cli);
     ck_assert_int_eq(count_lines(cli.out), 3);
@@ -73,15 +68,12 @@ START_TEST(cat_prints_the_last_events_and_long_ones_whole)
     ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
     ck_assert_str_eq(data + 7 + bytes + 1, "}\n");
     free(input);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_session_that_is_not_there_is_refused)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 1);
+    append_events("s1", 1);
     CLI(&cli, NULL, "cat", "s2");
     cli_assert_refused(&cli, EXIT_REFUSED, "s2");
     CLI(&cli, NULL, "verify", "s1", "s2");
@@ -91,7 +83,6 @@ START_TEST(a_session_that_is_not_there_is_refused)
     CLI(&cli, NULL, "query", "s2");
     cli_assert_refused(&cli, EXIT_REFUSED, "s2");
     ck_assert_int_eq(cli_journals(&cli), 1);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -106,12 +97,10 @@ static size_t line_begin(const char *journal, int seq)
 
 START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
 {
-    struct cli cli;
     char where[60];
     size_t len;
-    CLI_INIT(&cli);
-    append_events(&cli, "good", 3);
-    append_events(&cli, "hurt", 10);
+    append_events("good", 3);
+    append_events("hurt", 10);
     char *journal = cli_journal(&cli, "hurt", &len);
     size_t at = line_begin(journal, 5);
     *strstr(journal + at, "\"n\":5") ^= 1;
@@ -135,17 +124,14 @@ START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
     cli_assert_refused(&cli, EXIT_REFUSED, "session 'hurt', event 5 at byte");
     ck_assert_int_eq(count_lines(cli.out), 9);
     ck_assert_ptr_null(strstr(cli.out, "\"seq\":5,"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
 {
     enum { EVENTS = 6, STEP = 17 };
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
-    append_events(&cli, "s", EVENTS);
+    append_events("s", EVENTS);
     char *journal = cli_journal(&cli, "s", &len);
     for (size_t at = 0; at < len; at += STEP) {
         journal[at] ^= 0x10;
@@ -160,54 +146,47 @@ START_TEST(any_flipped_byte_is_found_and_costs_at_most_its_line)
         cli_assert_refused(&cli, EXIT_REFUSED, "session 's'");
     }
     free(journal);
-    cli_done(&cli);
 }
 END_TEST
 
 /* The journal of s1 is replaced by these bytes: cat and tail give events and name the rest. */
-static void assert_end_is_named(struct cli *cli, const char *journal, size_t len, int events,
-                                const char *what)
+static void assert_end_is_named(const char *journal, size_t len, int events, const char *what)
 {
     static const char *const verbs[] = {"cat", "tail"};
-    cli_journal_write(cli, "s1", journal, len);
+    cli_journal_write(&cli, "s1", journal, len);
     for (size_t i = 0; i < 2; i++) {
-        CLI(cli, NULL, verbs[i], "s1", "--from", "1");
-        cli_assert_refused(cli, EXIT_REFUSED, what);
-        ck_assert_int_eq(count_lines(cli->out), events);
+        CLI(&cli, NULL, verbs[i], "s1", "--from", "1");
+        cli_assert_refused(&cli, EXIT_REFUSED, what);
+        ck_assert_int_eq(count_lines(cli.out), events);
     }
 }
 
 START_TEST(bytes_at_the_end_that_prove_nothing_are_named)
 {
-    struct cli cli;
     char what[100];
     size_t len;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 3);
+    append_events("s1", 3);
     char *journal = cli_journal(&cli, "s1", &len);
     size_t last = line_begin(journal, 3);
     snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
              len - last - 20, last);
-    assert_end_is_named(&cli, journal, len - 20, 2, what);
+    assert_end_is_named(journal, len - 20, 2, what);
     journal[last + 10] ^= 1;
     snprintf(what, sizeof what, "session 's1': %zu bytes at byte %zu, after event 2, prove nothing",
              len - last, last);
-    assert_end_is_named(&cli, journal, len, 2, what);
-    assert_end_is_named(&cli, "nonsense\n", 9, 0,
+    assert_end_is_named(journal, len, 2, what);
+    assert_end_is_named("nonsense\n", 9, 0,
                         "session 's1': its 9 bytes prove nothing: the header is damaged");
     free(journal);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(tail_gives_an_object_for_what_cannot_be_read)
 {
-    struct cli cli;
     char object[200];
     size_t len;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 4);
-    append_events(&cli, "s2", 1);
+    append_events("s1", 4);
+    append_events("s2", 1);
     char *journal = cli_journal(&cli, "s1", &len);
     size_t second = line_begin(journal, 2), third = line_begin(journal, 3);
     size_t last = line_begin(journal, 4);
@@ -230,17 +209,14 @@ START_TEST(tail_gives_an_object_for_what_cannot_be_read)
     CLI(&cli, NULL, "tail", "--all");
     ck_assert_int_eq(count_lines(cli.out), 2 + 1);
     free(journal);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
 {
-    struct cli cli;
     size_t len;
     int input, output, status;
-    CLI_INIT(&cli);
-    append_events(&cli, "s1", 3);
+    append_events("s1", 3);
     char *journal = cli_journal(&cli, "s1", &len);
     cli_journal_write(&cli, "s1", journal, len - 20);
     pid_t pid = cli_start(&cli, (const char *[]){"cat", "s1", NULL}, &input, &output);
@@ -251,47 +227,38 @@ START_TEST(a_line_that_is_finished_a_moment_later_is_no_damage)
     close(input);
     close(output);
     free(journal);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(verify_of_a_sound_store_says_how_much_it_read)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_events(&cli, "a", 2);
-    append_events(&cli, "b", 3);
+    append_events("a", 2);
+    append_events("b", 3);
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "verified 2 sessions, 5 events, "));
     ck_assert_ptr_nonnull(strstr(cli.out, ": nothing found\n"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_reader_that_goes_away_is_no_failure)
 {
-    struct cli cli;
     int input, output, status;
-    CLI_INIT(&cli);
-    append_events(&cli, "s", 200);
+    append_events("s", 200);
     pid_t pid = cli_start(&cli, (const char *[]){"cat", "s", NULL}, &input, &output);
     close(output);
     close(input);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(output_that_cannot_be_written_is_a_failure)
 {
     static const int events[] = {1, 300};
-    struct cli cli;
     char command[900];
-    CLI_INIT(&cli);
     for (size_t i = 0; i < 2; i++) {
-        append_events(&cli, "s", events[i]);
+        append_events("s", events[i]);
         snprintf(command, sizeof command, "%s --store %s cat s >/dev/full 2>%s", ANNAL_COMMAND,
                  cli.store, tmpdir_path(&cli.dir, "said"));
         int status = system(command);
@@ -301,15 +268,13 @@ START_TEST(output_that_cannot_be_written_is_a_failure)
         ck_assert_int_eq(strncmp(said, "annal: print to standard output: ", 33), 0);
         free(said);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_cat(void)
 {
     Suite *suite = suite_create("cat");
-    TCase *reading = tcase_create("reading");
-    tcase_set_timeout(reading, 60);
+    TCase *reading = suite_case(suite, "reading", cli_setup, cli_teardown);
     tcase_add_test(reading, cat_begins_where_it_is_told);
     tcase_add_test(reading, cat_prints_the_last_events_and_long_ones_whole);
     tcase_add_test(reading, a_session_that_is_not_there_is_refused);
@@ -321,6 +286,5 @@ Suite *suite_cat(void)
     tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
     tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
     tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
-    suite_add_tcase(suite, reading);
     return suite;
 }

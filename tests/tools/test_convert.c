@@ -1,27 +1,20 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct cli cli;
-
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli,
         "{\"type\":\"note.added\",\"id\":\"a\",\"data\":{\"n\":1}}\n"
         "{\"type\":\"note.added\",\"data\":[1,2,3]}\n",
         "append", "s1");
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
@@ -106,12 +99,9 @@ END_TEST
 Suite *suite_convert(void)
 {
     Suite *suite = suite_create("convert");
-    TCase *convert = tcase_create("convert");
-    tcase_add_checked_fixture(convert, setup, teardown);
-    tcase_set_timeout(convert, 60);
+    TCase *convert = suite_case(suite, "convert", setup, cli_teardown);
     tcase_add_test(convert, a_converted_session_says_what_was_proved_and_answers_the_same);
     tcase_add_test(convert, what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage);
     tcase_add_test(convert, what_cannot_be_converted_is_refused);
-    suite_add_tcase(suite, convert);
     return suite;
 }

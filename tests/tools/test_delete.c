@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,18 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static struct cli cli;
-
-static void setup(void)
-{
-    CLI_INIT(&cli);
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
-}
 
 #define EVENT "{\"type\":\"note.added\",\"data\":{\"n\":1}}\n"
 
@@ -294,9 +282,7 @@ END_TEST
 Suite *suite_delete(void)
 {
     Suite *suite = suite_create("delete");
-    TCase *delete = tcase_create("delete");
-    tcase_add_checked_fixture(delete, setup, teardown);
-    tcase_set_timeout(delete, 60);
+    TCase *delete = suite_case(suite, "delete", cli_setup, cli_teardown);
     tcase_add_test(delete, what_is_deleted_says_so_and_is_gone_from_everywhere);
     tcase_add_test(delete, several_are_deleted_though_one_of_them_is_not_there);
     tcase_add_test(delete, a_session_is_taken_from_the_process_that_writes_it);
@@ -306,6 +292,5 @@ Suite *suite_delete(void)
     tcase_add_loop_test(delete, what_a_stopped_process_still_has_is_told_and_goes_when_that_does, 0,
                         2);
     tcase_add_loop_test(delete, of_many_deletions_a_stopped_process_is_told_once, 0, 2);
-    suite_add_tcase(suite, delete);
     return suite;
 }

@@ -1,15 +1,13 @@
 #include "tests/index/json_patch.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
-static struct cli cli;
-
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"model\":\"m\"},\"ts\":\"2026-01-06T07:24:00Z\"}"
         "\n"
@@ -21,11 +19,6 @@ static void setup(void)
         "\n",
         "append", "s");
     ck_assert_int_eq(cli.exit_status, 0);
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 START_TEST(diff_shows_people_each_row_that_changed_and_its_columns)
@@ -119,14 +112,11 @@ END_TEST
 Suite *suite_diff(void)
 {
     Suite *suite = suite_create("diff");
-    TCase *tc = tcase_create("diff");
-    tcase_set_timeout(tc, 60);
-    tcase_add_checked_fixture(tc, setup, teardown);
+    TCase *tc = suite_case(suite, "diff", setup, cli_teardown);
     tcase_add_test(tc, diff_shows_people_each_row_that_changed_and_its_columns);
     tcase_add_test(tc, diff_by_times_is_diff_by_the_seqs_that_they_mean);
     tcase_add_test(tc, the_patch_makes_the_one_replay_from_the_other);
     tcase_add_test(tc, diff_as_json_has_the_digits_of_replay);
     tcase_add_test(tc, diff_refuses_what_is_no_moment_of_the_session);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,10 +1,10 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 #include "tools/cmd/disk_probe.h"
 
 #include <annal/journal.h>
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,36 +13,31 @@
 #include <unistd.h>
 
 /* Whether the store has a line of this check with this result. */
-static bool has_line(const struct cli *cli, const char *check, const char *result)
+static bool has_line(const char *check, const char *result)
 {
     char line[100];
     snprintf(line, sizeof line, "{\"check\":\"%s\",\"result\":\"%s\"", check, result);
-    return strstr(cli->out, line) != NULL;
+    return strstr(cli.out, line) != NULL;
 }
 
 START_TEST(a_store_that_is_well_has_no_warning_of_its_own)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "doctor", "--json");
     ck_assert_str_eq(cli.err, "");
-    ck_assert(has_line(&cli, "store", "ok"));
-    ck_assert(has_line(&cli, "commit log", "ok"));
-    ck_assert(has_line(&cli, "journals", "ok"));
-    ck_assert(has_line(&cli, "index", "ok"));
-    ck_assert(has_line(&cli, "leftovers", "ok"));
-    ck_assert(has_line(&cli, "history", "ok"));
+    ck_assert(has_line("store", "ok"));
+    ck_assert(has_line("commit log", "ok"));
+    ck_assert(has_line("journals", "ok"));
+    ck_assert(has_line("index", "ok"));
+    ck_assert(has_line("leftovers", "ok"));
+    ck_assert(has_line("history", "ok"));
     ck_assert_ptr_null(strstr(cli.out, "journal ends"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "{\"n\":\"one\"}\n{\"n\":\"two\"}\n", "append", "s1", "--type", "n");
     char *journal = cli_journal(&cli, "s1", &len);
     *strstr(journal, "two") = 'T';
@@ -55,15 +50,14 @@ START_TEST(a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do
     ck_assert_int_eq(utimensat(-1, left, old, 0), 0);
     CLI(&cli, NULL, "doctor", "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    ck_assert(has_line(&cli, "store", "warning"));
-    ck_assert(has_line(&cli, "journal ends", "warning"));
-    ck_assert(has_line(&cli, "leftovers", "warning"));
+    ck_assert(has_line("store", "warning"));
+    ck_assert(has_line("journal ends", "warning"));
+    ck_assert(has_line("leftovers", "warning"));
     ck_assert_ptr_nonnull(strstr(cli.out, "1 damaged: s1"));
     ck_assert_ptr_nonnull(strstr(cli.out, "annal repair SESSION --to NEW"));
     CLI(&cli, NULL, "doctor");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "warning  journal ends 1 damaged: s1\n"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -71,27 +65,22 @@ END_TEST
  * order. */
 START_TEST(a_journal_at_whose_end_nothing_proves_itself_is_damaged)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     const char *journal = tmpdir_path(&cli.dir, "store/events/s1.jsonl");
     ck_assert_int_eq(truncate(journal, 260 << 20), 0);
     CLI(&cli, NULL, "doctor");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "1 damaged: s1"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(doctor_says_which_snapshots_are_overdue)
 {
-    struct cli cli;
     annal_store *store = NULL;
     annal_writer *writer = NULL;
     annal_error err = {0};
     uint64_t seq;
     const annal_draft draft = {.type = ANNAL_SLICE("n"), .data = ANNAL_SLICE("1")};
-    CLI_INIT(&cli);
     ck_assert_int_eq(
         annal_store_open(cli.store, &(annal_store_options){.create = true}, &store, &err), 0);
     ck_assert_int_eq(annal_writer_open(store, ANNAL_SLICE("s1"), NULL, &writer, &err), 0);
@@ -105,16 +94,13 @@ START_TEST(doctor_says_which_snapshots_are_overdue)
     CLI(&cli, NULL, "doctor");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_ptr_nonnull(strstr(cli.out, "overdue for 1 session with 1,001 events: s1;"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(doctor_names_the_process_that_has_a_commit_log)
 {
-    struct cli cli;
     int input, output, status;
     char ack[40], owner[60];
-    CLI_INIT(&cli);
     pid_t pid =
         cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
     ck_assert_int_eq(write(input, "1\n", 2), 2);
@@ -126,14 +112,11 @@ START_TEST(doctor_names_the_process_that_has_a_commit_log)
     close(input);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     close(output);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_probe_measures_and_leaves_no_file)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "doctor", "--disk", "--json");
     ck_assert(cli.exit_status == EXIT_DONE || cli.exit_status == EXIT_REFUSED);
@@ -141,7 +124,6 @@ START_TEST(the_probe_measures_and_leaves_no_file)
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sync_us_p50\":"));
     ck_assert_ptr_null(strstr(cli.out, "\"sync_us_p50\":null"));
     ck_assert_uint_eq(count_names(cli.store, "probe"), 0);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -175,18 +157,15 @@ END_TEST
 Suite *suite_doctor(void)
 {
     Suite *suite = suite_create("doctor");
-    TCase *store = tcase_create("store");
+    TCase *store = suite_case(suite, "store", cli_setup, cli_teardown);
     tcase_add_test(store, a_store_that_is_well_has_no_warning_of_its_own);
     tcase_add_test(store, a_damaged_end_other_users_and_leftovers_are_warned_of_with_what_to_do);
     tcase_add_test(store, a_journal_at_whose_end_nothing_proves_itself_is_damaged);
     tcase_add_test(store, doctor_says_which_snapshots_are_overdue);
     tcase_add_test(store, doctor_names_the_process_that_has_a_commit_log);
-    suite_add_tcase(suite, store);
 
-    TCase *disk = tcase_create("disk");
-    tcase_set_timeout(disk, 30);
+    TCase *disk = suite_case(suite, "disk", cli_setup, cli_teardown);
     tcase_add_test(disk, the_probe_measures_and_leaves_no_file);
     tcase_add_test(disk, a_sync_is_suspicious_when_it_costs_nothing_or_less_than_a_turn);
-    suite_add_tcase(suite, disk);
     return suite;
 }

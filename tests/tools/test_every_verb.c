@@ -2,11 +2,11 @@
  * Each verb once as the built program: under a sanitizer it is also searched for leaks when it
  * ends.
  */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 #include "tools/cli/verbs.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,8 +85,6 @@ static bool in_story(const char *word)
 
 START_TEST(each_verb_ends_well_and_gives_back_its_memory)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     cli.own_program = true;
     for (size_t i = 0; i < sizeof story / sizeof *story; i++) {
         const char *words[9] = {0};
@@ -101,7 +99,6 @@ START_TEST(each_verb_ends_well_and_gives_back_its_memory)
         ck_assert_msg(cli.exit_status == 0, "annal %s %s: exit status %d, stderr: %s", words[0],
                       words[1] == NULL ? "" : words[1], cli.exit_status, cli.err);
     }
-    cli_done(&cli);
 }
 END_TEST
 
@@ -117,10 +114,8 @@ END_TEST
 Suite *suite_every_verb(void)
 {
     Suite *suite = suite_create("every_verb");
-    TCase *tests = tcase_create("every_verb");
-    tcase_set_timeout(tests, 120);
+    TCase *tests = suite_case(suite, "every_verb", cli_setup, cli_teardown);
     tcase_add_test(tests, each_verb_ends_well_and_gives_back_its_memory);
     tcase_add_test(tests, no_verb_and_no_noun_is_left_out);
-    suite_add_tcase(suite, tests);
     return suite;
 }

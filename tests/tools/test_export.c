@@ -7,7 +7,6 @@
 #include "tools/export/bundle.h"
 
 #include <annal/journal.h>
-#include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -45,27 +44,25 @@ static char *data_of(const char *lines)
     return text;
 }
 
-static char *export_text(struct cli *cli, const char *session)
+static char *export_text(const char *session)
 {
-    CLI(cli, NULL, "export", session);
-    cli_assert_done(cli);
-    return strdup(cli->out);
+    CLI(&cli, NULL, "export", session);
+    cli_assert_done(&cli);
+    return strdup(cli.out);
 }
 
 START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, ODD_EVENTS, "append", "s1");
     cli_assert_done(&cli);
-    char *lines = export_text(&cli, "s1");
+    char *lines = export_text("s1");
     char *data = data_of(lines);
     ck_assert_ptr_nonnull(strstr(lines, "{\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"a.b\","
                                         "\"id\":\"one\",\"data\":{ \"n\" : 1.50e+1,\"n\":123456789"
                                         "01234567890123 }}\n"));
     CLI(&cli, lines, "append", "s2");
     cli_assert_done(&cli);
-    char *again = export_text(&cli, "s2");
+    char *again = export_text("s2");
     ck_assert_str_eq(again, lines);
     char *data_again = data_of(again);
     ck_assert_str_eq(data_again, data);
@@ -73,14 +70,11 @@ START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
     free(again);
     free(data);
     free(lines);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "{\"type\":\"a\",\"data\":{\"x\":1}}\n{\"type\":\"a\",\"data\":\"\\u00e9\"}\n",
         "append", "s1");
     CLI(&cli, "{\"type\":\"b\",\"data\":12345678901234567890123}\n", "append", "s2");
@@ -88,7 +82,7 @@ START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
     CLI(&cli, NULL, "export", "s1", "s2", "--to", file);
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
-    char *one = export_text(&cli, "s1"), *two = export_text(&cli, "s2");
+    char *one = export_text("s1"), *two = export_text("s2");
     char *data_one = data_of(one), *data_two = data_of(two);
     CLI(&cli, NULL, "import", "jsonl", file, "--store", tmpdir_path(&cli.dir, "other"));
     cli_assert_done(&cli);
@@ -105,19 +99,16 @@ START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
     free(data_two);
     free(one);
     free(two);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_fork_is_exported_with_what_it_shares_and_up_to_an_event)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n3\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "fork", "s1", "s1b", "--at", "2");
     cli_assert_done(&cli);
     CLI(&cli, "30\n", "append", "s1b", "--type", "n");
-    char *lines = export_text(&cli, "s1b");
+    char *lines = export_text("s1b");
     char *data = data_of(lines);
     ck_assert_str_eq(data, "\"data\":1}\n\"data\":2}\n\"data\":30}\n");
     free(data);
@@ -131,16 +122,13 @@ START_TEST(a_fork_is_exported_with_what_it_shares_and_up_to_an_event)
     cli_assert_refused(&cli, EXIT_REFUSED, "ends with event 3");
     CLI(&cli, NULL, "export", "s1", "s1b", "--at", "1");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(long_data_is_exported_whole)
 {
-    struct cli cli;
     const size_t bytes = 3000000;
     char *input = malloc(bytes + 4);
-    CLI_INIT(&cli);
     memset(input, 'x', bytes);
     memcpy(input + bytes, "\"\n", 3);
     input[0] = '"';
@@ -153,15 +141,12 @@ START_TEST(long_data_is_exported_whole)
     ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
     ck_assert_str_eq(data + 7 + bytes + 1, "}\n");
     free(input);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_takes_its_name_when_it_is_whole)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     const char *file = tmpdir_path(&cli.dir, "out.jsonl");
     file_write(file, "before", 6);
@@ -180,16 +165,13 @@ START_TEST(a_file_takes_its_name_when_it_is_whole)
     CLI(&cli, NULL, "export", "s1", "--to", "/dev/full");
     cli_assert_refused(&cli, EXIT_STORAGE, "/dev/full");
     ck_assert_int_eq(access("/dev/full", F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
 {
-    struct cli cli;
     struct stat found;
     char path[400];
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     const char *file = tmpdir_path(&cli.dir, "out.jsonl"), *link = tmpdir_path(&cli.dir, "link");
     file_write(file, "before", 6);
@@ -216,7 +198,6 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
     ck_assert_int_eq(found.st_mode & 0777, 0640);
     snprintf(path, sizeof path, "test -z \"$(find %s -name '*.partial-*')\"", cli.dir.path);
     ck_assert_int_eq(system(path), 0);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -224,9 +205,7 @@ START_TEST(an_export_that_is_interrupted_leaves_nothing)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     enum { EVENTS = 100000 };
-    struct cli cli;
     int input, output, status;
-    CLI_INIT(&cli);
     char *lines = malloc(EVENTS * 4);
     for (size_t i = 0; i < EVENTS; i++)
         memcpy(lines + i * 4, i + 1 < EVENTS ? "123\n" : "123", 4);
@@ -245,15 +224,12 @@ START_TEST(an_export_that_is_interrupted_leaves_nothing)
     ck_assert_int_ne(access(file, F_OK), 0);
     close(input);
     close(output);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(damage_is_said_and_everything_else_is_exported)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
     char *journal = cli_journal(&cli, "s1", &len);
     *strstr(journal, ":22,") = ';';
@@ -267,7 +243,6 @@ START_TEST(damage_is_said_and_everything_else_is_exported)
     CLI(&cli, NULL, "export", "s1", "--format", "markdown");
     cli_assert_refused(&cli, EXIT_REFUSED, "session 's1', event 2 at byte");
     ASSERT_OUT(&cli, "**Damaged**: event 2 cannot be read");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -292,8 +267,6 @@ END_TEST
 
 START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         TURN "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t1\",\"error\":\"over\"}}\n"
              "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\",\"sequence\":2}}\n"
@@ -325,18 +298,15 @@ START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
     CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--at", "5");
     ASSERT_OUT(&cli, "- **Events**: 5\n");
     ASSERT_OUT(&cli, "1 tool call without a result");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
 {
-    struct cli cli;
     struct buf {
         char text[9000];
         size_t len;
     } input = {.len = 0};
-    CLI_INIT(&cli);
     input.len += (size_t)sprintf(input.text, "{\"type\":\"tool.returned\",\"data\":{\"call_id\":"
                                              "\"c1\",\"output\":\"");
     for (int i = 1; i <= 60; i++)
@@ -351,7 +321,6 @@ START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
     CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
     ASSERT_OUT(&cli, "line 60.\ny");
     ASSERT_NOT_OUT(&cli, "cut:");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -440,9 +409,7 @@ static const char *const hostile[] = {
 START_TEST(nothing_in_an_event_breaks_the_page)
 {
     enum { COUNT = sizeof hostile / sizeof *hostile };
-    struct cli cli;
     char input[6000], text[200];
-    CLI_INIT(&cli);
     snprintf(text, sizeof text, "%s", hostile[_i]);
     snprintf(
         input, sizeof input,
@@ -467,7 +434,6 @@ START_TEST(nothing_in_an_event_breaks_the_page)
     ck_assert_int_ge(assert_page(cli.out), 4);
     for (const char *c = cli.out; *c != '\0'; c++)
         ck_assert_msg((unsigned char)*c >= 0x20 || *c == '\n', "a control character");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -489,41 +455,38 @@ static const char *const kinds[] = {
     "<> 0 OR t.calls > 0 ORDER BY s.id"
 
 /* Every session of the store as OTLP, into another store, which is named. */
-static const char *through_otlp(struct cli *cli)
+static const char *through_otlp(void)
 {
-    const char *file = tmpdir_path(&cli->dir, "spans.jsonl");
-    CLI(cli, NULL, "export", "--format", "otlp", "--to", file);
-    cli_assert_done(cli);
-    const char *other = tmpdir_path(&cli->dir, "other");
-    CLI(cli, NULL, "import", "otel", file, "--store", other);
-    cli_assert_done(cli);
+    const char *file = tmpdir_path(&cli.dir, "spans.jsonl");
+    CLI(&cli, NULL, "export", "--format", "otlp", "--to", file);
+    cli_assert_done(&cli);
+    const char *other = tmpdir_path(&cli.dir, "other");
+    CLI(&cli, NULL, "import", "otel", file, "--store", other);
+    cli_assert_done(&cli);
     return other;
 }
 
-static void assert_same_use(struct cli *cli, const char *what)
+static void assert_same_use(const char *what)
 {
-    CLI(cli, NULL, "sql", USED_SQL, "--format", "csv");
-    cli_assert_done(cli);
-    char *before = strdup(cli->out);
-    const char *other = through_otlp(cli);
-    CLI(cli, NULL, "sql", USED_SQL, "--format", "csv", "--store", other);
-    cli_assert_done(cli);
-    ck_assert_msg(strcmp(cli->out, before) == 0, "%s: %s, and it was %s", what, cli->out, before);
+    CLI(&cli, NULL, "sql", USED_SQL, "--format", "csv");
+    cli_assert_done(&cli);
+    char *before = strdup(cli.out);
+    const char *other = through_otlp();
+    CLI(&cli, NULL, "sql", USED_SQL, "--format", "csv", "--store", other);
+    cli_assert_done(&cli);
+    ck_assert_msg(strcmp(cli.out, before) == 0, "%s: %s, and it was %s", what, cli.out, before);
     free(before);
 }
 
 static void import_there_and_back(const char *kind, const char *folder)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", kind, folder);
     if (strstr(cli.err, "there is no log of kind") != NULL) {
         printf("skipped: %s", cli.err);
     } else {
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-        assert_same_use(&cli, folder);
+        assert_same_use(folder);
     }
-    cli_done(&cli);
 }
 
 START_TEST(tokens_costs_and_calls_of_a_log_come_back_from_its_spans)
@@ -545,8 +508,6 @@ END_TEST
 
 START_TEST(spans_stand_below_their_turn_and_are_the_same_each_time)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, TURN "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
     CLI(&cli, NULL, "export", "s1", "--format", "otlp");
     cli_assert_done(&cli);
@@ -568,7 +529,6 @@ START_TEST(spans_stand_below_their_turn_and_are_the_same_each_time)
     CLI(&cli, NULL, "export", "s1", "--format", "otlp");
     ck_assert_str_eq(cli.out, first);
     free(first);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -582,8 +542,6 @@ static int count_of(const char *text, const char *part)
 
 START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"},\"ts\":\"2026-01-06T07:00:00Z\"}"
         "\n{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"},"
@@ -602,15 +560,12 @@ START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
     ck_assert_int_eq(count_of(cli.out, "\"endTimeUnixNano\":\"1767682804000000000\""), 6);
     ASSERT_OUT(&cli, "\"name\":\"tool result\"");
     ASSERT_OUT(&cli, "\"stringValue\":\"\\ufffd\"");
-    assert_same_use(&cli, "open calls");
-    cli_done(&cli);
+    assert_same_use("open calls");
 }
 END_TEST
 
 START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a\\ud800\",\"provider\":"
         "\"anthropic\","
@@ -637,14 +592,11 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
     ASSERT_OUT(&cli, "\\\"parts\\\":[{\\\"type\\\":\\\"reasoning\\\",\\\"content\\\":\\\"Hm.\\\"},"
                      "{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"So.\\\"}]");
     ASSERT_NOT_OUT(&cli, "content_cut");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     char *input = malloc(5000100);
     size_t len =
         (size_t)sprintf(input, "{\"type\":\"message.added\",\"data\":{\"id\":\"1\",\"role\":"
@@ -658,7 +610,6 @@ START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "{\"key\":\"annal.content_cut\",\"value\":{\"boolValue\":true}}");
     ck_assert_uint_lt(cli.out_len, 5000);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -679,12 +630,11 @@ START_TEST(usage_that_takes_back_what_was_counted_adds_up)
          "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cli cli;
-        CLI_INIT(&cli);
         CLI(&cli, cases[i], "append", "s1");
         cli_assert_done(&cli);
-        assert_same_use(&cli, cases[i]);
-        cli_done(&cli);
+        assert_same_use(cases[i]);
+        cli_teardown();
+        cli_setup();
     }
 }
 END_TEST
@@ -697,56 +647,54 @@ END_TEST
 #define OTHER(cli) "--store", tmpdir_path(&(cli)->dir, "other")
 
 /* A store with a fork, a session of msgpack and an artifact, and its bundle. */
-static const char *make_bundle(struct cli *cli)
+static const char *make_bundle(void)
 {
-    const char *file = tmpdir_path(&cli->dir, "all.annal");
-    const char *content = tmpdir_path(&cli->dir, "content");
+    const char *file = tmpdir_path(&cli.dir, "all.annal");
+    const char *content = tmpdir_path(&cli.dir, "content");
     file_write(content, "what a tool returned", 20);
-    CLI(cli, ODD_EVENTS, "append", "s1");
-    CLI(cli, NULL, "fork", "s1", "a-fork", "--at", "2");
-    CLI(cli, "7\n", "append", "a-fork", "--type", "n");
-    CLI(cli, "{\"x\":[1,2.5]}\n8\n", "append", "packed", "--type", "n", "--format", "msgpack");
-    CLI(cli, NULL, "artifact", "put", "s1", content);
-    cli_assert_done(cli);
-    CLI(cli, NULL, "export", "--format", "bundle", "--to", file);
-    cli_assert_done(cli);
+    CLI(&cli, ODD_EVENTS, "append", "s1");
+    CLI(&cli, NULL, "fork", "s1", "a-fork", "--at", "2");
+    CLI(&cli, "7\n", "append", "a-fork", "--type", "n");
+    CLI(&cli, "{\"x\":[1,2.5]}\n8\n", "append", "packed", "--type", "n", "--format", "msgpack");
+    CLI(&cli, NULL, "artifact", "put", "s1", content);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
+    cli_assert_done(&cli);
     return file;
 }
 
 /* A journal of one store and that of the other. */
-static void assert_same_journal(struct cli *cli, const char *name)
+static void assert_same_journal(const char *name)
 {
     char path[300];
     size_t len, other_len;
     snprintf(path, sizeof path, "store/events/%s", name);
-    char *bytes = file_read(tmpdir_path(&cli->dir, path), &len);
+    char *bytes = file_read(tmpdir_path(&cli.dir, path), &len);
     snprintf(path, sizeof path, "other/events/%s", name);
-    char *other = file_read(tmpdir_path(&cli->dir, path), &other_len);
+    char *other = file_read(tmpdir_path(&cli.dir, path), &other_len);
     ck_assert_msg(len == other_len && memcmp(bytes, other, len) == 0, "%s is not the same", name);
     free(other);
     free(bytes);
 }
 
-static void assert_no_stage(struct cli *cli)
+static void assert_no_stage(void)
 {
     char command[400];
     snprintf(command, sizeof command, "ls -A %s | grep -q importing",
-             tmpdir_path(&cli->dir, "other"));
+             tmpdir_path(&cli.dir, "other"));
     ck_assert_int_ne(system(command), 0);
 }
 
 START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli);
+    const char *file = make_bundle();
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "3 sessions, 7 events, 1 artifact: all hashes are equal\n");
-    assert_same_journal(&cli, "s1.jsonl");
-    assert_same_journal(&cli, "a-fork.jsonl");
-    assert_same_journal(&cli, "packed.mpk");
-    assert_no_stage(&cli);
+    assert_same_journal("s1.jsonl");
+    assert_same_journal("a-fork.jsonl");
+    assert_same_journal("packed.mpk");
+    assert_no_stage();
     CLI(&cli, NULL, "verify", OTHER(&cli));
     cli_assert_done(&cli);
     CLI(&cli, NULL, "artifact", "get", "s1", CONTENT_SHA256, OTHER(&cli));
@@ -761,16 +709,13 @@ START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "; 3 already there\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_same_store_gives_the_same_bundle_and_tar_reads_it)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli);
+    const char *file = make_bundle();
     char *bytes = file_read(file, &len);
     CLI(&cli, NULL, "export", "packed", "s1", "a-fork", "--format", "bundle");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
@@ -782,32 +727,26 @@ START_TEST(the_same_store_gives_the_same_bundle_and_tar_reads_it)
              tmpdir_path(&cli.dir, "tar"), tmpdir_path(&cli.dir, "tar"), file);
     if (system("tar --version >/dev/null 2>&1 && zstd --version >/dev/null 2>&1") == 0)
         ck_assert_int_eq(system(command), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_fork_comes_with_what_it_was_forked_from)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    (void)make_bundle(&cli);
+    (void)make_bundle();
     const char *file = tmpdir_path(&cli.dir, "fork.annal");
     CLI(&cli, NULL, "export", "a-fork", "--format", "bundle", "--to", file);
     cli_assert_done(&cli);
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "2 sessions, 5 events, 1 artifact: all hashes are equal\n");
-    assert_same_journal(&cli, "s1.jsonl");
-    assert_same_journal(&cli, "a-fork.jsonl");
-    cli_done(&cli);
+    assert_same_journal("s1.jsonl");
+    assert_same_journal("a-fork.jsonl");
 }
 END_TEST
 
 START_TEST(a_session_of_which_the_begin_is_here_goes_on)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli);
+    const char *file = make_bundle();
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     CLI(&cli, ODD_EVENTS, "append", "s1");
@@ -817,11 +756,10 @@ START_TEST(a_session_of_which_the_begin_is_here_goes_on)
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "; 2 went on from what was here; 1 already there\n");
-    assert_same_journal(&cli, "s1.jsonl");
-    assert_same_journal(&cli, "packed.mpk");
+    assert_same_journal("s1.jsonl");
+    assert_same_journal("packed.mpk");
     CLI(&cli, NULL, "verify", OTHER(&cli));
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -835,9 +773,7 @@ static void append_line(int input, int output, const char *line)
 
 START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
 {
-    struct cli cli;
     int input, output, status;
-    CLI_INIT(&cli);
     const char *file = tmpdir_path(&cli.dir, "x.annal");
     pid_t pid =
         cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
@@ -851,20 +787,17 @@ START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
         snprintf(out, sizeof out, "1 session, %d event%s, 0 artifacts: all hashes are equal",
                  events, events == 1 ? "" : "s");
         ASSERT_OUT(&cli, out);
-        assert_same_journal(&cli, "s1.jsonl");
+        assert_same_journal("s1.jsonl");
     }
     close(input);
     close(output);
     waitpid(pid, &status, 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_goes_on_may_be_more_than_one_append)
 {
     enum { EVENTS = ANNAL_APPEND_EVENTS_MAX + 1000 };
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *file = tmpdir_path(&cli.dir, "x.annal");
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
@@ -880,74 +813,64 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "1 session, 66,537 events, 0 artifacts: all hashes are equal; 1 went on");
-    assert_same_journal(&cli, "s1.jsonl");
-    cli_done(&cli);
+    assert_same_journal("s1.jsonl");
 }
 END_TEST
 
 START_TEST(another_content_under_the_same_name_has_all_refused)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli);
+    const char *file = make_bundle();
     CLI(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
     cli_assert_done(&cli);
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'packed' with another content");
     CLI(&cli, NULL, "export", "s1", OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "s1");
-    assert_no_stage(&cli);
-    cli_done(&cli);
+    assert_no_stage();
 }
 END_TEST
 
 START_TEST(a_session_that_was_deleted_comes_back_whole)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli);
+    const char *file = make_bundle();
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     CLI(&cli, NULL, "delete", "packed", "--yes", OTHER(&cli));
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "; 2 already there\n");
-    assert_same_journal(&cli, "packed.mpk");
-    cli_done(&cli);
+    assert_same_journal("packed.mpk");
 }
 END_TEST
 
-static void assert_nothing_comes_of(struct cli *cli, const char *file, size_t at)
+static void assert_nothing_comes_of(const char *file, size_t at)
 {
-    CLI(cli, NULL, "import", "bundle", file, OTHER(cli));
-    ck_assert_msg(cli->exit_status == EXIT_REFUSED, "byte %zu: exit status %d: %s", at,
-                  cli->exit_status, cli->err);
-    ck_assert_int_ne(access(tmpdir_path(&cli->dir, "other"), F_OK), 0);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    ck_assert_msg(cli.exit_status == EXIT_REFUSED, "byte %zu: exit status %d: %s", at,
+                  cli.exit_status, cli.err);
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "other"), F_OK), 0);
 }
 
 START_TEST(any_flipped_byte_and_any_cut_is_refused_and_nothing_is_written)
 {
-    struct cli cli;
     size_t len, step = full_or(1, 7);
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli), *bad = tmpdir_path(&cli.dir, "bad.annal");
+    const char *file = make_bundle(), *bad = tmpdir_path(&cli.dir, "bad.annal");
     char *bytes = file_read(file, &len);
     for (size_t at = 0; at < len; at += step) {
         bytes[at] ^= (char)(1 << (at % 8));
         file_write(bad, bytes, len);
-        assert_nothing_comes_of(&cli, bad, at);
+        assert_nothing_comes_of(bad, at);
         bytes[at] ^= (char)(1 << (at % 8));
     }
     for (size_t cut = 0; cut < len; cut += len / 10) {
         file_write(bad, bytes, cut);
-        assert_nothing_comes_of(&cli, bad, cut);
+        assert_nothing_comes_of(bad, cut);
     }
     free(bytes);
     CLI(&cli, NULL, "import", "bundle", tmpdir_path(&cli.dir, "none"), OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "No such file");
     CLI(&cli, NULL, "import", "bundle", cli.dir.path, OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "is no file");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -962,10 +885,8 @@ static void hash_text(const void *bytes, size_t len, char text[SHA256_TEXT_BYTES
 
 START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
 {
-    struct cli cli;
     char text[SHA256_TEXT_BYTES];
     size_t len;
-    CLI_INIT(&cli);
     const char *file = ANNAL_SOURCE "/tests/golden/bundle-1.annal";
     char *bytes = file_read(file, &len);
     hash_text(bytes, len, text);
@@ -985,12 +906,11 @@ START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
     free(data);
     CLI(&cli, NULL, "artifact", "get", "s1", CONTENT_SHA256);
     ck_assert_str_eq(cli.out, "what a tool returned");
-    cli_done(&cli);
 }
 END_TEST
 
 /* A session whose bundle is longer than what is written, or read, at a time. */
-static void make_long_session(struct cli *cli)
+static void make_long_session(void)
 {
     enum { BYTES = 600000 };
     char *line = malloc(BYTES + 4);
@@ -1001,30 +921,25 @@ static void make_long_session(struct cli *cli)
         line[i] = (char)('a' + (random >> 33) % 26);
     }
     memcpy(line + BYTES + 1, "\"\n", 3);
-    CLI(cli, line, "append", "long", "--type", "n");
-    cli_assert_done(cli);
+    CLI(&cli, line, "append", "long", "--type", "n");
+    cli_assert_done(&cli);
     free(line);
 }
 
 START_TEST(a_full_disk_is_no_damage)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     for (int i = 0; i < 2; i++) { /* one that is written at its end, and one in between */
         CLI(&cli, NULL, "export", "--format", "bundle", "--to", "/dev/full");
         cli_assert_refused(&cli, EXIT_STORAGE, "No space left on device");
-        make_long_session(&cli);
+        make_long_session();
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_reader_of_a_bundle_that_goes_away_is_no_failure)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    make_long_session(&cli);
+    make_long_session();
     int input, output, status, error = open(tmpdir_path(&cli.dir, "err"), O_RDWR | O_CREAT, 0600);
     int saved = dup(STDERR_FILENO);
     dup2(error, STDERR_FILENO);
@@ -1040,19 +955,16 @@ START_TEST(a_reader_of_a_bundle_that_goes_away_is_no_failure)
     ck_assert_int_eq(status, EXIT_DONE);
     ck_assert_int_eq(lseek(error, 0, SEEK_END), 0);
     close(error);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_disk_that_cannot_be_read_is_no_damage)
 {
-    struct cli cli;
     struct tar_reader *reader;
     annal_error err = {0};
     const char *name;
     uint64_t bytes;
-    CLI_INIT(&cli);
-    make_long_session(&cli);
+    make_long_session();
     const char *file = tmpdir_path(&cli.dir, "all.annal");
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
     int directory = open(cli.dir.path, O_RDONLY | O_DIRECTORY), fd = dup(directory);
@@ -1066,7 +978,6 @@ START_TEST(a_disk_that_cannot_be_read_is_no_damage)
     ck_assert_int_eq(status, ANNAL_ERR_IO);
     ck_assert_msg(strstr(err.message, "Is a directory") != NULL, "%s", err.message);
     tar_reader_free(reader);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -1101,10 +1012,10 @@ static void made_add(struct made *made, const char *name, char type, const char 
     made->len += 512 + (len + 511) / 512 * 512;
 }
 
-static const char *made_seal(struct cli *cli, struct made *made)
+static const char *made_seal(struct made *made)
 {
     struct sha256 *sha256 = annal__sha256_begin();
-    const char *file = tmpdir_path(&cli->dir, "made.annal");
+    const char *file = tmpdir_path(&cli.dir, "made.annal");
     memset(made->bytes + made->len, 0, 1024);
     made->len += 1024;
     annal__sha256_add(sha256, made->bytes, made->len);
@@ -1125,18 +1036,18 @@ struct parts {
     struct bundle_session *session;
 };
 
-static void parts_init(struct cli *cli, struct parts *parts)
+static void parts_init(struct parts *parts)
 {
     annal_store *store = NULL;
     annal_session_info info;
-    CLI(cli, "1\n2\n", "append", "s1", "--type", "n");
-    cli_assert_done(cli);
-    parts->journal = cli_journal(cli, "s1", &parts->len);
+    CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
+    cli_assert_done(&cli);
+    parts->journal = cli_journal(&cli, "s1", &parts->len);
     parts->bundle = (struct bundle){0};
     parts->session = bundle_add_session(&parts->bundle);
     strcpy(parts->session->session, "s1");
     ck_assert_int_eq(
-        annal_store_open(cli->store, &(annal_store_options){.read_only = true}, &store, NULL),
+        annal_store_open(cli.store, &(annal_store_options){.read_only = true}, &store, NULL),
         ANNAL_OK);
     ck_assert_int_eq(annal_session_info_get(store, ANNAL_SLICE("s1"), &info, NULL), ANNAL_OK);
     ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
@@ -1156,117 +1067,109 @@ static void made_manifest(struct made *made, const struct parts *parts)
     annal__buf_done(&text);
 }
 
-static void assert_harmless(struct cli *cli, struct made *made, const char *why)
+static void assert_harmless(struct made *made, const char *why)
 {
-    const char *file = made_seal(cli, made);
-    CLI(cli, NULL, "import", "bundle", file, OTHER(cli));
-    cli_assert_refused(cli, EXIT_REFUSED, why);
-    CLI(cli, NULL, "export", "s1", OTHER(cli));
-    ck_assert_int_ne(cli->exit_status, EXIT_DONE);
-    ck_assert_int_ne(access(tmpdir_path(&cli->dir, "evil"), F_OK), 0);
+    const char *file = made_seal(made);
+    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
+    cli_assert_refused(&cli, EXIT_REFUSED, why);
+    CLI(&cli, NULL, "export", "s1", OTHER(&cli));
+    ck_assert_int_ne(cli.exit_status, EXIT_DONE);
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "evil"), F_OK), 0);
     made->len = 0;
 }
 
 START_TEST(only_what_the_manifest_names_is_taken)
 {
     static struct made made;
-    struct cli cli;
     struct parts parts;
-    CLI_INIT(&cli);
-    parts_init(&cli, &parts);
+    parts_init(&parts);
     const char *journal = "events/s1.jsonl";
     made_manifest(&made, &parts);
     made_add(&made, "../evil", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files are not those of its manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '2', "/etc/passwd", "", 0);
-    assert_harmless(&cli, &made, "no plain file");
+    assert_harmless(&made, "no plain file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '1', "manifest.json", "", 0);
-    assert_harmless(&cli, &made, "no plain file");
+    assert_harmless(&made, "no plain file");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len - 1);
-    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files are not those of its manifest");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     made_add(&made, "events/s2.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "more files");
+    assert_harmless(&made, "more files");
     made_manifest(&made, &parts);
-    assert_harmless(&cli, &made, "its files are not those of its manifest");
+    assert_harmless(&made, "its files are not those of its manifest");
     made_add(&made, journal, '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "its first file is not manifest.json");
+    assert_harmless(&made, "its first file is not manifest.json");
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
-    const char *file = made_seal(&cli, &made);
+    const char *file = made_seal(&made);
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_done(&cli); /* so it was not something else that was refused */
     bundle_done(&parts.bundle);
     free(parts.journal);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_a_manifest_says_is_not_believed)
 {
     static struct made made;
-    struct cli cli;
     struct parts parts;
-    CLI_INIT(&cli);
-    parts_init(&cli, &parts);
+    parts_init(&parts);
     struct bundle_session *session = parts.session, good = *session;
     strcpy(session->session, "../s1");
     made_manifest(&made, &parts);
-    assert_harmless(&cli, &made, "not described as it should be");
+    assert_harmless(&made, "not described as it should be");
     *session = good;
     session->bytes = UINT64_MAX;
     made_manifest(&made, &parts);
-    assert_harmless(&cli, &made, "a number is too large");
+    assert_harmless(&made, "a number is too large");
     *session = good;
     session->bytes = UINT64_MAX / 8;
     made_manifest(&made, &parts);
-    CLI(&cli, NULL, "import", "bundle", made_seal(&cli, &made), OTHER(&cli));
+    CLI(&cli, NULL, "import", "bundle", made_seal(&made), OTHER(&cli));
     cli_assert_refused(&cli, EXIT_STORAGE, "No space left");
     made.len = 0;
     *session = good;
     strcpy(session->fork, "parent");
     session->fork_seq = 1;
     made_manifest(&made, &parts);
-    assert_harmless(&cli, &made, "without what it was forked from");
+    assert_harmless(&made, "without what it was forked from");
     *session = good;
     session->last_seq = 3;
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "does not prove itself");
+    assert_harmless(&made, "does not prove itself");
     *session = good;
     session->h ^= 1;
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "does not prove itself");
+    assert_harmless(&made, "does not prove itself");
     *session = good;
     session->sha256[0] = session->sha256[0] == '0' ? '1' : '0';
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "the hash of events/s1.jsonl is not that of its manifest");
+    assert_harmless(&made, "the hash of events/s1.jsonl is not that of its manifest");
     *session = good;
     *strstr(parts.journal, "\"data\":2") = 'x'; /* with a hash that fits, in the manifest */
     hash_text(parts.journal, parts.len, session->sha256);
     made_manifest(&made, &parts);
     made_add(&made, "events/s1.jsonl", '0', "", parts.journal, parts.len);
-    assert_harmless(&cli, &made, "does not prove itself");
+    assert_harmless(&made, "does not prove itself");
     made_add(&made, "manifest.json", '0', "", "{\"annal_bundle\":2}", 18);
-    CLI(&cli, NULL, "import", "bundle", made_seal(&cli, &made), OTHER(&cli));
+    CLI(&cli, NULL, "import", "bundle", made_seal(&made), OTHER(&cli));
     ck_assert_ptr_nonnull(strstr(cli.err, "knows version 1"));
     bundle_done(&parts.bundle);
     free(parts.journal);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_damaged_session_is_in_no_bundle)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n22\n3\n", "append", "s1", "--type", "n");
     char *journal = cli_journal(&cli, "s1", &len);
     *strstr(journal, ":22,") = ';';
@@ -1278,7 +1181,6 @@ START_TEST(a_damaged_session_is_in_no_bundle)
     ck_assert_int_ne(access(file, F_OK), 0);
     CLI(&cli, NULL, "export", "s1", "--format", "bundle", "--to", file, "--at", "1");
     cli_assert_refused(&cli, EXIT_USAGE, "whole journals");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -1300,11 +1202,9 @@ static int count_laid_down(const char *store, const char *journal)
 /* Whichever is first: the other finds the same, and both are content. */
 START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
 {
-    struct cli cli;
     int input[2], output[2], status;
     pid_t pids[2];
-    CLI_INIT(&cli);
-    const char *file = make_bundle(&cli), *store = tmpdir_path(&cli.dir, "other");
+    const char *file = make_bundle(), *store = tmpdir_path(&cli.dir, "other");
     CLI(&cli, "1\n", "append", "another", "--type", "n", OTHER(&cli));
     cli_assert_done(&cli);
     /* While this is held, no import takes artifacts over, which comes before its sessions. */
@@ -1325,12 +1225,11 @@ START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
         close(input[i]);
         close(output[i]);
     }
-    assert_same_journal(&cli, "a-fork.jsonl");
-    assert_same_journal(&cli, "packed.mpk");
-    assert_no_stage(&cli);
+    assert_same_journal("a-fork.jsonl");
+    assert_same_journal("packed.mpk");
+    assert_no_stage();
     CLI(&cli, NULL, "verify", OTHER(&cli));
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -1346,11 +1245,10 @@ static int count_journals(const char *path)
 }
 
 /* Import, and kill it once so many journals have taken their place, or it is done. */
-static void import_and_kill(struct cli *cli, const char *const *words, const char *events,
-                            int after)
+static void import_and_kill(const char *const *words, const char *events, int after)
 {
     int input, output, status;
-    pid_t pid = cli_start(cli, words, &input, &output), ended = 0;
+    pid_t pid = cli_start(&cli, words, &input, &output), ended = 0;
     while (count_journals(events) < after && (ended = waitpid(pid, &status, WNOHANG)) == 0)
         usleep(200);
     if (ended == 0) {
@@ -1364,9 +1262,7 @@ static void import_and_kill(struct cli *cli, const char *const *words, const cha
 START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes)
 {
     enum { SESSIONS = 40 };
-    struct cli cli;
     char id[20], path[60];
-    CLI_INIT(&cli);
     for (int i = 0; i < SESSIONS; i++) {
         snprintf(id, sizeof id, "s%d", i);
         CLI(&cli, "1\n2\n3\n", "append", id, "--type", "n");
@@ -1378,7 +1274,7 @@ START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finis
     const char *words[] = {"import", "bundle", file, OTHER(&cli), NULL};
     int partly = 0;
     for (int after = 1; after < SESSIONS; after += 6) {
-        import_and_kill(&cli, words, events, after);
+        import_and_kill(words, events, after);
         int there = count_journals(events);
         partly += there > 0 && there < SESSIONS ? 1 : 0;
         CLI(&cli, NULL, "verify", OTHER(&cli));
@@ -1386,22 +1282,21 @@ START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finis
         for (int i = 0; i < SESSIONS; i++) {
             snprintf(path, sizeof path, "other/events/s%d.jsonl", i);
             if (access(tmpdir_path(&cli.dir, path), F_OK) == 0)
-                assert_same_journal(&cli, path + strlen("other/events/"));
+                assert_same_journal(path + strlen("other/events/"));
         }
     }
     printf("killed in the middle: %d of 7\n", partly);
     cli_run(&cli, NULL, words);
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "40 sessions, 120 events, 0 artifacts: all hashes are equal");
-    assert_no_stage(&cli);
-    cli_done(&cli);
+    assert_no_stage();
 }
 END_TEST
 
 Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
-    TCase *lines = tcase_create("lines");
+    TCase *lines = suite_case(suite, "lines", cli_setup, cli_teardown);
     tcase_add_test(lines, what_is_exported_is_appended_again_with_the_same_bytes);
     tcase_add_test(lines, several_sessions_in_one_file_are_imported_each_as_itself);
     tcase_add_test(lines, a_fork_is_exported_with_what_it_shares_and_up_to_an_event);
@@ -1410,15 +1305,12 @@ Suite *suite_export(void)
     tcase_add_test(lines, a_file_keeps_its_mode_and_what_leads_to_it);
     tcase_add_loop_test(lines, an_export_that_is_interrupted_leaves_nothing, 0, 3);
     tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
-    suite_add_tcase(suite, lines);
-    TCase *markdown = tcase_create("markdown");
+    TCase *markdown = suite_case(suite, "markdown", cli_setup, cli_teardown);
     tcase_add_test(markdown, a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended);
     tcase_add_test(markdown, long_results_are_cut_with_a_note_unless_all_is_asked_for);
     tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
                         sizeof hostile / sizeof *hostile);
-    suite_add_tcase(suite, markdown);
-    TCase *otlp = tcase_create("otlp");
-    tcase_set_timeout(otlp, 120);
+    TCase *otlp = suite_case(suite, "otlp", cli_setup, cli_teardown);
     tcase_add_loop_test(otlp, tokens_costs_and_calls_of_a_log_come_back_from_its_spans, 0,
                         sizeof kinds / sizeof *kinds);
     tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
@@ -1427,8 +1319,7 @@ Suite *suite_export(void)
     tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
     tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
-    suite_add_tcase(suite, otlp);
-    TCase *bundle = tcase_create("bundle");
+    TCase *bundle = suite_case(suite, "bundle", cli_setup, cli_teardown);
     tcase_set_timeout(bundle, 300);
     tcase_add_test(bundle, a_bundle_brings_the_same_bytes_into_another_store);
     tcase_add_test(bundle, the_same_store_gives_the_same_bundle_and_tar_reads_it);
@@ -1449,6 +1340,5 @@ Suite *suite_export(void)
     tcase_add_test(bundle, a_damaged_session_is_in_no_bundle);
     tcase_add_test(bundle,
                    an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finishes);
-    suite_add_tcase(suite, bundle);
     return suite;
 }

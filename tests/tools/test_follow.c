@@ -1,7 +1,7 @@
 /* annal import --follow: logs that are written, moved, cut short and replaced while it runs. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,13 +17,12 @@
 enum { SOON_MS = 10000, NOT_MS = 300, LINE_BYTES = 65536 };
 
 /* A follow that runs, with --json: an object for each log that was read. */
-struct following {
-    struct cli cli;
+static struct following {
     pid_t pid;
     int out;
     char line[LINE_BYTES];
     size_t have; /* bytes of line, the first of which may be a whole object */
-};
+} f;
 
 static int64_t now_ms(void)
 {
@@ -34,41 +33,41 @@ static int64_t now_ms(void)
 
 /* ---- The follow ---- */
 
-static void start(struct following *f, const char *kind, const char *path)
+static void start(const char *kind, const char *path)
 {
     int pipes[2];
-    const char *err = tmpdir_path(&f->cli.dir, "follow.err");
+    const char *err = tmpdir_path(&cli.dir, "follow.err");
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
     (void)unlink(err); /* what an earlier one said */
-    f->have = 0;
-    f->pid = fork();
-    ck_assert_int_ge(f->pid, 0);
-    if (f->pid == 0) {
+    f.have = 0;
+    f.pid = fork();
+    ck_assert_int_ge(f.pid, 0);
+    if (f.pid == 0) {
         dup2(pipes[1], STDOUT_FILENO);
         dup2(open(err, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-        cli_exec(&f->cli, (const char *[]){"import", kind, path, "--follow", "--json", NULL});
+        cli_exec(&cli, (const char *[]){"import", kind, path, "--follow", "--json", NULL});
     }
     close(pipes[1]);
-    f->out = pipes[0];
+    f.out = pipes[0];
 }
 
-static char *said(struct following *f)
+static char *said(void)
 {
-    return file_read(tmpdir_path(&f->cli.dir, "follow.err"), NULL);
+    return file_read(tmpdir_path(&cli.dir, "follow.err"), NULL);
 }
 
-static void assert_said(struct following *f, const char *what)
+static void assert_said(const char *what)
 {
-    char *err = said(f);
+    char *err = said();
     ck_assert_msg(strstr(err, what) != NULL, "no '%s' in: %s", what, err);
     free(err);
 }
 
-static void wait_said(struct following *f, const char *what)
+static void wait_said(const char *what)
 {
     for (int64_t until = now_ms() + SOON_MS; now_ms() < until;) {
-        if (access(tmpdir_path(&f->cli.dir, "follow.err"), R_OK) == 0) {
-            char *err = said(f);
+        if (access(tmpdir_path(&cli.dir, "follow.err"), R_OK) == 0) {
+            char *err = said();
             bool found = strstr(err, what) != NULL;
             free(err);
             if (found)
@@ -76,40 +75,40 @@ static void wait_said(struct following *f, const char *what)
         }
         poll(NULL, 0, 5);
     }
-    assert_said(f, what);
+    assert_said(what);
 }
 
 /* The next object, without its line break; NULL: none came in time. Lives until the next one. */
-static const char *next_object(struct following *f, int wait_ms)
+static const char *next_object(int wait_ms)
 {
     static char object[LINE_BYTES];
     for (int64_t until = now_ms() + wait_ms;;) {
-        char *end = memchr(f->line, '\n', f->have);
+        char *end = memchr(f.line, '\n', f.have);
         if (end != NULL) {
-            size_t len = (size_t)(end - f->line);
-            memcpy(object, f->line, len);
+            size_t len = (size_t)(end - f.line);
+            memcpy(object, f.line, len);
             object[len] = '\0';
-            f->have -= len + 1;
-            memmove(f->line, end + 1, f->have);
+            f.have -= len + 1;
+            memmove(f.line, end + 1, f.have);
             return object;
         }
-        struct pollfd fd = {.fd = f->out, .events = POLLIN};
+        struct pollfd fd = {.fd = f.out, .events = POLLIN};
         int64_t left = until - now_ms();
         if (left <= 0 || poll(&fd, 1, (int)left) <= 0)
             return NULL;
-        ssize_t got = read(f->out, f->line + f->have, sizeof f->line - f->have);
+        ssize_t got = read(f.out, f.line + f.have, sizeof f.line - f.have);
         if (got <= 0)
             return NULL;
-        f->have += (size_t)got;
+        f.have += (size_t)got;
     }
 }
 
 /* Wait until so many events were added, by one object or several. */
-static void wait_events(struct following *f, int events)
+static void wait_events(int events)
 {
     int added = 0;
     while (added < events) {
-        const char *object = next_object(f, SOON_MS);
+        const char *object = next_object(SOON_MS);
         ck_assert_msg(object != NULL, "%d events were added, not %d", added, events);
         const char *count = strstr(object, "\"events\":");
         ck_assert_ptr_nonnull(count);
@@ -118,36 +117,35 @@ static void wait_events(struct following *f, int events)
     ck_assert_int_eq(added, events);
 }
 
-static void stop(struct following *f, int signal)
+static void stop(int signal)
 {
     int how = 0;
-    kill(f->pid, signal);
-    ck_assert_int_eq(waitpid(f->pid, &how, 0), f->pid);
-    close(f->out);
+    kill(f.pid, signal);
+    ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
+    close(f.out);
     if (signal == SIGKILL)
         return;
-    char *err = said(f);
+    char *err = said();
     ck_assert_msg(WIFEXITED(how) && WEXITSTATUS(how) == 0, "ended with %x: %s", (unsigned)how, err);
     free(err);
 }
 
 /* Begun at a directory of logs that is empty. */
-static const char *begin(struct following *f, const char *kind)
+static const char *begin(const char *kind)
 {
-    *f = (struct following){0};
-    CLI_INIT(&f->cli);
-    const char *logs = tmpdir_path(&f->cli.dir, "logs");
+    f = (struct following){0};
+    const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
-    start(f, kind, logs);
-    wait_said(f, "follows 0 logs");
+    start(kind, logs);
+    wait_said("follows 0 logs");
     return logs;
 }
 
 /* ---- The writers ---- */
 
-static void put(struct following *f, const char *name, const char *how, const char *text)
+static void put(const char *name, const char *how, const char *text)
 {
-    FILE *file = fopen(tmpdir_path(&f->cli.dir, name), how);
+    FILE *file = fopen(tmpdir_path(&cli.dir, name), how);
     ck_assert_ptr_nonnull(file);
     fputs(text, file);
     ck_assert_int_eq(fclose(file), 0);
@@ -164,97 +162,91 @@ static const char *line(int n)
     return text;
 }
 
-static void put_lines(struct following *f, const char *name, const char *how, int from, int to)
+static void put_lines(const char *name, const char *how, int from, int to)
 {
     for (int n = from; n <= to; n++)
-        put(f, name, n == from ? how : "a", line(n));
+        put(name, n == from ? how : "a", line(n));
 }
 
 /* Each of the lines from 1 to last is an event of s-1, once, and importing again adds nothing. */
-static void assert_each_once(struct following *f, const char *kind, int last)
+static void assert_each_once(const char *kind, int last)
 {
     char text[40], path[300];
-    CLI(&f->cli, NULL, "query", "s-1", "--type", "import.record");
-    ck_assert_int_eq(f->cli.exit_status, 0);
+    CLI(&cli, NULL, "query", "s-1", "--type", "import.record");
+    ck_assert_int_eq(cli.exit_status, 0);
     for (int n = 1; n <= last; n++) {
         snprintf(text, sizeof text, "\"text\":\"said %d\"", n);
-        const char *first = strstr(f->cli.out, text);
+        const char *first = strstr(cli.out, text);
         ck_assert_msg(first != NULL, "%s is lost", text);
         ck_assert_msg(strstr(first + 1, text) == NULL, "%s is there twice", text);
     }
-    snprintf(path, sizeof path, "%s/logs", f->cli.dir.path);
-    CLI(&f->cli, NULL, "import", kind, path, "--recheck");
-    ck_assert_ptr_nonnull(strstr(f->cli.out, " 0 events added"));
-    CLI(&f->cli, NULL, "verify");
-    cli_assert_done(&f->cli);
+    snprintf(path, sizeof path, "%s/logs", cli.dir.path);
+    CLI(&cli, NULL, "import", kind, path, "--recheck");
+    ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
 }
 
 /* ---- Lines ---- */
 
 START_TEST(a_line_is_durable_less_than_a_second_after_it_was_written)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
-    wait_events(&f, 2);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 1);
+    wait_events(2);
     int64_t slowest = 0;
     for (int n = 2; n <= 20; n++) {
         int64_t written = now_ms();
-        put_lines(&f, "logs/a.jsonl", "a", n, n);
-        wait_events(&f, 1);
+        put_lines("logs/a.jsonl", "a", n, n);
+        wait_events(1);
         int64_t took = now_ms() - written;
         slowest = took > slowest ? took : slowest;
     }
     ck_assert_int_lt(slowest, 1000);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 20);
-    cli_done(&f.cli);
+    stop(SIGINT);
+    assert_each_once("claude-code", 20);
 }
 END_TEST
 
 START_TEST(half_a_line_waits_for_the_rest_of_it)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
-    wait_events(&f, 2);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 1);
+    wait_events(2);
     char *text = strdup(line(2));
     for (size_t i = 0; text[i] != '\n'; i += 40) {
         char part[41];
         snprintf(part, sizeof part, "%.*s", (int)strcspn(text + i, "\n"), text + i);
-        put(&f, "logs/a.jsonl", "a", part);
+        put("logs/a.jsonl", "a", part);
         poll(NULL, 0, 20);
         if (strlen(part) < 40)
             break;
     }
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    put(&f, "logs/a.jsonl", "a", "\n");
-    wait_events(&f, 1);
+    ck_assert_ptr_null(next_object(NOT_MS));
+    put("logs/a.jsonl", "a", "\n");
+    wait_events(1);
     free(text);
-    stop(&f, SIGTERM);
-    assert_each_once(&f, "claude-code", 2);
-    cli_done(&f.cli);
+    stop(SIGTERM);
+    assert_each_once("claude-code", 2);
 }
 END_TEST
 
 START_TEST(what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole)
 {
-    struct following f;
-    begin(&f, "claude-code");
+    begin("claude-code");
     char *text = strdup(line(1));
     text[strlen(text) - 1] = '\0';
-    put(&f, "logs/a.jsonl", "w", text); /* the first line of one log */
-    put_lines(&f, "logs/b.jsonl", "w", 2, 2);
-    wait_events(&f, 2);
+    put("logs/a.jsonl", "w", text); /* the first line of one log */
+    put_lines("logs/b.jsonl", "w", 2, 2);
+    wait_events(2);
     free(text);
     text = strdup(line(3));
     text[strlen(text) - 1] = '\0';
-    put(&f, "logs/b.jsonl", "a", text); /* and a later one of another */
-    put(&f, "logs/c.jsonl", "w", "{\"type\":\"never whole\"");
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 3);
+    put("logs/b.jsonl", "a", text); /* and a later one of another */
+    put("logs/c.jsonl", "w", "{\"type\":\"never whole\"");
+    stop(SIGINT);
+    assert_each_once("claude-code", 3);
     free(text);
-    cli_done(&f.cli);
 }
 END_TEST
 
@@ -262,180 +254,160 @@ END_TEST
 
 START_TEST(new_logs_are_taken_up_also_in_new_directories)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
-    wait_events(&f, 2);
-    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/deep"), 0700), 0);
-    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/deep/deeper"), 0700), 0);
-    put_lines(&f, "logs/deep/deeper/b.jsonl", "w", 2, 3);
-    put_lines(&f, "logs/deep/not-a-log.txt", "w", 4, 4);
-    wait_events(&f, 2);
-    put_lines(&f, "logs/deep/deeper/b.jsonl", "a", 4, 5);
-    wait_events(&f, 2);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 5);
-    cli_done(&f.cli);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 1);
+    wait_events(2);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/deep"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/deep/deeper"), 0700), 0);
+    put_lines("logs/deep/deeper/b.jsonl", "w", 2, 3);
+    put_lines("logs/deep/not-a-log.txt", "w", 4, 4);
+    wait_events(2);
+    put_lines("logs/deep/deeper/b.jsonl", "a", 4, 5);
+    wait_events(2);
+    stop(SIGINT);
+    assert_each_once("claude-code", 5);
 }
 END_TEST
 
 START_TEST(a_log_that_is_cut_short_is_read_from_its_beginning)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 5);
-    wait_events(&f, 6);
-    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
-    wait_events(&f, 2);
-    assert_said(&f, "a.jsonl' was cut short or written over; it is read from its beginning");
-    put_lines(&f, "logs/a.jsonl", "a", 8, 8);
-    wait_events(&f, 1);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 8);
-    cli_done(&f.cli);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 5);
+    wait_events(6);
+    put_lines("logs/a.jsonl", "w", 6, 7);
+    wait_events(2);
+    assert_said("a.jsonl' was cut short or written over; it is read from its beginning");
+    put_lines("logs/a.jsonl", "a", 8, 8);
+    wait_events(1);
+    stop(SIGINT);
+    assert_each_once("claude-code", 8);
 }
 END_TEST
 
 /* Shorter, and longer again before anybody looks. */
 START_TEST(a_log_that_is_written_over_is_known_by_its_bytes)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
-    wait_events(&f, 3);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 2);
+    wait_events(3);
     char *text = calloc(20, 400);
     for (int n = 3; n <= 12; n++)
         strcat(text, line(n));
-    put(&f, "logs/a.jsonl", "w", text);
-    wait_events(&f, 10);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 12);
+    put("logs/a.jsonl", "w", text);
+    wait_events(10);
+    stop(SIGINT);
+    assert_each_once("claude-code", 12);
     free(text);
-    cli_done(&f.cli);
 }
 END_TEST
 
 START_TEST(a_log_that_is_rotated_loses_neither_its_old_nor_its_new_lines)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
-    wait_events(&f, 4);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 3);
+    wait_events(4);
     ck_assert_int_eq(
-        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "logs/a.jsonl.1")),
-        0);
-    put_lines(&f, "logs/a.jsonl.1", "a", 4, 5); /* by who has it open still */
-    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
-    wait_events(&f, 4);
-    put_lines(&f, "logs/a.jsonl.1", "a", 8, 8);
-    put_lines(&f, "logs/a.jsonl", "a", 9, 9);
-    wait_events(&f, 2);
-    assert_said(&f, "it is read from its beginning");
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 9);
-    cli_done(&f.cli);
+        rename(tmpdir_path(&cli.dir, "logs/a.jsonl"), tmpdir_path(&cli.dir, "logs/a.jsonl.1")), 0);
+    put_lines("logs/a.jsonl.1", "a", 4, 5); /* by who has it open still */
+    put_lines("logs/a.jsonl", "w", 6, 7);
+    wait_events(4);
+    put_lines("logs/a.jsonl.1", "a", 8, 8);
+    put_lines("logs/a.jsonl", "a", 9, 9);
+    wait_events(2);
+    assert_said("it is read from its beginning");
+    stop(SIGINT);
+    assert_each_once("claude-code", 9);
 }
 END_TEST
 
 /* Where nothing is watched, it is looked for. */
 START_TEST(a_log_that_was_moved_away_is_still_read_less_than_a_second_after_it_was_written)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
-    wait_events(&f, 4);
-    ck_assert_int_eq(
-        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "old")), 0);
-    put_lines(&f, "logs/a.jsonl", "w", 4, 4);
-    wait_events(&f, 1);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 3);
+    wait_events(4);
+    ck_assert_int_eq(rename(tmpdir_path(&cli.dir, "logs/a.jsonl"), tmpdir_path(&cli.dir, "old")),
+                     0);
+    put_lines("logs/a.jsonl", "w", 4, 4);
+    wait_events(1);
     for (int n = 5; n <= 8; n++) {
         int64_t written = now_ms();
-        put_lines(&f, "old", "a", n, n);
-        wait_events(&f, 1);
+        put_lines("old", "a", n, n);
+        wait_events(1);
         ck_assert_int_lt(now_ms() - written, 1000);
     }
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 8);
-    cli_done(&f.cli);
+    stop(SIGINT);
+    assert_each_once("claude-code", 8);
 }
 END_TEST
 
 /* It hears of the rotation and of the signal at once. */
 START_TEST(a_log_that_is_rotated_just_before_the_end_is_taken_to_its_end)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
-    wait_events(&f, 3);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 2);
+    wait_events(3);
     kill(f.pid, SIGSTOP);
-    put_lines(&f, "logs/a.jsonl", "a", 3, 5);
-    ck_assert_int_eq(
-        rename(tmpdir_path(&f.cli.dir, "logs/a.jsonl"), tmpdir_path(&f.cli.dir, "old")), 0);
-    put_lines(&f, "logs/a.jsonl", "w", 6, 7);
+    put_lines("logs/a.jsonl", "a", 3, 5);
+    ck_assert_int_eq(rename(tmpdir_path(&cli.dir, "logs/a.jsonl"), tmpdir_path(&cli.dir, "old")),
+                     0);
+    put_lines("logs/a.jsonl", "w", 6, 7);
     kill(f.pid, SIGTERM);
-    stop(&f, SIGCONT);
-    assert_each_once(&f, "claude-code", 7);
-    cli_done(&f.cli);
+    stop(SIGCONT);
+    assert_each_once("claude-code", 7);
 }
 END_TEST
 
 START_TEST(a_log_that_is_replaced_is_read_from_its_beginning)
 {
-    struct following f;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 3);
-    wait_events(&f, 4);
-    put_lines(&f, "new", "w", 2, 6);
-    ck_assert_int_eq(
-        rename(tmpdir_path(&f.cli.dir, "new"), tmpdir_path(&f.cli.dir, "logs/a.jsonl")), 0);
-    wait_events(&f, 3);
-    ck_assert_int_eq(unlink(tmpdir_path(&f.cli.dir, "logs/a.jsonl")), 0);
-    wait_said(&f, "a.jsonl' is gone");
-    put_lines(&f, "logs/a.jsonl", "w", 7, 7);
-    wait_events(&f, 1);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 7);
-    cli_done(&f.cli);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 3);
+    wait_events(4);
+    put_lines("new", "w", 2, 6);
+    ck_assert_int_eq(rename(tmpdir_path(&cli.dir, "new"), tmpdir_path(&cli.dir, "logs/a.jsonl")),
+                     0);
+    wait_events(3);
+    ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "logs/a.jsonl")), 0);
+    wait_said("a.jsonl' is gone");
+    put_lines("logs/a.jsonl", "w", 7, 7);
+    wait_events(1);
+    stop(SIGINT);
+    assert_each_once("claude-code", 7);
 }
 END_TEST
 
 START_TEST(more_logs_than_stay_open_are_followed_too)
 {
     enum { LOGS = 80 };
-    struct following f;
     char name[40];
-    begin(&f, "claude-code");
+    begin("claude-code");
     for (int n = 1; n <= LOGS; n++) {
         snprintf(name, sizeof name, "logs/%d.jsonl", n);
-        put_lines(&f, name, "w", n, n);
+        put_lines(name, "w", n, n);
     }
-    wait_events(&f, LOGS + 1);
+    wait_events(LOGS + 1);
     for (int n = 1; n <= LOGS; n++) {
         snprintf(name, sizeof name, "logs/%d.jsonl", n);
-        put_lines(&f, name, "a", LOGS + n, LOGS + n);
+        put_lines(name, "a", LOGS + n, LOGS + n);
     }
-    wait_events(&f, LOGS);
-    stop(&f, SIGINT);
-    assert_each_once(&f, "claude-code", 2 * LOGS);
-    cli_done(&f.cli);
+    wait_events(LOGS);
+    stop(SIGINT);
+    assert_each_once("claude-code", 2 * LOGS);
 }
 END_TEST
 
 START_TEST(the_store_is_no_log_of_its_own)
 {
-    struct following f = {0};
-    CLI_INIT(&f.cli);
-    put(&f, "x.jsonl", "w", "{\"a\":1}\n");
-    start(&f, "jsonl", f.cli.dir.path); /* the store stands in it */
-    wait_events(&f, 1);
-    put(&f, "x.jsonl", "a", "{\"a\":2}\n");
-    wait_events(&f, 1);
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    stop(&f, SIGINT);
-    CLI(&f.cli, NULL, "import", "jsonl", f.cli.dir.path);
-    cli_assert_done(&f.cli);
-    ck_assert_ptr_nonnull(strstr(f.cli.out, "1 file, 2 lines, 0 of them skipped: 0 events"));
-    cli_done(&f.cli);
+    put("x.jsonl", "w", "{\"a\":1}\n");
+    start("jsonl", cli.dir.path); /* the store stands in it */
+    wait_events(1);
+    put("x.jsonl", "a", "{\"a\":2}\n");
+    wait_events(1);
+    ck_assert_ptr_null(next_object(NOT_MS));
+    stop(SIGINT);
+    CLI(&cli, NULL, "import", "jsonl", cli.dir.path);
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 2 lines, 0 of them skipped: 0 events"));
 }
 END_TEST
 
@@ -447,62 +419,56 @@ END_TEST
 
 START_TEST(a_document_that_is_half_written_waits_until_it_is_whole)
 {
-    struct following f;
     static const char first[] = GEMINI(MESSAGE("1"));
     static const char second[] = GEMINI(MESSAGE("1") ",\n" MESSAGE("2"));
-    begin(&f, "gemini-cli");
-    put(&f, "logs/session-1.json", "w", first);
-    wait_events(&f, 3);
+    begin("gemini-cli");
+    put("logs/session-1.json", "w", first);
+    wait_events(3);
     char half[sizeof second];
     snprintf(half, sizeof half, "%.*s", (int)sizeof first + 10, second);
-    put(&f, "logs/session-1.json", "w", half);
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    put(&f, "logs/session-1.json", "a", second + strlen(half));
-    wait_events(&f, 3);
-    stop(&f, SIGINT);
-    CLI(&f.cli, NULL, "query", "--type", "import.unreadable", "--count");
-    ck_assert_int_eq(atoi(f.cli.out), 0);
-    CLI(&f.cli, NULL, "import", "gemini-cli", tmpdir_path(&f.cli.dir, "logs"));
-    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
-    cli_done(&f.cli);
+    put("logs/session-1.json", "w", half);
+    ck_assert_ptr_null(next_object(NOT_MS));
+    put("logs/session-1.json", "a", second + strlen(half));
+    wait_events(3);
+    stop(SIGINT);
+    CLI(&cli, NULL, "query", "--type", "import.unreadable", "--count");
+    ck_assert_int_eq(atoi(cli.out), 0);
+    CLI(&cli, NULL, "import", "gemini-cli", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
 }
 END_TEST
 
 START_TEST(a_document_that_stays_half_is_taken_as_it_stands)
 {
-    struct following f;
-    begin(&f, "gemini-cli");
-    put(&f, "logs/session-1.json", "w",
+    begin("gemini-cli");
+    put("logs/session-1.json", "w",
         "{\"sessionId\":\"s\",\n\"messages\":[\n" MESSAGE("1") ",\n{\"id\":\"m2\",\"ty");
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    stop(&f, SIGINT);
-    CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
-    ck_assert_int_eq(atoi(f.cli.out), 1);
-    CLI(&f.cli, NULL, "query", "--type", "import.unreadable");
-    ck_assert_ptr_nonnull(strstr(f.cli.out, "m2"));
-    cli_done(&f.cli);
+    ck_assert_ptr_null(next_object(NOT_MS));
+    stop(SIGINT);
+    CLI(&cli, NULL, "query", "--type", "message.added", "--count");
+    ck_assert_int_eq(atoi(cli.out), 1);
+    CLI(&cli, NULL, "query", "--type", "import.unreadable");
+    ck_assert_ptr_nonnull(strstr(cli.out, "m2"));
 }
 END_TEST
 
 START_TEST(a_directory_that_is_one_log_is_followed)
 {
-    struct following f;
-    begin(&f, "openhands");
-    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/run"), 0700), 0);
-    put(&f, "logs/run/base_state.json", "w", "{\"id\":\"run-1\"}");
-    wait_events(&f, 2);
-    ck_assert_int_eq(mkdir(tmpdir_path(&f.cli.dir, "logs/run/events"), 0700), 0);
-    put(&f, "logs/run/events/event-00001.json", "w", "{\"kind\":\"PauseEvent\",");
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    put(&f, "logs/run/events/event-00001.json", "a",
+    begin("openhands");
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/run"), 0700), 0);
+    put("logs/run/base_state.json", "w", "{\"id\":\"run-1\"}");
+    wait_events(2);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs/run/events"), 0700), 0);
+    put("logs/run/events/event-00001.json", "w", "{\"kind\":\"PauseEvent\",");
+    ck_assert_ptr_null(next_object(NOT_MS));
+    put("logs/run/events/event-00001.json", "a",
         "\"id\":\"e1\",\"timestamp\":\"2026-03-01T10:00:00\",\"source\":\"user\"}");
-    ck_assert_ptr_nonnull(next_object(&f, SOON_MS));
-    stop(&f, SIGINT);
-    CLI(&f.cli, NULL, "query", "--type", "import.unreadable", "--count");
-    ck_assert_int_eq(atoi(f.cli.out), 0);
-    CLI(&f.cli, NULL, "import", "openhands", tmpdir_path(&f.cli.dir, "logs"));
-    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
-    cli_done(&f.cli);
+    ck_assert_ptr_nonnull(next_object(SOON_MS));
+    stop(SIGINT);
+    CLI(&cli, NULL, "query", "--type", "import.unreadable", "--count");
+    ck_assert_int_eq(atoi(cli.out), 0);
+    CLI(&cli, NULL, "import", "openhands", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
 }
 END_TEST
 
@@ -514,10 +480,9 @@ static void must(sqlite3 *db, const char *sql)
 
 START_TEST(a_database_is_followed_while_its_writer_has_it_open)
 {
-    struct following f;
     sqlite3 *db = NULL;
-    begin(&f, "openai-agents");
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.cli.dir, "logs/a.db"), &db), SQLITE_OK);
+    begin("openai-agents");
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, "logs/a.db"), &db), SQLITE_OK);
     must(db, _i == 0 ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
     must(db, "CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP, "
              "updated_at TIMESTAMP);"
@@ -532,42 +497,39 @@ START_TEST(a_database_is_followed_while_its_writer_has_it_open)
                  "\"said %d\"}', '2026-03-01 10:00:0%d')",
                  n, n, n);
         must(db, sql);
-        while (next_object(&f, 50) == NULL) /* until something came of it */
-            CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
+        while (next_object(50) == NULL) /* until something came of it */
+            CLI(&cli, NULL, "query", "--type", "message.added", "--count");
     }
     must(db, "BEGIN IMMEDIATE; DELETE FROM agent_messages");
-    stop(&f, SIGINT);
+    stop(SIGINT);
     must(db, "ROLLBACK");
     sqlite3_close(db);
-    CLI(&f.cli, NULL, "query", "--type", "message.added", "--count");
-    ck_assert_int_eq(atoi(f.cli.out), 5);
-    CLI(&f.cli, NULL, "import", "openai-agents", tmpdir_path(&f.cli.dir, "logs"));
-    ck_assert_ptr_nonnull(strstr(f.cli.out, " 0 events added"));
-    cli_done(&f.cli);
+    CLI(&cli, NULL, "query", "--type", "message.added", "--count");
+    ck_assert_int_eq(atoi(cli.out), 5);
+    CLI(&cli, NULL, "import", "openai-agents", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
 }
 END_TEST
 
 START_TEST(what_a_log_is_may_show_later)
 {
-    struct following f;
-    begin(&f, "auto");
-    put(&f, "logs/a.jsonl", "w", "{\"type\":\"summary\",");
-    ck_assert_ptr_null(next_object(&f, NOT_MS));
-    put(&f, "logs/a.jsonl", "a", "\"summary\":\"x\",\"leafUuid\":\"u\"}\n");
-    const char *object = next_object(&f, SOON_MS);
+    begin("auto");
+    put("logs/a.jsonl", "w", "{\"type\":\"summary\",");
+    ck_assert_ptr_null(next_object(NOT_MS));
+    put("logs/a.jsonl", "a", "\"summary\":\"x\",\"leafUuid\":\"u\"}\n");
+    const char *object = next_object(SOON_MS);
     ck_assert_ptr_nonnull(object);
     ck_assert_ptr_nonnull(strstr(object, "\"kind\":\"claude-code\""));
-    stop(&f, SIGINT);
-    cli_done(&f.cli);
+    stop(SIGINT);
 }
 END_TEST
 
 /* ---- The end ---- */
 
 /* A process that writes lines 1 to last, each in two writes, and leaves. */
-static pid_t write_slowly(struct following *f, const char *name, int last)
+static pid_t write_slowly(const char *name, int last)
 {
-    const char *path = tmpdir_path(&f->cli.dir, name);
+    const char *path = tmpdir_path(&cli.dir, name);
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid > 0)
@@ -585,44 +547,40 @@ static pid_t write_slowly(struct following *f, const char *name, int last)
 START_TEST(a_follow_that_is_killed_and_begun_again_loses_nothing_and_adds_nothing_twice)
 {
     enum { LINES = 800, KILLS = 6 };
-    struct following f;
     int how = 0;
-    const char *logs = begin(&f, "claude-code");
-    pid_t writer = write_slowly(&f, "logs/a.jsonl", LINES);
+    const char *logs = begin("claude-code");
+    pid_t writer = write_slowly("logs/a.jsonl", LINES);
     for (int i = 0; i < KILLS; i++) {
         poll(NULL, 0, 60 + 37 * i);
-        stop(&f, SIGKILL);
-        start(&f, "claude-code", logs);
+        stop(SIGKILL);
+        start("claude-code", logs);
     }
     ck_assert_int_eq(waitpid(writer, &how, 0), writer);
     ck_assert_int_eq(how, 0);
-    wait_said(&f, "follows ");
-    stop(&f, SIGTERM);
-    assert_each_once(&f, "claude-code", LINES);
-    cli_done(&f.cli);
+    wait_said("follows ");
+    stop(SIGTERM);
+    assert_each_once("claude-code", LINES);
 }
 END_TEST
 
 START_TEST(at_the_end_it_says_what_was_imported)
 {
-    struct following f = {0};
     int pipes[2], how = 0;
     char text[2000] = "";
-    CLI_INIT(&f.cli);
-    const char *log = tmpdir_path(&f.cli.dir, "a.jsonl");
-    put_lines(&f, "a.jsonl", "w", 1, 3);
+    const char *log = tmpdir_path(&cli.dir, "a.jsonl");
+    put_lines("a.jsonl", "w", 1, 3);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         dup2(pipes[1], STDOUT_FILENO);
-        dup2(open(tmpdir_path(&f.cli.dir, "follow.err"), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
-        cli_exec(&f.cli, (const char *[]){"import", "claude-code", log, "--follow", NULL});
+        dup2(open(tmpdir_path(&cli.dir, "follow.err"), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+        cli_exec(&cli, (const char *[]){"import", "claude-code", log, "--follow", NULL});
     }
     close(pipes[1]);
-    wait_said(&f, "follows 1 log; Ctrl-C ends it");
-    put(&f, "a.jsonl", "a", "\n");
-    put_lines(&f, "a.jsonl", "a", 3, 4);
+    wait_said("follows 1 log; Ctrl-C ends it");
+    put("a.jsonl", "a", "\n");
+    put_lines("a.jsonl", "a", 3, 4);
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, &how, 0), pid);
     ck_assert_int_eq(how, 0);
@@ -631,79 +589,70 @@ START_TEST(at_the_end_it_says_what_was_imported)
     close(pipes[0]);
     ck_assert_msg(strstr(text, "1 file, 6 lines, 2 of them skipped: 5 events added\n") != NULL,
                   "%s", text);
-    cli_done(&f.cli);
 }
 END_TEST
 
 /* As nohup has it, and as shells have SIGINT for what runs in the background. */
 START_TEST(a_signal_that_was_ignored_when_it_began_does_not_end_it)
 {
-    struct following f;
     const int ignored = _i == 0 ? SIGHUP : SIGINT;
     signal(ignored, SIG_IGN);
-    begin(&f, "claude-code");
+    begin("claude-code");
     signal(ignored, SIG_DFL);
     kill(f.pid, ignored);
     poll(NULL, 0, 50);
-    put_lines(&f, "logs/a.jsonl", "w", 1, 2);
-    wait_events(&f, 3);
-    stop(&f, SIGTERM);
-    assert_each_once(&f, "claude-code", 2);
-    cli_done(&f.cli);
+    put_lines("logs/a.jsonl", "w", 1, 2);
+    wait_events(3);
+    stop(SIGTERM);
+    assert_each_once("claude-code", 2);
 }
 END_TEST
 
 /* The status of a follow of path that ends at once. */
-static int follow_to_the_end(struct following *f, const char *kind, const char *path)
+static int follow_to_the_end(const char *kind, const char *path)
 {
     int how = 0;
-    start(f, kind, path);
-    wait_said(f, "follows ");
-    kill(f->pid, SIGTERM);
-    ck_assert_int_eq(waitpid(f->pid, &how, 0), f->pid);
-    close(f->out);
+    start(kind, path);
+    wait_said("follows ");
+    kill(f.pid, SIGTERM);
+    ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
+    close(f.out);
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
 START_TEST(logs_of_no_kind_alone_are_refused_as_an_import_refuses_them)
 {
-    struct following f = {0};
-    CLI_INIT(&f.cli);
-    const char *logs = tmpdir_path(&f.cli.dir, "logs");
+    const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
-    put(&f, "logs/a.jsonl", "w", "no kind\n");
-    CLI(&f.cli, NULL, "import", "auto", logs);
-    ck_assert_int_eq(f.cli.exit_status, 1);
-    ck_assert_int_eq(follow_to_the_end(&f, "auto", logs), 1);
-    assert_said(&f, "a.jsonl' is of no kind that is known: left out");
-    put_lines(&f, "logs/b.jsonl", "w", 1, 1);
-    CLI(&f.cli, NULL, "import", "auto", logs);
-    ck_assert_int_eq(f.cli.exit_status, 0);
-    ck_assert_int_eq(follow_to_the_end(&f, "auto", logs), 0);
-    cli_done(&f.cli);
+    put("logs/a.jsonl", "w", "no kind\n");
+    CLI(&cli, NULL, "import", "auto", logs);
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_int_eq(follow_to_the_end("auto", logs), 1);
+    assert_said("a.jsonl' is of no kind that is known: left out");
+    put_lines("logs/b.jsonl", "w", 1, 1);
+    CLI(&cli, NULL, "import", "auto", logs);
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_int_eq(follow_to_the_end("auto", logs), 0);
 }
 END_TEST
 
 START_TEST(it_ends_when_nobody_reads_what_it_prints)
 {
-    struct following f;
     int how = 0;
-    begin(&f, "claude-code");
-    put_lines(&f, "logs/a.jsonl", "w", 1, 1);
-    wait_events(&f, 2);
+    begin("claude-code");
+    put_lines("logs/a.jsonl", "w", 1, 1);
+    wait_events(2);
     close(f.out);
     ck_assert_int_eq(waitpid(f.pid, &how, 0), f.pid);
     ck_assert(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-    assert_each_once(&f, "claude-code", 1);
-    cli_done(&f.cli);
+    assert_each_once("claude-code", 1);
 }
 END_TEST
 
 Suite *suite_follow(void)
 {
     Suite *suite = suite_create("follow");
-    TCase *tc = tcase_create("follow");
-    tcase_set_timeout(tc, 120);
+    TCase *tc = suite_case(suite, "follow", cli_setup, cli_teardown);
     tcase_add_test(tc, a_line_is_durable_less_than_a_second_after_it_was_written);
     tcase_add_test(tc, half_a_line_waits_for_the_rest_of_it);
     tcase_add_test(tc, what_stands_behind_the_last_line_break_is_taken_at_the_end_if_it_is_whole);
@@ -728,6 +677,5 @@ Suite *suite_follow(void)
     tcase_add_loop_test(tc, a_signal_that_was_ignored_when_it_began_does_not_end_it, 0, 2);
     tcase_add_test(tc, logs_of_no_kind_alone_are_refused_as_an_import_refuses_them);
     tcase_add_test(tc, it_ends_when_nobody_reads_what_it_prints);
-    suite_add_tcase(suite, tc);
     return suite;
 }

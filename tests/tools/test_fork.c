@@ -1,26 +1,19 @@
 #include "journal/base/buf.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct cli cli;
 
 /* p has 5 events, f is a fork of it at 3 with one of its own, g one of f at its end. */
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "p", "--type", "n");
     CLI(&cli, NULL, "fork", "p", "--at", "3", "f");
     CLI(&cli, "70\n", "append", "f", "--type", "n");
     CLI(&cli, NULL, "fork", "f", "g", "--format", "msgpack", "--json");
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 /* The data of the events that were printed, in order. */
@@ -190,15 +183,12 @@ END_TEST
 Suite *suite_fork(void)
 {
     Suite *suite = suite_create("fork");
-    TCase *tcase = tcase_create("fork");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 30);
+    TCase *tcase = suite_case(suite, "fork", setup, cli_teardown);
     tcase_add_test(tcase, a_fork_says_what_the_two_have_in_common);
     tcase_add_test(tcase, a_fork_is_read_and_asked_as_one_history);
     tcase_add_test(tcase, a_time_in_a_fork_is_one_of_its_whole_history);
     tcase_add_test(tcase, show_and_ls_tell_who_is_a_fork_of_whom);
     tcase_add_test(tcase, what_cannot_be_forked_is_refused);
     tcase_add_test(tcase, verify_finds_a_parent_that_is_another_one);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

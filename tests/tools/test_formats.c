@@ -3,9 +3,9 @@
  * of tests/data is known for what it is, every line of it is accounted for, every value found
  * again.
  */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <ctype.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -85,32 +85,32 @@ static void make_database(const char *path, const char *sql_path)
 }
 
 /* The log's path, after making it where it is a database. */
-static void find_log(struct cli *cli, const struct log *log, char path[512])
+static void find_log(const struct log *log, char path[512])
 {
     snprintf(path, 512, "%s/tests/data/%s/%s", ANNAL_SOURCE, log->kind, log->path);
     if (is_sql(log)) {
         char name[64], sql[512];
         snprintf(name, sizeof name, "%.*s", (int)strlen(log->path) - 4, log->path);
         strcpy(sql, path);
-        snprintf(path, 512, "%s", tmpdir_path(&cli->dir, name));
+        snprintf(path, 512, "%s", tmpdir_path(&cli.dir, name));
         make_database(path, sql);
     }
 }
 
-static void put_file(struct cli *cli, const char *name, const char *bytes, size_t len)
+static void put_file(const char *name, const char *bytes, size_t len)
 {
-    FILE *file = fopen(tmpdir_path(&cli->dir, name), "w");
+    FILE *file = fopen(tmpdir_path(&cli.dir, name), "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
     ck_assert_int_eq(fclose(file), 0);
 }
 
 /* "name":number on a line of --json. */
-static void assert_printed(const struct cli *cli, const char *name, int number)
+static void assert_printed(const char *name, int number)
 {
     char text[80];
     snprintf(text, sizeof text, "\"%s\":%d,", name, number);
-    ck_assert_msg(strstr(cli->out, text) != NULL, "no %s in %s", text, cli->out);
+    ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in %s", text, cli.out);
 }
 
 /* ---- Every kind ---- */
@@ -118,10 +118,8 @@ static void assert_printed(const struct cli *cli, const char *name, int number)
 START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
 {
     const struct log *log = &logs[_i];
-    struct cli cli;
     char path[512], kind[80];
-    CLI_INIT(&cli);
-    find_log(&cli, log, path);
+    find_log(log, path);
     CLI(&cli, NULL, "import", "--detect", "--json", path);
     cli_assert_done(&cli);
     snprintf(kind, sizeof kind, "\"kind\":\"%s\",\"container\":\"%s\"", log->kind, log->container);
@@ -129,23 +127,20 @@ START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
     CLI(&cli, NULL, "import", "auto", path, "--json");
     cli_assert_done(&cli);
     ck_assert_msg(strstr(cli.out, kind) != NULL, "no %s in %s", kind, cli.out);
-    assert_printed(&cli, "lines", log->lines);
-    assert_printed(&cli, "imported", log->lines);
-    assert_printed(&cli, "skipped", 0);
-    assert_printed(&cli, "events", log->events);
+    assert_printed("lines", log->lines);
+    assert_printed("imported", log->lines);
+    assert_printed("skipped", 0);
+    assert_printed("events", log->events);
     CLI(&cli, NULL, "import", log->kind, path, "--json");
-    assert_printed(&cli, "events", 0);
-    cli_done(&cli);
+    assert_printed("events", 0);
 }
 END_TEST
 
 START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
 {
     const struct log *log = &logs[_i];
-    struct cli cli;
     char path[512], tokens[80];
-    CLI_INIT(&cli);
-    find_log(&cli, log, path);
+    find_log(log, path);
     CLI(&cli, NULL, "import", log->kind, path);
     ck_assert_int_eq(cli.exit_status, 0);
     CLI(&cli, NULL, "sql", "--format", "csv",
@@ -159,7 +154,6 @@ START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
     ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: no %s in %s", log->path, tokens, cli.out);
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -190,41 +184,33 @@ static void assert_values_found(const char *text, const char *events, const char
 START_TEST(no_value_of_a_log_is_lost)
 {
     const struct log *log = &logs[_i];
-    struct cli cli;
     char path[512];
     if (is_sql(log) || strcmp(log->container, "directory") == 0)
         return; /* rows are other text; a_row_of_a_database_is_lost_by_no_importer */
-    CLI_INIT(&cli);
-    find_log(&cli, log, path);
+    find_log(log, path);
     CLI(&cli, NULL, "import", log->kind, path);
     CLI(&cli, NULL, "query");
     char *text = file_read(path, NULL);
     assert_values_found(text, cli.out, log->path);
     free(text);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_the_responses_of_a_branch_used_is_told_once)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
     ck_assert_ptr_nonnull(strstr(cli.out, "\n1000,70,60"));
     CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json", "--json");
-    assert_printed(&cli, "events", 0);
-    cli_done(&cli);
+    assert_printed("events", 0);
 }
 END_TEST
 
 START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
 {
-    struct cli cli;
     sqlite3 *db = NULL;
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "sessions.db");
     make_database(path, DATA("goose/accumulated.db.sql"));
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
@@ -235,7 +221,6 @@ START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT id, input_tokens, output_tokens FROM sessions ORDER BY id");
     ck_assert_ptr_nonnull(strstr(cli.out, "20260302_1,700,20\r\n20260302_2,900,30\r\n"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -255,9 +240,7 @@ static const struct {
 
 START_TEST(a_session_whose_log_tells_a_time_late_was_created_at_it)
 {
-    struct cli cli;
     char path[512];
-    CLI_INIT(&cli);
     snprintf(path, sizeof path, "%s/tests/data/%s/%s", ANNAL_SOURCE, begins[_i].kind,
              begins[_i].path);
     CLI(&cli, NULL, "import", begins[_i].kind, path);
@@ -265,19 +248,18 @@ START_TEST(a_session_whose_log_tells_a_time_late_was_created_at_it)
     ck_assert_msg(strstr(cli.out, begins[_i].created_at) != NULL, "%s: %s", path, cli.out);
     ck_assert_msg(strstr(cli.out, "1970") == NULL, "%s: %s", path, cli.out);
     CLI(&cli, NULL, "import", begins[_i].kind, path, "--json");
-    assert_printed(&cli, "events", 0);
-    cli_done(&cli);
+    assert_printed("events", 0);
 }
 END_TEST
 
 /* ---- Containers ---- */
 
-static void count_events(struct cli *cli, const char *kind, const char *path, int lines, int events)
+static void count_events(const char *kind, const char *path, int lines, int events)
 {
-    CLI(cli, NULL, "import", kind, path, "--json");
-    cli_assert_done(cli);
-    assert_printed(cli, "lines", lines);
-    assert_printed(cli, "events", events);
+    CLI(&cli, NULL, "import", kind, path, "--json");
+    cli_assert_done(&cli);
+    assert_printed("lines", lines);
+    assert_printed("events", events);
 }
 
 START_TEST(a_document_that_grew_adds_what_is_new)
@@ -286,36 +268,32 @@ START_TEST(a_document_that_grew_adds_what_is_new)
                                 "{\"id\":\"m1\",\"type\":\"user\",\"content\":\"a\"}";
     static const char more[] = ",\n{\"id\":\"m2\",\"type\":\"gemini\",\"content\":\"b\","
                                "\"tokens\":{\"input\":5,\"output\":2,\"cached\":0}}";
-    struct cli cli;
     char text[512];
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "session-1.json");
     snprintf(text, sizeof text, "%s]}\n", first);
-    put_file(&cli, "session-1.json", text, strlen(text));
-    count_events(&cli, "gemini-cli", path, 2, 3);
+    put_file("session-1.json", text, strlen(text));
+    count_events("gemini-cli", path, 2, 3);
     snprintf(text, sizeof text, "%s%s]}\n", first, more);
-    put_file(&cli, "session-1.json", text, strlen(text));
-    count_events(&cli, "gemini-cli", path, 3, 2);
-    count_events(&cli, "gemini-cli", path, 3, 0);
-    cli_done(&cli);
+    put_file("session-1.json", text, strlen(text));
+    count_events("gemini-cli", path, 3, 2);
+    count_events("gemini-cli", path, 3, 0);
 }
 END_TEST
 
 START_TEST(a_document_cut_short_gives_what_is_whole_and_keeps_the_rest)
 {
-    struct cli cli;
     char *text = file_read(DATA("gemini-cli/session-old.json"), NULL);
     size_t len = strlen(text);
     for (size_t cut = 1; cut < len; cut += 61) {
-        CLI_INIT(&cli);
-        put_file(&cli, "session-cut.json", text, cut);
+        put_file("session-cut.json", text, cut);
         CLI(&cli, NULL, "import", "gemini-cli", tmpdir_path(&cli.dir, "session-cut.json"));
         ck_assert_msg(cli.exit_status == 0, "cut at %zu: %s", cut, cli.err);
         if (cut > 300) {
             CLI(&cli, NULL, "query", "--type", "message.added");
             ck_assert_ptr_nonnull(strstr(cli.out, "add a line"));
         }
-        cli_done(&cli);
+        cli_teardown();
+        cli_setup();
     }
     free(text);
 }
@@ -323,9 +301,7 @@ END_TEST
 
 START_TEST(a_database_that_its_owner_keeps_locked_is_waited_for_and_named)
 {
-    struct cli cli;
     sqlite3 *db = NULL;
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "sessions.db");
     make_database(path, DATA("goose/sessions.db.sql"));
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
@@ -336,14 +312,11 @@ START_TEST(a_database_that_its_owner_keeps_locked_is_waited_for_and_named)
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_int_eq(sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_row_of_a_database_is_lost_by_no_importer)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "opencode.db");
     sqlite3 *db = NULL;
     make_database(path, DATA("opencode/opencode.db.sql"));
@@ -361,21 +334,17 @@ START_TEST(a_row_of_a_database_is_lost_by_no_importer)
                                          "{\"$base64\":\"/w==\"}", "only here", "worktree"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         ck_assert_msg(strstr(cli.out, values[i]) != NULL, "no %s", values[i]);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_is_pickled_is_kept_and_never_loaded)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "checkpoints.sqlite");
     make_database(path, DATA("langgraph/checkpoints.sqlite.sql"));
     CLI(&cli, NULL, "import", "langgraph", path);
     CLI(&cli, NULL, "query");
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"$base64\":\"gASVAwAAAAAAAABLAS4=\"}"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"id\":\"h1\",\"role\":\"user\""));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -383,12 +352,10 @@ END_TEST
 
 START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
 {
-    struct cli cli;
     static const char text[] =
         "{\"run\":\"r1\",\"at\":1772442846.5,\"kind\":\"build.begun\",\"load\":{\"a\":1e400}}\n"
         "{\"run\":\"r1\",\"at\":\"2026-03-02T09:14:07Z\",\"kind\":\"Build Done\",\"load\":2}\n";
-    CLI_INIT(&cli);
-    put_file(&cli, "x.jsonl", text, strlen(text));
+    put_file("x.jsonl", text, strlen(text));
     CLI(&cli, NULL, "import", "jsonl", "--map", "session=$.run", "--map", "ts=$.at", "--map",
         "type=$.kind", "--map", "data=$.load", tmpdir_path(&cli.dir, "x.jsonl"));
     cli_assert_done(&cli);
@@ -410,20 +377,17 @@ START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
     ck_assert_int_eq(cli.exit_status, 0);
     CLI(&cli, NULL, "import", "jsonl", "--map", "session", tmpdir_path(&cli.dir, "x.jsonl"));
     cli_assert_refused(&cli, 2, "it is NAME=VALUE");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_query_prints_is_imported_as_it_was)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"type\":\"a\",\"id\":\"x\",\"ts\":\"2026-01-01T00:00:00Z\",\"data\":{\"n\":1.50}}\n",
         "append", "s1");
     CLI(&cli, NULL, "query");
     char *printed = strdup(cli.out);
-    put_file(&cli, "events.jsonl", cli.out, cli.out_len);
+    put_file("events.jsonl", cli.out, cli.out_len);
     char *log = strdup(tmpdir_path(&cli.dir, "events.jsonl"));
     CLI(&cli, NULL, "delete", "s1");
     CLI(&cli, NULL, "import", "auto", log);
@@ -432,15 +396,12 @@ START_TEST(what_query_prints_is_imported_as_it_was)
     ck_assert_str_eq(cli.out, printed);
     free(printed);
     free(log);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    put_file(&cli, "x.json", "{\"a\":1}", 7);
+    put_file("x.json", "{\"a\":1}", 7);
     CLI(&cli, NULL, "import", "--detect", tmpdir_path(&cli.dir, "x.json"));
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.out, "unknown"));
@@ -448,7 +409,7 @@ START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "is of no kind that is known"));
     ck_assert_int_eq(cli_journals(&cli), 0);
-    put_file(&cli, "y.jsonl", "{\"a\":1}\n{\"a\":2}\n", 16);
+    put_file("y.jsonl", "{\"a\":1}\n{\"a\":2}\n", 16);
     CLI(&cli, NULL, "import", "--detect", tmpdir_path(&cli.dir, "y.jsonl"));
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "'annal import jsonl --map ...' reads"));
@@ -458,15 +419,13 @@ START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
     ck_assert_int_eq(cli_journals(&cli), 0);
     CLI(&cli, NULL, "import", "nonsense", tmpdir_path(&cli.dir, "x.json"));
     cli_assert_refused(&cli, 2, "otel, pi, swe-agent, tau-bench, auto, or a file NAME.sql");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_formats(void)
 {
     Suite *suite = suite_create("formats");
-    TCase *tc = tcase_create("formats");
-    tcase_set_timeout(tc, 120);
+    TCase *tc = suite_case(suite, "formats", cli_setup, cli_teardown);
     tcase_add_loop_test(tc, a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for, 0,
                         LOGS);
     tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
@@ -483,6 +442,5 @@ Suite *suite_formats(void)
     tcase_add_test(tc, a_mapping_says_where_the_parts_of_an_event_stand);
     tcase_add_test(tc, what_query_prints_is_imported_as_it_was);
     tcase_add_test(tc, what_nobody_knows_is_said_and_nothing_is_written);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,13 +1,13 @@
 /* annal import: what is appended, what is not, and what is said about it. */
 #include "journal/base/buf.h"
 #include "tests/support/real_logs.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 #include "tools/import/import.h"
 
 #include <annal/import.h>
 #include <annal/journal.h>
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,25 +24,22 @@
     FIXTURES "/codex/rollout-2026-03-04T10-00-00-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl"
 
 /* Put bytes into a log of the test's own, import it, and assert that it went well. */
-static const char *import_bytes(struct cli *cli, const char *kind, const char *name,
-                                const void *bytes, size_t len)
+static const char *import_bytes(const char *kind, const char *name, const void *bytes, size_t len)
 {
-    const char *path = tmpdir_path(&cli->dir, name);
+    const char *path = tmpdir_path(&cli.dir, name);
     file_write(path, bytes, len);
-    CLI(cli, NULL, "import", kind, path, "--json");
-    cli_assert_done(cli);
-    return cli->out;
+    CLI(&cli, NULL, "import", kind, path, "--json");
+    cli_assert_done(&cli);
+    return cli.out;
 }
 
-#define IMPORT_TEXT(cli, text) import_bytes(cli, "claude-code", "s-1.jsonl", text, sizeof(text) - 1)
+#define IMPORT_TEXT(cli, text) import_bytes("claude-code", "s-1.jsonl", text, sizeof(text) - 1)
 
 #define ASSERT_OUT(cli, part)                                                                      \
     ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
 
 START_TEST(a_second_import_adds_nothing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "\"events\":0,"));
@@ -52,7 +49,6 @@ START_TEST(a_second_import_adds_nothing)
     ASSERT_OUT(&cli, " 0 events added");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -119,8 +115,6 @@ END_TEST
 
 START_TEST(each_log_has_its_report)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", "claude-code", MAIN_LOG, "--json");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "\"sessions\":[\"7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811\"],\"lines\":33,"
@@ -130,7 +124,6 @@ START_TEST(each_log_has_its_report)
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "\"lines\":12,\"imported\":11,\"skipped\":1,");
     ASSERT_OUT(&cli, "\"skips\":[{\"reason\":\"blank\",\"lines\":1}]}\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -190,7 +183,7 @@ static void grow(const char *kind, const char *log, const char *name, const char
     size_t len = 0;
     int count_grown = 0, count_whole = 0;
     char *bytes = file_read(log, &len);
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "grown"), &create, &grown, NULL), ANNAL_OK);
     ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "whole"), &create, &whole, NULL), ANNAL_OK);
     for (size_t k = 0; k < len; k += step)
@@ -221,8 +214,6 @@ END_TEST
 
 START_TEST(a_last_line_that_is_not_whole_waits)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b");
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":1,\"skipped\":1,\"events\":2,"
                      "\"skips\":[{\"reason\":\"unfinished\",\"lines\":1}]");
@@ -230,32 +221,25 @@ START_TEST(a_last_line_that_is_not_whole_waits)
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":1,\"skips\":[]");
     IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"b\"}\n12");
     ASSERT_OUT(&cli, "\"lines\":4,\"imported\":2,\"skipped\":2,\"events\":0,");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_session_whose_first_lines_have_no_time_was_created_at_its_first_time)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     IMPORT_TEXT(
         &cli, "{\"type\":\"mode\"}\n{\"type\":\"user\",\"timestamp\":\"2026-01-02T03:04:05Z\"}\n");
     CLI(&cli, NULL, "sql", "SELECT created_at FROM sessions", "--json");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "2026-01-02T03:04:05.000000Z");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     IMPORT_TEXT(&cli, "\xEF\xBB\xBF{\"type\":\"a\"}\r\n\r\n{\"type\":\"b\"}\r\n");
     ASSERT_OUT(&cli, "\"lines\":3,\"imported\":2,\"skipped\":1,\"events\":3,");
     IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
     ASSERT_OUT(&cli, "\"events\":0,");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -266,12 +250,10 @@ START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
         const char *kind, *first, *rest;
     } logs[] = {{"claude-code", "\xEF\xBB", "\xBF\n{\"type\":\"a\"}\n"},
                 {"gemini-cli", "", "{\"sessionId\":\"s\",\n\"messages\":[\n"}};
-    struct cli cli;
     struct importer importer = {0};
     struct import_job *job = NULL;
     annal_store *store = NULL;
     annal_error err = {0};
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "session-1.json");
     ck_assert(importer_find(logs[_i].kind, &importer));
     ck_assert_int_eq(
@@ -298,14 +280,11 @@ START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
         import_close(job);
     }
     ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(odd_bytes_are_held)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     IMPORT_TEXT(&cli, "");
     ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
     IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}{}\n");
@@ -316,42 +295,35 @@ START_TEST(odd_bytes_are_held)
     ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
     ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
     ASSERT_OUT(&cli, "\"text\":\"{}{}\"");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_part_of_a_file_that_was_imported_adds_nothing)
 {
-    struct cli cli;
     size_t len = 0;
     char *bytes = file_read(CODEX_LOG, &len);
     const char *rest = strchr(bytes, '\n') + 1;
-    CLI_INIT(&cli);
-    import_bytes(&cli, "codex", "rollout-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", bytes, len);
-    import_bytes(&cli, "codex", "copy-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", rest,
+    import_bytes("codex", "rollout-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", bytes, len);
+    import_bytes("codex", "copy-019cae51-7a10-7c33-9d02-4be0a1f35c70.jsonl", rest,
                  len - (size_t)(rest - bytes));
     ASSERT_OUT(&cli, "\"events\":0,");
     free(bytes);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_line_that_is_too_long_is_held_in_pieces)
 {
-    struct cli cli;
     size_t len = (size_t)ANNAL_IMPORT_LINE_BYTES_MAX + 5000;
     char *bytes = malloc(len + 16);
     ck_assert_ptr_nonnull(bytes);
     memset(bytes, 'x', len);
     memcpy(bytes, "{\"a\":\"", 6);
     memcpy(bytes + len - 2, "\"}\n{}\n", 6);
-    CLI_INIT(&cli);
-    import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len - 100);
+    import_bytes("claude-code", "s-1.jsonl", bytes, len - 100);
     ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":3,");
-    import_bytes(&cli, "claude-code", "s-1.jsonl", bytes, len + 4);
+    import_bytes("claude-code", "s-1.jsonl", bytes, len + 4);
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":2,");
     free(bytes);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -361,8 +333,6 @@ START_TEST(an_importer_may_be_a_file)
         "-- importer mine\n-- once\nCREATE TABLE notes (x);\n-- batch\n"
         "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json_fields('line', coalesce(json, "
         "unreadable), 'kind', (SELECT json_text(kind) FROM source)), n FROM lines ORDER BY row;\n";
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *importer = tmpdir_path(&cli.dir, "mine.sql");
     const char *log = tmpdir_path(&cli.dir, "x.log");
     file_write(importer, sql, sizeof sql - 1);
@@ -372,7 +342,6 @@ START_TEST(an_importer_may_be_a_file)
     CLI(&cli, NULL, "cat", "mine");
     ASSERT_OUT(&cli, "\"data\":{\"line\":{\"a\":1},\"kind\":\"mine\"}}");
     ASSERT_OUT(&cli, "\"ts\":\"1970-01-01T00:00:00.002000Z\",\"type\":\"note.taken\"");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -381,8 +350,6 @@ START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
     static const char sql[] =
         "-- importer mine\n-- batch\n"
         "SELECT 'mine', n * 1000, 'note.taken', hash, NULL, json, n FROM lines ORDER BY row;\n";
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *importer = tmpdir_path(&cli.dir, "x\"y.sql");
     const char *log = tmpdir_path(&cli.dir, "x.log");
     file_write(importer, sql, sizeof sql - 1);
@@ -390,14 +357,11 @@ START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
     CLI(&cli, NULL, "import", importer, log, "--json");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, ",\"kind\":\"x\\\"y\",\"container\":\"lines\",\"sessions\":[\"mine\"],");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", "cobol", MAIN_LOG);
     cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
     CLI(&cli, NULL, "import", "codex");
@@ -412,14 +376,11 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
     CLI(&cli, NULL, "import", "codex", "/dev/null");
     cli_assert_refused(&cli, EXIT_REFUSED, "neither a file nor a directory");
     ck_assert_int_eq(cli_journals(&cli), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_log_that_may_not_be_read_is_refused_before_anything_is_written)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *locked = tmpdir_path(&cli.dir, "locked.jsonl");
     file_write(locked, "{}\n", 3);
     ck_assert_int_eq(chmod(locked, 0), 0);
@@ -427,32 +388,25 @@ START_TEST(a_log_that_may_not_be_read_is_refused_before_anything_is_written)
     CLI(&cli, NULL, "import", "codex", MAIN_LOG, locked);
     cli_assert_refused(&cli, EXIT_REFUSED, "Permission denied");
     ck_assert_int_eq(cli_journals(&cli), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_long_path_keeps_its_end)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     cli.columns = "60";
     CLI(&cli, NULL, "import", "codex", MAIN_LOG);
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\n\u2026"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_wrong_importer_is_refused_with_its_fault)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *importer = tmpdir_path(&cli.dir, "mine.sql");
     file_write(importer, "-- batch\nSELECT nonsense;\n", 26);
     CLI(&cli, NULL, "import", importer, MAIN_LOG);
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.err, "nonsense"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -524,9 +478,7 @@ static uint64_t read_all(const char *store_path, struct buf *out)
 /* A store without locks/ is what another boot finds: no held list that means anything. */
 START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
 {
-    struct cli cli;
     struct buf expected = {0}, got = {0}, part = {0};
-    CLI_INIT(&cli);
     const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
     const char *broken = tmpdir_path(&cli.dir, "broken");
     const char *journal = tmpdir_path(&cli.dir, "broken/events/s-1.jsonl");
@@ -557,7 +509,6 @@ START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
     annal__buf_done(&expected);
     annal__buf_done(&got);
     annal__buf_done(&part);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -567,8 +518,6 @@ START_TEST(real_logs_import_once)
     char *folder = real_logs(kinds[_i]);
     if (folder == NULL)
         return;
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "import", kinds[_i], folder);
     cli_assert_done(&cli);
     CLI(&cli, NULL, "import", kinds[_i], folder, "--recheck");
@@ -577,7 +526,6 @@ START_TEST(real_logs_import_once)
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
     free(folder);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -595,8 +543,6 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
     };
     char *said[sizeof asked / sizeof *asked];
     for (int msgpack = 0; msgpack < 2; msgpack++) {
-        struct cli cli;
-        CLI_INIT(&cli);
         CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--format",
             msgpack ? "msgpack" : "jsonl");
         cli_assert_done(&cli);
@@ -615,7 +561,8 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
         cli_assert_done(&cli);
         CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
         ASSERT_OUT(&cli, " 0 events added");
-        cli_done(&cli);
+        cli_teardown();
+        cli_setup();
     }
 }
 END_TEST
@@ -623,11 +570,9 @@ END_TEST
 /* Its session has more events than lie between two snapshots. */
 START_TEST(a_long_log_has_a_snapshot_as_soon_as_it_is_imported)
 {
-    struct cli cli;
     enum { LINES = 1100 };
     char *lines = malloc(LINES * 40);
     size_t len = 0;
-    CLI_INIT(&cli);
     for (int i = 0; i < LINES; i++)
         len += (size_t)sprintf(lines + len, "{\"run\":\"s1\",\"kind\":\"n\",\"n\":%d}\n", i);
     file_write(tmpdir_path(&cli.dir, "a.jsonl"), lines, len);
@@ -637,15 +582,13 @@ START_TEST(a_long_log_has_a_snapshot_as_soon_as_it_is_imported)
     CLI(&cli, NULL, "snapshot", "list", "--json");
     ASSERT_OUT(&cli, "\"seq\":1000,");
     free(lines);
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_import(void)
 {
     Suite *suite = suite_create("import");
-    TCase *import = tcase_create("import");
-    tcase_set_timeout(import, 120);
+    TCase *import = suite_case(suite, "import", cli_setup, cli_teardown);
     tcase_add_test(import, a_second_import_adds_nothing);
     tcase_add_test(import, a_log_that_did_not_change_is_not_read_again);
     tcase_add_test(import, each_log_has_its_report);
@@ -668,6 +611,5 @@ Suite *suite_import(void)
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
     tcase_add_test(import, an_import_that_a_power_cut_ended_is_finished_by_the_next);
     tcase_add_loop_test(import, real_logs_import_once, 0, 2);
-    suite_add_tcase(suite, import);
     return suite;
 }

@@ -8,7 +8,6 @@
 #include "tools/cli/command.h"
 
 #include <annal/import.h>
-#include <check.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -33,9 +32,9 @@ enum { MOST_MIB = 640 };
 
 /* ---- Logs ---- */
 
-static FILE *create(struct cli *cli, const char *name)
+static FILE *create(const char *name)
 {
-    FILE *file = fopen(tmpdir_path(&cli->dir, name), "w");
+    FILE *file = fopen(tmpdir_path(&cli.dir, name), "w");
     ck_assert_ptr_nonnull(file);
     return file;
 }
@@ -76,10 +75,10 @@ static void begin_message(FILE *file, int n)
             n > 1 ? ",\n" : "", n, n);
 }
 
-static sqlite3 *create_database(struct cli *cli, const char *name)
+static sqlite3 *create_database(const char *name)
 {
     sqlite3 *db = NULL;
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli->dir, name), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, name), &db), SQLITE_OK);
     ck_assert_int_eq(
         sqlite3_exec(
             db,
@@ -111,44 +110,43 @@ static void put_row(sqlite3 *db, const char *json, size_t len)
 
 /* ---- What became of them ---- */
 
-static int count_of(const struct cli *cli, const char *name)
+static int count_of(const char *name)
 {
-    const char *at = strstr(cli->out, name);
-    ck_assert_msg(at != NULL, "no %s in %s", name, cli->out);
+    const char *at = strstr(cli.out, name);
+    ck_assert_msg(at != NULL, "no %s in %s", name, cli.out);
     return atoi(at + strlen(name));
 }
 
 /* Import it twice. out is that of the first time. */
-static void import_twice(struct cli *cli, const char *kind, const char *name, int exit_status)
+static void import_twice(const char *kind, const char *name, int exit_status)
 {
-    const char *path = tmpdir_path(&cli->dir, name);
-    CLI(cli, NULL, "import", kind, path, "--json");
-    ck_assert_msg(cli->exit_status == exit_status, "%s: exit status %d: %s", name, cli->exit_status,
-                  cli->err);
-    ck_assert_int_eq(count_of(cli, "\"imported\":") + count_of(cli, "\"skipped\":"),
-                     count_of(cli, "\"lines\":"));
-    char *out = strdup(cli->out), *err = strdup(cli->err);
-    CLI(cli, NULL, "import", kind, path, "--json");
-    ck_assert_int_eq(cli->exit_status, exit_status);
-    ck_assert_int_eq(count_of(cli, "\"events\":"), 0);
-    CLI(cli, NULL, "verify");
-    cli_assert_done(cli);
-    free(cli->out);
-    free(cli->err);
-    cli->out = out;
-    cli->err = err;
+    const char *path = tmpdir_path(&cli.dir, name);
+    CLI(&cli, NULL, "import", kind, path, "--json");
+    ck_assert_msg(cli.exit_status == exit_status, "%s: exit status %d: %s", name, cli.exit_status,
+                  cli.err);
+    ck_assert_int_eq(count_of("\"imported\":") + count_of("\"skipped\":"), count_of("\"lines\":"));
+    char *out = strdup(cli.out), *err = strdup(cli.err);
+    CLI(&cli, NULL, "import", kind, path, "--json");
+    ck_assert_int_eq(cli.exit_status, exit_status);
+    ck_assert_int_eq(count_of("\"events\":"), 0);
+    CLI(&cli, NULL, "verify");
+    cli_assert_done(&cli);
+    free(cli.out);
+    free(cli.err);
+    cli.out = out;
+    cli.err = err;
 }
 
-static void assert_found(struct cli *cli, const char *what)
+static void assert_found(const char *what)
 {
-    CLI(cli, NULL, "query");
-    ck_assert_msg(strstr(cli->out, what) != NULL, "%s is in no event", what);
+    CLI(&cli, NULL, "query");
+    ck_assert_msg(strstr(cli.out, what) != NULL, "%s is in no event", what);
 }
 
-static int count_type(struct cli *cli, const char *type)
+static int count_type(const char *type)
 {
-    CLI(cli, NULL, "query", "--type", type, "--count");
-    return atoi(cli->out);
+    CLI(&cli, NULL, "query", "--type", type, "--count");
+    return atoi(cli.out);
 }
 
 static void assert_little_memory(void)
@@ -162,9 +160,7 @@ static void assert_little_memory(void)
 
 START_TEST(a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     put_line(file, 1);
     begin_line(file, 2);
     fputs(",\"x\":\"", file);
@@ -172,43 +168,37 @@ START_TEST(a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported)
     fputs("\"}\n", file);
     put_line(file, 3);
     fclose(file);
-    import_twice(&cli, "claude-code", "a.jsonl", 0);
-    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 3);
+    import_twice("claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_of("\"lines\":"), 3);
     assert_little_memory();
-    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 13);
-    ck_assert_int_eq(count_type(&cli, "import.record"), 2);
+    ck_assert_int_eq(count_type("import.unreadable"), 13);
+    ck_assert_int_eq(count_type("import.record"), 2);
     CLI(&cli, NULL, "sql",
         "SELECT DISTINCT data ->> '$.reason', data ->> '$.source.line' FROM events WHERE type = "
         "'import.unreadable'",
         "--format", "csv");
     ck_assert_ptr_nonnull(strstr(cli.out, "longer than 16777216 bytes,2"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_line_as_long_as_lines_may_be_takes_bounded_memory)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     begin_line(file, 1);
     fputs(",\"x\":[1", file);
     for (size_t i = 0; i < (ANNAL_IMPORT_LINE_BYTES_MAX - 200) / 2; i++)
         fputs(",1", file);
     fputs("]}\n", file);
     fclose(file);
-    import_twice(&cli, "claude-code", "a.jsonl", 0);
+    import_twice("claude-code", "a.jsonl", 0);
     assert_little_memory();
-    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 0);
-    cli_done(&cli);
+    ck_assert_int_eq(count_type("import.unreadable"), 0);
 }
 END_TEST
 
 START_TEST(a_document_with_a_message_of_100_mb_gives_all_the_others)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "session-1.json");
+    FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     for (int n = 1; n <= 3; n++) {
         begin_message(file, n);
@@ -221,21 +211,18 @@ START_TEST(a_document_with_a_message_of_100_mb_gives_all_the_others)
     }
     fputs(DOCUMENT_END, file);
     fclose(file);
-    import_twice(&cli, "gemini-cli", "session-1.json", 0);
-    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 4);
+    import_twice("gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_of("\"lines\":"), 4);
     assert_little_memory();
-    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
-    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 13);
-    cli_done(&cli);
+    ck_assert_int_eq(count_type("message.added"), 2);
+    ck_assert_int_eq(count_type("import.unreadable"), 13);
 }
 END_TEST
 
 START_TEST(a_document_of_many_messages_takes_time_and_memory_for_each_alone)
 {
     enum { MESSAGES = 20000 };
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "session-1.json");
+    FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     for (int n = 1; n <= MESSAGES; n++) {
         begin_message(file, n);
@@ -243,18 +230,15 @@ START_TEST(a_document_of_many_messages_takes_time_and_memory_for_each_alone)
     }
     fputs(DOCUMENT_END, file);
     fclose(file);
-    import_twice(&cli, "gemini-cli", "session-1.json", 0);
-    ck_assert_int_eq(count_of(&cli, "\"events\":"), MESSAGES + 1);
+    import_twice("gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_of("\"events\":"), MESSAGES + 1);
     assert_little_memory();
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_row_of_70_mb_is_held_in_pieces)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    sqlite3 *db = create_database(&cli, "a.db");
+    sqlite3 *db = create_database("a.db");
     size_t len = (size_t)70 << 20;
     char *json = malloc(len + 1);
     memset(json, 'x', len);
@@ -265,33 +249,29 @@ START_TEST(a_row_of_70_mb_is_held_in_pieces)
     put_row(db, "{\"role\":\"user\",\"content\":\"behind\"}", 34);
     sqlite3_close(db);
     free(json);
-    import_twice(&cli, "openai-agents", "a.db", 0);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
-    ck_assert_int_ge(count_type(&cli, "import.unreadable"), 9);
+    import_twice("openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type("message.added"), 2);
+    ck_assert_int_ge(count_type("import.unreadable"), 9);
     assert_little_memory();
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_of_a_directory_that_is_too_large_is_held_and_the_others_are_imported)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "run"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "run/events"), 0700), 0);
     for (int n = 1; n <= 3; n++) {
         char name[60];
         snprintf(name, sizeof name, "run/events/event-%05d.json", n);
-        FILE *file = create(&cli, name);
+        FILE *file = create(name);
         fprintf(file, "{\"kind\":\"PauseEvent\",\"id\":\"e%d\",\"x\":\"", n);
         fill(file, 'x', n == 2 ? (size_t)20 << 20 : 10);
         fputs("\"}", file);
         fclose(file);
     }
-    import_twice(&cli, "openhands", "run", 0);
-    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 3);
-    assert_found(&cli, "\"e3\"");
-    cli_done(&cli);
+    import_twice("openhands", "run", 0);
+    ck_assert_int_eq(count_type("import.unreadable"), 3);
+    assert_found("\"e3\"");
 }
 END_TEST
 
@@ -302,7 +282,7 @@ END_TEST
     "\"exact\":1.10000000000000000000001,\"half\":\"\\ud800\",\"nul\":\"a\\u0000b\",\"same\":1,"   \
     "\"same\":2,\"zero\":-0"
 
-static void assert_odd_values(struct cli *cli)
+static void assert_odd_values(void)
 {
     static const char *const values[] = {"123456789012345678901234567890",
                                          "-9223372036854775809",
@@ -313,41 +293,41 @@ static void assert_odd_values(struct cli *cli)
                                          "\"same\":1",
                                          "\"same\":2",
                                          "\"zero\":-0"};
-    CLI(cli, NULL, "query");
+    CLI(&cli, NULL, "query");
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        ck_assert_msg(strstr(cli->out, values[i]) != NULL, "%s is in no event: %s", values[i],
-                      cli->out);
+        ck_assert_msg(strstr(cli.out, values[i]) != NULL, "%s is in no event: %s", values[i],
+                      cli.out);
 }
 
-static void write_odd_line(struct cli *cli)
+static void write_odd_line(void)
 {
-    FILE *file = create(cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     begin_line(file, 1);
     fputs("," ODD_VALUES "}\n", file);
     fclose(file);
 }
 
-static void write_odd_document(struct cli *cli)
+static void write_odd_document(void)
 {
-    FILE *file = create(cli, "session-1.json");
+    FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     begin_message(file, 1);
     fputs("," ODD_VALUES "}" DOCUMENT_END, file);
     fclose(file);
 }
 
-static void write_odd_row(struct cli *cli)
+static void write_odd_row(void)
 {
     static const char json[] = "{\"role\":\"user\",\"content\":\"a\"," ODD_VALUES "}";
-    sqlite3 *db = create_database(cli, "a.db");
+    sqlite3 *db = create_database("a.db");
     put_row(db, json, sizeof json - 1);
     sqlite3_close(db);
 }
 
-static void write_odd_file(struct cli *cli)
+static void write_odd_file(void)
 {
-    ck_assert_int_eq(mkdir(tmpdir_path(&cli->dir, "run"), 0700), 0);
-    FILE *file = create(cli, "run/base_state.json");
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "run"), 0700), 0);
+    FILE *file = create("run/base_state.json");
     fputs("{\"id\":\"s\"," ODD_VALUES "}", file);
     fclose(file);
 }
@@ -355,19 +335,16 @@ static void write_odd_file(struct cli *cli)
 START_TEST(numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte)
 {
     static const struct {
-        void (*write)(struct cli *cli);
+        void (*write)(void);
         const char *kind, *name;
     } logs[] = {{write_odd_line, "claude-code", "a.jsonl"},
                 {write_odd_document, "gemini-cli", "session-1.json"},
                 {write_odd_row, "openai-agents", "a.db"},
                 {write_odd_file, "openhands", "run"}};
-    struct cli cli;
-    CLI_INIT(&cli);
-    logs[_i].write(&cli);
-    import_twice(&cli, logs[_i].kind, logs[_i].name, 0);
-    assert_odd_values(&cli);
-    ck_assert_int_eq(count_type(&cli, "import.unreadable"), 0);
-    cli_done(&cli);
+    logs[_i].write();
+    import_twice(logs[_i].kind, logs[_i].name, 0);
+    assert_odd_values();
+    ck_assert_int_eq(count_type("import.unreadable"), 0);
 }
 END_TEST
 
@@ -383,9 +360,7 @@ START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
 {
     static const int depths[] = {490, 600, 10000};
     int depth = depths[_i];
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *lines = create(&cli, "a.jsonl"), *document = create(&cli, "session-1.json");
+    FILE *lines = create("a.jsonl"), *document = create("session-1.json");
     fputs(DOCUMENT_BEGIN, document);
     for (int n = 1; n <= 3; n++) {
         begin_line(lines, n);
@@ -400,13 +375,12 @@ START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
     fputs(DOCUMENT_END, document);
     fclose(lines);
     fclose(document);
-    import_twice(&cli, "claude-code", "a.jsonl", 0);
-    ck_assert_int_eq(count_type(&cli, "import.record"), depth < 500 ? 3 : 2);
-    import_twice(&cli, "gemini-cli", "session-1.json", 0);
-    assert_found(&cli, "bottom");
-    ck_assert_int_eq(count_type(&cli, "message.added"), depth < 500 ? 3 : 2);
-    assert_found(&cli, "said 3");
-    cli_done(&cli);
+    import_twice("claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_type("import.record"), depth < 500 ? 3 : 2);
+    import_twice("gemini-cli", "session-1.json", 0);
+    assert_found("bottom");
+    ck_assert_int_eq(count_type("message.added"), depth < 500 ? 3 : 2);
+    assert_found("said 3");
 }
 END_TEST
 
@@ -414,9 +388,7 @@ END_TEST
 
 START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     put_line(file, 1);
     fill(file, '\0', 100000);
     put_line(file, 2);
@@ -428,36 +400,32 @@ START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them
     fputs("\n", file);
     fill(file, '\0', 4096);
     fclose(file);
-    import_twice(&cli, "claude-code", "a.jsonl", 0);
-    ck_assert_int_eq(count_of(&cli, "\"lines\":"), 6);
-    ck_assert_int_eq(count_of(&cli, "\"imported\":"), 5);
+    import_twice("claude-code", "a.jsonl", 0);
+    ck_assert_int_eq(count_of("\"lines\":"), 6);
+    ck_assert_int_eq(count_of("\"imported\":"), 5);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"reason\":\"unfinished\",\"lines\":1}"));
-    ck_assert_int_eq(count_type(&cli, "import.record"), 3);
+    ck_assert_int_eq(count_type("import.record"), 3);
     CLI(&cli, NULL, "query", "--type", "import.unreadable");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "{\"reason\":\"zero bytes\",\"part\":1,\"zero_bytes\":100000"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"zero_bytes\":5000"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"base64\":\"ImEiAAAA"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(zero_bytes_in_a_document_cost_what_stands_there)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "session-1.json");
+    FILE *file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     begin_message(file, 1);
     fputs("}", file);
     begin_message(file, 2);
     fill(file, '\0', 4096);
     fclose(file);
-    import_twice(&cli, "gemini-cli", "session-1.json", 0);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    import_twice("gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_type("message.added"), 1);
     CLI(&cli, NULL, "ls", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s\"")); /* which its head names */
-    cli_done(&cli);
 }
 END_TEST
 
@@ -466,43 +434,37 @@ START_TEST(marks_and_line_ends_of_other_systems_change_nothing)
     static const char *const texts[] = {
         "\xEF\xBB\xBF{\"a\":1}\r\n{\"a\":2}\r\n", "{\"a\":1}\n{\"a\":2}",
         "\r\n{\"a\":1}\r\n\r\n \t\r\n{\"a\":2}\r\n", "{\"a\":1}\r\n{\"a\":2}\r"};
-    struct cli cli;
-    CLI_INIT(&cli);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        FILE *file = create(&cli, "a.jsonl");
+        FILE *file = create("a.jsonl");
         fputs(texts[i], file);
         fclose(file);
         CLI(&cli, NULL, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--json");
         cli_assert_done(&cli);
-        ck_assert_int_eq(count_of(&cli, "\"imported\":"), 2);
-        ck_assert_int_eq(count_of(&cli, "\"events\":"), i == 0 ? 2 : 0);
+        ck_assert_int_eq(count_of("\"imported\":"), 2);
+        ck_assert_int_eq(count_of("\"events\":"), i == 0 ? 2 : 0);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_is_not_utf_8_is_held_byte_for_byte)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     put_line(file, 1);
     fputs("{\"a\":\"\xC3\x28\"}\n", file);
     put_line(file, 2);
     fclose(file);
-    import_twice(&cli, "claude-code", "a.jsonl", 0);
-    assert_found(&cli, "\"base64\":\"eyJhIjoiwygifQ==\"");
-    ck_assert_int_eq(count_type(&cli, "import.record"), 2);
-    file = create(&cli, "session-1.json");
+    import_twice("claude-code", "a.jsonl", 0);
+    assert_found("\"base64\":\"eyJhIjoiwygifQ==\"");
+    ck_assert_int_eq(count_type("import.record"), 2);
+    file = create("session-1.json");
     fputs(DOCUMENT_BEGIN, file);
     begin_message(file, 1);
     fputs("}", file);
     begin_message(file, 2);
     fputs(",\"x\":\"\xC3\x28\"}" DOCUMENT_END, file);
     fclose(file);
-    import_twice(&cli, "gemini-cli", "session-1.json", 0);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
-    cli_done(&cli);
+    import_twice("gemini-cli", "session-1.json", 0);
+    ck_assert_int_eq(count_type("message.added"), 1);
 }
 END_TEST
 
@@ -510,10 +472,8 @@ END_TEST
 
 START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     size_t len = 0;
-    FILE *file = create(&cli, "a.jsonl");
+    FILE *file = create("a.jsonl");
     for (int n = 1; n <= 20000; n++)
         put_line(file, n);
     fclose(file);
@@ -522,15 +482,15 @@ START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
     char *packed = malloc(bound);
     size_t packed_len = ZSTD_compress(packed, bound, text, len, 1);
     ck_assert(!ZSTD_isError(packed_len));
-    file = create(&cli, "a.jsonl.zst");
+    file = create("a.jsonl.zst");
     fwrite(packed, 1, packed_len * 3 / 4, file);
     fclose(file);
-    import_twice(&cli, "claude-code", "a.jsonl.zst", 1);
-    ck_assert_int_gt(count_of(&cli, "\"imported\":"), 1000);
+    import_twice("claude-code", "a.jsonl.zst", 1);
+    ck_assert_int_gt(count_of("\"imported\":"), 1000);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":\"its zstd stream ends early\""));
     ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream ends early; what stands before that"));
     memset(packed + packed_len / 2, 0xff, 100);
-    file = create(&cli, "a.jsonl.zst");
+    file = create("a.jsonl.zst");
     fwrite(packed, 1, packed_len, file);
     fclose(file);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl.zst"));
@@ -538,15 +498,12 @@ START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
     ck_assert_ptr_nonnull(strstr(cli.err, "its zstd stream is damaged"));
     free(text);
     free(packed);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_database_that_is_cut_short_gives_what_can_be_read_and_says_so)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    sqlite3 *db = create_database(&cli, "a.db");
+    sqlite3 *db = create_database("a.db");
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN", NULL, NULL, NULL), SQLITE_OK);
     for (int n = 0; n < 2000; n++) {
         char json[300];
@@ -559,42 +516,36 @@ START_TEST(a_database_that_is_cut_short_gives_what_can_be_read_and_says_so)
     const char *path = tmpdir_path(&cli.dir, "a.db");
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(truncate(path, st.st_size / 2), 0);
-    import_twice(&cli, "openai-agents", "a.db", 1);
-    ck_assert_int_gt(count_of(&cli, "\"imported\":"), 100);
+    import_twice("openai-agents", "a.db", 1);
+    ck_assert_int_gt(count_of("\"imported\":"), 100);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"damage\":"));
     ck_assert_int_eq(truncate(path, 50), 0);
     CLI(&cli, NULL, "import", "openai-agents", path);
     ck_assert_int_eq(cli.exit_status, 1);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_database_in_wal_mode_is_read_while_a_writer_is_at_it)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    sqlite3 *db = create_database(&cli, "a.db");
+    sqlite3 *db = create_database("a.db");
     ck_assert_int_eq(sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
     put_row(db, "{\"role\":\"user\",\"content\":\"one\"}", 31);
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     put_row(db, "{\"role\":\"user\",\"content\":\"two\"}", 31);
-    import_twice(&cli, "openai-agents", "a.db", 0);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    import_twice("openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type("message.added"), 1);
     ck_assert_int_eq(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
-    import_twice(&cli, "openai-agents", "a.db", 0);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 2);
+    import_twice("openai-agents", "a.db", 0);
+    ck_assert_int_eq(count_type("message.added"), 2);
     sqlite3_close(db);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_database_that_stays_locked_is_named_and_the_others_are_imported)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
-    sqlite3 *locked = create_database(&cli, "logs/a.db");
-    sqlite3 *other = create_database(&cli, "logs/b.db");
+    sqlite3 *locked = create_database("logs/a.db");
+    sqlite3 *other = create_database("logs/b.db");
     put_row(other, "{\"role\":\"user\",\"content\":\"one\"}", 31);
     sqlite3_close(other);
     ck_assert_int_eq(sqlite3_exec(locked, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
@@ -602,9 +553,8 @@ START_TEST(a_database_that_stays_locked_is_named_and_the_others_are_imported)
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.db'"));
     ck_assert_msg(strstr(cli.err, "another program keeps the database") != NULL, "%s", cli.err);
-    ck_assert_int_eq(count_type(&cli, "message.added"), 1);
+    ck_assert_int_eq(count_type("message.added"), 1);
     sqlite3_close(locked);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -612,8 +562,6 @@ END_TEST
 
 START_TEST(what_is_no_file_is_refused_or_passed_over)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
     ck_assert_int_eq(mkfifo(tmpdir_path(&cli.dir, "logs/fifo.jsonl"), 0600), 0);
@@ -625,11 +573,10 @@ START_TEST(what_is_no_file_is_refused_or_passed_over)
     cli_assert_refused(&cli, 1, "neither a file nor a directory");
     CLI(&cli, NULL, "import", "claude-code", logs);
     cli_assert_refused(&cli, 1, "there is no log of kind claude-code in it");
-    fclose(create(&cli, "logs/empty.jsonl"));
+    fclose(create("logs/empty.jsonl"));
     CLI(&cli, NULL, "import", "claude-code", logs);
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 0 lines, 0 of them skipped: 0 events added"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -640,23 +587,20 @@ START_TEST(a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_i
         "-- importer picky\n-- files: *.log\n-- batch\n"
         "SELECT stem, n * 1000, 'note.taken', hash, NULL, json, n FROM lines, "
         "source WHERE json ->> '$.a' <> 13 ORDER BY row;\n";
-    struct cli cli;
-    CLI_INIT(&cli);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
-    FILE *file = create(&cli, "picky.sql");
+    FILE *file = create("picky.sql");
     fputs(sql, file);
     fclose(file);
-    file = create(&cli, "logs/a.log");
+    file = create("logs/a.log");
     fputs("{\"a\":1}\n{\"a\":13}\n{\"a\":2}\n", file);
     fclose(file);
-    file = create(&cli, "logs/b.log");
+    file = create("logs/b.log");
     fputs("{\"a\":3}\n", file);
     fclose(file);
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "picky.sql"), tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "logs/a.log': importer: line 2 gave no event"));
-    assert_found(&cli, "{\"a\":3}");
-    cli_done(&cli);
+    assert_found("{\"a\":3}");
 }
 END_TEST
 
@@ -665,18 +609,15 @@ START_TEST(an_id_that_a_log_gives_twice_is_told_once)
     static const char sql[] = "-- importer twice\n-- batch\n"
                               "SELECT 's', n * 1000, 'note.taken', json ->> '$.id', NULL, json, n "
                               "FROM lines ORDER BY row;\n";
-    struct cli cli;
-    CLI_INIT(&cli);
-    FILE *file = create(&cli, "twice.sql");
+    FILE *file = create("twice.sql");
     fputs(sql, file);
     fclose(file);
-    file = create(&cli, "a.jsonl");
+    file = create("a.jsonl");
     fputs("{\"id\":1,\"a\":1}\n{\"id\":2,\"a\":2}\n{\"id\":1,\"a\":3}\n", file);
     fclose(file);
     CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "twice.sql"), tmpdir_path(&cli.dir, "a.jsonl"));
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "2 events added"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -686,8 +627,6 @@ START_TEST(a_view_without_end_in_the_place_of_a_table_ends_the_import)
     static const char *const wheres[] = {"", "WHERE x < 0"};
     static const char *const says[] = {"this SQLite database gives more than 1 MB of rows",
                                        "it was stopped after 1 seconds for one row"};
-    struct cli cli;
-    CLI_INIT(&cli);
     for (size_t i = 0; i < 2; i++) {
         char name[20], sql[500];
         sqlite3 *db = NULL;
@@ -707,14 +646,13 @@ START_TEST(a_view_without_end_in_the_place_of_a_table_ends_the_import)
         cli_assert_refused(&cli, EXIT_REFUSED, says[i]);
         ck_assert_ptr_nonnull(strstr(cli.err, "--timeout, --memory and --temp change the limits"));
     }
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_import_odd(void)
 {
     Suite *suite = suite_create("import_odd");
-    TCase *tc = tcase_create("odd logs");
+    TCase *tc = suite_case(suite, "odd logs", cli_setup, cli_teardown);
     tcase_set_timeout(tc, 240);
     tcase_add_test(tc, a_view_without_end_in_the_place_of_a_table_ends_the_import);
     tcase_add_test(tc, a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported);
@@ -739,6 +677,5 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc,
                    a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported);
     tcase_add_test(tc, an_id_that_a_log_gives_twice_is_told_once);
-    suite_add_tcase(suite, tc);
     return suite;
 }

@@ -1,7 +1,7 @@
 /* The rules of the importers, tools/import/<kind>.sql: what the lines of a log give. */
+#include "tests/support/runner.h"
 #include "tests/tools/import_log.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -625,16 +625,14 @@ END_TEST
 Suite *suite_importers(void)
 {
     Suite *suite = suite_create("importers");
-    TCase *every = tcase_create("every log");
-    tcase_set_timeout(every, 120);
+    TCase *every = suite_case(suite, "every log", NULL, NULL);
     tcase_add_loop_test(every, where_a_batch_ends_changes_nothing, 0, KINDS);
     tcase_add_loop_test(every, what_the_first_lines_gave_stays_when_more_arrive, 0, KINDS);
     tcase_add_loop_test(every, every_line_is_skipped_or_all_its_values_are_in_its_events, 0, KINDS);
     tcase_add_loop_test(every, tokens_are_those_that_jq_counts, 0, KINDS);
     tcase_add_loop_test(
         every, real_logs_lose_nothing_wherever_a_batch_ends_and_their_tokens_are_right, 0, KINDS);
-    suite_add_tcase(suite, every);
-    TCase *lines = tcase_create("lines");
+    TCase *lines = suite_case(suite, "lines", NULL, NULL);
     tcase_add_test(lines, usage_that_a_message_repeats_counts_once_and_as_its_largest);
     tcase_add_test(lines, a_side_chain_becomes_a_child_session_that_names_its_parent);
     tcase_add_test(lines, each_tool_block_of_a_line_is_an_event);
@@ -650,6 +648,5 @@ Suite *suite_importers(void)
                         sizeof ended_calls / sizeof *ended_calls);
     tcase_add_test(lines, a_codex_call_failed_when_an_event_said_so_before);
     tcase_add_test(lines, a_codex_call_that_the_server_runs_is_complete_without_an_output);
-    suite_add_tcase(suite, lines);
     return suite;
 }

@@ -1,8 +1,8 @@
 /* annal pack, and the packs of a store as the command sees them. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,26 +17,23 @@ static const char notes[] =
     "-- forget\n"
     "DELETE FROM notes WHERE session_id = :session;\n";
 
-static void init_with_events(struct cli *cli)
+static void init_with_events(void)
 {
-    CLI_INIT(cli);
-    CLI(cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n", "append", "s1", "--type", "note.added");
-    cli_assert_done(cli);
+    CLI(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n", "append", "s1", "--type", "note.added");
+    cli_assert_done(&cli);
 }
 
 /* A pack of the user's, as STORE/packs/NAME.sql. */
-static void drop(struct cli *cli, const char *name, const char *text)
+static void drop(const char *name, const char *text)
 {
     char path[300];
-    mkdir(tmpdir_path(&cli->dir, "store/packs"), 0700);
+    mkdir(tmpdir_path(&cli.dir, "store/packs"), 0700);
     snprintf(path, sizeof path, "store/packs/%s.sql", name);
-    file_write(tmpdir_path(&cli->dir, path), text, strlen(text));
+    file_write(tmpdir_path(&cli.dir, path), text, strlen(text));
 }
 
 START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *good = tmpdir_path(&cli.dir, "notes.sql"), *bad = tmpdir_path(&cli.dir, "bad.sql");
     char where[300];
     file_write(good, notes, strlen(notes));
@@ -55,15 +52,13 @@ START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
     CLI(&cli, NULL, "pack", "check", bad, good);
     cli_assert_refused(&cli, EXIT_REFUSED, where);
     ck_assert_ptr_nonnull(strstr(cli.out, "pack notes"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_in_packs_is_on_and_its_tables_follow)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "notes", notes);
+    init_with_events();
+    drop("notes", notes);
     CLI(&cli, NULL, "sql", "--json", "SELECT seq, text FROM notes");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":1,\"text\":\"one\"}\n{\"seq\":2,\"text\":\"two\"}\n");
@@ -71,14 +66,12 @@ START_TEST(a_file_in_packs_is_on_and_its_tables_follow)
     CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes.notes");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"n\":3}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_pack_is_enabled_once_and_disabled_once)
 {
-    struct cli cli;
-    init_with_events(&cli);
+    init_with_events();
     CLI(&cli, NULL, "pack", "enable", "teams");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "pack teams is enabled\n");
@@ -96,14 +89,11 @@ START_TEST(a_pack_is_enabled_once_and_disabled_once)
     cli_assert_refused(&cli, EXIT_REFUSED, "teams");
     CLI(&cli, NULL, "pack", "enable", "teems");
     cli_assert_refused(&cli, EXIT_REFUSED, "teems");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "pack", "disable", "teams");
     cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
     CLI(&cli, NULL, "pack", "enable", "lionagi");
@@ -121,15 +111,13 @@ START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
     CLI(&cli, NULL, "sql", "--json", "SELECT id, name, member_count FROM teams");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"name\":\"review\",\"member_count\":1}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(list_says_how_each_pack_stands)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "notes", notes);
+    init_with_events();
+    drop("notes", notes);
     CLI(&cli, "{}\n", "append", "s2", "--type",
         "note.added"); /* no text: the handler cannot take it */
     CLI(&cli, NULL, "sql", "SELECT 1 FROM notes");
@@ -144,14 +132,12 @@ START_TEST(list_says_how_each_pack_stands)
     CLI(&cli, NULL, "pack", "list");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "building"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
 {
-    struct cli cli;
-    init_with_events(&cli);
+    init_with_events();
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "pack", "list", "--json");
     cli_assert_done(&cli);
@@ -159,16 +145,14 @@ START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
     ck_assert_ptr_nonnull(row);
     ck_assert_msg(strstr(row, "\"state\":\"building\"") != NULL, "%s", row);
     ck_assert_msg(strstr(row, "\"error\":null") != NULL, "%s", row);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "notes", notes);
-    drop(&cli, "bad",
+    init_with_events();
+    drop("notes", notes);
+    drop("bad",
          "-- pack bad version 1 database b.db\nCREATE TABLE b (x);\n-- on a\nDELETE FROM c;\n");
     CLI(&cli, NULL, "pack", "list");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -180,25 +164,22 @@ START_TEST(a_pack_that_is_wrong_is_named_with_its_line_and_all_others_run)
     ck_assert_ptr_nonnull(strstr(cli.err, "bad.sql:4"));
     CLI(&cli, NULL, "pack", "check", "bad");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "keys",
-         "-- pack keys version 1 database keys.db\n"
-         "CREATE TABLE a (id TEXT PRIMARY KEY);\n"
-         "CREATE TABLE b (a TEXT REFERENCES a(id));\n"
-         "-- on note.added\nINSERT INTO b VALUES ($text);\n");
+    init_with_events();
+    drop("keys", "-- pack keys version 1 database keys.db\n"
+                 "CREATE TABLE a (id TEXT PRIMARY KEY);\n"
+                 "CREATE TABLE b (a TEXT REFERENCES a(id));\n"
+                 "-- on note.added\nINSERT INTO b VALUES ($text);\n");
     CLI(&cli, NULL, "pack", "check", "keys", "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_str_eq(cli.out,
                      "{\"name\":\"keys\",\"version\":1,\"findings\":0,\"foreign_keys\":2}\n");
     ck_assert_str_eq(cli.err, "annal: b: 2 rows name rows of a that are not there\n");
-    drop(&cli, "notes", notes);
+    drop("notes", notes);
     CLI(&cli, NULL, "pack", "check", "notes");
     cli_assert_done(&cli);
     CLI(&cli, "{}\n", "append", "s2", "--type", "note.added");
@@ -210,30 +191,25 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
     cli_assert_done(&cli);
     CLI(&cli, NULL, "pack", "check", "nothing");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no pack 'nothing'");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(check_of_a_name_knows_what_sql_calls_any_database)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "by-day",
-         "-- pack by-day version 1 database by-day.db\n"
-         "CREATE TABLE c (text TEXT);\n"
-         "-- on note.added\nINSERT INTO c VALUES ($text);\n");
+    init_with_events();
+    drop("by-day", "-- pack by-day version 1 database by-day.db\n"
+                   "CREATE TABLE c (text TEXT);\n"
+                   "-- on note.added\nINSERT INTO c VALUES ($text);\n");
     CLI(&cli, NULL, "pack", "enable", "prose-user");
     CLI(&cli, NULL, "pack", "check", "by-day", "prose-user");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(rebuild_makes_the_tables_anew)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "notes", notes);
+    init_with_events();
+    drop("notes", notes);
     CLI(&cli, NULL, "sql", "SELECT 1");
     CLI(&cli, NULL, "pack", "rebuild", "notes");
     cli_assert_done(&cli);
@@ -242,31 +218,28 @@ START_TEST(rebuild_makes_the_tables_anew)
     ck_assert_str_eq(cli.out, "{\"n\":2}\n");
     CLI(&cli, NULL, "pack", "rebuild", "nothing");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(doctor_names_a_pack_that_is_not_run)
 {
-    struct cli cli;
-    init_with_events(&cli);
-    drop(&cli, "notes", notes);
+    init_with_events();
+    drop("notes", notes);
     CLI(&cli, NULL, "sql", "SELECT count(*) FROM notes");
     CLI(&cli, NULL, "doctor");
     ck_assert_ptr_null(strstr(cli.out, "is not run"));
-    drop(&cli, "bad", "-- pack bad version 1 database b.db\n-- on a\nINSERT INTO t VALUES (1);\n");
+    drop("bad", "-- pack bad version 1 database b.db\n-- on a\nINSERT INTO t VALUES (1);\n");
     CLI(&cli, NULL, "doctor");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "bad is not run: "));
     ck_assert_ptr_nonnull(strstr(cli.out, "bad.sql:3: "));
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_pack(void)
 {
     Suite *suite = suite_create("pack");
-    TCase *tcase = tcase_create("pack");
+    TCase *tcase = suite_case(suite, "pack", cli_setup, cli_teardown);
     tcase_add_test(tcase, check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line);
     tcase_add_test(tcase, a_file_in_packs_is_on_and_its_tables_follow);
     tcase_add_test(tcase, a_pack_is_enabled_once_and_disabled_once);
@@ -278,7 +251,5 @@ Suite *suite_pack(void)
     tcase_add_test(tcase, check_of_a_name_knows_what_sql_calls_any_database);
     tcase_add_test(tcase, rebuild_makes_the_tables_anew);
     tcase_add_test(tcase, doctor_names_a_pack_that_is_not_run);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

@@ -3,7 +3,6 @@
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <glob.h>
@@ -32,7 +31,6 @@ static bool has_duckdb(const char *test)
 }
 
 struct answer {
-    struct cli cli;
     const char *directory; /* only what the command wrote is in it */
     const char *path;
 };
@@ -41,14 +39,13 @@ struct answer {
     do {                                                                                           \
         if (!has_duckdb(__func__))                                                                 \
             return;                                                                                \
-        begin(answer, __LINE__);                                                                   \
+        begin(answer);                                                                             \
     } while (0)
 
-static void begin(struct answer *answer, int line)
+static void begin(struct answer *answer)
 {
-    cli_init(&answer->cli, __FILE__, line);
-    answer->directory = tmpdir_path(&answer->cli.dir, "answers");
-    answer->path = tmpdir_path(&answer->cli.dir, "answers/it's.parquet");
+    answer->directory = tmpdir_path(&cli.dir, "answers");
+    answer->path = tmpdir_path(&cli.dir, "answers/it's.parquet");
     ck_assert_int_eq(mkdir(answer->directory, 0700), 0);
 }
 
@@ -62,15 +59,14 @@ static int files(const struct answer *answer)
     return count;
 }
 
-#define SQL(answer, sql)                                                                           \
-    CLI(&(answer)->cli, NULL, "sql", sql, "--format", "parquet", "--to", (answer)->path)
+#define SQL(answer, sql) CLI(&cli, NULL, "sql", sql, "--format", "parquet", "--to", (answer)->path)
 #define QUERY(answer, ...)                                                                         \
-    CLI(&(answer)->cli, NULL, "query", "--format", "parquet", "--to", (answer)->path, __VA_ARGS__)
+    CLI(&cli, NULL, "query", "--format", "parquet", "--to", (answer)->path, __VA_ARGS__)
 
 static void assert_written(const struct answer *answer)
 {
-    cli_assert_done(&answer->cli);
-    ck_assert_uint_eq(answer->cli.out_len, 0);
+    cli_assert_done(&cli);
+    ck_assert_uint_eq(cli.out_len, 0);
     ck_assert_int_eq(files(answer), 1);
 }
 
@@ -78,7 +74,7 @@ static void assert_written(const struct answer *answer)
 
 static void assert_reads(struct answer *answer, const char *sql, const char *want)
 {
-    const char *out = tmpdir_path(&answer->cli.dir, "read");
+    const char *out = tmpdir_path(&cli.dir, "read");
     int status = 0;
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -99,13 +95,13 @@ START_TEST(events_come_back_byte_for_byte)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli,
+    CLI(&cli,
         "{\"type\":\"a.b\",\"id\":\"i\u00e91\",\"cause\":\"other:7\",\"ts\":\"2026-01-06T07:00:00."
         "123456Z\",\"data\":{\"t\":\"a\\u0000b\\ud800 \U0001F600\",\"n\":"
         "123456789012345678901234567890, \"x\":1.50}}\n"
         "{\"type\":\"c\",\"ts\":\"1969-12-31T23:59:59.999999Z\",\"data\":null}\n",
         "append", "s");
-    cli_assert_done(&answer.cli);
+    cli_assert_done(&cli);
     QUERY(&answer, "s");
     assert_written(&answer);
     assert_reads(&answer, "SELECT column_name, column_type FROM (DESCRIBE f)",
@@ -117,7 +113,6 @@ START_TEST(events_come_back_byte_for_byte)
                  "s|1|1767682800123456|a.b|i\u00e91|other:7|{\"t\":\"a\\u0000b\\ud800 \U0001F600\""
                  ",\"n\":123456789012345678901234567890, \"x\":1.50}\n"
                  "s|2|-1|c|NULL|NULL|null\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -125,7 +120,7 @@ START_TEST(an_answer_of_no_events_is_a_file_with_columns)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     QUERY(&answer, "--type", "none");
     assert_written(&answer);
     assert_reads(&answer, "SELECT count(*), count(data) FROM f", "0|0\n");
@@ -134,7 +129,6 @@ START_TEST(an_answer_of_no_events_is_a_file_with_columns)
     assert_reads(&answer,
                  "SELECT column_name, column_type, (SELECT count(*) FROM f) FROM (DESCRIBE f)",
                  "id|VARCHAR|0\ntotal_turns|VARCHAR|0\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -155,8 +149,8 @@ START_TEST(many_rows_keep_their_order_and_their_sums)
     BEGIN(&answer);
     const uint64_t count = many_or(100000, 5000);
     char *input = many_events(count);
-    CLI(&answer.cli, input, "append", "s", "--level", "os");
-    ck_assert_int_eq(answer.cli.exit_status, 0);
+    CLI(&cli, input, "append", "s", "--level", "os");
+    ck_assert_int_eq(cli.exit_status, 0);
     free(input);
     snprintf(want, sizeof want, "%lu|%lu|%lu|0\n", (unsigned long)count,
              (unsigned long)(count * (count + 1) / 2), (unsigned long)(count * (count + 1) / 2));
@@ -170,7 +164,6 @@ START_TEST(many_rows_keep_their_order_and_their_sums)
                  "FROM event_index ORDER BY seq");
     assert_written(&answer);
     assert_reads(&answer, sums, want);
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -178,11 +171,10 @@ START_TEST(groups_are_written_too)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":1}\n", "append", "s");
     QUERY(&answer, "--group-by", "type");
     assert_written(&answer);
     assert_reads(&answer, "SELECT type, events, typeof(events) FROM f", "a|2|BIGINT\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -192,7 +184,7 @@ START_TEST(columns_of_sql_have_the_types_of_their_values)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     SQL(&answer,
         "SELECT 9223372036854775807 AS i, 1 AS r, 9007199254740993 AS wide, x'00ff' AS b, "
         "'2026-01-06T07:00:00.000000Z' AS t, 1 AS mixed, NULL AS none, x'0a' AS bt, "
@@ -210,7 +202,6 @@ START_TEST(columns_of_sql_have_the_types_of_their_values)
                  "30302E3030303030305A|1|NULL|0a|FF41|inf\n"
                  "NULL|2.5|0.5||610062|x|NULL|y|37|1.5\n"
                  "-9223372036854775808|NULL|NULL|NULL|NULL|0.1|NULL|NULL|7A|-inf\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -218,12 +209,11 @@ START_TEST(columns_of_one_name_get_numbers)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     SQL(&answer, "SELECT 1 AS a, 2 AS A, 3 AS a_1, 4 AS a, 5 AS \"\", 6 AS \"x'\"\"y\"");
     assert_written(&answer);
     assert_reads(&answer, "SELECT column_name FROM (DESCRIBE f)",
                  "a\nA_1\na_1_1\na_2\ncolumn_5\nx'\"y\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -233,18 +223,17 @@ START_TEST(a_run_that_fails_leaves_the_file_that_was_there)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     file_write(answer.path, "old", 3);
     SQL(&answer, "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 9000) "
                  "SELECT x, CASE WHEN x = 9000 THEN abs(-9223372036854775807 - 1) END FROM c");
-    cli_assert_refused(&answer.cli, EXIT_REFUSED, "integer overflow");
+    cli_assert_refused(&cli, EXIT_REFUSED, "integer overflow");
     QUERY(&answer, "--where", "json_extract(data, 'no path')");
-    cli_assert_refused(&answer.cli, EXIT_REFUSED, "no path");
+    cli_assert_refused(&cli, EXIT_REFUSED, "no path");
     char *text = file_read(answer.path, NULL);
     ck_assert_str_eq(text, "old");
     ck_assert_int_eq(files(&answer), 1);
     free(text);
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -261,11 +250,11 @@ START_TEST(a_run_that_is_interrupted_leaves_nothing)
     struct answer answer;
     int status, input, output;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     static const char endless[] = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
                                   "SELECT x FROM c WHERE x < 0";
     const char *const words[] = {"sql", endless, "--format", "parquet", "--to", answer.path, NULL};
-    pid_t pid = cli_start(&answer.cli, words, &input, &output);
+    pid_t pid = cli_start(&cli, words, &input, &output);
     wait_for_files(&answer, 1);
     kill(pid, signals[_i]);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -273,7 +262,6 @@ START_TEST(a_run_that_is_interrupted_leaves_nothing)
     ck_assert_int_eq(files(&answer), 0);
     close(input);
     close(output);
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -282,8 +270,8 @@ START_TEST(the_file_keeps_its_mode_and_what_leads_to_it)
     struct answer answer;
     struct stat found;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
-    const char *other = tmpdir_path(&answer.cli.dir, "other.parquet");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    const char *other = tmpdir_path(&cli.dir, "other.parquet");
     file_write(other, "old", 3);
     ck_assert_int_eq(chmod(other, 0640), 0);
     ck_assert_int_eq(symlink("../other.parquet", answer.path), 0);
@@ -294,7 +282,6 @@ START_TEST(the_file_keeps_its_mode_and_what_leads_to_it)
     ck_assert_int_eq(stat(other, &found), 0);
     ck_assert_int_eq(found.st_mode & 0777, 0640);
     assert_reads(&answer, "SELECT n FROM f", "7\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -303,16 +290,15 @@ START_TEST(what_is_damaged_is_named_and_the_rest_is_written)
     struct answer answer;
     size_t len;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":11}\n{\"type\":\"a\",\"data\":22}\n", "append", "s");
-    CLI(&answer.cli, NULL, "query", "--count");
-    char *journal = cli_journal(&answer.cli, "s", &len);
+    CLI(&cli, "{\"type\":\"a\",\"data\":11}\n{\"type\":\"a\",\"data\":22}\n", "append", "s");
+    CLI(&cli, NULL, "query", "--count");
+    char *journal = cli_journal(&cli, "s", &len);
     strstr(journal, "\"data\":11")[7] = '9';
-    cli_journal_write(&answer.cli, "s", journal, len);
+    cli_journal_write(&cli, "s", journal, len);
     free(journal);
     QUERY(&answer, "s");
-    cli_assert_refused(&answer.cli, EXIT_REFUSED, "event 1 at byte");
+    cli_assert_refused(&cli, EXIT_REFUSED, "event 1 at byte");
     assert_reads(&answer, "SELECT seq, data FROM f", "2|22\n");
-    cli_done(&answer.cli);
 }
 END_TEST
 
@@ -320,8 +306,6 @@ END_TEST
 
 START_TEST(parquet_needs_a_file_and_a_file_needs_parquet)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "query", "--format", "parquet");
     cli_assert_refused(&cli, EXIT_USAGE, "needs --to FILE");
     CLI(&cli, NULL, "sql", "SELECT 1", "--format", "parquet", "--to", "");
@@ -332,7 +316,6 @@ START_TEST(parquet_needs_a_file_and_a_file_needs_parquet)
     cli_assert_refused(&cli, EXIT_USAGE, "exclude each other");
     CLI(&cli, NULL, "sql", "SELECT 1", "--format", "xml");
     cli_assert_refused(&cli, EXIT_USAGE, "jsonl, csv, table or parquet, and was given 'xml'");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -340,49 +323,46 @@ START_TEST(a_file_that_cannot_be_made_is_said_before_anything_is_read)
 {
     struct answer answer;
     BEGIN(&answer);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
-    answer.path = tmpdir_path(&answer.cli.dir, "none/x.parquet");
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    answer.path = tmpdir_path(&cli.dir, "none/x.parquet");
     SQL(&answer, "SELECT 1");
-    cli_assert_refused(&answer.cli, EXIT_STORAGE, "none/x.parquet': No such file");
+    cli_assert_refused(&cli, EXIT_STORAGE, "none/x.parquet': No such file");
     answer.path = answer.directory;
     SQL(&answer, "SELECT 1");
-    cli_assert_refused(&answer.cli, EXIT_STORAGE, "answers': it is not a file");
+    cli_assert_refused(&cli, EXIT_STORAGE, "answers': it is not a file");
     ck_assert_int_eq(files(&answer), 0);
-    cli_done(&answer.cli);
 }
 END_TEST
 
 START_TEST(without_duckdb_a_sentence_says_what_to_do)
 {
     struct answer answer;
-    begin(&answer, __LINE__);
-    CLI(&answer.cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    begin(&answer);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
     const char *was = getenv("ANNAL_DUCKDB");
     char *kept = was != NULL ? strdup(was) : NULL;
     setenv("ANNAL_DUCKDB", "/nowhere/libduckdb.so", 1);
     SQL(&answer, "SELECT 1");
-    cli_assert_refused(&answer.cli, EXIT_STORAGE, "$ANNAL_DUCKDB does not lead to it");
+    cli_assert_refused(&cli, EXIT_STORAGE, "$ANNAL_DUCKDB does not lead to it");
     setenv("ANNAL_DUCKDB", "libm.so.6", 1);
     QUERY(&answer, "s");
-    cli_assert_refused(&answer.cli, EXIT_STORAGE, "libm.so.6 has no duckdb_");
+    cli_assert_refused(&cli, EXIT_STORAGE, "libm.so.6 has no duckdb_");
     unsetenv("ANNAL_DUCKDB");
     void *installed = dlopen("libduckdb.so", RTLD_LAZY);
     QUERY(&answer, "s");
     if (installed == NULL)
-        cli_assert_refused(&answer.cli, EXIT_STORAGE, "set ANNAL_DUCKDB to ");
+        cli_assert_refused(&cli, EXIT_STORAGE, "set ANNAL_DUCKDB to ");
     ck_assert_int_eq(files(&answer), installed != NULL);
     if (kept != NULL)
         setenv("ANNAL_DUCKDB", kept, 1);
     free(kept);
-    cli_done(&answer.cli);
 }
 END_TEST
 
 Suite *suite_parquet(void)
 {
     Suite *suite = suite_create("parquet");
-    TCase *parquet = tcase_create("parquet");
-    tcase_set_timeout(parquet, 120);
+    TCase *parquet = suite_case(suite, "parquet", cli_setup, cli_teardown);
     tcase_add_test(parquet, events_come_back_byte_for_byte);
     tcase_add_test(parquet, an_answer_of_no_events_is_a_file_with_columns);
     tcase_add_test(parquet, many_rows_keep_their_order_and_their_sums);
@@ -396,6 +376,5 @@ Suite *suite_parquet(void)
     tcase_add_test(parquet, parquet_needs_a_file_and_a_file_needs_parquet);
     tcase_add_test(parquet, a_file_that_cannot_be_made_is_said_before_anything_is_read);
     tcase_add_test(parquet, without_duckdb_a_sentence_says_what_to_do);
-    suite_add_tcase(suite, parquet);
     return suite;
 }

@@ -1,10 +1,10 @@
 /* replay --events: a conversation, its pace, and the keys of a terminal. */
 #include "tests/support/random.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tests/tools/screen.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,19 +53,13 @@ static const char rendered[] =
     "      6  13:00:00  turn ends: completed  tokens: 1,200 in, 34 out; so far 1 turn · 1,234 "
     "tokens · $0.25\n";
 
-static struct cli cli;
 static struct screen screen;
 
 static void setup(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli, talk, "append", "s");
     cli_assert_done(&cli);
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
 }
 
 /* ---- As text ---- */
@@ -444,9 +438,7 @@ END_TEST
 Suite *suite_player(void)
 {
     Suite *suite = suite_create("player");
-    TCase *text = tcase_create("text");
-    tcase_set_timeout(text, 60);
-    tcase_add_checked_fixture(text, setup, teardown);
+    TCase *text = suite_case(suite, "text", setup, cli_teardown);
     tcase_add_test(text, a_session_is_played_as_a_conversation_plain_where_it_is_piped);
     tcase_add_test(text, a_part_of_it_has_the_tokens_and_names_of_what_came_before);
     tcase_add_test(text, a_fork_is_played_as_one_history);
@@ -457,10 +449,7 @@ Suite *suite_player(void)
     tcase_add_test(text, what_makes_no_sense_is_wrong_usage);
     tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said);
     tcase_add_test(text, who_plays_slowly_into_a_pipe_ends_when_nobody_reads);
-    suite_add_tcase(suite, text);
-    TCase *terminal = tcase_create("terminal");
-    tcase_set_timeout(terminal, 120);
-    tcase_add_checked_fixture(terminal, setup, teardown);
+    TCase *terminal = suite_case(suite, "terminal", setup, cli_teardown);
     tcase_add_test(terminal, a_terminal_steps_forward_and_back_and_changes_the_speed);
     tcase_add_test(terminal, before_the_first_event_there_is_nothing_to_go_back_to);
     tcase_add_test(terminal, colours_are_for_terminals);
@@ -468,6 +457,5 @@ Suite *suite_player(void)
     tcase_add_test(terminal, on_a_terminal_it_plays_to_the_end_by_itself);
     tcase_add_loop_test(terminal, a_signal_that_ends_it_leaves_the_terminal_as_it_was, 0, 4);
     tcase_add_test(terminal, a_stop_gives_the_terminal_back_and_goes_on_after);
-    suite_add_tcase(suite, terminal);
     return suite;
 }

@@ -1,8 +1,8 @@
 /* stats --plot: charts of a store, timelines of sessions. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,23 +36,22 @@ static const char later[] =
         EVENT("2026-03-05T23:59:59.999999Z", "agent.turn.usage",
               "{\"input_tokens\":250,\"output_tokens\":30,\"cost_usd\":1}");
 
-static void begin(struct cli *cli)
+static void begin(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    cli->columns = "60";
-    CLI(cli, session, "append", "s1");
-    cli_assert_done(cli);
+    cli.columns = "60";
+    CLI(&cli, session, "append", "s1");
+    cli_assert_done(&cli);
 }
 
-static void assert_out(struct cli *cli, const char *want)
+static void assert_out(const char *want)
 {
-    cli_assert_done(cli);
-    ck_assert_str_eq(cli->out, want);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, want);
 }
 
-static void assert_holds(const struct cli *cli, const char *part)
+static void assert_holds(const char *part)
 {
-    ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
+    ck_assert_msg(strstr(cli.out, part) != NULL, "no '%s' in: %s", part, cli.out);
 }
 
 /* ---- SVG ---- */
@@ -122,11 +121,11 @@ static void assert_well_formed(const char *svg)
     ck_assert_int_eq(depth, 0);
 }
 
-static char *read_svg(struct cli *cli, const char *path)
+static char *read_svg(const char *path)
 {
     size_t len;
-    cli_assert_done(cli);
-    ck_assert_str_eq(cli->out, "");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
     char *svg = file_read(path, &len);
     assert_well_formed(svg);
     return svg;
@@ -139,142 +138,128 @@ static void assert_part(const char *text, const char *part)
 
 START_TEST(a_store_is_drawn_as_bars_over_days)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, later, "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day");
-    assert_out(&cli, "events per day, 2026-03-02 to 2026-03-05: 11\n"
-                     "\n"
-                     "     10 ┤▃▃▃▃▃\n"
-                     "        │█████\n"
-                     "        │█████\n"
-                     "      5 ┤█████\n"
-                     "        │█████             ▂▂▂▂▂\n"
-                     "        │█████             █████\n"
-                     "        └────────────────────────\n"
-                     "         03-02       03-04\n"
-                     "\n"
-                     "tokens per day, 2026-03-02 to 2026-03-05\n"
-                     "\n"
-                     "        input 1,258, ▒ 400 from cache\n"
-                     "  1,200 ┤\n"
-                     "        │█████\n"
-                     "        │█████\n"
-                     "    600 ┤█████\n"
-                     "        │▒▒▒▒▒             ▂▂▂▂▂\n"
-                     "        │▒▒▒▒▒             █████\n"
-                     "        └────────────────────────\n"
-                     "         03-02       03-04\n"
-                     "\n"
-                     "        output 82\n"
-                     "     60 ┤▂▂▂▂▂\n"
-                     "        │█████\n"
-                     "        │█████\n"
-                     "     30 ┤█████             █████\n"
-                     "        │█████             █████\n"
-                     "        │█████             █████\n"
-                     "        └────────────────────────\n"
-                     "         03-02       03-04\n"
-                     "\n"
-                     "cost per day, 2026-03-02 to 2026-03-05: $1.25\n"
-                     "\n"
-                     "  $1.00 ┤                  █████\n"
-                     "        │                  █████\n"
-                     "        │                  █████\n"
-                     "  $0.50 ┤                  █████\n"
-                     "        │▄▄▄▄▄             █████\n"
-                     "        │█████             █████\n"
-                     "        └────────────────────────\n"
-                     "         03-02       03-04\n");
-    cli_done(&cli);
+    assert_out("events per day, 2026-03-02 to 2026-03-05: 11\n"
+               "\n"
+               "     10 ┤▃▃▃▃▃\n"
+               "        │█████\n"
+               "        │█████\n"
+               "      5 ┤█████\n"
+               "        │█████             ▂▂▂▂▂\n"
+               "        │█████             █████\n"
+               "        └────────────────────────\n"
+               "         03-02       03-04\n"
+               "\n"
+               "tokens per day, 2026-03-02 to 2026-03-05\n"
+               "\n"
+               "        input 1,258, ▒ 400 from cache\n"
+               "  1,200 ┤\n"
+               "        │█████\n"
+               "        │█████\n"
+               "    600 ┤█████\n"
+               "        │▒▒▒▒▒             ▂▂▂▂▂\n"
+               "        │▒▒▒▒▒             █████\n"
+               "        └────────────────────────\n"
+               "         03-02       03-04\n"
+               "\n"
+               "        output 82\n"
+               "     60 ┤▂▂▂▂▂\n"
+               "        │█████\n"
+               "        │█████\n"
+               "     30 ┤█████             █████\n"
+               "        │█████             █████\n"
+               "        │█████             █████\n"
+               "        └────────────────────────\n"
+               "         03-02       03-04\n"
+               "\n"
+               "cost per day, 2026-03-02 to 2026-03-05: $1.25\n"
+               "\n"
+               "  $1.00 ┤                  █████\n"
+               "        │                  █████\n"
+               "        │                  █████\n"
+               "  $0.50 ┤                  █████\n"
+               "        │▄▄▄▄▄             █████\n"
+               "        │█████             █████\n"
+               "        └────────────────────────\n"
+               "         03-02       03-04\n");
 }
 END_TEST
 
 START_TEST(a_session_is_drawn_as_a_timeline_without_its_pauses)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "stats", "--plot", "s1");
-    assert_out(&cli, "s1: 9 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)\n"
-                     "\n"
-                     "          turns │  █████████████████████████│ 1\n"
-                     "           user │  █                        │ 1\n"
-                     "tide <b>&\"\033[31… │    ×××××××××××××××××××    │ 1\n"
-                     "         tokens │                         █▁│ 1,060\n"
-                     "       failures │                      ×    │ 1\n"
-                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
-                     "                 09:10:00           10:40:02\n"
-                     "\n"
-                     "                 × failed  ┊ pause, cut out\n");
-    cli_done(&cli);
+    assert_out("s1: 9 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)\n"
+               "\n"
+               "          turns │  █████████████████████████│ 1\n"
+               "           user │  █                        │ 1\n"
+               "tide <b>&\"\033[31… │    ×××××××××××××××××××    │ 1\n"
+               "         tokens │                         █▁│ 1,060\n"
+               "       failures │                      ×    │ 1\n"
+               "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+               "                 09:10:00           10:40:02\n"
+               "\n"
+               "                 × failed  ┊ pause, cut out\n");
 }
 END_TEST
 
 START_TEST(a_picture_of_nothing_is_a_sentence)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-04");
-    assert_out(&cli, "There are no events since 2026-03-03T00:00:00Z and before "
-                     "2026-03-04T00:00:00Z.\n");
+    assert_out("There are no events since 2026-03-03T00:00:00Z and before "
+               "2026-03-04T00:00:00Z.\n");
     CLI(&cli, NULL, "stats", "--plot", "s1", "--until", "2026-03-01");
-    assert_out(&cli, "There are no events before 2026-03-01T00:00:00Z.\n");
+    assert_out("There are no events before 2026-03-01T00:00:00Z.\n");
     CLI(&cli, NULL, "stats", "--plot", "--json", "--since", "2026-03-03");
-    assert_out(&cli, "");
+    assert_out("");
     CLI(&cli, NULL, "delete", "s1", "--yes");
     CLI(&cli, NULL, "stats", "--plot");
-    assert_out(&cli, "There are no events.\n");
-    cli_done(&cli);
+    assert_out("There are no events.\n");
 }
 END_TEST
 
 START_TEST(one_event_is_a_picture)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     cli.columns = "60";
     CLI(&cli, EVENT("2026-03-02T09:10:00.25Z", "note.added", "{}"), "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "s1");
-    assert_out(&cli, "s1: 1 event, 2026-03-02T09:10:00.25Z\n"
-                     "\n"
-                     "  events │█                                 │ 1\n"
-                     "          09:10:00\n");
-    cli_done(&cli);
+    assert_out("s1: 1 event, 2026-03-02T09:10:00.25Z\n"
+               "\n"
+               "  events │█                                 │ 1\n"
+               "          09:10:00\n");
 }
 END_TEST
 
 START_TEST(events_without_a_time_are_told_of_and_not_drawn)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, EVENT("1970-01-01T00:00:00.000001Z", "note.added", "{}"), "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--by", "month");
     cli_assert_done(&cli);
-    assert_holds(&cli, "events per month, 2026-03-01 to 2026-03-31: 9\n");
-    assert_holds(&cli, "\nNot in the pictures: 1 event without a time.\n");
+    assert_holds("events per month, 2026-03-01 to 2026-03-31: 9\n");
+    assert_holds("\nNot in the pictures: 1 event without a time.\n");
     CLI(&cli, NULL, "stats", "--plot", "s2");
-    assert_out(&cli, "The log of this session tells no times.\n");
-    cli_done(&cli);
+    assert_out("The log of this session tells no times.\n");
 }
 END_TEST
 
 START_TEST(buckets_without_room_are_added_up)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, later, "append", "s2");
     cli.columns = "30";
     CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
     cli_assert_done(&cli);
-    assert_holds(&cli, "events per 5 hours, 2026-03-02 to 2026-03-05: 11\n");
-    cli_done(&cli);
+    assert_holds("events per 5 hours, 2026-03-02 to 2026-03-05: 11\n");
 }
 END_TEST
 
 START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "fork", "s1", "--at", "4", "f1");
     cli_assert_done(&cli);
     CLI(&cli,
@@ -283,32 +268,28 @@ START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
         "append", "f1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "stats", "--plot", "f1");
-    assert_out(&cli, "f1: 6 events, 2026-03-02T09:10:00Z to 10:44:00Z (1 h 34 min)\n"
-                     "\n"
-                     "          turns │  █████████████████████████│ 1\n"
-                     "           user │  █                        │ 1\n"
-                     "tide <b>&\"\033[31… │  █████████████████        │ 1\n"
-                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
-                     "                 09:10:00           10:44:00\n"
-                     "\n"
-                     "                 ┊ pause, cut out\n");
-    cli_done(&cli);
+    assert_out("f1: 6 events, 2026-03-02T09:10:00Z to 10:44:00Z (1 h 34 min)\n"
+               "\n"
+               "          turns │  █████████████████████████│ 1\n"
+               "           user │  █                        │ 1\n"
+               "tide <b>&\"\033[31… │  █████████████████        │ 1\n"
+               "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+               "                 09:10:00           10:44:00\n"
+               "\n"
+               "                 ┊ pause, cut out\n");
 }
 END_TEST
 
 /* Pauses are between times, not between neighbours. */
 START_TEST(an_event_from_the_midst_of_a_pause_divides_it)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli,
         EVENT("2026-03-02T09:00:00Z", "n", "1") EVENT("2026-03-02T12:00:00Z", "n", "1")
             EVENT("2026-03-02T10:30:00Z", "n", "1") EVENT("2026-03-02T11:56:00Z", "n", "1")
                 EVENT("2026-03-02T08:00:00Z", "n", "1"),
         "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "--json", "s1");
-    assert_out(&cli,
-               "{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":5,\"untimed_events\":0,"
+    assert_out("{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":5,\"untimed_events\":0,"
                "\"from\":\"2026-03-02T08:00:00.000000Z\",\"to\":\"2026-03-02T12:00:00.000000Z\"}\n"
                "{\"plot\":\"pause\",\"from\":\"2026-03-02T08:00:00.000000Z\","
                "\"to\":\"2026-03-02T09:00:00.000000Z\"}\n"
@@ -316,131 +297,118 @@ START_TEST(an_event_from_the_midst_of_a_pause_divides_it)
                "\"to\":\"2026-03-02T10:30:00.000000Z\"}\n"
                "{\"plot\":\"pause\",\"from\":\"2026-03-02T10:30:00.000000Z\","
                "\"to\":\"2026-03-02T11:56:00.000000Z\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_part_of_a_session_is_drawn_with_what_reaches_into_it)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "stats", "--plot", "s1", "--since", "2026-03-02T10:39:00Z", "--until",
         "2026-03-02T10:39:55Z");
-    assert_out(&cli, "s1: 2 events, 2026-03-02T10:39:40Z to 10:39:50Z (10 s)\n"
-                     "\n"
-                     "          turns │███████████████████████████│ 1\n"
-                     "tide <b>&\"\033[31… │×                          │ 1\n"
-                     "       failures │×                          │ 1\n"
-                     "                 10:39:40           10:39:50\n"
-                     "\n"
-                     "                 × failed\n");
-    cli_done(&cli);
+    assert_out("s1: 2 events, 2026-03-02T10:39:40Z to 10:39:50Z (10 s)\n"
+               "\n"
+               "          turns │███████████████████████████│ 1\n"
+               "tide <b>&\"\033[31… │×                          │ 1\n"
+               "       failures │×                          │ 1\n"
+               "                 10:39:40           10:39:50\n"
+               "\n"
+               "                 × failed\n");
 }
 END_TEST
 
 START_TEST(a_call_without_result_is_a_mark_and_tokens_can_be_taken_back)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli,
         EVENT("2026-03-02T10:40:10Z", "tool.called", "{\"call_id\":\"c2\",\"tool\":\"Read\"}")
             EVENT("2026-03-02T10:40:20Z", "agent.turn.usage", "{\"input_tokens\":-60}"),
         "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "s1");
-    assert_out(&cli, "s1:\n"
-                     "11 events, 2026-03-02T09:10:00Z to 10:40:20Z (1 h 30 min)\n"
-                     "\n"
-                     "          turns │  ██████████████████████   │ 1\n"
-                     "           user │  █                        │ 1\n"
-                     "           Read │                         ○ │ 1\n"
-                     "tide <b>&\"\033[31… │   ×××××××××××××××××       │ 1\n"
-                     "         tokens │                      █▁   │ 1,000\n"
-                     "       failures │                   ×       │ 1\n"
-                     "         pauses │ ┊                         │ 1, 1 h 28 min\n"
-                     "                 09:10:00           10:40:20\n"
-                     "\n"
-                     "                 × failed  ○ no result  ┊ pause, cut out\n");
-    cli_done(&cli);
+    assert_out("s1:\n"
+               "11 events, 2026-03-02T09:10:00Z to 10:40:20Z (1 h 30 min)\n"
+               "\n"
+               "          turns │  ██████████████████████   │ 1\n"
+               "           user │  █                        │ 1\n"
+               "           Read │                         ○ │ 1\n"
+               "tide <b>&\"\033[31… │   ×××××××××××××××××       │ 1\n"
+               "         tokens │                      █▁   │ 1,000\n"
+               "       failures │                   ×       │ 1\n"
+               "         pauses │ ┊                         │ 1, 1 h 28 min\n"
+               "                 09:10:00           10:40:20\n"
+               "\n"
+               "                 × failed  ○ no result  ┊ pause, cut out\n");
 }
 END_TEST
 
 START_TEST(weeks_begin_on_monday_and_months_end_in_time)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli,
         EVENT("2024-02-29T23:59:59.999999Z", "n", "1") EVENT("2024-03-01T00:00:00Z", "n", "1")
             EVENT("2024-03-03T23:00:00Z", "n", "1") EVENT("2024-03-04T00:00:00Z", "n", "1")
                 EVENT("2024-12-31T23:00:00Z", "n", "1") EVENT("2025-01-01T00:00:00Z", "n", "1"),
         "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "week");
-    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-02-26T00:00:00."
-                     "000000Z\",\"events\":3}\n"
-                     "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-03-04T00:00:00."
-                     "000000Z\",\"events\":1}\n"
-                     "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-12-30T00:00:00."
-                     "000000Z\",\"events\":2}\n");
+    assert_out("{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-02-26T00:00:00."
+               "000000Z\",\"events\":3}\n"
+               "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-03-04T00:00:00."
+               "000000Z\",\"events\":1}\n"
+               "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2024-12-30T00:00:00."
+               "000000Z\",\"events\":2}\n");
     CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "month");
-    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-02-01T00:00:00."
-                     "000000Z\",\"events\":1}\n"
-                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-03-01T00:00:00."
-                     "000000Z\",\"events\":3}\n"
-                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-12-01T00:00:00."
-                     "000000Z\",\"events\":1}\n"
-                     "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2025-01-01T00:00:00."
-                     "000000Z\",\"events\":1}\n");
+    assert_out("{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-02-01T00:00:00."
+               "000000Z\",\"events\":1}\n"
+               "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-03-01T00:00:00."
+               "000000Z\",\"events\":3}\n"
+               "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2024-12-01T00:00:00."
+               "000000Z\",\"events\":1}\n"
+               "{\"plot\":\"events\",\"by\":\"month\",\"begin\":\"2025-01-01T00:00:00."
+               "000000Z\",\"events\":1}\n");
     cli.columns = "60";
     CLI(&cli, NULL, "stats", "--plot");
-    assert_out(&cli, "events per week, 2024-02-26 to 2025-01-05: 6\n"
-                     "\n"
-                     "      4 ┤\n"
-                     "        │▄\n"
-                     "        │█\n"
-                     "      2 ┤█                                           █\n"
-                     "        │█▄                                          █\n"
-                     "        │██                                          █\n"
-                     "        └─────────────────────────────────────────────\n"
-                     "         02-26  04-15  06-03  07-22  09-09  10-28\n");
-    cli_done(&cli);
+    assert_out("events per week, 2024-02-26 to 2025-01-05: 6\n"
+               "\n"
+               "      4 ┤\n"
+               "        │▄\n"
+               "        │█\n"
+               "      2 ┤█                                           █\n"
+               "        │█▄                                          █\n"
+               "        │██                                          █\n"
+               "        └─────────────────────────────────────────────\n"
+               "         02-26  04-15  06-03  07-22  09-09  10-28\n");
 }
 END_TEST
 
 /* Years 0 to 9999: few columns for many hours. */
 START_TEST(a_clock_that_was_wrong_costs_no_memory)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     cli.columns = "60";
     CLI(&cli,
         EVENT("1990-01-01T00:00:00Z", "n", "1") EVENT("9999-12-31T23:59:59.999999Z", "n", "1"),
         "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
     cli_assert_done(&cli);
-    assert_holds(&cli, " hours, 1990-01-01 to 9999-12-31: 2\n");
+    assert_holds(" hours, 1990-01-01 to 9999-12-31: 2\n");
     CLI(&cli, NULL, "stats", "--plot", "--by", "month");
     cli_assert_done(&cli);
-    assert_holds(&cli, " months, 1990-01-01 to 9999-12-31: 2\n");
+    assert_holds(" months, 1990-01-01 to 9999-12-31: 2\n");
     CLI(&cli, NULL, "stats", "--plot", "s1");
     cli_assert_done(&cli);
-    assert_holds(&cli, "│ 1, 2925591 d 23 h\n");
-    cli_done(&cli);
+    assert_holds("│ 1, 2925591 d 23 h\n");
 }
 END_TEST
 
 START_TEST(the_numbers_of_a_picture_come_as_json)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, later, "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--json", "--by", "week");
-    assert_out(&cli, "{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
-                     "000000Z\",\"events\":11}\n"
-                     "{\"plot\":\"usage\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
-                     "000000Z\",\"input_tokens\":1258,\"output_tokens\":82,\"cached_input_tokens\":"
-                     "400,\"cache_write_tokens\":0,\"cost_microusd\":1250000}\n");
+    assert_out("{\"plot\":\"events\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
+               "000000Z\",\"events\":11}\n"
+               "{\"plot\":\"usage\",\"by\":\"week\",\"begin\":\"2026-03-02T00:00:00."
+               "000000Z\",\"input_tokens\":1258,\"output_tokens\":82,\"cached_input_tokens\":"
+               "400,\"cache_write_tokens\":0,\"cost_microusd\":1250000}\n");
     CLI(&cli, NULL, "stats", "--plot", "--json", "s1");
-    assert_out(&cli,
-               "{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":9,\"untimed_events\":0,"
+    assert_out("{\"plot\":\"session\",\"session_id\":\"s1\",\"events\":9,\"untimed_events\":0,"
                "\"from\":\"2026-03-02T09:10:00.000000Z\",\"to\":\"2026-03-02T10:40:02.000000Z\"}\n"
                "{\"plot\":\"pause\",\"from\":\"2026-03-02T09:10:00.000000Z\",\"to\":\"2026-03-"
                "02T10:38:10.000000Z\"}\n"
@@ -460,14 +428,12 @@ START_TEST(the_numbers_of_a_picture_come_as_json)
                "{\"plot\":\"tokens\",\"name\":null,\"from\":\"2026-03-02T10:40:02.000000Z\",\"to\":"
                "\"2026-03-02T10:40:02.000000Z\",\"failed\":false,\"open\":false,\"input_tokens\":8,"
                "\"output_tokens\":2}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(options_that_make_no_picture_are_refused)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "stats", "--by", "day");
     cli_assert_refused(&cli, EXIT_USAGE, "--by belongs to a picture");
     CLI(&cli, NULL, "stats", "s1");
@@ -490,18 +456,16 @@ START_TEST(options_that_make_no_picture_are_refused)
     cli_assert_refused(&cli, EXIT_USAGE, "session");
     CLI(&cli, NULL, "stats", "--plot", "s9");
     cli_assert_refused(&cli, EXIT_REFUSED, "s9");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_store_is_one_svg_that_stands_alone)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
     CLI(&cli, later, "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day", "--svg", path);
-    char *svg = read_svg(&cli, path);
+    char *svg = read_svg(path);
     assert_part(svg, "events per day, 2026-03-02 to 2026-03-05: 11</text>");
     assert_part(svg, ">input 1,258</text>");
     assert_part(svg, ">from cache 400</text>");
@@ -510,21 +474,19 @@ START_TEST(a_store_is_one_svg_that_stands_alone)
     assert_part(svg, "@media (prefers-color-scheme:dark)");
     ck_assert_ptr_null(strstr(svg, "href"));
     free(svg);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_name_is_no_markup_in_the_svg_of_a_session)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
     CLI(&cli,
         EVENT("2026-03-02T10:41:00Z", "tool.called",
               "{\"call_id\":\"c2\",\"tool\":\"</text><script>\\ufffe\\u0085 caf\u00e9\"}"),
         "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path);
-    char *svg = read_svg(&cli, path);
+    char *svg = read_svg(path);
     assert_part(svg, ">tide &lt;b&gt;&amp;&quot;?[31m?</text>");
     assert_part(svg, "<title>tide &lt;b&gt;&amp;&quot;?[31m?, 2026-03-02T10:38:20Z to 10:39:40Z "
                      "(1 min 20 s), failed</title>");
@@ -532,18 +494,16 @@ START_TEST(a_name_is_no_markup_in_the_svg_of_a_session)
     assert_part(svg, "<title>pause, 2026-03-02T09:10:00Z to 10:38:10Z (1 h 28 min)</title>");
     ck_assert_ptr_null(strstr(svg, "<script"));
     free(svg);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     const char *path = tmpdir_path(&cli.dir, "a.svg");
     file_write(path, "what was there before", 21);
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path, "--since", "2027-01-01");
-    char *svg = read_svg(&cli, path);
+    char *svg = read_svg(path);
     assert_part(svg, ">There are no events since 2027-01-01T00:00:00Z.</text>");
     free(svg);
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", tmpdir_path(&cli.dir, "no/a.svg"));
@@ -553,7 +513,6 @@ START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", "-");
     cli_assert_done(&cli);
     assert_well_formed(cli.out);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -564,7 +523,6 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
     enum { TURNS = 5000, NOTES = 16, TURN_BYTES = 3000 };
     static const char *const types[] = {"turn.started", "tool.called", "tool.returned",
                                         "turn.completed"};
-    struct cli cli;
     char *lines = malloc((size_t)TURNS * TURN_BYTES), *to = lines;
     ck_assert_ptr_nonnull(lines);
     for (int i = 0; i < TURNS * (4 + NOTES); i++) {
@@ -576,7 +534,6 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
                       turn, turn, turn % 20,
                       part == 3 ? ",\"input_tokens\":40,\"output_tokens\":2" : "");
     }
-    cli_init(&cli, __FILE__, __LINE__);
     cli.columns = "100";
     CLI(&cli, lines, "append", "s1");
     cli_assert_done(&cli);
@@ -586,26 +543,24 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
     CLI(&cli, NULL, "stats", "--plot", "s1");
     clock_gettime(CLOCK_MONOTONIC, &ended);
     cli_assert_done(&cli);
-    assert_holds(&cli, "s1: 100,000 events, 2026-03-01T09:00:00Z to 2026-03-02T09:23:19Z");
-    assert_holds(&cli, "others (9)");
-    assert_holds(&cli, "│ 210 k\n"); /* tokens: (40 + 2) x 5,000 */
-    assert_holds(&cli, "│ 1, 23 h\n");
+    assert_holds("s1: 100,000 events, 2026-03-01T09:00:00Z to 2026-03-02T09:23:19Z");
+    assert_holds("others (9)");
+    assert_holds("│ 210 k\n"); /* tokens: (40 + 2) x 5,000 */
+    assert_holds("│ 1, 23 h\n");
     ck_assert_int_lt(ended.tv_sec - begun.tv_sec, 20); /* seconds, with sanitizers */
     const char *path = tmpdir_path(&cli.dir, "a.svg");
     CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", path);
-    char *svg = read_svg(&cli, path);
+    char *svg = read_svg(path);
     ck_assert_uint_lt(strlen(svg), 2 << 20);
     free(svg);
     free(lines);
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_plot(void)
 {
     Suite *suite = suite_create("plot");
-    TCase *pictures = tcase_create("pictures");
-    tcase_set_timeout(pictures, 120);
+    TCase *pictures = suite_case(suite, "pictures", cli_setup, cli_teardown);
     tcase_add_test(pictures, a_store_is_drawn_as_bars_over_days);
     tcase_add_test(pictures, a_session_is_drawn_as_a_timeline_without_its_pauses);
     tcase_add_test(pictures, a_picture_of_nothing_is_a_sentence);
@@ -624,6 +579,5 @@ Suite *suite_plot(void)
     tcase_add_test(pictures, a_name_is_no_markup_in_the_svg_of_a_session);
     tcase_add_test(pictures, an_svg_takes_the_place_of_a_file_whole_or_not_at_all);
     tcase_add_test(pictures, a_long_session_is_drawn_in_a_moment);
-    suite_add_tcase(suite, pictures);
     return suite;
 }

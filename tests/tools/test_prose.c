@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/verbs/prose_run.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +10,18 @@
 
 #define RUN "20260116-143052-a7b3c9"
 
-static void init(struct cli *cli)
+static void init(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    CLI(cli, NULL, "pack", "enable", "prose");
-    cli_assert_done(cli);
-    CLI(cli, NULL, "prose", "init", RUN);
-    cli_assert_done(cli);
+    CLI(&cli, NULL, "pack", "enable", "prose");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "prose", "init", RUN);
+    cli_assert_done(&cli);
 }
 
-static void ck_out(struct cli *cli, const char *part)
+static void ck_out(const char *part)
 {
-    cli_assert_done(cli);
-    ck_assert_msg(strstr(cli->out, part) != NULL, "%s", cli->out);
+    cli_assert_done(&cli);
+    ck_assert_msg(strstr(cli.out, part) != NULL, "%s", cli.out);
 }
 
 START_TEST(the_id_of_a_run_is_checked_or_made)
@@ -45,12 +44,10 @@ END_TEST
 
 START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
 {
-    struct cli cli;
     char path[600];
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli, NULL, "pack", "enable", "prose");
     CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
-    ck_out(&cli, "/prose/runs/" RUN "/state.db\n");
+    ck_out("/prose/runs/" RUN "/state.db\n");
     snprintf(path, sizeof path, "%s/prose/runs/" RUN "/program.prose", cli.store);
     size_t len;
     char *copy = file_read(path, &len);
@@ -61,100 +58,92 @@ START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
     CLI(&cli, NULL, "prose", "init", "R1");
     ck_assert_int_eq(cli.exit_status, 2);
     CLI(&cli, NULL, "prose", "init");
-    ck_out(&cli, "Run: 20");
-    cli_done(&cli);
+    ck_out("Run: 20");
 }
 END_TEST
 
 START_TEST(a_directory_for_runs_that_is_missing_is_made)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli, NULL, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
     cli_assert_done(&cli);
     CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
-    ck_out(&cli, "/new/.prose/runs/" RUN "/state.db\n");
+    ck_out("/new/.prose/runs/" RUN "/state.db\n");
     char *copy = file_read(tmpdir_path(&cli.dir, "new/.prose/runs/" RUN "/program.prose"), NULL);
     ck_assert_str_eq(copy, "session \"x\"\n");
     free(copy);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(at_p_10_a_binding_is_confirmed_as_the_document_prints_it)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "prose", "bind", RUN, "research", "AI safety");
-    ck_out(&cli, "Binding written: research\nLocation: ");
-    ck_out(&cli, RUN "/state.db (bindings table, name='research', execution_id=NULL)\n");
+    ck_out("Binding written: research\nLocation: ");
+    ck_out(RUN "/state.db (bindings table, name='research', execution_id=NULL)\n");
     ck_assert_ptr_null(strstr(cli.out, "Execution ID"));
     CLI(&cli, NULL, "prose", "exec", RUN, "do process(chunk)");
-    ck_out(&cli, "execution 1 started\n");
+    ck_out("execution 1 started\n");
     CLI(&cli, NULL, "prose", "bind", RUN, "result", "3 parts", "--execution", "1");
-    ck_out(&cli, "(bindings table, name='result', execution_id=1)\nExecution ID: 1\n");
+    ck_out("(bindings table, name='result', execution_id=1)\nExecution ID: 1\n");
     CLI(&cli, NULL, "prose", "get", RUN, "result", "--execution", "1", "--json");
-    ck_out(&cli, "\"value\":\"3 parts\"");
+    ck_out("\"value\":\"3 parts\"");
     CLI(&cli, NULL, "prose", "bind", RUN, "-", "nameless");
-    ck_out(&cli, "Binding written: anon_001\n");
+    ck_out("Binding written: anon_001\n");
     CLI(&cli, NULL, "prose", "bind", RUN, "result", "3 parts", "--execution", "9");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "the execution is unknown"));
-    cli_done(&cli);
 }
 END_TEST
 
 /* A value of this many bytes, bound from a file. */
-static void bind_bytes(struct cli *cli, const char *name, size_t bytes)
+static void bind_bytes(const char *name, size_t bytes)
 {
     char *value = malloc(bytes + 1), path[600];
     memset(value, 'v', bytes);
-    snprintf(path, sizeof path, "%s/value.md", cli->store);
+    snprintf(path, sizeof path, "%s/value.md", cli.store);
     file_write(path, value, bytes);
     free(value);
-    CLI(cli, NULL, "prose", "bind", RUN, name, "--value-file", path);
-    cli_assert_done(cli);
+    CLI(&cli, NULL, "prose", "bind", RUN, name, "--value-file", path);
+    cli_assert_done(&cli);
 }
 
 START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
 {
-    struct cli cli;
     char path[600];
-    init(&cli);
-    bind_bytes(&cli, "fits", (100 << 10) - 1);
-    bind_bytes(&cli, "large", (100 << 10) + 1);
+    init();
+    bind_bytes("fits", (100 << 10) - 1);
+    bind_bytes("large", (100 << 10) + 1);
     CLI(&cli, NULL, "sql", "--session", "prose_" RUN, "--json",
         "SELECT name, length(value) AS n, attachment_path FROM bindings");
-    ck_out(&cli, "{\"name\":\"fits\",\"n\":102399,\"attachment_path\":null}\n"
-                 "{\"name\":\"large\",\"n\":");
-    ck_out(&cli, "\"attachment_path\":\"attachments/large.md\"}\n");
+    ck_out("{\"name\":\"fits\",\"n\":102399,\"attachment_path\":null}\n"
+           "{\"name\":\"large\",\"n\":");
+    ck_out("\"attachment_path\":\"attachments/large.md\"}\n");
     CLI(&cli, NULL, "prose", "attachments", RUN);
-    ck_out(&cli, "attachments/large.md: as it was written\n");
+    ck_out("attachments/large.md: as it was written\n");
     snprintf(path, sizeof path, "%s/prose/runs/" RUN "/attachments/large.md", cli.store);
     file_write(path, "other", 5);
     CLI(&cli, NULL, "prose", "attachments", RUN);
     ck_assert_int_eq(cli.exit_status, 1);
     unlink(path);
     CLI(&cli, NULL, "prose", "attachments", RUN, "--restore");
-    ck_out(&cli, "restored\n");
+    ck_out("restored\n");
     size_t len;
     free(file_read(path, &len));
     ck_assert_uint_eq(len, (100 << 10) + 1);
     /* Nothing of a name gets out of the folder. */
-    bind_bytes(&cli, "../../x", (100 << 10) + 1);
+    bind_bytes("../../x", (100 << 10) + 1);
     CLI(&cli, NULL, "sql", "--session", "prose_" RUN,
         "SELECT attachment_path FROM bindings WHERE name = '../../x'");
-    ck_out(&cli, "attachments/%2E%2E%2F.%2E%2Fx.md");
-    cli_done(&cli);
+    ck_out("attachments/%2E%2E%2F.%2E%2Fx.md");
 }
 END_TEST
 
 /* What the pack refuses has not changed a file. */
 /* Something of the run, called name there, is put in out/ and a link in its place. */
-static void link_away(struct cli *cli, const char *name, const char *to)
+static void link_away(const char *name, const char *to)
 {
     char place[400];
-    snprintf(place, sizeof place, "%s/prose/runs/" RUN "%s", cli->store, name);
+    snprintf(place, sizeof place, "%s/prose/runs/" RUN "%s", cli.store, name);
     ck_assert_msg(rename(place, to) == 0, "%s: %s", place, strerror(errno));
     ck_assert_int_eq(symlink(to, place), 0);
 }
@@ -162,11 +151,10 @@ static void link_away(struct cli *cli, const char *name, const char *to)
 START_TEST(links_in_the_folder_of_a_run_are_not_followed)
 {
     char out[300];
-    struct cli cli;
-    init(&cli);
+    init();
     snprintf(out, sizeof out, "%s", tmpdir_path(&cli.dir, "elsewhere"));
-    bind_bytes(&cli, "one", 110000);
-    link_away(&cli, "/attachments", out);
+    bind_bytes("one", 110000);
+    link_away("/attachments", out);
     CLI(&cli, NULL, "prose", "bind", RUN, "two", "--value-file",
         tmpdir_path(&cli.dir, "store/value.md"));
     cli_assert_refused(&cli, EXIT_STORAGE, "attachments' is a symbolic link");
@@ -175,24 +163,22 @@ START_TEST(links_in_the_folder_of_a_run_are_not_followed)
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "attachments/one.md: behind a symbolic link\n"));
     ck_assert_ptr_nonnull(strstr(cli.err, "attachments' is a symbolic link"));
-    cli_done(&cli);
+    cli_teardown();
 
-    init(&cli);
+    cli_setup();
+    init();
     snprintf(out, sizeof out, "%s", tmpdir_path(&cli.dir, "elsewhere"));
-    link_away(&cli, "", out);
+    link_away("", out);
     CLI(&cli, NULL, "prose", "bind", RUN, "name", "value");
     ck_assert_int_ne(cli.exit_status, 0);
     ck_assert_msg(strstr(cli.err, RUN "' is a symbolic link") != NULL, "%s", cli.err);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
 {
-    struct cli cli;
     char path[600];
     size_t len;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli, NULL, "pack", "enable", "prose");
     CLI(&cli, "old\n", "prose", "init", RUN, "--program", "-");
     cli_assert_done(&cli);
@@ -211,29 +197,25 @@ START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
     cli_assert_refused(&cli, 1, "the name is bound for good");
     free(value);
     CLI(&cli, NULL, "prose", "attachments", RUN);
-    ck_out(&cli, "attachments/c.md: as it was written\n");
-    cli_done(&cli);
+    ck_out("attachments/c.md: as it was written\n");
 }
 END_TEST
 
 START_TEST(no_two_names_share_a_file_and_a_dot_at_the_end_is_no_way_out)
 {
-    struct cli cli;
-    init(&cli);
-    bind_bytes(&cli, "x.43", 110 << 10);
-    bind_bytes(&cli, "x.", 110 << 10);
+    init();
+    bind_bytes("x.43", 110 << 10);
+    bind_bytes("x.", 110 << 10);
     CLI(&cli, NULL, "prose", "attachments", RUN);
-    ck_out(&cli, "attachments/x%2E.md: as it was written\nattachments/x%2E43.md: as");
-    cli_done(&cli);
+    ck_out("attachments/x%2E.md: as it was written\nattachments/x%2E43.md: as");
 }
 END_TEST
 
 START_TEST(what_users_wrote_as_a_path_is_not_restored_outside_of_attachments)
 {
-    struct cli cli;
     char command[800], path[600];
-    init(&cli);
-    bind_bytes(&cli, "large", 110 << 10);
+    init();
+    bind_bytes("large", 110 << 10);
     snprintf(command, sizeof command,
              "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO attachments SELECT "
              "'attachments/../../out.md', sha256, bytes, NULL FROM attachments\"",
@@ -244,77 +226,69 @@ START_TEST(what_users_wrote_as_a_path_is_not_restored_outside_of_attachments)
     ck_assert_ptr_nonnull(strstr(cli.out, "out.md: not under attachments/\n"));
     snprintf(path, sizeof path, "%s/prose/runs/out.md", cli.store);
     ck_assert_int_ne(access(path, F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_is_needed_to_go_on_is_told)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "prose", "parallel", RUN, "a", "b", "--strategy", "any");
-    ck_out(&cli, "parallel block p1 is execution 1\n");
+    ck_out("parallel block p1 is execution 1\n");
     CLI(&cli, NULL, "prose", "branch", RUN, "p1", "a", "--failed", "timeout");
     CLI(&cli, NULL, "prose", "join", RUN, "p1");
     ck_assert_int_eq(cli.exit_status, 1);
     CLI(&cli, NULL, "prose", "bind", RUN, "x", "1");
     CLI(&cli, NULL, "prose", "remember", RUN, "captain", "m");
     CLI(&cli, NULL, "prose", "resume", RUN, "--json");
-    ck_out(&cli,
-           "{\"what\":\"run\",\"execution_id\":null,\"name\":\"" RUN "\",\"status\":\"running\"");
-    ck_out(&cli, "\"what\":\"position\",\"execution_id\":3");
-    ck_out(&cli,
-           "{\"what\":\"parallel\",\"execution_id\":1,\"name\":\"p1\",\"status\":\"executing\","
+    ck_out("{\"what\":\"run\",\"execution_id\":null,\"name\":\"" RUN "\",\"status\":\"running\"");
+    ck_out("\"what\":\"position\",\"execution_id\":3");
+    ck_out("{\"what\":\"parallel\",\"execution_id\":1,\"name\":\"p1\",\"status\":\"executing\","
            "\"detail\":\"1 of 2 branches open\"}");
-    ck_out(&cli, "\"what\":\"binding\"");
-    ck_out(&cli, "\"what\":\"agent\"");
+    ck_out("\"what\":\"binding\"");
+    ck_out("\"what\":\"agent\"");
     CLI(&cli, NULL, "prose", "branch", RUN, "p1", "b");
     CLI(&cli, NULL, "prose", "join", RUN, "p1");
-    ck_out(&cli, "parallel block p1: completed\n");
+    ck_out("parallel block p1: completed\n");
     CLI(&cli, NULL, "prose", "complete-run", RUN);
     cli_assert_done(&cli);
     CLI(&cli, NULL, "prose", "continue", RUN);
     ck_assert_int_eq(cli.exit_status, 1);
     CLI(&cli, NULL, "prose", "remember", RUN, "captain", "m", "--scope", "project");
     ck_assert_int_eq(cli.exit_status, 3);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
 {
-    struct cli cli;
     char command[800];
-    init(&cli);
+    init();
     snprintf(command, sizeof command,
              "sqlite3 '%s/prose/runs/" RUN "/state.db' \"INSERT INTO agents (name) VALUES ('a')\"",
              cli.store);
     ck_assert_int_eq(system(command), 0);
     CLI(&cli, NULL, "verify");
-    ck_out(&cli, "what users wrote is not in the journal yet");
+    ck_out("what users wrote is not in the journal yet");
     CLI(&cli, NULL, "prose", "sync");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "verify");
-    ck_out(&cli, "nothing found");
+    ck_out("nothing found");
     ck_assert_ptr_null(strstr(cli.out, "users"));
     CLI(&cli, NULL, "pack", "rebuild", "prose");
     cli_assert_done(&cli);
-    ck_out(&cli, "rebuilt from 2 events");
+    ck_out("rebuilt from 2 events");
     CLI(&cli, NULL, "verify");
-    ck_out(&cli, "nothing found");
+    ck_out("nothing found");
     CLI(&cli, NULL, "cat", "prose_" RUN);
-    ck_out(&cli, "\"type\":\"sql.applied\"");
-    cli_done(&cli);
+    ck_out("\"type\":\"sql.applied\"");
 }
 END_TEST
 
 /* To take the database for damaged would lose what was written into it. */
 START_TEST(a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database)
 {
-    struct cli cli;
     char command[800];
     size_t len;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "prose", "bind", RUN, "x", "1");
     CLI(&cli, NULL, "prose", "sync");
     cli_assert_done(&cli);
@@ -334,15 +308,13 @@ START_TEST(a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_databas
              "! ls '%s/prose/runs/" RUN "' | grep -q foreign",
              cli.store, cli.store);
     ck_assert_int_eq(system(command), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
-    TCase *tcase = tcase_create("prose");
-    tcase_set_timeout(tcase, 60);
+    TCase *tcase = suite_case(suite, "prose", cli_setup, cli_teardown);
     tcase_add_test(tcase, the_id_of_a_run_is_checked_or_made);
     tcase_add_test(tcase, a_run_has_a_folder_with_its_database_and_a_copy_of_its_program);
     tcase_add_test(tcase, a_directory_for_runs_that_is_missing_is_made);
@@ -355,6 +327,5 @@ Suite *suite_prose(void)
     tcase_add_test(tcase, what_is_needed_to_go_on_is_told);
     tcase_add_test(tcase, what_the_shell_wrote_is_in_the_journal_after_a_sync);
     tcase_add_test(tcase, a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_database);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

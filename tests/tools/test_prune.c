@@ -1,7 +1,7 @@
 /* annal prune: which sessions leave the tables, what goes with them, what is said about it. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
     ck_assert_msg(strstr((cli)->out, part) != NULL, "'%s' is not in %s", part, (cli)->out)
 
 /* A session that changed last at this time, with a branch and three messages. */
-static void add_session(struct cli *cli, const char *id, const char *time)
+static void add_session(const char *id, const char *time)
 {
     char lines[2000];
     snprintf(
@@ -27,23 +27,23 @@ static void add_session(struct cli *cli, const char *id, const char *time)
         "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-3\",\"role\":\"user\",\"content\":1,"
         "\"branch_id\":\"b-%s\"},\"ts\":\"%s\"}\n",
         time, time, time, id, time, id, id, time, id, id, time, id, id, time);
-    CLI(cli, lines, "append", id);
-    cli_assert_done(cli);
+    CLI(&cli, lines, "append", id);
+    cli_assert_done(&cli);
 }
 
-static void store_with_sessions(struct cli *cli)
+static void store_with_sessions(void)
 {
-    CLI(cli, NULL, "pack", "enable", "lionagi");
-    add_session(cli, "old", "2020-01-01T00:00:00Z");
-    add_session(cli, "older", "2019-01-01T00:00:00Z");
-    add_session(cli, "fresh", "2030-01-01T00:00:00Z");
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    add_session("old", "2020-01-01T00:00:00Z");
+    add_session("older", "2019-01-01T00:00:00Z");
+    add_session("fresh", "2030-01-01T00:00:00Z");
 }
 
-static void ask(struct cli *cli, const char *sql, const char *rows)
+static void ask(const char *sql, const char *rows)
 {
-    CLI(cli, NULL, "sql", "--format", "csv", sql);
-    cli_assert_done(cli);
-    const char *at = strchr(cli->out, '\n');
+    CLI(&cli, NULL, "sql", "--format", "csv", sql);
+    cli_assert_done(&cli);
+    const char *at = strchr(cli.out, '\n');
     ck_assert_ptr_nonnull(at);
     char got[500];
     size_t len = 0;
@@ -56,42 +56,34 @@ static void ask(struct cli *cli, const char *sql, const char *rows)
 
 START_TEST(a_dry_run_counts_and_changes_nothing)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--dry-run");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "would prune 2 session(s), 2 branch(es), 0 progression(s), 0 message(s)");
-    ask(&cli, "SELECT count(*) FROM state.sessions", "3 ");
-    ask(&cli, "SELECT count(*) FROM event_index WHERE type = 'session.pruned'", "0 ");
-    cli_done(&cli);
+    ask("SELECT count(*) FROM state.sessions", "3 ");
+    ask("SELECT count(*) FROM event_index WHERE type = 'session.pruned'", "0 ");
 }
 END_TEST
 
 START_TEST(branches_go_with_their_session_and_orphan_progressions_keep_messages)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     CLI(&cli, NULL, "prune", "--keep-n", "2");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "pruned 1 session(s), 1 branch(es), 0 progression(s), 0 message(s)");
-    ask(&cli, "SELECT id FROM state.sessions ORDER BY id", "fresh old ");
-    ask(&cli, "SELECT id FROM branches ORDER BY id", "b-fresh b-old ");
-    ask(&cli, "SELECT count(*) FROM messages", "9 ");
-    ask(&cli, "SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id", "fresh old ");
-    ask(&cli, "SELECT details ->> '$.sessions' FROM admin_events WHERE action = 'prune'", "1 ");
+    ask("SELECT id FROM state.sessions ORDER BY id", "fresh old ");
+    ask("SELECT id FROM branches ORDER BY id", "b-fresh b-old ");
+    ask("SELECT count(*) FROM messages", "9 ");
+    ask("SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id", "fresh old ");
+    ask("SELECT details ->> '$.sessions' FROM admin_events WHERE action = 'prune'", "1 ");
     CLI(&cli, NULL, "prune", "--keep-n", "2");
     ASSERT_OUT(&cli, "pruned 0 session(s)");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     /* A survivor mentions one message of the pruned, and a pruned one the other's. */
     CLI(&cli, "{\"progression_id\":\"b-fresh\",\"message_id\":\"old-2\"}\n", "append", "fresh",
         "--type", "progression.appended");
@@ -106,32 +98,29 @@ START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--orphan-progressions");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "pruned 2 session(s), 2 branch(es), 4 progression(s), 5 message(s)");
-    ask(&cli, "SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
-    ask(&cli, "SELECT id FROM progressions ORDER BY id", "b-fresh fresh ");
+    ask("SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
+    ask("SELECT id FROM progressions ORDER BY id", "b-fresh fresh ");
     CLI(&cli, NULL, "reindex");
     unlink(tmpdir_path(&cli.dir, "store/state.db"));
-    ask(&cli, "SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
-    cli_done(&cli);
+    ask("SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
 }
 END_TEST
 
-static void append(struct cli *cli, const char *session, const char *type, const char *data)
+static void append(const char *session, const char *type, const char *data)
 {
-    CLI(cli, data, "append", session, "--type", type);
-    cli_assert_done(cli);
+    CLI(&cli, data, "append", session, "--type", type);
+    cli_assert_done(&cli);
 }
 
 START_TEST(a_journal_whose_messages_others_name_stays)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
-    add_session(&cli, "far", "2018-01-01T00:00:00Z"); /* needed by old alone, which is needed */
-    append(&cli, "old", "session.updated", "{\"set\":{\"updated_at\":\"2018-01-01T00:00:00Z\"}}\n");
-    append(&cli, "old", "progression.appended",
+    store_with_sessions();
+    add_session("far", "2018-01-01T00:00:00Z"); /* needed by old alone, which is needed */
+    append("old", "session.updated", "{\"set\":{\"updated_at\":\"2018-01-01T00:00:00Z\"}}\n");
+    append("old", "progression.appended",
            "{\"progression_id\":\"old\",\"message_id\":\"far-2\"}\n");
-    append(&cli, "old", "session.updated", "{\"set\":{\"updated_at\":1000}}\n");
-    append(&cli, "fresh", "progression.appended",
+    append("old", "session.updated", "{\"set\":{\"updated_at\":1000}}\n");
+    append("fresh", "progression.appended",
            "{\"progression_id\":\"fresh\",\"message_id\":\"old-1\"}\n");
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--dry-run", "--json");
     ck_assert_int_eq(cli.exit_status, 0);
@@ -143,18 +132,15 @@ START_TEST(a_journal_whose_messages_others_name_stays)
     ASSERT_OUT(&cli, "pruned 3 session(s), 3 branch(es), 2 progression(s), 3 message(s)\n"
                      "deleted 1 journal(s)\n2 journal(s) stay");
     ck_assert_ptr_nonnull(strstr(cli.err, "'far' stays: session 'old' needs 1 of its messages"));
-    ask(&cli, "SELECT id FROM session_messages WHERE in_session = 'fresh' ORDER BY ord",
+    ask("SELECT id FROM session_messages WHERE in_session = 'fresh' ORDER BY ord",
         "fresh-1 fresh-2 fresh-3 old-1 ");
-    ask(&cli, "SELECT count(*) FROM messages WHERE id GLOB 'far-*' OR id GLOB 'older-*'", "3 ");
-    cli_done(&cli);
+    ask("SELECT count(*) FROM messages WHERE id GLOB 'far-*' OR id GLOB 'older-*'", "3 ");
 }
 END_TEST
 
 START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     CLI(&cli,
         "{\"type\":\"team.created\",\"ts\":\"2001-01-01T00:00:00Z\",\"data\":{\"name\":\"t\"}}\n",
         "append", "team_t");
@@ -166,9 +152,7 @@ START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "{\"session_id\":\"old\",\"pruned\":true,\"branches\":1,");
     ASSERT_OUT(&cli, "\"dry_run\":false,\"sessions\":2,");
-    ask(&cli, "SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id",
-        "fresh nameless team_t ");
-    cli_done(&cli);
+    ask("SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id", "fresh nameless team_t ");
 }
 END_TEST
 
@@ -176,10 +160,8 @@ END_TEST
 
 START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    add_session(&cli, "old", "2020-01-01T00:00:00Z");
-    add_session(&cli, "fresh", "2030-01-01T00:00:00Z");
+    add_session("old", "2020-01-01T00:00:00Z");
+    add_session("fresh", "2030-01-01T00:00:00Z");
     const char *large = tmpdir_path(&cli.dir, "store/artifacts/old/" ABC ".zst");
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts/old"), 0700), 0);
@@ -188,10 +170,9 @@ START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "pruned 1 session(s)");
     ASSERT_OUT(&cli, "deleted 1 journal(s)");
-    ask(&cli, "SELECT id FROM sessions WHERE id <> '_state'", "fresh ");
+    ask("SELECT id FROM sessions WHERE id <> '_state'", "fresh ");
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events/old.jsonl"), F_OK), 0);
     ck_assert_int_ne(access(large, F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -201,19 +182,15 @@ START_TEST(a_journal_that_a_fork_needs_stays_and_stops_nothing)
         "{\"annal\":1,\"session\":\"child\",\"file\":\"00000000000000000000000000000001\","
         "\"created\":\"2026-01-06T07:24:00.000000Z\",\"fork\":{\"session\":\"older\",\"seq\":2,"
         "\"h\":\"0000000000000002\"},\"h\":\"cdb67a66e65dadec\"}\n";
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     cli_journal_write(&cli, "child", fork, sizeof fork - 1);
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals", "--json");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "session 'older' left the tables, its journal stays: "));
     ASSERT_OUT(&cli, ",\"journals\":1,\"journals_kept\":1,\"kept\":0,\"linked\":0}");
-    ask(&cli,
-        "SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
+    ask("SELECT (details ->> '$.journals') || (details ->> '$.journals_kept') FROM admin_events "
         "WHERE action = 'prune'",
         "11 ");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -225,12 +202,10 @@ START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
         "\"to\":\"all\",\"content\":\"hi\",\"session_id\":\"old\"}}\n"
         "{\"type\":\"team.message\",\"data\":{\"id\":\"m2\",\"sender\":\"alice\","
         "\"to\":\"all\",\"content\":\"hi\",\"session_id\":\"fresh\"}}\n";
-    struct cli cli;
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     CLI(&cli, NULL, "pack", "enable", "teams");
     CLI(&cli, messages, "append", "team_t");
-    ask(&cli, "SELECT count(*) FROM team_messages WHERE session_id IS NOT NULL", "2 ");
+    ask("SELECT count(*) FROM team_messages WHERE session_id IS NOT NULL", "2 ");
     for (int dry = 1; dry >= 0; dry--) {
         CLI(&cli, NULL, "prune", "--keep-n", "0", "--json", dry ? "--dry-run" : "--json");
         ck_assert_int_eq(cli.exit_status, 0);
@@ -241,10 +216,9 @@ START_TEST(which_sessions_stay_for_messages_of_a_team_is_said)
         ck_assert_str_eq(cli.err,
                          "annal: session 'old' is kept: messages of team 't' point at it\n");
     }
-    ask(&cli, "SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
+    ask("SELECT id FROM state.sessions WHERE id IN ('old', 'older') ORDER BY id", "old ");
     CLI(&cli, NULL, "prune", "--keep-n", "0");
     ASSERT_OUT(&cli, "1 old session(s) stay: messages of teams point at them\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -255,12 +229,10 @@ START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
     static const char message[] =
         "{\"type\":\"message.added\",\"data\":{\"id\":\"m-%05d\",\"role\":"
         "\"user\",\"content\":1,\"branch_id\":\"b-fresh\"}}\n";
-    struct cli cli;
     char *lines = malloc((size_t)MESSAGES * (sizeof message + 3) + 1);
     size_t len = 0;
     ck_assert_ptr_nonnull(lines);
-    CLI_INIT(&cli);
-    store_with_sessions(&cli);
+    store_with_sessions();
     for (int i = 0; i < MESSAGES; i++)
         len += (size_t)sprintf(lines + len, message, i);
     CLI(&cli, lines, "append", "--level", "batch", "fresh");
@@ -271,14 +243,13 @@ START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
     ck_assert_msg(cli.exit_status == 0, "%s", cli.err);
     ASSERT_OUT(&cli, "pruned 2 session(s)");
     ASSERT_OUT(&cli, "deleted 2 journal(s)");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_prune(void)
 {
     Suite *suite = suite_create("prune");
-    TCase *tcase = tcase_create("prune");
+    TCase *tcase = suite_case(suite, "prune", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_dry_run_counts_and_changes_nothing);
     tcase_add_test(tcase, branches_go_with_their_session_and_orphan_progressions_keep_messages);
     tcase_add_test(tcase, with_orphan_progressions_goes_what_no_survivor_mentions);
@@ -288,6 +259,5 @@ Suite *suite_prune(void)
     tcase_add_test(tcase, a_journal_that_a_fork_needs_stays_and_stops_nothing);
     tcase_add_test(tcase, which_sessions_stay_for_messages_of_a_team_is_said);
     tcase_add_test(tcase, before_journals_are_deleted_the_tables_are_brought_up_to_date);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

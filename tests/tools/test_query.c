@@ -1,8 +1,8 @@
 /* ls, show, query, sql, stats, reindex. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,45 +18,42 @@ static const char history[] =
     "\\\"b\\\"\\n\"}}\n"
     "{\"type\":\"session.ended\",\"ts\":\"2026-01-06T10:00:00Z\",\"data\":{}}\n";
 
-static void begin(struct cli *cli)
+static void begin(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    CLI(cli, history, "append", "old");
-    cli_assert_done(cli);
-    CLI(cli, "{\"type\":\"tool.called\",\"data\":{\"name\":\"Read\"}}\n", "append", "new");
-    cli_assert_done(cli);
+    CLI(&cli, history, "append", "old");
+    cli_assert_done(&cli);
+    CLI(&cli, "{\"type\":\"tool.called\",\"data\":{\"name\":\"Read\"}}\n", "append", "new");
+    cli_assert_done(&cli);
 }
 
-static void assert_out(struct cli *cli, const char *want)
+static void assert_out(const char *want)
 {
-    cli_assert_done(cli);
-    ck_assert_str_eq(cli->out, want);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, want);
 }
 
-static void assert_holds(const struct cli *cli, const char *part)
+static void assert_holds(const char *part)
 {
-    ck_assert_msg(strstr(cli->out, part) != NULL, "no '%s' in: %s", part, cli->out);
+    ck_assert_msg(strstr(cli.out, part) != NULL, "no '%s' in: %s", part, cli.out);
 }
 
 START_TEST(a_query_looks_inside_of_data_and_counts_by_group)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "query", "--where", "data->>'$.name' = 'Bash'", "--count");
-    assert_out(&cli, "1\n");
+    assert_out("1\n");
     CLI(&cli, NULL, "query", "--group-by", "type", "--limit", "2");
-    assert_out(&cli, "TYPE             EVENTS\ntool.called           2\n"
-                     "session.created       1\n");
+    assert_out("TYPE             EVENTS\ntool.called           2\n"
+               "session.created       1\n");
     CLI(&cli, NULL, "query", "--group-by", "session", "--json");
-    assert_out(&cli, "{\"session_id\":\"old\",\"events\":4}\n"
-                     "{\"session_id\":\"new\",\"events\":1}\n");
+    assert_out("{\"session_id\":\"old\",\"events\":4}\n"
+               "{\"session_id\":\"new\",\"events\":1}\n");
     CLI(&cli, NULL, "query", "--group-by", "day", "--where", "type <> 'session.ended'", "--until",
         "2026-01-07", "--format", "csv");
-    assert_out(&cli, "day,events\r\n2026-01-06,3\r\n");
+    assert_out("day,events\r\n2026-01-06,3\r\n");
     CLI(&cli, NULL, "query", "--order", "commit", "--desc", "--limit", "1", "--type", "tool.*",
         "--format", "csv", "old");
-    assert_holds(&cli, "old,3,");
-    cli_done(&cli);
+    assert_holds("old,3,");
 }
 END_TEST
 
@@ -72,36 +69,33 @@ START_TEST(a_query_with_a_wrong_option_says_what_is_right)
         {"--where", "nope = 1", "the expression of the filter: SQL: no such column: nope",
          EXIT_REFUSED},
     };
-    struct cli cli;
-    begin(&cli);
+    begin();
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CLI(&cli, NULL, "query", wrong[i].option, wrong[i].value);
         cli_assert_refused(&cli, wrong[i].exit_status, wrong[i].says);
     }
     CLI(&cli, NULL, "query", "--count", "--format", "csv");
     cli_assert_refused(&cli, EXIT_USAGE, "--group-by");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_search_prints_where_words_stand)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "search", "--status");
-    assert_out(&cli, "search is on; the first search reads all journals\n");
+    assert_out("search is on; the first search reads all journals\n");
     CLI(&cli, NULL, "search", "mend", "gate");
-    assert_out(&cli, "old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"
-                     "    p m [Mend] the [gate]\n");
+    assert_out("old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"
+               "    p m [Mend] the [gate]\n");
     CLI(&cli, NULL, "search", "bash", "--session", "old", "--json", "--context", "1");
-    assert_holds(&cli, "{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
-                       "000000Z\",\"type\":\"tool.called\",\"role\":\"assistant\",\"tool\":\"\","
-                       "\"rank\":");
-    assert_holds(&cli, ",\"snippet\":\"**Bash**\"}\n{\"session_id\":\"old\",\"seq\":1,");
-    assert_holds(&cli, "\"seq\":3,");
+    assert_holds("{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
+                 "000000Z\",\"type\":\"tool.called\",\"role\":\"assistant\",\"tool\":\"\","
+                 "\"rank\":");
+    assert_holds(",\"snippet\":\"**Bash**\"}\n{\"session_id\":\"old\",\"seq\":1,");
+    assert_holds("\"seq\":3,");
     CLI(&cli, NULL, "search", "gate", "--context", "1");
-    assert_holds(&cli, "    p m Mend the [gate]\n");
-    assert_holds(&cli, "      2  08:00:00");
+    assert_holds("    p m Mend the [gate]\n");
+    assert_holds("      2  08:00:00");
     ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
@@ -109,20 +103,18 @@ START_TEST(a_search_prints_where_words_stand)
     CLI(&cli, NULL, "search", "gate");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
     CLI(&cli, NULL, "search", "--off");
-    assert_out(&cli, "search is switched off\n");
+    assert_out("search is switched off\n");
     CLI(&cli, NULL, "search", "gate");
     cli_assert_refused(&cli, EXIT_STORAGE, "annal search --on");
     CLI(&cli, NULL, "search", "--on");
     CLI(&cli, NULL, "search", "--rebuild", "--json");
-    assert_holds(&cli, "{\"on\":true,\"exists\":true,\"documents\":1,\"bytes\":");
-    cli_done(&cli);
+    assert_holds("{\"on\":true,\"exists\":true,\"documents\":1,\"bytes\":");
 }
 END_TEST
 
 START_TEST(a_search_with_wrong_options_says_what_is_right)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "search");
     cli_assert_refused(&cli, EXIT_USAGE, "search for what?");
     CLI(&cli, NULL, "search", "a", "--match", "b");
@@ -135,7 +127,6 @@ START_TEST(a_search_with_wrong_options_says_what_is_right)
     cli_assert_refused(&cli, EXIT_REFUSED, "the expression to search for");
     CLI(&cli, NULL, "search", "!?");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing to search for");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -159,87 +150,75 @@ START_TEST(the_views_of_core_say_what_it_cost)
         "\"input_tokens\":5,\"output_tokens\":1}}\n"
         "{\"type\":\"turn.failed\",\"ts\":\"2026-01-07T00:00:05Z\",\"data\":{\"turn_id\":\"1\","
         "\"input_tokens\":500,\"output_tokens\":100}}\n";
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli, events, "append", "s");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT day, requests, input_tokens, output_tokens, cost_usd FROM usage_by_day");
-    assert_out(&cli, "day,requests,input_tokens,output_tokens,cost_usd\r\n"
-                     "2026-01-06,1,10,4,0.25\r\n2026-01-07,1,5,1,0\r\n");
+    assert_out("day,requests,input_tokens,output_tokens,cost_usd\r\n"
+               "2026-01-06,1,10,4,0.25\r\n2026-01-07,1,5,1,0\r\n");
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT m.model, m.input_tokens, s.input_tokens, s.first_day, s.last_day, t.input_tokens "
         "FROM usage_by_model m, usage_by_session s, sessions t");
-    assert_out(&cli, "model,input_tokens,input_tokens,first_day,last_day,input_tokens\r\n"
-                     "big,15,15,2026-01-06,2026-01-07,15\r\n");
+    assert_out("model,input_tokens,input_tokens,first_day,last_day,input_tokens\r\n"
+               "big,15,15,2026-01-06,2026-01-07,15\r\n");
     CLI(&cli, NULL, "sql", "--format", "csv", "SELECT * FROM tool_stats");
-    assert_out(&cli, "tool,calls,returned,failed,dangling,failure_rate,p50_ms,p95_ms,max_ms,"
-                     "total_ms\r\nbash,2,1,1,0,0.5,40,250,250,290\r\n");
+    assert_out("tool,calls,returned,failed,dangling,failure_rate,p50_ms,p95_ms,max_ms,"
+               "total_ms\r\nbash,2,1,1,0,0.5,40,250,250,290\r\n");
     CLI(&cli, NULL, "sql", "--format", "csv", "SELECT * FROM errors_by_day");
-    assert_out(&cli, "day,tool_calls,failed_tool_calls,tool_failure_rate,turns,failed_turns,"
-                     "turn_failure_rate\r\n2026-01-06,1,0,0,1,1,1\r\n"
-                     "2026-01-07,1,1,1,0,0,\r\n");
+    assert_out("day,tool_calls,failed_tool_calls,tool_failure_rate,turns,failed_turns,"
+               "turn_failure_rate\r\n2026-01-06,1,0,0,1,1,1\r\n"
+               "2026-01-07,1,1,1,0,0,\r\n");
     CLI(&cli, "{}\n", "append", "s", "--type", "session.pruned");
     CLI(&cli, NULL, "sql", "--format", "csv", "SELECT count(*) AS n FROM usage");
-    assert_out(&cli, "n\r\n0\r\n");
-    cli_done(&cli);
+    assert_out("n\r\n0\r\n");
 }
 END_TEST
 
 START_TEST(a_query_reads_from_the_journals_what_cannot_be_indexed)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "query", "--count");
-    assert_out(&cli, "5\n");
+    assert_out("5\n");
     int lock = open(tmpdir_path(&cli.dir, "store/locks/index"), O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(flock(lock, LOCK_EX | LOCK_NB), 0);
     CLI(&cli, history, "append", "old");
     CLI(&cli, NULL, "query", "--count");
-    assert_out(&cli, "9\n");
+    assert_out("9\n");
     close(lock);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_snapshot_does_not_wait_for_the_index_to_catch_up)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "snapshot", "old");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "stats", "--json");
-    assert_holds(&cli, "{\"session_id\":\"old\",\"journal_seq\":4,\"indexed_seq\":0,");
+    assert_holds("{\"session_id\":\"old\",\"journal_seq\":4,\"indexed_seq\":0,");
     CLI(&cli, NULL, "ls");
     CLI(&cli, NULL, "sql", "--json", "SELECT session_id, seq FROM snapshots");
-    assert_out(&cli, "{\"session_id\":\"old\",\"seq\":4}\n");
+    assert_out("{\"session_id\":\"old\",\"seq\":4}\n");
     CLI(&cli, NULL, "snapshot", "none");
     cli_assert_refused(&cli, EXIT_REFUSED, "none");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(ls_shows_no_time_where_none_is_known)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"1970-01-01T00:00:00.000001Z\",\"data\":1}\n", "append",
         "s");
     CLI(&cli, NULL, "ls");
     cli_assert_done(&cli);
-    assert_holds(&cli, "  -  ");
+    assert_holds("  -  ");
     ck_assert_ptr_null(strstr(cli.out, "1970"));
     CLI(&cli, NULL, "ls", "--json");
-    assert_holds(&cli, "\"last_activity_at\":\"1970-01-01T00:00:00.000001Z\"");
-    cli_done(&cli);
+    assert_holds("\"last_activity_at\":\"1970-01-01T00:00:00.000001Z\"");
 }
 END_TEST
 
 START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
 {
-    struct cli cli;
     char line[1100];
-    cli_init(&cli, __FILE__, __LINE__);
     snprintf(line, sizeof line, "\"%0*d\"", 1000, 7);
     CLI(&cli, line, "append", "s", "--type", "a");
     CLI(&cli, NULL, "query", "--format", "table");
@@ -253,14 +232,11 @@ START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
     ck_assert_msg(strlen(row) > 350 && strlen(row) < 410, "%s", row);
     CLI(&cli, NULL, "query", "--format", "csv");
     ck_assert_ptr_nonnull(strstr(cli.out, "0007"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_empty_list_says_so_and_a_limit_and_a_status_choose)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "ls");
     ck_assert_int_eq(cli.exit_status, 0);
@@ -280,20 +256,18 @@ START_TEST(an_empty_list_says_so_and_a_limit_and_a_status_choose)
     CLI(&cli, NULL, "ls", "--status", "timed_out", "--json");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(ls_lists_the_last_active_session_first)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "ls");
     cli_assert_done(&cli);
     ck_assert_int_eq(strncmp(cli.out, "SESSION", 7), 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "\nnew "));
     ck_assert(strstr(cli.out, "\nnew ") < strstr(cli.out, "\nold "));
-    assert_holds(&cli, "Mend the gate");
+    assert_holds("Mend the gate");
     CLI(&cli, NULL, "ls", "--json", "--status", "ended");
     cli_assert_done(&cli);
     ck_assert_int_eq(strncmp(cli.out,
@@ -302,19 +276,17 @@ START_TEST(ls_lists_the_last_active_session_first)
                              70),
                      0);
     CLI(&cli, NULL, "ls", "--limit", "1", "--json");
-    assert_holds(&cli, "{\"session_id\":\"new\"");
+    assert_holds("{\"session_id\":\"new\"");
     ck_assert_ptr_null(strstr(cli.out, "\"old\""));
     CLI(&cli, NULL, "ls", "--status", "nonsense");
-    assert_out(&cli, "");
-    cli_done(&cli);
+    assert_out("");
 }
 END_TEST
 
 START_TEST(ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session)
 {
     static const char session[] = "0199b2c4-5e77-7d02-b1aa-2f60c8d9e413";
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", session);
     cli.columns = "80";
     CLI(&cli, NULL, "ls", "--limit", "1");
@@ -326,45 +298,41 @@ START_TEST(ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session)
     cli.columns = "200";
     CLI(&cli, NULL, "ls", "--limit", "1");
     ck_assert_ptr_nonnull(strstr(cli.out, "COST"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(query_filters_by_session_type_time_and_seq)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "query", "old", "--seq", "2..2");
-    assert_out(&cli,
-               "{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00.000000Z\","
+    assert_out("{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00.000000Z\","
                "\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n");
     CLI(&cli, NULL, "query", "--count");
-    assert_out(&cli, "5\n");
+    assert_out("5\n");
     CLI(&cli, NULL, "query", "--count", "--json", "--type", "tool.*");
-    assert_out(&cli, "{\"events\":3}\n");
+    assert_out("{\"events\":3}\n");
     CLI(&cli, NULL, "query", "--count", "--type", "tool.called", "--type", "session.*");
-    assert_out(&cli, "4\n");
+    assert_out("4\n");
     CLI(&cli, NULL, "query", "--count", "--since", "1h");
-    assert_out(&cli, "1\n");
+    assert_out("1\n");
     CLI(&cli, NULL, "query", "--count", "--since=2026-01-06T08:00:00Z",
         "--until=2026-01-06T10:00Z");
-    assert_out(&cli, "2\n");
+    assert_out("2\n");
     CLI(&cli, NULL, "query", "--count", "old", "new", "--seq", "..1");
-    assert_out(&cli, "2\n");
+    assert_out("2\n");
     CLI(&cli, NULL, "query", "--count", "old", "--seq", "3..");
-    assert_out(&cli, "2\n");
+    assert_out("2\n");
     CLI(&cli, NULL, "query", "--count", "old", "--seq", "3");
-    assert_out(&cli, "1\n");
+    assert_out("1\n");
     CLI(&cli, NULL, "query", "--limit", "2", "--format", "csv", "--type", "tool.*");
     cli_assert_done(&cli);
-    assert_holds(&cli, "session_id,seq,timestamp,type,id,cause,data\r\n");
-    assert_holds(&cli, "old,3,2026-01-06T09:00:00.000000Z,tool.returned,,,"
-                       "\"{\"\"output\"\":\"\"a,\\\"\"b\\\"\"\\n\"\"}\"\r\n");
+    assert_holds("session_id,seq,timestamp,type,id,cause,data\r\n");
+    assert_holds("old,3,2026-01-06T09:00:00.000000Z,tool.returned,,,"
+                 "\"{\"\"output\"\":\"\"a,\\\"\"b\\\"\"\\n\"\"}\"\r\n");
     CLI(&cli, NULL, "query", "old", "--format", "table");
     cli_assert_done(&cli);
     assert_holds(
-        &cli, "old        2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
-    cli_done(&cli);
+        "old        2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
 }
 END_TEST
 
@@ -373,8 +341,7 @@ START_TEST(sql_that_does_not_end_is_stopped)
     static const char endless[] =
         "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)";
     char select[200], where[200];
-    struct cli cli;
-    begin(&cli);
+    begin();
     snprintf(select, sizeof select, "SELECT %s", endless);
     snprintf(where, sizeof where, "%s > 0", endless);
     CLI(&cli, NULL, "sql", "--timeout", "1", select);
@@ -393,26 +360,24 @@ START_TEST(sql_that_does_not_end_is_stopped)
     cli_assert_refused(&cli, EXIT_REFUSED, "a value is larger than 2 MB; --timeout, --memory");
     CLI(&cli, NULL, "sql", "--timeout", "soon", "SELECT 1");
     cli_assert_refused(&cli, EXIT_USAGE, "--timeout needs a whole number");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(sql_answers_and_changes_nothing)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     const char *query = "SELECT session_id, count(*) AS n, 1.5 AS r, NULL AS e FROM events"
                         " WHERE type = 'tool.called' GROUP BY 1 ORDER BY 1";
     CLI(&cli, NULL, "sql", query);
-    assert_out(&cli, "session_id  n    r  e\nnew         1  1.5  \nold         1  1.5  \n");
+    assert_out("session_id  n    r  e\nnew         1  1.5  \nold         1  1.5  \n");
     CLI(&cli, NULL, "sql", query, "--json");
-    assert_out(&cli, "{\"session_id\":\"new\",\"n\":1,\"r\":1.5,\"e\":null}\n"
-                     "{\"session_id\":\"old\",\"n\":1,\"r\":1.5,\"e\":null}\n");
+    assert_out("{\"session_id\":\"new\",\"n\":1,\"r\":1.5,\"e\":null}\n"
+               "{\"session_id\":\"old\",\"n\":1,\"r\":1.5,\"e\":null}\n");
     CLI(&cli, NULL, "sql", query, "--format", "csv");
-    assert_out(&cli, "session_id,n,r,e\r\nnew,1,1.5,\r\nold,1,1.5,\r\n");
+    assert_out("session_id,n,r,e\r\nnew,1,1.5,\r\nold,1,1.5,\r\n");
     CLI(&cli, NULL, "sql", "SELECT data FROM events WHERE session_id = 'old' AND seq = 3",
         "--json");
-    assert_out(&cli, "{\"data\":\"{\\\"output\\\":\\\"a,\\\\\\\"b\\\\\\\"\\\\n\\\"}\"}\n");
+    assert_out("{\"data\":\"{\\\"output\\\":\\\"a,\\\\\\\"b\\\\\\\"\\\\n\\\"}\"}\n");
     static const char *const wrong[] = {"SELEC 1", "DELETE FROM sessions", "SELECT * FROM nowhere",
                                         "", "SELECT 1; SELECT 2"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -421,8 +386,7 @@ START_TEST(sql_answers_and_changes_nothing)
         ck_assert_str_eq(cli.out, "");
     }
     CLI(&cli, NULL, "ls", "--json");
-    assert_holds(&cli, "\"old\"");
-    cli_done(&cli);
+    assert_holds("\"old\"");
 }
 END_TEST
 
@@ -438,13 +402,12 @@ START_TEST(a_statement_may_begin_with_a_comment)
         "\n  -- one\n /* two */ SELECT 1 AS n",
         "SELECT 1 AS n -- one",
     };
-    struct cli cli;
-    begin(&cli);
+    begin();
     for (size_t i = 0; i < sizeof statements / sizeof statements[0]; i++) {
         CLI(&cli, NULL, "sql", "--format", "jsonl", statements[i]);
-        assert_out(&cli, "{\"n\":1}\n");
+        assert_out("{\"n\":1}\n");
         CLI(&cli, NULL, "sql", statements[i], "--json");
-        assert_out(&cli, "{\"n\":1}\n");
+        assert_out("{\"n\":1}\n");
     }
     CLI(&cli, NULL, "sql", "-- nothing else");
     cli_assert_refused(&cli, EXIT_REFUSED, "annal: ");
@@ -452,46 +415,40 @@ START_TEST(a_statement_may_begin_with_a_comment)
     cli_assert_refused(&cli, EXIT_USAGE, "annal sql has no option '--nothing'");
     CLI(&cli, NULL, "query", "-- old");
     cli_assert_refused(&cli, EXIT_USAGE, "has no option");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_events_hold_goes_into_a_pipe_as_it_is)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"title\":\"\\u001b[31mred\\u009b\\u0007\"}}\n",
         "append", "s");
     CLI(&cli, NULL, "ls");
     cli_assert_done(&cli);
-    assert_holds(&cli, "\033[31mred\xc2\x9b\a");
+    assert_holds("\033[31mred\xc2\x9b\a");
     CLI(&cli, NULL, "show", "s");
     cli_assert_done(&cli);
-    assert_holds(&cli, "\033[31mred\xc2\x9b\a");
+    assert_holds("\033[31mred\xc2\x9b\a");
     CLI(&cli, NULL, "sql", "SELECT title FROM sessions");
-    assert_out(&cli, "title\n\033[31mred\xc2\x9b\a\n");
-    cli_done(&cli);
+    assert_out("title\n\033[31mred\xc2\x9b\a\n");
 }
 END_TEST
 
 START_TEST(show_tells_of_journal_totals_and_types)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "show", "old");
     cli_assert_done(&cli);
-    assert_holds(&cli, "tool.called");
-    assert_holds(&cli, "Mend the gate");
+    assert_holds("tool.called");
+    assert_holds("Mend the gate");
     CLI(&cli, NULL, "show", "old", "--json");
     cli_assert_done(&cli);
-    assert_holds(&cli, "{\"session_id\":\"old\",\"file\":\"");
-    assert_holds(&cli, "\"journal_seq\":4,\"indexed_seq\":4,");
-    assert_holds(&cli, "\"types\":{");
-    assert_holds(&cli, "\"tool.called\":1");
-    assert_holds(&cli, "\"turns\":[],\"snapshots\":[");
+    assert_holds("{\"session_id\":\"old\",\"file\":\"");
+    assert_holds("\"journal_seq\":4,\"indexed_seq\":4,");
+    assert_holds("\"types\":{");
+    assert_holds("\"tool.called\":1");
+    assert_holds("\"turns\":[],\"snapshots\":[");
     ck_assert_ptr_eq(strchr(cli.out, '\n'), cli.out + cli.out_len - 1);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -502,8 +459,7 @@ START_TEST(without_the_index_every_answer_is_the_same)
                                                {"show", "old", "--json"},
                                                {"sql", "SELECT * FROM event_index"},
                                                {"query", "--type", "tool.*", "--count"}};
-    struct cli cli;
-    begin(&cli);
+    begin();
     for (size_t i = 0; i < sizeof questions / sizeof questions[0]; i++) {
         cli_run(&cli, NULL, questions[i]);
         cli_assert_done(&cli);
@@ -512,73 +468,68 @@ START_TEST(without_the_index_every_answer_is_the_same)
         unlink(tmpdir_path(&cli.dir, "store/sessions.db-wal"));
         unlink(tmpdir_path(&cli.dir, "store/sessions.db-shm"));
         cli_run(&cli, NULL, questions[i]);
-        assert_out(&cli, before);
+        assert_out(before);
         CLI(&cli, NULL, "reindex");
         cli_assert_done(&cli);
-        assert_holds(&cli, "indexed 5 events");
+        assert_holds("indexed 5 events");
         cli_run(&cli, NULL, questions[i]);
-        assert_out(&cli, before);
+        assert_out(before);
         free(before);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(stats_counts_and_shows_what_lags)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "reindex", "--json");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "stats");
     cli_assert_done(&cli);
-    assert_holds(&cli, "sessions       2\n");
-    assert_holds(&cli, "events         5\n");
-    assert_holds(&cli, "index lag      none\n");
+    assert_holds("sessions       2\n");
+    assert_holds("events         5\n");
+    assert_holds("index lag      none\n");
     CLI(&cli, history, "append", "late");
     CLI(&cli, NULL, "stats", "--json");
     cli_assert_done(&cli);
-    assert_holds(&cli, "{\"session_id\":\"late\",\"journal_seq\":4,\"indexed_seq\":0,");
-    assert_holds(&cli, "\"sessions\":3,\"events\":9,\"indexed_events\":5,");
-    assert_holds(&cli, "{\"type\":\"tool.called\",\"events\":2}");
+    assert_holds("{\"session_id\":\"late\",\"journal_seq\":4,\"indexed_seq\":0,");
+    assert_holds("\"sessions\":3,\"events\":9,\"indexed_events\":5,");
+    assert_holds("{\"type\":\"tool.called\",\"events\":2}");
     CLI(&cli, NULL, "stats");
-    assert_holds(&cli, "in 1 session");
-    assert_holds(&cli, "late ");
-    cli_done(&cli);
+    assert_holds("in 1 session");
+    assert_holds("late ");
 }
 END_TEST
 
 /* Without the rights of root, so that read-only means it. */
-static bool begin_read_only(struct cli *cli, bool with_index)
+static bool begin_read_only(bool with_index)
 {
     char command[600];
-    begin(cli);
+    begin();
     if (with_index)
-        CLI(cli, NULL, "reindex");
-    snprintf(command, sizeof command, "chmod 755 %s && chmod -R a+rX,a-w %s", cli->dir.path,
-             cli->store);
+        CLI(&cli, NULL, "reindex");
+    snprintf(command, sizeof command, "chmod 755 %s && chmod -R a+rX,a-w %s", cli.dir.path,
+             cli.store);
     ck_assert_int_eq(system(command), 0);
-    cli->as_nobody = geteuid() == 0;
-    CLI(cli, NULL, "version");
-    return cli->exit_status == 0;
+    cli.as_nobody = geteuid() == 0;
+    CLI(&cli, NULL, "version");
+    return cli.exit_status == 0;
 }
 
-static void end_read_only(struct cli *cli)
+static void end_read_only(void)
 {
     char command[600];
-    snprintf(command, sizeof command, "chmod -R u+w %s", cli->store);
+    snprintf(command, sizeof command, "chmod -R u+w %s", cli.store);
     ck_assert_int_eq(system(command), 0);
-    cli_done(cli);
 }
 
 START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
 {
-    struct cli cli;
-    if (begin_read_only(&cli, _i == 1)) {
+    if (begin_read_only(_i == 1)) {
         /* That it cannot look into the commit logs may be said: only the exit status counts. */
         CLI(&cli, NULL, "ls", "--json");
         ck_assert_int_eq(cli.exit_status, 0);
-        assert_holds(&cli, "\"old\"");
+        assert_holds("\"old\"");
         CLI(&cli, NULL, "query", "--count");
         ck_assert_str_eq(cli.out, "5\n");
         CLI(&cli, NULL, "cat", "new");
@@ -593,14 +544,14 @@ START_TEST(a_store_on_read_only_media_is_read_with_or_without_an_index)
     } else {
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     }
-    end_read_only(&cli);
+    end_read_only();
 }
 END_TEST
 
-static void change_index(struct cli *cli, const char *sql)
+static void change_index(const char *sql)
 {
     char command[1000];
-    snprintf(command, sizeof command, "sqlite3 %s/sessions.db \"%s\"", cli->store, sql);
+    snprintf(command, sizeof command, "sqlite3 %s/sessions.db \"%s\"", cli.store, sql);
     ck_assert_int_eq(system(command), 0);
 }
 
@@ -623,59 +574,53 @@ START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
          " VALUES ('old:x', 'old', 1, 'x', '')",
          "the rows in turns are not what the events give"},
     };
-    struct cli cli;
     if (system("command -v sqlite3 >/dev/null") != 0) {
         fprintf(stderr, "skipped: sqlite3 is not installed\n");
         return;
     }
-    begin(&cli);
+    begin();
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         CLI(&cli, NULL, "reindex");
         cli_assert_done(&cli);
         CLI(&cli, NULL, "verify");
         cli_assert_done(&cli);
-        change_index(&cli, changes[i].change);
+        change_index(changes[i].change);
         CLI(&cli, NULL, "verify");
         ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-        assert_holds(&cli, changes[i].finding);
-        assert_holds(&cli, "5 events, ");
+        assert_holds(changes[i].finding);
+        assert_holds("5 events, ");
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_index_that_lags_is_no_finding_but_told)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "reindex");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    assert_holds(&cli, "verified 2 sessions, 5 events, ");
+    assert_holds("verified 2 sessions, 5 events, ");
     CLI(&cli, history, "append", "old");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    assert_holds(&cli, "verified 2 sessions (the index lags behind 1 of them), 9 events, ");
-    assert_holds(&cli, ": nothing found\n");
-    cli_done(&cli);
+    assert_holds("verified 2 sessions (the index lags behind 1 of them), 9 events, ");
+    assert_holds(": nothing found\n");
 }
 END_TEST
 
 START_TEST(a_session_begun_anew_since_it_was_indexed_is_no_finding)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "reindex");
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/events/old.jsonl")), 0);
     CLI(&cli, "{\"type\":\"other\",\"data\":1}\n", "append", "old");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    assert_holds(&cli, "the index lags behind 1 of them");
+    assert_holds("the index lags behind 1 of them");
     CLI(&cli, NULL, "ls");
     CLI(&cli, NULL, "verify");
     cli_assert_done(&cli);
-    assert_holds(&cli, "verified 2 sessions, ");
-    cli_done(&cli);
+    assert_holds("verified 2 sessions, ");
 }
 END_TEST
 
@@ -690,9 +635,8 @@ START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
                    {{"query", "new"}, EXIT_DONE},
                    {{"query", "--limit", "2"}, EXIT_DONE},
                    {{"query", "old", "--seq", "..2"}, EXIT_DONE}};
-    struct cli cli;
     size_t len;
-    begin(&cli);
+    begin();
     char *journal = cli_journal(&cli, "old", &len);
     cli_journal_write(&cli, "old", journal, len - 30);
     free(journal);
@@ -703,28 +647,24 @@ START_TEST(a_query_that_reads_to_the_end_names_what_proves_nothing_there)
         else
             cli_assert_refused(&cli, EXIT_REFUSED, ", after event 3, prove nothing");
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_session_that_is_named_twice_is_one)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "verify", "new", "old", "new");
     cli_assert_done(&cli);
-    assert_holds(&cli, "verified 2 sessions, 5 events, ");
+    assert_holds("verified 2 sessions, 5 events, ");
     CLI(&cli, NULL, "query", "new", "new", "--count");
-    assert_out(&cli, "1\n");
-    cli_done(&cli);
+    assert_out("1\n");
 }
 END_TEST
 
 Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
-    TCase *answers = tcase_create("answers");
-    tcase_set_timeout(answers, 60);
+    TCase *answers = suite_case(suite, "answers", cli_setup, cli_teardown);
     tcase_add_test(answers, a_query_looks_inside_of_data_and_counts_by_group);
     tcase_add_test(answers, a_query_with_a_wrong_option_says_what_is_right);
     tcase_add_test(answers, a_search_prints_where_words_stand);
@@ -751,6 +691,5 @@ Suite *suite_query(void)
     tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);
     tcase_add_test(answers, a_session_that_is_named_twice_is_one);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
-    suite_add_tcase(suite, answers);
     return suite;
 }

@@ -1,8 +1,8 @@
 /* show --recovery: what is needed to go on with a session whose process is gone. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,18 +24,6 @@ static const char under_way[] =
     "\"tool\":\"Write\",\"input\":{\"path\":\"\\u001b[31mb.py\",\"text\":\"x\\ny\"}}}\n"
     "{\"type\":\"message.added\",\"ts\":\"2026-03-02T08:00:06Z\",\"data\":{\"role\":"
     "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"Or not.\"}]}}\n";
-
-static struct cli cli;
-
-static void setup(void)
-{
-    CLI_INIT(&cli);
-}
-
-static void teardown(void)
-{
-    cli_done(&cli);
-}
 
 static void recover(void)
 {
@@ -242,9 +230,7 @@ END_TEST
 Suite *suite_recovery(void)
 {
     Suite *suite = suite_create("recovery");
-    TCase *tcase = tcase_create("recovery");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    TCase *tcase = suite_case(suite, "recovery", cli_setup, cli_teardown);
     tcase_add_test(tcase, of_an_agent_that_was_killed_it_tells_what_was_under_way);
     tcase_add_test(tcase, for_an_agent_it_is_one_object);
     tcase_add_test(tcase, where_all_is_done_there_is_nothing_but_to_go_on);
@@ -253,6 +239,5 @@ Suite *suite_recovery(void)
     tcase_add_test(tcase, a_torn_end_and_damage_are_told_apart);
     tcase_add_test(tcase, a_store_that_cannot_be_written_is_told_of_too);
     tcase_add_test(tcase, a_fork_is_told_of_with_what_it_has_of_its_parent);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

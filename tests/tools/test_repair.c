@@ -1,28 +1,26 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Session s1 of five events, of which the third is damaged. */
-static void damaged_init(struct cli *cli, const char *file, int line)
+static void damaged_init(void)
 {
     size_t len;
-    cli_init(cli, file, line);
-    CLI(cli,
+    CLI(&cli,
         "{\"n\":\"one\"}\n{\"n\":\"two\"}\n{\"n\":\"three\"}\n{\"n\":\"four\"}\n{\"n\":\"five\"}\n",
         "append", "s1", "--type", "n");
-    char *journal = cli_journal(cli, "s1", &len);
+    char *journal = cli_journal(&cli, "s1", &len);
     memcpy(strstr(journal, "three"), "thref", 5);
-    cli_journal_write(cli, "s1", journal, len);
+    cli_journal_write(&cli, "s1", journal, len);
     free(journal);
 }
 
 START_TEST(repair_copies_what_is_sound_and_names_the_gap)
 {
-    struct cli cli;
-    damaged_init(&cli, __FILE__, __LINE__);
+    damaged_init();
     CLI(&cli, NULL, "repair", "s1", "--to", "s2");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_str_eq(cli.err, "");
@@ -39,14 +37,12 @@ START_TEST(repair_copies_what_is_sound_and_names_the_gap)
     CLI(&cli, "1", "append", "s2", "--type", "n");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":6}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_dry_run_writes_nothing_and_json_has_the_gaps_and_a_summary)
 {
-    struct cli cli;
-    damaged_init(&cli, __FILE__, __LINE__);
+    damaged_init();
     CLI(&cli, NULL, "repair", "s1", "--dry-run", "--json");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(
@@ -54,14 +50,11 @@ START_TEST(a_dry_run_writes_nothing_and_json_has_the_gaps_and_a_summary)
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s1\",\"to\":null,\"events\":4,"
                                           "\"gaps\":1,\"gap_events\":1,"));
     ck_assert_int_eq(cli_journals(&cli), 1);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_sound_session_is_copied_with_exit_status_0)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "repair", "s1", "--to", "s2");
     cli_assert_done(&cli);
@@ -74,17 +67,15 @@ START_TEST(a_sound_session_is_copied_with_exit_status_0)
     cli_assert_refused(&cli, EXIT_USAGE, "--to");
     CLI(&cli, NULL, "repair", "none", "--to", "s3");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'none'");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
-    TCase *command = tcase_create("command");
+    TCase *command = suite_case(suite, "command", cli_setup, cli_teardown);
     tcase_add_test(command, repair_copies_what_is_sound_and_names_the_gap);
     tcase_add_test(command, a_dry_run_writes_nothing_and_json_has_the_gaps_and_a_summary);
     tcase_add_test(command, a_sound_session_is_copied_with_exit_status_0);
-    suite_add_tcase(suite, command);
     return suite;
 }

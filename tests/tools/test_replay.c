@@ -1,8 +1,8 @@
 /* replay, tail, snapshot. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,33 +18,31 @@ static const char history[] =
     "\"input_tokens\":5,\"output_tokens\":2}}\n"
     "{\"type\":\"session.updated\",\"ts\":\"2026-01-06T10:00:00Z\",\"data\":{\"title\":\"Two\"}}\n";
 
-static void begin(struct cli *cli)
+static void begin(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    CLI(cli, history, "append", "s");
-    cli_assert_done(cli);
+    CLI(&cli, history, "append", "s");
+    cli_assert_done(&cli);
 }
 
-static void assert_sql(struct cli *cli, const char *at, const char *want)
+static void assert_sql(const char *at, const char *want)
 {
-    CLI(cli, NULL, "replay", "s", "--json", "--at", at, "--sql",
+    CLI(&cli, NULL, "replay", "s", "--json", "--at", at, "--sql",
         "SELECT title, total_tokens AS n, (SELECT count(*) FROM turns) AS t FROM sessions");
-    cli_assert_done(cli);
-    ck_assert_str_eq(cli->out, want);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, want);
 }
 
 START_TEST(replay_answers_about_any_seq_and_any_time)
 {
-    struct cli cli;
-    begin(&cli);
-    assert_sql(&cli, "0", "");
-    assert_sql(&cli, "1", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
-    assert_sql(&cli, "2", "{\"title\":\"One\",\"n\":0,\"t\":1}\n");
-    assert_sql(&cli, "4", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
-    assert_sql(&cli, "2026-01-06T09:59:59Z", "{\"title\":\"One\",\"n\":7,\"t\":1}\n");
-    assert_sql(&cli, "2026-01-06T07:00:00Z", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
-    assert_sql(&cli, "2026-01-01", "");
-    assert_sql(&cli, "1h", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
+    begin();
+    assert_sql("0", "");
+    assert_sql("1", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
+    assert_sql("2", "{\"title\":\"One\",\"n\":0,\"t\":1}\n");
+    assert_sql("4", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
+    assert_sql("2026-01-06T09:59:59Z", "{\"title\":\"One\",\"n\":7,\"t\":1}\n");
+    assert_sql("2026-01-06T07:00:00Z", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
+    assert_sql("2026-01-01", "");
+    assert_sql("1h", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
     CLI(&cli, NULL, "replay", "s", "--at", "5");
     cli_assert_refused(&cli, EXIT_REFUSED, "5");
     CLI(&cli, NULL, "replay", "nobody");
@@ -53,14 +51,12 @@ START_TEST(replay_answers_about_any_seq_and_any_time)
     cli_assert_refused(&cli, EXIT_USAGE, "--at");
     CLI(&cli, NULL, "replay", "s", "--sql", "DELETE FROM turns");
     cli_assert_refused(&cli, EXIT_REFUSED, "annal: ");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(replay_prints_the_state_for_people_and_for_programs)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "replay", "s", "--at", "3");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "after seq            3\n"));
@@ -72,14 +68,11 @@ START_TEST(replay_prints_the_state_for_people_and_for_programs)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":2,\"timestamp\":"));
     ck_assert_ptr_null(strstr(cli.out, "\"seq\":3"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_tables_of_any_pack_are_replayed)
 {
-    struct cli cli;
-    cli_init(&cli, __FILE__, __LINE__);
     CLI(&cli,
         "{\"type\":\"team.created\",\"data\":{\"name\":\"reviewers\",\"members\":[\"ann\",\"bob\"]}"
         "}\n"
@@ -103,14 +96,12 @@ START_TEST(the_tables_of_any_pack_are_replayed)
     cli_assert_done(&cli);
     CLI(&cli, NULL, "replay", "team_a", "--pack", "nobody");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(with_and_without_snapshots_the_state_is_the_same)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "snapshot", "s");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "s: snapshot at seq 4, "));
@@ -133,16 +124,14 @@ START_TEST(with_and_without_snapshots_the_state_is_the_same)
     cli_assert_done(&cli);
     CLI(&cli, NULL, "show", "s", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"snapshots\":[{\"seq\":4,"));
-    cli_done(&cli);
 }
 END_TEST
 
 /* The hash of what --json prints, as sha256sum would say. */
 START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
 {
-    struct cli cli;
     char two[64], four[64];
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "replay", "s", "--at", "2", "--hash");
     cli_assert_done(&cli);
     ck_assert_uint_eq(cli.out_len, 65);
@@ -166,16 +155,14 @@ START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
     cli_assert_refused(&cli, EXIT_USAGE, "exclude");
     CLI(&cli, NULL, "replay", "s", "--verify", "--pack", "teams");
     cli_assert_refused(&cli, EXIT_USAGE, "--pack");
-    cli_done(&cli);
 }
 END_TEST
 
 /* The event was sound when the snapshot was taken, and is not now. */
 START_TEST(the_proof_names_a_snapshot_that_the_events_do_not_give)
 {
-    struct cli cli;
     size_t len;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "snapshot", "s");
     CLI(&cli, NULL, "checkpoint");
     char *journal = cli_journal(&cli, "s", &len);
@@ -190,14 +177,12 @@ START_TEST(the_proof_names_a_snapshot_that_the_events_do_not_give)
         strncmp(cli.out, "s: at seq 4: it gives another state than folding the events does: ", 65),
         0);
     ck_assert_ptr_nonnull(strstr(cli.out, "something differs\n"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(snapshots_are_listed_taken_and_dropped)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "snapshot", "list", "--json");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
@@ -224,17 +209,15 @@ START_TEST(snapshots_are_listed_taken_and_dropped)
     CLI(&cli, NULL, "snapshot", "list");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "PROBLEM\ns"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
 {
     enum { EVENTS = 2500 };
-    struct cli cli;
     char *input = malloc(EVENTS * 10);
     size_t len = 0;
-    begin(&cli);
+    begin();
     for (int i = 1; i <= EVENTS; i++)
         len += (size_t)sprintf(input + len, "%d\n", i);
     CLI(&cli, input, "append", "s", "--type", "n");
@@ -253,19 +236,17 @@ START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
     CLI(&cli, NULL, "verify", "--replay");
     cli_assert_done(&cli);
     free(folded);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer)
 {
-    struct cli cli;
     char command[400];
     if (system("command -v sqlite3 >/dev/null") != 0) {
         fprintf(stderr, "skipped: sqlite3 is not installed\n");
         return;
     }
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "snapshot", "s");
     CLI(&cli, NULL, "replay", "s", "--json");
     char *sound = strdup(cli.out);
@@ -283,7 +264,6 @@ START_TEST(a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer)
     CLI(&cli, NULL, "verify", "--replay");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     free(sound);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -303,10 +283,9 @@ static void read_line(int from, char *line, size_t size)
 
 START_TEST(tail_gives_history_then_each_event_as_it_comes)
 {
-    struct cli cli;
     int input, output, status;
     char line[300], want[80];
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "tail", "s", "--from", "4");
     cli_assert_done(&cli);
     ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":4,\"timestamp\":", 38), 0);
@@ -325,16 +304,14 @@ START_TEST(tail_gives_history_then_each_event_as_it_comes)
     close(input);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid); /* it notices that nobody reads */
     ck_assert_int_eq(status, 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(tail_waits_for_a_session_that_is_not_there_yet)
 {
-    struct cli cli;
     int input, output, status;
     char line[300];
-    begin(&cli);
+    begin();
     pid_t pid = cli_start(&cli, (const char *[]){"tail", "new", "--follow", NULL}, &input, &output);
     usleep(100000);
     CLI(&cli, "1\n", "append", "new", "--type", "n");
@@ -344,15 +321,14 @@ START_TEST(tail_waits_for_a_session_that_is_not_there_yet)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     close(output);
     close(input);
-    cli_done(&cli);
 }
 END_TEST
 
 /* ---- Tails of several sessions ---- */
 
-static void ck_sessions(const struct cli *cli, const char *const *lines, size_t count)
+static void ck_sessions(const char *const *lines, size_t count)
 {
-    const char *at = cli->out;
+    const char *at = cli.out;
     for (size_t i = 0; i < count; i++) {
         char start[64];
         snprintf(start, sizeof start, "{\"session_id\":\"%.1s\",\"seq\":%s,", lines[i],
@@ -363,29 +339,27 @@ static void ck_sessions(const struct cli *cli, const char *const *lines, size_t 
     ck_assert_str_eq(at, "");
 }
 
-static void append_one(struct cli *cli, const char *session, const char *type)
+static void append_one(const char *session, const char *type)
 {
-    CLI(cli, "{}\n", "append", session, "--type", type);
-    cli_assert_done(cli);
+    CLI(&cli, "{}\n", "append", session, "--type", type);
+    cli_assert_done(&cli);
 }
 
 START_TEST(tail_prints_several_sessions_by_time_and_type)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_one(&cli, "a", "x.one");
-    append_one(&cli, "b", "x.two");
-    append_one(&cli, "a", "y.one");
-    append_one(&cli, "c", "x.one");
+    append_one("a", "x.one");
+    append_one("b", "x.two");
+    append_one("a", "y.one");
+    append_one("c", "x.one");
     CLI(&cli, NULL, "tail", "--all");
     cli_assert_done(&cli);
-    ck_sessions(&cli, (const char *[]){"a 1", "b 1", "a 2", "c 1"}, 4);
+    ck_sessions((const char *[]){"a 1", "b 1", "a 2", "c 1"}, 4);
     CLI(&cli, NULL, "tail", "--all", "--type", "x.*", "--last", "2");
     cli_assert_done(&cli);
-    ck_sessions(&cli, (const char *[]){"b 1", "c 1"}, 2);
+    ck_sessions((const char *[]){"b 1", "c 1"}, 2);
     CLI(&cli, NULL, "tail", "c", "a", "--from", "2020-01-01");
     cli_assert_done(&cli);
-    ck_sessions(&cli, (const char *[]){"a 1", "a 2", "c 1"}, 3);
+    ck_sessions((const char *[]){"a 1", "a 2", "c 1"}, 3);
     CLI(&cli, NULL, "tail", "--all", "--from", "now");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
@@ -399,27 +373,24 @@ START_TEST(tail_prints_several_sessions_by_time_and_type)
     cli_assert_refused(&cli, EXIT_USAGE, "one SESSION");
     CLI(&cli, NULL, "tail", "a", "--from", "3", "--last", "1");
     cli_assert_refused(&cli, EXIT_USAGE, "--last");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(tail_keeps_its_place_under_a_name)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    append_one(&cli, "a", "x.one");
-    append_one(&cli, "b", "x.one");
+    append_one("a", "x.one");
+    append_one("b", "x.one");
     CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
     cli_assert_done(&cli);
-    ck_sessions(&cli, (const char *[]){"a 1", "b 1"}, 2);
-    append_one(&cli, "b", "x.one");
-    append_one(&cli, "c", "x.one");
+    ck_sessions((const char *[]){"a 1", "b 1"}, 2);
+    append_one("b", "x.one");
+    append_one("c", "x.one");
     CLI(&cli, NULL, "cursor", "show", "bill", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"b\",\"seq\":1,\"behind\":1}\n"));
     CLI(&cli, NULL, "tail", "--all", "--cursor", "bill", "--last", "1");
     cli_assert_done(&cli);
-    ck_sessions(&cli, (const char *[]){"b 2", "c 1"}, 2);
+    ck_sessions((const char *[]){"b 2", "c 1"}, 2);
     CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
@@ -435,16 +406,14 @@ START_TEST(tail_keeps_its_place_under_a_name)
     cli_assert_refused(&cli, EXIT_REFUSED, "bill");
     CLI(&cli, NULL, "tail", "a", "--cursor", "../x");
     cli_assert_refused(&cli, EXIT_USAGE, "name");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
-    TCase *past = tcase_create("past");
+    TCase *past = suite_case(suite, "past", cli_setup, cli_teardown);
     tcase_add_test(past, the_tables_of_any_pack_are_replayed);
-    tcase_set_timeout(past, 60);
     tcase_add_test(past, replay_answers_about_any_seq_and_any_time);
     tcase_add_test(past, replay_prints_the_state_for_people_and_for_programs);
     tcase_add_test(past, with_and_without_snapshots_the_state_is_the_same);
@@ -453,13 +422,10 @@ Suite *suite_replay(void)
     tcase_add_test(past, snapshots_are_listed_taken_and_dropped);
     tcase_add_test(past, a_long_replay_leaves_the_snapshots_that_were_due);
     tcase_add_test(past, a_snapshot_that_is_damaged_is_a_finding_and_changes_no_answer);
-    suite_add_tcase(suite, past);
-    TCase *live = tcase_create("live");
-    tcase_set_timeout(live, 120);
+    TCase *live = suite_case(suite, "live", cli_setup, cli_teardown);
     tcase_add_test(live, tail_gives_history_then_each_event_as_it_comes);
     tcase_add_test(live, tail_waits_for_a_session_that_is_not_there_yet);
     tcase_add_test(live, tail_prints_several_sessions_by_time_and_type);
     tcase_add_test(live, tail_keeps_its_place_under_a_name);
-    suite_add_tcase(suite, live);
     return suite;
 }

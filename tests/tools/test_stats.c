@@ -1,75 +1,64 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* The number behind "name": on the line of --json that has it. */
-static long long field(const struct cli *cli, const char *name)
+static long long field(const char *name)
 {
     char key[80];
     snprintf(key, sizeof key, "\"%s\":", name);
-    const char *at = strstr(cli->out, key);
-    ck_assert_msg(at != NULL, "no %s in %s", key, cli->out);
+    const char *at = strstr(cli.out, key);
+    ck_assert_msg(at != NULL, "no %s in %s", key, cli.out);
     return strtoll(at + strlen(key), NULL, 10);
 }
 
 START_TEST(stats_measures_what_all_processes_wrote_with_units_in_the_names)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n3\n", "append", "s1", "--type", "n");
     CLI(&cli, "4\n", "append", "s2", "--type", "n");
     CLI(&cli, NULL, "stats", "--json");
     cli_assert_done(&cli);
-    ck_assert_int_eq(field(&cli, "appended_events"), 4);
-    ck_assert_int_eq(field(&cli, "payload_bytes"), 4);
-    ck_assert_int_eq(field(&cli, "groups"), 2);
-    ck_assert_int_eq(field(&cli, "group_events_count"), 2);
-    ck_assert_int_eq(field(&cli, "group_events_max"), 3);
-    ck_assert_int_gt(field(&cli, "sync_us_p50"), 0);
-    ck_assert_int_ge(field(&cli, "sync_us_max"), field(&cli, "sync_us_p99"));
-    ck_assert_int_gt(field(&cli, "written_bytes_per_payload_byte"), 1);
+    ck_assert_int_eq(field("appended_events"), 4);
+    ck_assert_int_eq(field("payload_bytes"), 4);
+    ck_assert_int_eq(field("groups"), 2);
+    ck_assert_int_eq(field("group_events_count"), 2);
+    ck_assert_int_eq(field("group_events_max"), 3);
+    ck_assert_int_gt(field("sync_us_p50"), 0);
+    ck_assert_int_ge(field("sync_us_max"), field("sync_us_p99"));
+    ck_assert_int_gt(field("written_bytes_per_payload_byte"), 1);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"group_events_buckets\":[{\"up_to\":1,\"count\":1},"
                                           "{\"up_to\":5,\"count\":1}]"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(stats_for_people_is_plain_text_off_a_terminal)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "stats");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "sync of a group"));
     for (const char *c = cli.out; *c != '\0'; c++)
         ck_assert_int_eq(*c & 0x80, 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_store_without_metrics_is_counted_all_the_same)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/locks/metrics")), 0);
     CLI(&cli, NULL, "stats", "--json");
     cli_assert_done(&cli);
-    ck_assert_int_eq(field(&cli, "events"), 1);
-    ck_assert_int_eq(field(&cli, "appended_events"), 0);
-    cli_done(&cli);
+    ck_assert_int_eq(field("events"), 1);
+    ck_assert_int_eq(field("appended_events"), 0);
 }
 END_TEST
 
 START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
     unlink(tmpdir_path(&cli.dir, "store/sessions.db"));
     CLI(&cli, NULL, "stats");
@@ -81,23 +70,20 @@ START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"database\":\"sessions.db\",\"exists\":false"));
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "ls");
     CLI(&cli, NULL, "sql", "SELECT count(*) FROM messages");
     CLI(&cli, NULL, "stats", "--json");
     cli_assert_done(&cli);
-    ck_assert_int_eq(field(&cli, "busy_timeout"), 10000);
-    ck_assert_int_eq(field(&cli, "foreign_keys"), 1);
-    ck_assert_int_eq(field(&cli, "wal_autocheckpoint"), 1000);
+    ck_assert_int_eq(field("busy_timeout"), 10000);
+    ck_assert_int_eq(field("foreign_keys"), 1);
+    ck_assert_int_eq(field("wal_autocheckpoint"), 1000);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"journal_mode\":\"wal\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"synchronous\":\"NORMAL\""));
     ck_assert_ptr_nonnull(
@@ -106,23 +92,20 @@ START_TEST(stats_tells_sizes_rows_statuses_and_settings_of_each_database)
         strstr(cli.out, "{\"database\":\"state.db\",\"status\":null,\"sessions\":1}"));
     ck_assert_ptr_nonnull(
         strstr(cli.out, "{\"database\":\"sessions.db\",\"status\":\"idle\",\"sessions\":1}"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
 {
     static const char *const modes[] = {"TRUNCATE", "PASSIVE", "RESTART", "FULL"};
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "{}\n", "append", "s1", "--type", "session.created");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         CLI(&cli, NULL, "ls");
         CLI(&cli, NULL, "checkpoint", "--mode", modes[i], "--json");
         cli_assert_done(&cli);
-        ck_assert_int_eq(field(&cli, "busy"), 0);
-        ck_assert_int_ge(field(&cli, "log"), 0);
-        ck_assert_int_eq(field(&cli, "checkpointed"), field(&cli, "log"));
+        ck_assert_int_eq(field("busy"), 0);
+        ck_assert_int_ge(field("log"), 0);
+        ck_assert_int_eq(field("checkpointed"), field("log"));
     }
     CLI(&cli, NULL, "checkpoint", "--mode", "SLOW");
     ck_assert_int_eq(cli.exit_status, 2);
@@ -131,20 +114,18 @@ START_TEST(all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed)
     CLI(&cli, NULL, "sql", "SELECT id FROM sessions");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "s1"));
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_stats(void)
 {
     Suite *suite = suite_create("stats");
-    TCase *metrics = tcase_create("metrics");
+    TCase *metrics = suite_case(suite, "metrics", cli_setup, cli_teardown);
     tcase_add_test(metrics, stats_measures_what_all_processes_wrote_with_units_in_the_names);
     tcase_add_test(metrics, stats_for_people_is_plain_text_off_a_terminal);
     tcase_add_test(metrics, a_store_without_metrics_is_counted_all_the_same);
     tcase_add_test(metrics, stats_says_that_a_database_is_missing_and_does_not_make_it);
     tcase_add_test(metrics, stats_tells_sizes_rows_statuses_and_settings_of_each_database);
     tcase_add_test(metrics, all_modes_of_a_checkpoint_answer_busy_log_and_checkpointed);
-    suite_add_tcase(suite, metrics);
     return suite;
 }

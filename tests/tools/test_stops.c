@@ -1,18 +1,17 @@
 /* The command beside a process that is stopped with every lock of the store. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
 #include "tests/support/stopped.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <string.h>
 
-static struct cli cli;
 static struct stopped stopped;
 
 static void set_up(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "ls");
@@ -22,7 +21,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     stopped_end(&stopped);
-    cli_done(&cli);
+    cli_teardown();
 }
 
 static void stop_with_all_locks(void)
@@ -86,10 +85,7 @@ END_TEST
 Suite *suite_stops(void)
 {
     Suite *suite = suite_create("stops");
-    TCase *cases = tcase_create("stops");
-    suite_add_tcase(suite, cases);
-    tcase_set_timeout(cases, 60); /* what is waited for without an end ends then */
-    tcase_add_checked_fixture(cases, set_up, tear_down);
+    TCase *cases = suite_case(suite, "stops", set_up, tear_down);
     tcase_add_test(cases, readers_need_no_lock_to_answer_from_what_is_there);
     tcase_add_test(cases, an_append_that_cannot_be_is_refused_in_time_and_names_the_process);
     tcase_add_test(cases, an_index_that_has_no_session_yet_is_not_taken_for_an_empty_store);

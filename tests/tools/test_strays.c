@@ -1,9 +1,9 @@
 /* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's
  * way. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,42 +15,42 @@ static const char history[] =
     "{\"type\":\"message.user\",\"data\":{\"text\":\"where is the harbour\"}}\n"
     "{\"type\":\"tool.called\",\"data\":{\"name\":\"Bash\"}}\n";
 
-static const char *in_events(struct cli *cli, const char *name)
+static const char *in_events(const char *name)
 {
     char inside[300];
     snprintf(inside, sizeof inside, "store/events/%s", name);
-    return tmpdir_path(&cli->dir, inside);
+    return tmpdir_path(&cli.dir, inside);
 }
 
-static void copy_journal(struct cli *cli, const char *from, const char *to)
+static void copy_journal(const char *from, const char *to)
 {
     size_t len;
-    char *bytes = file_read(in_events(cli, from), &len);
-    file_write(in_events(cli, to), bytes, len);
+    char *bytes = file_read(in_events(from), &len);
+    file_write(in_events(to), bytes, len);
     free(bytes);
 }
 
-static void set_up(struct cli *cli)
+static void set_up(void)
 {
-    CLI(cli, history, "append", "orig");
-    CLI(cli, history, "append", "other");
-    cli_assert_done(cli);
+    CLI(&cli, history, "append", "orig");
+    CLI(&cli, history, "append", "other");
+    cli_assert_done(&cli);
 }
 
-static void put_artifact(struct cli *cli)
+static void put_artifact(void)
 {
-    const char *file = tmpdir_path(&cli->dir, "content");
+    const char *file = tmpdir_path(&cli.dir, "content");
     file_write(file, "precious", 8);
-    CLI(cli, NULL, "artifact", "put", "orig", file);
-    cli_assert_done(cli);
+    CLI(&cli, NULL, "artifact", "put", "orig", file);
+    cli_assert_done(&cli);
 }
 
 /* How many lines of stderr there are, and that each of these words is in one. */
-static unsigned lines_with(const struct cli *cli, const char *word)
+static unsigned lines_with(const char *word)
 {
     unsigned count = 0;
-    ck_assert_msg(strstr(cli->err, word) != NULL, "no '%s' on stderr, but: %s", word, cli->err);
-    for (const char *at = cli->err; (at = strchr(at, '\n')) != NULL; at++)
+    ck_assert_msg(strstr(cli.err, word) != NULL, "no '%s' on stderr, but: %s", word, cli.err);
+    for (const char *at = cli.err; (at = strchr(at, '\n')) != NULL; at++)
         count++;
     return count;
 }
@@ -97,38 +97,35 @@ static const struct {
     {.words = {"verify", "orig"}, .quiet = true},
 };
 
-static void ask(struct cli *cli, const char *const *question, unsigned round)
+static void ask(const char *const *question, unsigned round)
 {
     const char *words[9] = {0};
     char backup[32];
     snprintf(backup, sizeof backup, "backup%u", round);
     for (size_t i = 0; i < 8 && question[i] != NULL; i++)
-        words[i] =
-            strcmp(question[i], "BACKUP") == 0 ? tmpdir_path(&cli->dir, backup) : question[i];
-    cli_run(cli, NULL, words);
+        words[i] = strcmp(question[i], "BACKUP") == 0 ? tmpdir_path(&cli.dir, backup) : question[i];
+    cli_run(&cli, NULL, words);
 }
 
 START_TEST(every_question_is_answered_as_without_them_and_names_them_once)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     static const char *const packs[] = {"lionagi", "prose", "agentweaver", "memory"};
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++)
         CLI(&cli, NULL, "pack", "enable", packs[i]);
     CLI(&cli, history, "append", "prose_orig");
-    put_artifact(&cli);
+    put_artifact();
     for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-        ask(&cli, questions[i].words, 0);
+        ask(questions[i].words, 0);
         char *before = strdup(cli.out);
         int exit_status = cli.exit_status;
         ck_assert_msg(exit_status == 0, "annal %s %s: %s", questions[i].words[0],
                       questions[i].words[1], cli.err);
 
-        copy_journal(&cli, "orig.jsonl", "copy.jsonl");
-        copy_journal(&cli, "prose_orig.jsonl", "prose_copy.jsonl");
+        copy_journal("orig.jsonl", "copy.jsonl");
+        copy_journal("prose_orig.jsonl", "prose_copy.jsonl");
         for (unsigned round = 1; round <= 2; round++) {
-            ask(&cli, questions[i].words, round);
+            ask(questions[i].words, round);
             ck_assert_msg(cli.exit_status == exit_status, "annal %s %s: exit status %d, %s",
                           questions[i].words[0], questions[i].words[1], cli.exit_status, cli.err);
             if (!questions[i].varies)
@@ -136,85 +133,76 @@ START_TEST(every_question_is_answered_as_without_them_and_names_them_once)
             if (questions[i].quiet)
                 ck_assert_str_eq(cli.err, "");
             else
-                ck_assert_uint_eq(lines_with(&cli, "'copy'"), lines_with(&cli, "'prose_copy'"));
+                ck_assert_uint_eq(lines_with("'copy'"), lines_with("'prose_copy'"));
             if (!questions[i].quiet)
-                ck_assert_msg(lines_with(&cli, "left out") == 2, "%s %s: %s", questions[i].words[0],
+                ck_assert_msg(lines_with("left out") == 2, "%s %s: %s", questions[i].words[0],
                               questions[i].words[1], cli.err);
         }
-        ck_assert_int_eq(unlink(in_events(&cli, "copy.jsonl")), 0);
-        ck_assert_int_eq(unlink(in_events(&cli, "prose_copy.jsonl")), 0);
+        ck_assert_int_eq(unlink(in_events("copy.jsonl")), 0);
+        ck_assert_int_eq(unlink(in_events("prose_copy.jsonl")), 0);
         free(before);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 /* By doctor and verify, with exit status 1. */
-static void assert_named(struct cli *cli, const char *name)
+static void assert_named(const char *name)
 {
     static const char *const verbs[][3] = {
         {"doctor"}, {"doctor", "--json"}, {"verify"}, {"verify", "--json"}};
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        cli_run(cli, NULL, (const char *[]){verbs[i][0], verbs[i][1], NULL});
-        ck_assert_msg(cli->exit_status == EXIT_REFUSED && strstr(cli->out, name) != NULL,
-                      "annal %s: exit status %d, no '%s' in: %s", verbs[i][0], cli->exit_status,
-                      name, cli->out);
+        cli_run(&cli, NULL, (const char *[]){verbs[i][0], verbs[i][1], NULL});
+        ck_assert_msg(cli.exit_status == EXIT_REFUSED && strstr(cli.out, name) != NULL,
+                      "annal %s: exit status %d, no '%s' in: %s", verbs[i][0], cli.exit_status,
+                      name, cli.out);
     }
 }
 
 START_TEST(doctor_and_verify_name_each_kind_and_nothing_touches_them)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     static const char *const names[] = {"copy.jsonl", "orig (copy).jsonl", "-orig.jsonl",
                                         "orig.bak.jsonl"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct stat before, after;
         char session[32];
         snprintf(session, sizeof session, "%.*s", (int)strlen(names[i]) - 6, names[i]);
-        copy_journal(&cli, "orig.jsonl", names[i]);
-        ck_assert_int_eq(stat(in_events(&cli, names[i]), &before), 0);
-        assert_named(&cli, session);
+        copy_journal("orig.jsonl", names[i]);
+        ck_assert_int_eq(stat(in_events(names[i]), &before), 0);
+        assert_named(session);
         CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
         ck_assert_str_eq(cli.out, "{\"n\":6}\n");
-        ck_assert_uint_eq(lines_with(&cli, session), 1);
-        ck_assert_int_eq(stat(in_events(&cli, names[i]), &after), 0);
+        ck_assert_uint_eq(lines_with(session), 1);
+        ck_assert_int_eq(stat(in_events(names[i]), &after), 0);
         ck_assert(before.st_ino == after.st_ino && before.st_mtime == after.st_mtime);
-        ck_assert_int_eq(unlink(in_events(&cli, names[i])), 0);
+        ck_assert_int_eq(unlink(in_events(names[i])), 0);
     }
     CLI(&cli, NULL, "doctor");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_renamed_journal_takes_only_its_own_session_away)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     CLI(&cli, NULL, "ls");
-    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    ck_assert_int_eq(rename(in_events("orig.jsonl"), in_events("mine.jsonl")), 0);
     CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT DISTINCT session_id AS s FROM events");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_str_eq(cli.out, "{\"s\":\"other\"}\n");
-    ck_assert_uint_eq(lines_with(&cli, "'mine' is that of session 'orig'"), 1);
-    assert_named(&cli, "mine");
-    ck_assert_int_eq(rename(in_events(&cli, "mine.jsonl"), in_events(&cli, "orig.jsonl")), 0);
+    ck_assert_uint_eq(lines_with("'mine' is that of session 'orig'"), 1);
+    assert_named("mine");
+    ck_assert_int_eq(rename(in_events("mine.jsonl"), in_events("orig.jsonl")), 0);
     CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
     ck_assert_str_eq(cli.out, "{\"n\":6}\n");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_history)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     CLI(&cli, NULL, "fork", "orig", "--at", "2", "child");
     CLI(&cli, "{\"n\":1}\n", "append", "child", "--type", "n");
     CLI(&cli, NULL, "fork", "other", "--at", "2", "sound");
@@ -222,77 +210,68 @@ START_TEST(a_parent_that_was_renamed_takes_what_its_fork_shares_from_no_other_hi
         "sql", "--format", "csv", "SELECT session_id, count(*) AS n FROM history GROUP BY 1", NULL};
     cli_run(&cli, NULL, histories);
     ck_assert_str_eq(cli.out, "session_id,n\r\nchild,3\r\norig,3\r\nother,3\r\nsound,2\r\n");
-    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    ck_assert_int_eq(rename(in_events("orig.jsonl"), in_events("mine.jsonl")), 0);
     cli_run(&cli, NULL, histories);
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_str_eq(cli.out, "session_id,n\r\nchild,1\r\nother,3\r\nsound,2\r\n");
-    ck_assert_uint_eq(lines_with(&cli, "left out: session 'child' is a fork of session 'orig'"), 2);
+    ck_assert_uint_eq(lines_with("left out: session 'child' is a fork of session 'orig'"), 2);
     CLI(&cli, NULL, "query", "child");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'orig'");
-    ck_assert_int_eq(rename(in_events(&cli, "other.jsonl"), in_events(&cli, "orig.jsonl")), 0);
+    ck_assert_int_eq(rename(in_events("other.jsonl"), in_events("orig.jsonl")), 0);
     cli_run(&cli, NULL, histories);
     ck_assert_str_eq(cli.out, "session_id,n\r\nchild,1\r\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_copy_over_a_session_that_was_indexed_takes_its_rows_away)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     CLI(&cli, "{\"n\":1}\n", "append", "third", "--type", "n");
     CLI(&cli, NULL, "ls");
-    copy_journal(&cli, "orig.jsonl", "third.jsonl");
+    copy_journal("orig.jsonl", "third.jsonl");
     for (int round = 0; round < 2; round++) {
         CLI(&cli, NULL, "sql", "--format", "jsonl",
             "SELECT group_concat(id) AS ids FROM (SELECT id FROM sessions ORDER BY 1)");
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
         ck_assert_str_eq(cli.out, "{\"ids\":\"orig,other\"}\n");
-        ck_assert_uint_eq(lines_with(&cli, "'third'"), 1);
+        ck_assert_uint_eq(lines_with("'third'"), 1);
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_second_journal_in_the_other_format_is_named_too)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
-    copy_journal(&cli, "orig.jsonl", "kept");
+    set_up();
+    copy_journal("orig.jsonl", "kept");
     CLI(&cli, NULL, "convert", "orig", "--format", "msgpack");
     cli_assert_done(&cli);
-    ck_assert_int_eq(rename(in_events(&cli, "orig.mpk"), in_events(&cli, "new")), 0);
-    ck_assert_int_eq(rename(in_events(&cli, "kept"), in_events(&cli, "orig.jsonl")), 0);
+    ck_assert_int_eq(rename(in_events("orig.mpk"), in_events("new")), 0);
+    ck_assert_int_eq(rename(in_events("kept"), in_events("orig.jsonl")), 0);
     CLI(&cli, "{\"n\":1}\n", "append", "orig", "--type", "n");
     CLI(&cli, NULL, "convert", "orig", "--format", "msgpack");
     CLI(&cli, NULL, "convert", "orig", "--format", "jsonl");
-    ck_assert_int_eq(rename(in_events(&cli, "new"), in_events(&cli, "orig.mpk")), 0);
+    ck_assert_int_eq(rename(in_events("new"), in_events("orig.mpk")), 0);
     CLI(&cli, NULL, "sql", "--format", "jsonl", "SELECT count(*) AS n FROM events");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     ck_assert_str_eq(cli.out, "{\"n\":7}\n");
-    ck_assert_uint_eq(lines_with(&cli, "'orig' has two journals"), 1);
-    assert_named(&cli, "orig");
-    cli_done(&cli);
+    ck_assert_uint_eq(lines_with("'orig' has two journals"), 1);
+    assert_named("orig");
 }
 END_TEST
 
 START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     CLI(&cli, NULL, "convert", "other", "--format", "msgpack");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "query");
     char *before = strdup(cli.out);
-    copy_journal(&cli, "orig.jsonl", "other.jsonl");
+    copy_journal("orig.jsonl", "other.jsonl");
     for (int round = 0; round < 2; round++) {
         CLI(&cli, NULL, "query");
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
         ck_assert_str_eq(cli.out, before);
-        ck_assert_uint_eq(lines_with(&cli, "'other' has two journals, of which 'other.mpk'"), 1);
+        ck_assert_uint_eq(lines_with("'other' has two journals, of which 'other.mpk'"), 1);
         CLI(&cli, NULL, "reindex");
         ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     }
@@ -302,20 +281,17 @@ START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
     cli_assert_done(&cli);
     CLI(&cli, "{\"n\":1}\n", "append", "other", "--type", "n");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    assert_named(&cli, "other");
+    assert_named("other");
     free(before);
-    cli_done(&cli);
 }
 END_TEST
 
 /* The snapshots that others left are looked for behind an append, and forks before a deletion. */
 START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
-    copy_journal(&cli, "orig.jsonl", "orig (copy).jsonl");
-    copy_journal(&cli, "orig.jsonl", "other.mpk");
+    set_up();
+    copy_journal("orig.jsonl", "orig (copy).jsonl");
+    copy_journal("orig.jsonl", "other.mpk");
     CLI(&cli, history, "append", "new");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.err, "");
@@ -323,57 +299,48 @@ START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.err, "");
     CLI(&cli, NULL, "ls");
-    ck_assert_uint_eq(lines_with(&cli, "orig (copy).jsonl"), 2);
-    cli_done(&cli);
+    ck_assert_uint_eq(lines_with("orig (copy).jsonl"), 2);
 }
 END_TEST
 
 START_TEST(a_sweep_keeps_what_a_renamed_journal_names)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
-    put_artifact(&cli);
+    set_up();
+    put_artifact();
     CLI(&cli, NULL, "artifact", "ls");
     char *before = strdup(cli.out);
-    ck_assert_int_eq(rename(in_events(&cli, "orig.jsonl"), in_events(&cli, "mine.jsonl")), 0);
+    ck_assert_int_eq(rename(in_events("orig.jsonl"), in_events("mine.jsonl")), 0);
     CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
     CLI(&cli, NULL, "artifact", "ls");
     ck_assert_str_eq(cli.out, before);
-    ck_assert_int_eq(unlink(in_events(&cli, "mine.jsonl")), 0);
+    ck_assert_int_eq(unlink(in_events("mine.jsonl")), 0);
     CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
     CLI(&cli, NULL, "artifact", "ls");
     ck_assert_str_ne(cli.out, before);
     free(before);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(of_many_the_first_are_named_and_doctor_names_all)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
+    set_up();
     char name[32];
     for (int i = 0; i < 30; i++) {
         snprintf(name, sizeof name, "copy%02d.jsonl", i);
-        copy_journal(&cli, "orig.jsonl", name);
+        copy_journal("orig.jsonl", name);
     }
     CLI(&cli, NULL, "ls");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    ck_assert_uint_eq(lines_with(&cli, "'annal doctor' names all"), 9);
-    assert_named(&cli, "copy29");
-    cli_done(&cli);
+    ck_assert_uint_eq(lines_with("'annal doctor' names all"), 9);
+    assert_named("copy29");
 }
 END_TEST
 
 START_TEST(what_names_a_stray_itself_is_refused_with_the_same_sentence)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
-    set_up(&cli);
-    copy_journal(&cli, "orig.jsonl", "copy.jsonl");
+    set_up();
+    copy_journal("orig.jsonl", "copy.jsonl");
     static const char *const verbs[][6] = {
         {"cat", "copy"},
         {"show", "copy"},
@@ -393,15 +360,13 @@ START_TEST(what_names_a_stray_itself_is_refused_with_the_same_sentence)
                            "the journal of session 'copy' is that of session 'orig'");
     }
     ck_assert_int_eq(cli_journals(&cli), 3);
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_strays(void)
 {
     Suite *suite = suite_create("strays");
-    TCase *tests = tcase_create("strays");
-    tcase_set_timeout(tests, 120);
+    TCase *tests = suite_case(suite, "strays", cli_setup, cli_teardown);
     tcase_add_test(tests, every_question_is_answered_as_without_them_and_names_them_once);
     tcase_add_test(tests, doctor_and_verify_name_each_kind_and_nothing_touches_them);
     tcase_add_test(tests, a_renamed_journal_takes_only_its_own_session_away);
@@ -414,6 +379,5 @@ Suite *suite_strays(void)
     tcase_add_test(tests, what_leaves_nothing_out_of_its_answer_says_nothing_of_them);
     tcase_add_test(tests, of_many_the_first_are_named_and_doctor_names_all);
     tcase_add_test(tests, what_names_a_stray_itself_is_refused_with_the_same_sentence);
-    suite_add_tcase(suite, tests);
     return suite;
 }

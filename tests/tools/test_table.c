@@ -1,7 +1,7 @@
 /* Aligned tables, on a terminal and off it; asked for with SQL, which can give any cell. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <pty.h>
 #include <stdlib.h>
@@ -10,15 +10,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void begin(struct cli *cli)
+static void begin(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    CLI(cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
-    cli_assert_done(cli);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
+    cli_assert_done(&cli);
 }
 
 /* What the command prints on a terminal of 30 columns. */
-static char *run_on_terminal(struct cli *cli, const char *const *words)
+static char *run_on_terminal(const char *const *words)
 {
     struct winsize size = {.ws_row = 10, .ws_col = 30};
     static char text[4000];
@@ -28,7 +27,7 @@ static char *run_on_terminal(struct cli *cli, const char *const *words)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         setenv("TERM", "xterm", 1);
-        cli_exec(cli, words);
+        cli_exec(&cli, words);
     }
     for (;;) {
         ssize_t count = read(terminal, text + len, sizeof text - 1 - len);
@@ -50,49 +49,42 @@ static const char *const wide[] = {"sql",
 
 START_TEST(a_table_fits_the_terminal_and_its_heading_is_bold)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     unsetenv("NO_COLOR");
-    const char *text = run_on_terminal(&cli, wide);
+    const char *text = run_on_terminal(wide);
     ck_assert_str_eq(text, "\033[1mletters       x  more\033[0m\r\n"
                            "abcdefghijk\u2026  x  abcdefghijkl\u2026\r\n");
     setenv("NO_COLOR", "1", 1);
-    text = run_on_terminal(&cli, wide);
+    text = run_on_terminal(wide);
     ck_assert_int_eq(strncmp(text, "letters ", 8), 0);
     unsetenv("NO_COLOR");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(off_a_terminal_nothing_is_coloured)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     cli_run(&cli, NULL, wide);
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "letters                     x  more\n"
                               "abcdefghijklmnopqrstuvwxyz  x  abcdefghijklmnop\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(off_a_terminal_columns_sets_the_width)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     cli.columns = "30";
     cli_run(&cli, NULL, wide);
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "letters       x  more\n"
                               "abcdefghijk\u2026  x  abcdefghijkl\u2026\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "sql",
         "SELECT * FROM (VALUES ('\u65e5\u672c', 1), ('e\u0301', 2), ('abcd', 3))");
     cli_assert_done(&cli);
@@ -100,14 +92,12 @@ START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
                               "\u65e5\u672c           1\n"
                               "e\u0301              2\n"
                               "abcd           3\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_table_longer_than_what_is_held_back_is_whole)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "sql",
         "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
         " SELECT i FROM n");
@@ -118,14 +108,12 @@ START_TEST(a_table_longer_than_what_is_held_back_is_whole)
         at = strchr(at, '\n') + 1;
     }
     ck_assert_str_eq(at, "");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(numbers_read_back_as_they_were_and_blobs_are_digits)
 {
-    struct cli cli;
-    begin(&cli);
+    begin();
     CLI(&cli, NULL, "sql", "--json",
         "SELECT 0.1 AS a, 1e300 * 1e300 AS b, -9223372036854775808 AS c, x'00ff' AS d, 1e22 AS e,"
         " 0.1 + 0.2 AS f");
@@ -134,21 +122,18 @@ START_TEST(numbers_read_back_as_they_were_and_blobs_are_digits)
                               "\"e\":1e+22,\"f\":0.30000000000000004}\n");
     CLI(&cli, NULL, "sql", "SELECT x'00ff' AS d");
     ck_assert_str_eq(cli.out, "d\n(2 bytes)\n");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_table(void)
 {
     Suite *suite = suite_create("table");
-    TCase *printing = tcase_create("printing");
-    tcase_set_timeout(printing, 60);
+    TCase *printing = suite_case(suite, "printing", cli_setup, cli_teardown);
     tcase_add_test(printing, a_table_fits_the_terminal_and_its_heading_is_bold);
     tcase_add_test(printing, off_a_terminal_nothing_is_coloured);
     tcase_add_test(printing, off_a_terminal_columns_sets_the_width);
     tcase_add_test(printing, characters_that_are_wide_or_combine_keep_the_columns);
     tcase_add_test(printing, a_table_longer_than_what_is_held_back_is_whole);
     tcase_add_test(printing, numbers_read_back_as_they_were_and_blobs_are_digits);
-    suite_add_tcase(suite, printing);
     return suite;
 }

@@ -1,9 +1,9 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
 #include <annal/process.h>
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,26 +14,25 @@
 #include <unistd.h>
 
 /* A store that runs both packs of state.db. */
-static void init(struct cli *cli)
+static void init(void)
 {
-    cli_init(cli, __FILE__, __LINE__);
-    CLI(cli, "{}\n", "append", "first", "--type", "n");
-    CLI(cli, NULL, "pack", "enable", "lionagi");
-    cli_assert_done(cli);
-    CLI(cli, NULL, "pack", "enable", "teams");
-    cli_assert_done(cli);
+    CLI(&cli, "{}\n", "append", "first", "--type", "n");
+    CLI(&cli, NULL, "pack", "enable", "lionagi");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    cli_assert_done(&cli);
 }
 
-static void ck_out(struct cli *cli, const char *out)
+static void ck_out(const char *out)
 {
-    cli_assert_done(cli);
-    ck_assert_str_eq(cli->out, out);
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, out);
 }
 
-static void ck_sql(struct cli *cli, const char *select, const char *json)
+static void ck_sql(const char *select, const char *json)
 {
-    CLI(cli, NULL, "sql", "--json", select);
-    ck_out(cli, json);
+    CLI(&cli, NULL, "sql", "--json", select);
+    ck_out(json);
 }
 
 static int count_of(const char *text, const char *part)
@@ -48,18 +47,17 @@ static int count_of(const char *text, const char *part)
 
 START_TEST(a_message_is_sent_received_once_and_shown)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "alice", "--member",
         "bob");
-    ck_out(&cli, "team t1: review\n");
+    ck_out("team t1: review\n");
     CLI(&cli, NULL, "team", "send", "review", "what's the verdict?", "--from", "alice", "--to",
         "bob", "--id", "m1", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"team_t1\",\"seq\":2,"
                                           "\"type\":\"team.message\",\"data\":{"));
     CLI(&cli, NULL, "team", "inbox", "t1", "--as", "alice");
-    ck_out(&cli, "no new messages\n");
+    ck_out("no new messages\n");
     CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob", "--peek");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "what's the verdict?"));
@@ -67,20 +65,18 @@ START_TEST(a_message_is_sent_received_once_and_shown)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"id\":\"m1\""));
     CLI(&cli, NULL, "team", "inbox", "t1", "--as", "bob");
-    ck_out(&cli, "no new messages\n");
-    ck_sql(&cli, "SELECT recipient, read_by FROM team_messages",
+    ck_out("no new messages\n");
+    ck_sql("SELECT recipient, read_by FROM team_messages",
            "{\"recipient\":\"bob\",\"read_by\":\"[\\\"bob\\\"]\"}\n");
     CLI(&cli, NULL, "team", "show", "t1");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "alice to bob  (m1, read by \"bob\")\n  what's the"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
     CLI(&cli, NULL, "team", "send", "t1", "hi", "--from", "zed", "--to", "bob, eve");
     ck_assert_int_eq(cli.exit_status, 0);
@@ -89,7 +85,7 @@ START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_
     ck_assert_ptr_null(strstr(cli.err, "'bob'"));
     CLI(&cli, NULL, "team", "send", "t1", "to all");
     cli_assert_done(&cli);
-    ck_sql(&cli, "SELECT sender, recipient FROM team_messages ORDER BY created_at",
+    ck_sql("SELECT sender, recipient FROM team_messages ORDER BY created_at",
            "{\"sender\":\"zed\",\"recipient\":\"bob,eve\"}\n"
            "{\"sender\":\"_cli\",\"recipient\":\"all\"}\n");
     for (int i = 0; i < 2; i++) {
@@ -97,15 +93,13 @@ START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_
         cli_assert_done(&cli);
         ck_assert_ptr_nonnull(strstr(cli.out, "(2 messages)"));
     }
-    ck_sql(&cli, "SELECT count(*) AS n FROM x_team_reads", "{\"n\":0}\n");
-    cli_done(&cli);
+    ck_sql("SELECT count(*) AS n FROM x_team_reads", "{\"n\":0}\n");
 }
 END_TEST
 
 START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "one", "--id", "ab1");
     CLI(&cli, NULL, "team", "create", "two", "--id", "ab2");
     CLI(&cli, NULL, "team", "create", "two", "--id", "c3");
@@ -127,14 +121,12 @@ START_TEST(a_team_is_found_by_id_by_its_beginning_or_by_name_and_never_by_chance
     cli_assert_refused(&cli, EXIT_REFUSED, "'a' may mean 3 teams");
     CLI(&cli, NULL, "team", "show", "zzz");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no team 'zzz'");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_message_about_a_session_stands_in_one_timeline_with_it)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "lionagi", "session", "run-1");
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
     CLI(&cli, NULL, "team", "send", "t1", "start", "--session", "run-1");
@@ -153,35 +145,32 @@ START_TEST(a_message_about_a_session_stands_in_one_timeline_with_it)
         at = strstr(at, order[i]);
         ck_assert_msg(at != NULL, "%s: %s", order[i], cli.out);
     }
-    ck_sql(&cli, "SELECT team_id, session_id, messages FROM team_sessions",
+    ck_sql("SELECT team_id, session_id, messages FROM team_sessions",
            "{\"team_id\":\"t1\",\"session_id\":\"run-1\",\"messages\":1}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(members_archive_rename_and_delete_are_one_event_each)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "a");
     CLI(&cli, NULL, "team", "members", "t1", "--add", "b", "--add", "c", "--remove", "a", "--json");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "team", "members", "t1", "--json");
-    ck_out(&cli, "{\"member\":\"b\",\"sent\":0,\"unread\":0}\n"
-                 "{\"member\":\"c\",\"sent\":0,\"unread\":0}\n");
+    ck_out("{\"member\":\"b\",\"sent\":0,\"unread\":0}\n"
+           "{\"member\":\"c\",\"sent\":0,\"unread\":0}\n");
     CLI(&cli, NULL, "team", "rename", "t1", "m");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "team", "archive", "m", "--reason", "merged");
-    ck_out(&cli, "team m is archived\n");
-    ck_sql(&cli, "SELECT name, status, member_count FROM teams",
+    ck_out("team m is archived\n");
+    ck_sql("SELECT name, status, member_count FROM teams",
            "{\"name\":\"m\",\"status\":\"archived\",\"member_count\":2}\n");
     CLI(&cli, NULL, "team", "delete", "t1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "team", "ls", "--json");
-    ck_out(&cli, "");
+    ck_out("");
     CLI(&cli, NULL, "query", "team_t1", "--count");
-    ck_out(&cli, "5\n");
-    cli_done(&cli);
+    ck_out("5\n");
 }
 END_TEST
 
@@ -199,13 +188,11 @@ static void read_all(int file, char *out, size_t size)
 
 START_TEST(an_inbox_of_nobody_is_wrong_usage_and_not_asked_for_ever)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
     CLI(&cli, NULL, "team", "send", "t1", "hi");
     CLI(&cli, NULL, "team", "inbox", "t1", "--as", "");
     cli_assert_refused(&cli, 2, "--as needs the name of a member");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -216,8 +203,7 @@ START_TEST(of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
     int found[MESSAGES] = {0};
     pid_t pids[READERS];
     int outputs[READERS], input;
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
     for (int i = 0; i < MESSAGES; i++) {
         char id[8];
@@ -241,7 +227,6 @@ START_TEST(of_processes_that_read_one_inbox_at_once_each_message_goes_to_one)
     }
     for (int m = 0; m < MESSAGES; m++)
         ck_assert_msg(found[m] == 1, "message %d was handed out %d times", m, found[m]);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -255,10 +240,10 @@ static const char team_file[] =
     "{\"id\":\"m2\",\"from\":\"bob\",\"to\":[\"*\"],\"content\":\"approve\","
     "\"timestamp\":\"2026-05-21T15:05:00+00:00\",\"read_by\":%s}%s]}";
 
-static const char *write_team(struct cli *cli, const char *read_by, const char *more)
+static const char *write_team(const char *read_by, const char *more)
 {
     char text[2000];
-    const char *path = tmpdir_path(&cli->dir, "abc123.json");
+    const char *path = tmpdir_path(&cli.dir, "abc123.json");
     int len = snprintf(text, sizeof text, team_file, read_by, more);
     file_write(path, text, (size_t)len);
     return path;
@@ -266,9 +251,8 @@ static const char *write_team(struct cli *cli, const char *read_by, const char *
 
 START_TEST(importing_a_team_twice_gives_it_once)
 {
-    struct cli cli;
-    init(&cli);
-    const char *path = write_team(&cli, "{\"alice\":\"2026-05-21T15:06:00+00:00\"}", "");
+    init();
+    const char *path = write_team("{\"alice\":\"2026-05-21T15:06:00+00:00\"}", "");
     CLI(&cli, NULL, "team", "import", path, "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":1,\"skipped_teams\":0,\"messages\":2,"
@@ -283,22 +267,21 @@ START_TEST(importing_a_team_twice_gives_it_once)
         "{\"member_count\":2,\"recipient\":\"all\",\"read_by\":\"[\\\"alice\\\"]\"}\n";
     static const char select[] = "SELECT member_count, recipient, read_by FROM teams t JOIN "
                                  "team_messages m ON team_id = t.id ORDER BY m.created_at";
-    ck_sql(&cli, select, rows);
+    ck_sql(select, rows);
     CLI(&cli, NULL, "team", "import", path, "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":0,"
                                           "\"skipped_messages\":2,\"reads\":0}"));
-    ck_sql(&cli, select, rows);
+    ck_sql(select, rows);
 
-    path = write_team(&cli, "[\"alice\",\"bob\"]",
+    path = write_team("[\"alice\",\"bob\"]",
                       ",{\"id\":\"m3\",\"from\":\"alice\",\"to\":\"all\",\"content\":\"new\"}");
     CLI(&cli, NULL, "team", "import", path, "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"teams\":0,\"skipped_teams\":1,\"messages\":1,"
                                           "\"skipped_messages\":2,\"reads\":1}"));
-    ck_sql(&cli, "SELECT read_by FROM team_messages WHERE id = 'm2'",
+    ck_sql("SELECT read_by FROM team_messages WHERE id = 'm2'",
            "{\"read_by\":\"[\\\"alice\\\",\\\"bob\\\"]\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -309,10 +292,9 @@ START_TEST(exported_teams_import_to_the_same_rows)
     static const char reads[] = "SELECT * FROM x_team_reads ORDER BY 1, 2";
     static const char *const selects[] = {teams, messages, reads};
     char *rows[3];
-    struct cli cli, other;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "lionagi", "session", "run-1");
-    CLI(&cli, NULL, "team", "import", write_team(&cli, "[\"alice\"]", ""));
+    CLI(&cli, NULL, "team", "import", write_team("[\"alice\"]", ""));
     CLI(&cli, NULL, "team", "create", "ä \"b\"", "--id", "t2", "--member", "x y", "--metadata",
         "{\"mode\":[1,null]}");
     CLI(&cli, NULL, "team", "send", "t2", "line\n\"two\"", "--from", "x y", "--summary", "s",
@@ -330,23 +312,21 @@ START_TEST(exported_teams_import_to_the_same_rows)
         CLI(&cli, NULL, "sql", "--json", selects[i]);
         rows[i] = strdup(cli.out);
     }
-    init(&other);
-    CLI(&other, NULL, "lionagi", "session", "run-1");
-    CLI(&other, NULL, "team", "import", directory);
-    cli_assert_done(&other);
+    cli.store = tmpdir_path(&cli.dir, "other");
+    init();
+    CLI(&cli, NULL, "lionagi", "session", "run-1");
+    CLI(&cli, NULL, "team", "import", directory);
+    cli_assert_done(&cli);
     for (int i = 0; i < 3; i++) {
-        ck_sql(&other, selects[i], rows[i]);
+        ck_sql(selects[i], rows[i]);
         free(rows[i]);
     }
-    cli_done(&other);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_team_is_not_exported_through_a_link)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     const char *directory = tmpdir_path(&cli.dir, "teams"), *theirs = tmpdir_path(&cli.dir, "f");
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
     ck_assert_int_eq(mkdir(directory, 0700), 0);
@@ -362,7 +342,6 @@ START_TEST(a_team_is_not_exported_through_a_link)
     char *text = file_read(theirs, &len);
     ck_assert_str_eq(text, "theirs");
     free(text);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -378,8 +357,7 @@ START_TEST(a_file_that_is_no_team_costs_only_itself)
                  {"no-id.json", "{\"name\":\"n\",\"messages\":[]}"},
                  {"z.json", " {\"id\":\"z\",\"members\":[\"a\",\"a\"]}\n"}};
     char path[300];
-    struct cli cli;
-    init(&cli);
+    init();
     const char *directory = tmpdir_path(&cli.dir, "files");
     ck_assert_int_eq(mkdir(directory, 0700), 0);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -393,17 +371,15 @@ START_TEST(a_file_that_is_no_team_costs_only_itself)
     ck_assert_ptr_nonnull(strstr(cli.err, "no-id.json': the team has no id"));
     ck_assert_ptr_nonnull(strstr(cli.err, "its id is not a valid team id"));
     ck_assert_ptr_nonnull(strstr(cli.err, "read '/nowhere'"));
-    ck_sql(&cli, "SELECT id, name, members FROM teams",
+    ck_sql("SELECT id, name, members FROM teams",
            "{\"id\":\"z\",\"name\":\"z\",\"members\":\"[\\\"a\\\"]\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary)
 {
     char text[900];
-    struct cli cli;
-    init(&cli);
+    init();
     const char *path = tmpdir_path(&cli.dir, "t.json");
     int len = snprintf(text, sizeof text,
                        "{\"id\":\"t\",\"messages\":[{\"id\":\"m1\",\"content\":\"one\\n%0300d\"},"
@@ -413,31 +389,27 @@ START_TEST(a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary)
     file_write(path, text, (size_t)len);
     CLI(&cli, NULL, "team", "import", path);
     cli_assert_done(&cli);
-    ck_sql(&cli,
-           "SELECT id, length(summary) AS n, summary = substr(content, 1, 200) || '…' AS same FROM "
+    ck_sql("SELECT id, length(summary) AS n, summary = substr(content, 1, 200) || '…' AS same FROM "
            "team_messages ORDER BY id",
            "{\"id\":\"m1\",\"n\":201,\"same\":1}\n{\"id\":\"m2\",\"n\":3,\"same\":0}\n"
            "{\"id\":\"m3\",\"n\":null,\"same\":null}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(messages_of_the_same_id_in_two_files_are_two)
 {
-    struct cli cli;
-    init(&cli);
-    const char *path = write_team(&cli, "{}", ""), *other = tmpdir_path(&cli.dir, "other.json");
+    init();
+    const char *path = write_team("{}", ""), *other = tmpdir_path(&cli.dir, "other.json");
     static const char text[] =
         "{\"id\":\"other\",\"messages\":[{\"id\":\"m1\",\"content\":\"x\"}]}";
     file_write(other, text, sizeof text - 1);
     for (int i = 0; i < 2; i++) {
         CLI(&cli, NULL, "team", "import", path, other);
         cli_assert_done(&cli);
-        ck_sql(&cli, "SELECT id, team_id FROM team_messages ORDER BY id",
+        ck_sql("SELECT id, team_id FROM team_messages ORDER BY id",
                "{\"id\":\"m1\",\"team_id\":\"abc123\"}\n{\"id\":\"m2\",\"team_id\":\"abc123\"}\n"
                "{\"id\":\"other:m1\",\"team_id\":\"other\"}\n");
     }
-    cli_done(&cli);
 }
 END_TEST
 
@@ -465,8 +437,7 @@ static void end_process(pid_t child)
 
 START_TEST(a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli, NULL, "lionagi", "session", "now");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "lionagi", "session", "past", "--created", "2026-01-06T07:24:00Z");
@@ -474,37 +445,32 @@ START_TEST(a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_bega
     CLI(&cli, NULL, "lionagi", "session", "said", "--created", "2026-01-06T07:24:00Z", "--started",
         "2026-01-06T07:24:30Z");
     cli_assert_done(&cli);
-    ck_sql(&cli,
-           "SELECT id, started_at - created_at AS after, abs(created_at - unixepoch()) < 100 AS "
+    ck_sql("SELECT id, started_at - created_at AS after, abs(created_at - unixepoch()) < 100 AS "
            "new FROM state.sessions WHERE started_at IS NOT NULL ORDER BY id",
            "{\"id\":\"now\",\"after\":0,\"new\":1}\n{\"id\":\"past\",\"after\":0,\"new\":0}\n"
            "{\"id\":\"said\",\"after\":30,\"new\":0}\n");
-    ck_sql(&cli, "SELECT count(*) AS n FROM run_list WHERE duration_seconds IS NULL",
-           "{\"n\":0}\n");
-    cli_done(&cli);
+    ck_sql("SELECT count(*) AS n FROM run_list WHERE duration_seconds IS NULL", "{\"n\":0}\n");
 }
 END_TEST
 
 /* A session of this kind that was heard last so long ago. */
-static void start_session(struct cli *cli, const char *session, const char *kind, const char *age,
-                          const char *pid)
+static void start_session(const char *session, const char *kind, const char *age, const char *pid)
 {
-    CLI(cli, NULL, "lionagi", "session", session, "--kind", kind, "--created", age, "--started",
+    CLI(&cli, NULL, "lionagi", "session", session, "--kind", kind, "--created", age, "--started",
         age, "--pid", pid);
-    cli_assert_done(cli);
+    cli_assert_done(&cli);
 }
 
 START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
 {
     char pid[20], own[20];
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_session(&cli, "dead", "agent", "48h", pid);
-    start_session(&cli, "fresh", "agent", "1h", pid);
-    start_session(&cli, "long-flow", "flow", "9h", pid);
-    start_session(&cli, "alive", "agent", "48h", own);
+    start_session("dead", "agent", "48h", pid);
+    start_session("fresh", "agent", "1h", pid);
+    start_session("long-flow", "flow", "9h", pid);
+    start_session("alive", "agent", "48h", own);
     CLI(&cli, NULL, "lionagi", "session", "unknown", "--created", "48h", "--started", "48h");
     CLI(&cli, NULL, "doctor", "--transition-stale");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -513,8 +479,7 @@ START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
     CLI(&cli, NULL, "doctor", "--transition-stale", "--dry-run");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "would be failed dead: "));
-    ck_sql(&cli, "SELECT count(*) AS n FROM state.sessions WHERE status = 'running'",
-           "{\"n\":5}\n");
+    ck_sql("SELECT count(*) AS n FROM state.sessions WHERE status = 'running'", "{\"n\":5}\n");
     CLI(&cli, NULL, "doctor", "--transition-stale", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"dead\",\"result\":\"failed\","));
@@ -524,27 +489,24 @@ START_TEST(only_what_is_stale_with_its_process_proven_dead_is_ended)
         strstr(cli.out, "{\"session_id\":\"unknown\",\"result\":\"left alone\","));
     ck_assert_ptr_null(strstr(cli.out, "fresh"));
     ck_assert_ptr_null(strstr(cli.out, "long-flow"));
-    ck_sql(&cli, "SELECT id, status_reason_code FROM state.sessions WHERE status = 'failed'",
+    ck_sql("SELECT id, status_reason_code FROM state.sessions WHERE status = 'failed'",
            "{\"id\":\"dead\",\"status_reason_code\":\"session.stale.no_heartbeat\"}\n");
-    ck_sql(&cli,
-           "SELECT t.from_status, t.to_status, t.source, a.action, a.target_id "
+    ck_sql("SELECT t.from_status, t.to_status, t.source, a.action, a.target_id "
            "FROM status_transitions t JOIN admin_events a ON a.target_id = t.entity_id",
            "{\"from_status\":\"running\",\"to_status\":\"failed\",\"source\":\"admin\","
            "\"action\":\"transition\",\"target_id\":\"dead\"}\n");
     CLI(&cli, NULL, "doctor", "--transition-stale");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
 {
     char pid[20];
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
-    start_session(&cli, "agent-9h", "agent", "9h", pid);
-    start_session(&cli, "flow-9h", "flow", "9h", pid);
+    start_session("agent-9h", "agent", "9h", pid);
+    start_session("flow-9h", "flow", "9h", pid);
     end_process(child);
     CLI(&cli, NULL, "doctor", "--transition-stale", "--dry-run", "--stale-hours", "10");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -556,18 +518,16 @@ START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
     cli_assert_refused(&cli, EXIT_USAGE, "--stale-hours needs a number of hours");
     CLI(&cli, NULL, "doctor", "--dry-run");
     cli_assert_refused(&cli, EXIT_USAGE, "go with --transition-stale");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
 {
     char pid[20], own[20];
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_session(&cli, "s", "agent", "48h", pid);
+    start_session("s", "agent", "48h", pid);
     end_process(child);
     CLI(&cli, NULL, "lionagi", "open", "s", "--pid", own);
     cli_assert_done(&cli);
@@ -576,7 +536,6 @@ START_TEST(a_session_that_was_taken_up_by_another_process_is_not_ended)
     ck_assert_ptr_nonnull(strstr(cli.out, "its process is alive"));
     CLI(&cli, NULL, "lionagi", "open", "s", "--pid", pid);
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no process");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -585,10 +544,9 @@ START_TEST(a_session_that_a_living_process_holds_is_not_ended)
     static const char *const words[] = {"append", "s", "--type", "note.added", NULL};
     char pid[20], answer[100];
     int input, output;
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
-    start_session(&cli, "s", "agent", "48h", pid);
+    start_session("s", "agent", "48h", pid);
     end_process(child);
     pid_t holder = cli_start(&cli, words, &input, &output);
     ck_assert_int_eq(write(input, "{}\n", 3), 3);
@@ -601,14 +559,12 @@ START_TEST(a_session_that_a_living_process_holds_is_not_ended)
     ck_assert_int_eq(waitpid(holder, NULL, 0), holder);
     CLI(&cli, NULL, "doctor", "--transition-stale");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_process_of_another_boot_is_dead)
 {
-    struct cli cli;
-    init(&cli);
+    init();
     CLI(&cli,
         "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\",\"process\":{\"pid\":1,"
         "\"start\":1,\"pid_ns\":1,\"boot_id\":\"00000000-1111-2222-3333-444444444444\"}}\n",
@@ -617,14 +573,11 @@ START_TEST(a_process_of_another_boot_is_dead)
     CLI(&cli, NULL, "doctor", "--transition-stale");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "the system was started anew since"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "{}\n", "append", "first", "--type", "n");
     CLI(&cli, NULL, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "doctor", "--transition-stale");
@@ -632,85 +585,83 @@ START_TEST(without_the_packs_the_doctor_says_which_to_switch_on)
     CLI(&cli, NULL, "doctor", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, "\"runs\""));
-    cli_done(&cli);
 }
 END_TEST
 
 /* The directory of a session's artifacts, with this file in it; NULL: no file. */
-static const char *make_artifacts(struct cli *cli, const char *name, const char *file,
-                                  const char *text)
+static const char *make_artifacts(const char *name, const char *file, const char *text)
 {
     char path[300];
-    const char *directory = tmpdir_path(&cli->dir, name);
+    const char *directory = tmpdir_path(&cli.dir, name);
     snprintf(path, sizeof path, "%s/sub", name);
     ck_assert_int_eq(mkdir(directory, 0700), 0);
-    ck_assert_int_eq(mkdir(tmpdir_path(&cli->dir, path), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, path), 0700), 0);
     snprintf(path, sizeof path, "%s/%s", name, file == NULL ? "" : file);
     if (file != NULL)
-        file_write(tmpdir_path(&cli->dir, path), text, strlen(text));
+        file_write(tmpdir_path(&cli.dir, path), text, strlen(text));
     return directory;
 }
 
-static void start_running(struct cli *cli, const char *own)
+static void start_running(const char *own)
 {
-    start_session(cli, "alive-20m", "agent", "20m", own);
-    start_session(cli, "alive-2h", "agent", "2h", own);
-    start_session(cli, "alive-7h", "agent", "7h", own);
-    start_session(cli, "flow-7h", "flow", "7h", own);
-    start_session(cli, "flow-13h", "flow", "13h", own);
-    CLI(cli, NULL, "lionagi", "session", "unknown-20m", "--started", "20m");
-    CLI(cli, NULL, "lionagi", "session", "unknown-2h", "--started", "2h");
-    CLI(cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
+    start_session("alive-20m", "agent", "20m", own);
+    start_session("alive-2h", "agent", "2h", own);
+    start_session("alive-7h", "agent", "7h", own);
+    start_session("flow-7h", "flow", "7h", own);
+    start_session("flow-13h", "flow", "13h", own);
+    CLI(&cli, NULL, "lionagi", "session", "unknown-20m", "--started", "20m");
+    CLI(&cli, NULL, "lionagi", "session", "unknown-2h", "--started", "2h");
+    CLI(&cli, NULL, "lionagi", "session", "unknown-7h", "--started", "7h");
 }
 
 /* However short their silence. */
-static void start_dead(struct cli *cli, const char *pid)
+static void start_dead(const char *pid)
 {
-    start_session(cli, "dead-nothing", "agent", "20m", pid);
-    start_session(cli, "dead-message", "agent", "20m", pid);
-    CLI(cli, NULL, "lionagi", "message", "dead-message", "\"hello\"");
-    CLI(cli, NULL, "lionagi", "session", "dead-artifacts", "--pid", pid, "--artifacts",
-        make_artifacts(cli, "a1", NULL, NULL));
-    CLI(cli, NULL, "lionagi", "session", "dead-promised", "--pid", pid, "--artifacts",
-        tmpdir_path(&cli->dir, "nowhere"));
+    start_session("dead-nothing", "agent", "20m", pid);
+    start_session("dead-message", "agent", "20m", pid);
+    CLI(&cli, NULL, "lionagi", "message", "dead-message", "\"hello\"");
+    CLI(&cli, NULL, "lionagi", "session", "dead-artifacts", "--pid", pid, "--artifacts",
+        make_artifacts("a1", NULL, NULL));
+    CLI(&cli, NULL, "lionagi", "session", "dead-promised", "--pid", pid, "--artifacts",
+        tmpdir_path(&cli.dir, "nowhere"));
 }
 
-static void start_and_end(struct cli *cli, const char *pid)
+static void start_and_end(const char *pid)
 {
     char path[500];
-    CLI(cli, NULL, "lionagi", "session", "clean", "--status", "completed", "--pid", pid,
-        "--artifacts", make_artifacts(cli, "a2", "report.md", "text"));
-    CLI(cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
-        make_artifacts(cli, "a3", "sub/run.lock", ""));
-    CLI(cli, NULL, "lionagi", "session", "locked-failed", "--status", "failed", "--artifacts",
-        make_artifacts(cli, "a4", ".lock", "1234\n"));
-    CLI(cli, NULL, "lionagi", "session", "packages", "--status", "cancelled", "--artifacts",
-        make_artifacts(cli, "a5", "Cargo.lock", "version = 3\n[[package]]\n"));
+    CLI(&cli, NULL, "lionagi", "session", "clean", "--status", "completed", "--pid", pid,
+        "--artifacts", make_artifacts("a2", "report.md", "text"));
+    CLI(&cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
+        make_artifacts("a3", "sub/run.lock", ""));
+    CLI(&cli, NULL, "lionagi", "session", "locked-failed", "--status", "failed", "--artifacts",
+        make_artifacts("a4", ".lock", "1234\n"));
+    CLI(&cli, NULL, "lionagi", "session", "packages", "--status", "cancelled", "--artifacts",
+        make_artifacts("a5", "Cargo.lock", "version = 3\n[[package]]\n"));
     snprintf(path, sizeof path, "../../../../../../../../../../../../../../../..%s",
-             make_artifacts(cli, "a10", ".lock", ""));
+             make_artifacts("a10", ".lock", ""));
     ck_assert_int_eq(access(path, F_OK), 0);
-    CLI(cli, NULL, "lionagi", "session", "relative", "--status", "completed", "--artifacts", path);
-    cli_assert_done(cli);
+    CLI(&cli, NULL, "lionagi", "session", "relative", "--status", "completed", "--artifacts", path);
+    cli_assert_done(&cli);
 }
 
 /* Sessions without a status, and some that go on, though the tables have no status of it. */
-static void start_otherwise(struct cli *cli, const char *own, const char *pid)
+static void start_otherwise(const char *own, const char *pid)
 {
     static const char *const sessions[] = {"idle-alive", "idle-dead", "paused"};
     static const char *const names[] = {"a7", "a8", "a9"};
     char data[500];
-    CLI(cli, "{}\n", "append", "null", "--type", "session.created");
+    CLI(&cli, "{}\n", "append", "null", "--type", "session.created");
     snprintf(data, sizeof data, "{\"artifacts_path\":\"%s\"}\n",
-             make_artifacts(cli, "a6", "x.lock", "1234 host"));
-    CLI(cli, data, "append", "null-locked", "--type", "session.created");
+             make_artifacts("a6", "x.lock", "1234 host"));
+    CLI(&cli, data, "append", "null-locked", "--type", "session.created");
     for (size_t i = 0; i < 3; i++) {
         snprintf(data, sizeof data, "{\"status\":\"%.6s\",\"artifacts_path\":\"%s\"}\n",
-                 i < 2 ? "idle" : "paused", make_artifacts(cli, names[i], ".lock", ""));
-        CLI(cli, data, "append", sessions[i], "--type", "session.created");
+                 i < 2 ? "idle" : "paused", make_artifacts(names[i], ".lock", ""));
+        CLI(&cli, data, "append", sessions[i], "--type", "session.created");
         if (i < 2)
-            CLI(cli, NULL, "lionagi", "open", sessions[i], "--pid", i == 0 ? own : pid);
+            CLI(&cli, NULL, "lionagi", "open", sessions[i], "--pid", i == 0 ? own : pid);
     }
-    cli_assert_done(cli);
+    cli_assert_done(&cli);
 }
 
 START_TEST(run_health_has_six_levels)
@@ -728,22 +679,20 @@ START_TEST(run_health_has_six_levels)
         {"unknown-7h", "stale"}};
     char own[20], pid[20], want[2000] = "";
     size_t len = 0;
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_running(&cli, own);
-    start_dead(&cli, pid);
-    start_and_end(&cli, pid);
-    start_otherwise(&cli, own, pid);
+    start_running(own);
+    start_dead(pid);
+    start_and_end(pid);
+    start_otherwise(own, pid);
     end_process(child);
 
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         len += (size_t)snprintf(want + len, sizeof want - len,
                                 "{\"session_id\":\"%s\",\"h\":\"%s\"}\n", expected[i].session,
                                 expected[i].health);
-    ck_sql(&cli,
-           "SELECT session_id, effective_health AS h FROM run_list WHERE session_id <> 'first' "
+    ck_sql("SELECT session_id, effective_health AS h FROM run_list WHERE session_id <> 'first' "
            "ORDER BY 1",
            want);
     CLI(&cli, NULL, "team", "runs", "--health", "orphaned", "--json");
@@ -752,21 +701,19 @@ START_TEST(run_health_has_six_levels)
     CLI(&cli, NULL, "doctor", "--json");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "12 sessions run, 3 of them stale, 2 orphaned, 2 unresponsive"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(the_worst_of_several_runs_decides_how_a_team_is)
 {
     char own[20], pid[20];
-    struct cli cli;
-    init(&cli);
+    init();
     pid_t child = start_process(pid);
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_running(&cli, own);
-    start_dead(&cli, pid);
+    start_running(own);
+    start_dead(pid);
     CLI(&cli, NULL, "lionagi", "session", "locked", "--status", "completed", "--artifacts",
-        make_artifacts(&cli, "a3", ".lock", ""));
+        make_artifacts("a3", ".lock", ""));
     end_process(child);
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1");
     CLI(&cli, NULL, "team", "create", "none", "--id", "t2");
@@ -774,36 +721,32 @@ START_TEST(the_worst_of_several_runs_decides_how_a_team_is)
     CLI(&cli, NULL, "team", "send", "t1", "b", "--session", "dead-nothing");
     CLI(&cli, NULL, "team", "send", "t1", "c", "--session", "dead-message");
     CLI(&cli, NULL, "team", "health", "--by", "team", "--json");
-    ck_out(&cli, "{\"id\":\"t1\",\"effective_health\":\"orphaned\",\"runs\":3,\"idle\":1,"
-                 "\"unresponsive\":0,\"stale\":1,\"orphaned\":1,\"zombie\":0}\n"
-                 "{\"id\":\"t2\",\"effective_health\":\"healthy\",\"runs\":0,\"idle\":0,"
-                 "\"unresponsive\":0,\"stale\":0,\"orphaned\":0,\"zombie\":0}\n");
+    ck_out("{\"id\":\"t1\",\"effective_health\":\"orphaned\",\"runs\":3,\"idle\":1,"
+           "\"unresponsive\":0,\"stale\":1,\"orphaned\":1,\"zombie\":0}\n"
+           "{\"id\":\"t2\",\"effective_health\":\"healthy\",\"runs\":0,\"idle\":0,"
+           "\"unresponsive\":0,\"stale\":0,\"orphaned\":0,\"zombie\":0}\n");
     CLI(&cli, NULL, "team", "health", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_eq(strstr(cli.out, "{\"id\":\"all\",\"effective_health\":\"zombie\","), cli.out);
-    ck_sql(&cli,
-           "SELECT group_concat(health, ' ') AS h FROM (SELECT health FROM health_levels ORDER BY "
+    ck_sql("SELECT group_concat(health, ' ') AS h FROM (SELECT health FROM health_levels ORDER BY "
            "severity)",
            "{\"h\":\"healthy idle unresponsive stale orphaned zombie\"}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(runs_and_dashboard_show_status_and_health_side_by_side)
 {
     char own[20];
-    struct cli cli;
-    init(&cli);
+    init();
     snprintf(own, sizeof own, "%d", (int)getpid());
-    start_session(&cli, "a", "agent", "7h", own);
-    start_session(&cli, "b", "flow", "7h", own);
-    start_session(&cli, "c", "agent", "20m", own);
-    start_session(&cli, "d", "play", "3h", own);
+    start_session("a", "agent", "7h", own);
+    start_session("b", "flow", "7h", own);
+    start_session("c", "agent", "20m", own);
+    start_session("d", "play", "3h", own);
     CLI(&cli, NULL, "lionagi", "message", "c", "\"hello\"");
     CLI(&cli, NULL, "lionagi", "transition", "d", "failed");
     CLI(&cli, NULL, "team", "create", "n");
-    ck_sql(&cli,
-           "SELECT session_id, status, effective_health, message_count FROM run_list ORDER BY 1",
+    ck_sql("SELECT session_id, status, effective_health, message_count FROM run_list ORDER BY 1",
            "{\"session_id\":\"a\",\"status\":\"running\",\"effective_health\":\"unresponsive\","
            "\"message_count\":0}\n"
            "{\"session_id\":\"b\",\"status\":\"running\",\"effective_health\":\"idle\","
@@ -813,7 +756,7 @@ START_TEST(runs_and_dashboard_show_status_and_health_side_by_side)
            "{\"session_id\":\"d\",\"status\":\"failed\",\"effective_health\":\"healthy\","
            "\"message_count\":0}\n");
     CLI(&cli, NULL, "team", "dashboard", "--json");
-    ck_out(&cli, "{\"running\":3,\"stale\":1,\"failed_24h\":1,\"slow\":2,\"teams_active\":1}\n");
+    ck_out("{\"running\":3,\"stale\":1,\"failed_24h\":1,\"slow\":2,\"teams_active\":1}\n");
     CLI(&cli, NULL, "team", "runs", "--health", "unresponsive", "--json");
     cli_assert_done(&cli);
     ck_assert_int_eq(count_of(cli.out, "\n"), 1);
@@ -824,15 +767,13 @@ START_TEST(runs_and_dashboard_show_status_and_health_side_by_side)
                                  "{\"check\":\"runs\",\"result\":\"warning\","
                                  "\"found\":\"3 sessions run, 0 of them stale, 0 orphaned, "
                                  "1 unresponsive\""));
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_team(void)
 {
     Suite *suite = suite_create("team");
-    TCase *teams = tcase_create("teams");
-    tcase_set_timeout(teams, 60);
+    TCase *teams = suite_case(suite, "teams", cli_setup, cli_teardown);
     tcase_add_test(teams, a_message_is_sent_received_once_and_shown);
     tcase_add_test(teams,
                    who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_nothing);
@@ -841,20 +782,16 @@ Suite *suite_team(void)
     tcase_add_test(teams, of_processes_that_read_one_inbox_at_once_each_message_goes_to_one);
     tcase_add_test(teams, a_message_about_a_session_stands_in_one_timeline_with_it);
     tcase_add_test(teams, members_archive_rename_and_delete_are_one_event_each);
-    suite_add_tcase(suite, teams);
 
-    TCase *files = tcase_create("files");
-    tcase_set_timeout(files, 60);
+    TCase *files = suite_case(suite, "files", cli_setup, cli_teardown);
     tcase_add_test(files, importing_a_team_twice_gives_it_once);
     tcase_add_test(files, a_long_message_of_a_file_gets_its_first_200_characters_for_a_summary);
     tcase_add_test(files, a_team_is_not_exported_through_a_link);
     tcase_add_test(files, exported_teams_import_to_the_same_rows);
     tcase_add_test(files, a_file_that_is_no_team_costs_only_itself);
     tcase_add_test(files, messages_of_the_same_id_in_two_files_are_two);
-    suite_add_tcase(suite, files);
 
-    TCase *runs = tcase_create("runs");
-    tcase_set_timeout(runs, 60);
+    TCase *runs = suite_case(suite, "runs", cli_setup, cli_teardown);
     tcase_add_test(runs, a_session_runs_from_when_it_is_created_unless_it_is_said_when_it_began);
     tcase_add_test(runs, only_what_is_stale_with_its_process_proven_dead_is_ended);
     tcase_add_test(runs, stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less);
@@ -865,6 +802,5 @@ Suite *suite_team(void)
     tcase_add_test(runs, run_health_has_six_levels);
     tcase_add_test(runs, the_worst_of_several_runs_decides_how_a_team_is);
     tcase_add_test(runs, runs_and_dashboard_show_status_and_health_side_by_side);
-    suite_add_tcase(suite, runs);
     return suite;
 }

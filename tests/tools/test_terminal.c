@@ -1,9 +1,9 @@
 /* Whatever a store, a file's name or the command line holds: nothing of it steers a terminal. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <pty.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ struct tty {
     int exit_status;
 };
 
-static void run_on_terminal(struct tty *tty, const struct cli *cli, const char *const *words)
+static void run_on_terminal(struct tty *tty, const char *const *words)
 {
     struct winsize size = {.ws_row = 30, .ws_col = 200};
     int terminal, status = 0;
@@ -165,7 +165,7 @@ static void run_on_terminal(struct tty *tty, const struct cli *cli, const char *
     pid_t pid = forkpty(&terminal, NULL, NULL, &size);
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
-        cli_exec(cli, words);
+        cli_exec(&cli, words);
     if (strcmp(words[0], "delete") == 0 || strcmp(words[0], "append") == 0)
         (void)!write(terminal, "\004", 1); /* the end of input */
     tty->len = 0;
@@ -209,38 +209,37 @@ static const char *find_steering(const char *text, bool colours)
     return NULL;
 }
 
-static const char *nasty_file(struct cli *cli)
+static const char *nasty_file(void)
 {
-    return tmpdir_path(&cli->dir, "x\xff" NASTY);
+    return tmpdir_path(&cli.dir, "x\xff" NASTY);
 }
 
-static void set_up(struct cli *cli)
+static void set_up(void)
 {
     static const char *const packs[] = {"lionagi", "teams", "agentweaver", "memory", "prose"};
     static const char stray[] = "store/events/" NASTY ".jsonl";
-    CLI(cli, history, "append", "s");
-    cli_assert_done(cli);
+    CLI(&cli, history, "append", "s");
+    cli_assert_done(&cli);
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++)
-        CLI(cli, NULL, "pack", "enable", packs[i]);
-    CLI(cli, NULL, "prose", "init", "r1");
-    file_write(nasty_file(cli), NASTY "\xff\n", strlen(NASTY) + 2);
-    file_write(tmpdir_path(&cli->dir, "pack.sql"), PACK, strlen(PACK));
-    file_write(tmpdir_path(&cli->dir, stray), "x", 1);
+        CLI(&cli, NULL, "pack", "enable", packs[i]);
+    CLI(&cli, NULL, "prose", "init", "r1");
+    file_write(nasty_file(), NASTY "\xff\n", strlen(NASTY) + 2);
+    file_write(tmpdir_path(&cli.dir, "pack.sql"), PACK, strlen(PACK));
+    file_write(tmpdir_path(&cli.dir, stray), "x", 1);
 }
 
-static void words_of(struct cli *cli, const struct case_ *one, const char *hash,
-                     const char **out_words)
+static void words_of(const struct case_ *one, const char *hash, const char **out_words)
 {
     static char inside[400];
     for (size_t i = 0; i < 10; i++) {
         const char *word = one->words[i];
         if (word != NULL && strcmp(word, "FILE") == 0)
-            word = nasty_file(cli);
+            word = nasty_file();
         else if (word != NULL && strcmp(word, "FILE/b") == 0) {
-            snprintf(inside, sizeof inside, "%s/b", nasty_file(cli));
+            snprintf(inside, sizeof inside, "%s/b", nasty_file());
             word = inside;
         } else if (word != NULL && strcmp(word, "PACK") == 0)
-            word = tmpdir_path(&cli->dir, "pack.sql");
+            word = tmpdir_path(&cli.dir, "pack.sql");
         else if (word != NULL && strcmp(word, "HASH") == 0)
             word = hash;
         out_words[i] = word;
@@ -261,17 +260,15 @@ static struct tty tty;
 
 static void run_all(bool colours)
 {
-    struct cli cli;
     char hash[65] = "";
     unsigned failed = 0;
-    CLI_INIT(&cli);
     unsetenv("NO_COLOR");
     setenv("TERM", colours ? "xterm" : "dumb", 1);
-    set_up(&cli);
+    set_up();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *words[11];
-        words_of(&cli, &cases[i], hash, words);
-        run_on_terminal(&tty, &cli, words);
+        words_of(&cases[i], hash, words);
+        run_on_terminal(&tty, words);
         note_hash(&tty, hash);
         const char *steers = find_steering(tty.text, colours);
         bool shown = !cases[i].shows || strstr(tty.text, "\\u202e") != NULL;
@@ -284,7 +281,6 @@ static void run_all(bool colours)
         failed += steers != NULL || !shown || !ended;
     }
     ck_assert_uint_eq(failed, 0);
-    cli_done(&cli);
 }
 
 START_TEST(no_verb_lets_content_steer_the_terminal)
@@ -301,9 +297,7 @@ END_TEST
 
 START_TEST(a_pipe_and_a_file_get_the_bytes)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, history, "append", "s");
     static const char *const verbs[][6] = {
         {"cat", "s"},
@@ -332,40 +326,34 @@ START_TEST(a_pipe_and_a_file_get_the_bytes)
     ck_assert_ptr_nonnull(strstr(cli.err, "'two\\u000alines\\u000d'"));
     /* Into a file, from a terminal. */
     const char *file = tmpdir_path(&cli.dir, "out.jsonl");
-    run_on_terminal(&tty, &cli, (const char *[]){"export", "s", "--to", file, NULL});
+    run_on_terminal(&tty, (const char *[]){"export", "s", "--to", file, NULL});
     ck_assert_int_eq(tty.exit_status, 0);
     char *written = file_read(file, &len);
     CLI(&cli, NULL, "export", "s");
     ck_assert_str_eq(written, cli.out);
     free(written);
-    cli_done(&cli);
 }
 END_TEST
 
 /* What is copied from the screen means the same. */
 START_TEST(json_on_a_terminal_is_json_of_the_same_value)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"2026-01-06T07:24:00Z\",\"data\":\"" JSON_NASTY "\"}\n",
         "append", "s");
     setenv("TERM", "dumb", 1);
-    run_on_terminal(&tty, &cli, (const char *[]){"cat", "s", NULL});
+    run_on_terminal(&tty, (const char *[]){"cat", "s", NULL});
     ck_assert_str_eq(tty.text, "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.000000Z\",\"type\":\"a\","
                                "\"data\":\"" JSON_ESCAPED "\"}\r\n");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_terminal(void)
 {
     Suite *suite = suite_create("terminal");
-    TCase *tests = tcase_create("terminal");
-    tcase_set_timeout(tests, 120);
+    TCase *tests = suite_case(suite, "terminal", cli_setup, cli_teardown);
     tcase_add_test(tests, no_verb_lets_content_steer_the_terminal);
     tcase_add_test(tests, colours_are_the_only_sequences_and_they_are_ours);
     tcase_add_test(tests, a_pipe_and_a_file_get_the_bytes);
     tcase_add_test(tests, json_on_a_terminal_is_json_of_the_same_value);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -1,8 +1,8 @@
 #include "journal/base/json_walk.h"
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/verbs.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,14 +45,13 @@ static const struct command list = {
     .run = verb_select};
 
 /* The words behind the verb, as args_parse() would have sorted them. */
-static void run_verb(struct cli *cli, const struct command *verb, bool json,
-                     const char *const *words)
+static void run_verb(const struct command *verb, bool json, const char *const *words)
 {
-    const char *out = tmpdir_path(&cli->dir, "out"), *err = tmpdir_path(&cli->dir, "err");
+    const char *out = tmpdir_path(&cli.dir, "out"), *err = tmpdir_path(&cli.dir, "err");
     const char *operands[8];
     struct args_value values[8];
     struct args args = {.command = verb,
-                        .store = cli->store,
+                        .store = cli.store,
                         .wait_ms = WAIT_MS_USUAL,
                         .json = json,
                         .operands = operands,
@@ -70,8 +69,8 @@ static void run_verb(struct cli *cli, const struct command *verb, bool json,
             values[args.value_count++] =
                 (struct args_value){option, option->value ? *++words : NULL};
     }
-    free(cli->out);
-    free(cli->err);
+    free(cli.out);
+    free(cli.err);
     pid_t pid = fork();
     if (pid == 0) {
         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
@@ -82,24 +81,22 @@ static void run_verb(struct cli *cli, const struct command *verb, bool json,
     }
     int status = 0;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    cli->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    cli->out = file_read(out, &cli->out_len);
-    cli->err = file_read(err, &cli->err_len);
+    cli.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    cli.out = file_read(out, &cli.out_len);
+    cli.err = file_read(err, &cli.err_len);
 }
 
-#define VERB(cli, verb, json, ...) run_verb(cli, verb, json, (const char *[]){__VA_ARGS__, NULL})
+#define VERB(cli, verb, json, ...) run_verb(verb, json, (const char *[]){__VA_ARGS__, NULL})
 
-static void init_with_store(struct cli *cli)
+static void init_with_store(void)
 {
-    CLI_INIT(cli);
-    CLI(cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(cli);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    cli_assert_done(&cli);
 }
 
 START_TEST(every_kind_of_field_becomes_its_member_of_data)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     VERB(&cli, &send, true, "t1", "hi \"you\"\n", "--rank", "-1.50e3", "--to", "ada", "--to", "b,c",
          "--meta", "{\"a\" :[1]}", "--until", "2026-01-06T07:24:00Z", "--way", "first", "--loud");
     cli_assert_done(&cli);
@@ -109,39 +106,33 @@ START_TEST(every_kind_of_field_becomes_its_member_of_data)
         "{\"content\":\"hi \\\"you\\\"\\n\",\"to\":[\"ada\",\"b,c\"],\"run\":{\"rank\":-1.50e3,"
         "\"way\":\"first\"},\"meta\":{\"a\" :[1]},\"until\":\"2026-01-06T07:24:00.000000Z\","
         "\"loud\":true,\"source\":\"shell\"}}\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_was_not_given_is_its_preset_or_is_left_out)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     VERB(&cli, &send, true, "t1");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(
         strstr(cli.out, "\"data\":{\"run\":{\"way\":\"all\"},\"source\":\"shell\"}}\n"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(people_read_a_sentence_with_members_and_words_in_it)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     VERB(&cli, &send, false, "t1", "a\tb\\", "--rank", "1");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "1: t1 heard a b\\ first \n");
     VERB(&cli, &send, false, "t1", "x", "--to", "ada", "--to", "b\"c");
     ck_assert_str_eq(cli.out, "2: t1 heard x all ada, b\"c\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_is_a_value_byte_for_byte)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     const char *path = tmpdir_path(&cli.dir, "text");
     file_write(path, "{ \"k\":\n 2 }\n", 12);
     char at[300];
@@ -157,7 +148,6 @@ START_TEST(a_file_is_a_value_byte_for_byte)
     cli_assert_refused(&cli, EXIT_REFUSED, "holds no JSON value");
     VERB(&cli, &send, true, "t1", "--file", "/nowhere/x");
     cli_assert_refused(&cli, EXIT_REFUSED, "read '/nowhere/x': No such file");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -173,21 +163,18 @@ START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
         {{"t1", "--until", "some day"}, "and was given 'some day'"},
         {{"a/b"}, "'team_a/b' would be the session's id"},
     };
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        run_verb(&cli, &send, true, wrong[i].words);
+        run_verb(&send, true, wrong[i].words);
         cli_assert_refused(&cli, EXIT_USAGE, wrong[i].said);
     }
     ck_assert_int_eq(cli_journals(&cli), 1);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(an_event_id_makes_a_verb_do_it_once)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     VERB(&cli, &send, false, "t1", "hi", "--event-id", "e1", "--cause", "s1:1");
     cli_assert_done(&cli);
     VERB(&cli, &send, false, "t1", "hi", "--event-id", "e1", "--cause", "s1:1");
@@ -195,20 +182,17 @@ START_TEST(an_event_id_makes_a_verb_do_it_once)
     ck_assert_str_eq(cli.out, "1: t1 heard hi all \n");
     CLI(&cli, NULL, "query", "team_t1", "--count");
     ck_assert_str_eq(cli.out, "1\n");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_select_gets_fields_as_its_parameters)
 {
-    struct cli cli;
-    init_with_store(&cli);
+    init_with_store();
     VERB(&cli, &list, true, "t'1\\\"", "--to", "x", "--rank", "2.5", "--loud");
     cli_assert_done(&cli);
     ck_assert_str_eq(
         cli.out,
         "{\"a\":\"t'1\\\\\\\"\",\"b\":\"null\",\"c\":\"[\\\"x\\\"]\",\"d\":2.5,\"e\":1}\n");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -243,19 +227,16 @@ static const struct {
 
 START_TEST(a_wrong_verb_of_two_words_gets_one_sentence)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     cli_run(&cli, NULL, wrong_words[_i].words);
     cli_assert_refused(&cli, EXIT_USAGE, wrong_words[_i].what);
     ck_assert_str_eq(cli.out, "");
-    cli_done(&cli);
 }
 END_TEST
 
 /* The help of every verb behind a noun, each with a form feed before it; free() it. */
-static char *all_help(struct cli *cli)
+static char *all_help(void)
 {
-    const char *out = tmpdir_path(&cli->dir, "help");
+    const char *out = tmpdir_path(&cli.dir, "help");
     pid_t pid = fork();
     if (pid == 0) {
         dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
@@ -274,11 +255,9 @@ static char *all_help(struct cli *cli)
 
 START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "help", "--man");
     cli_assert_done(&cli);
-    char *help = all_help(&cli), *pages = NULL, *lines = NULL;
+    char *help = all_help(), *pages = NULL, *lines = NULL;
     char *page = strtok_r(help, "\f", &pages);
     const struct noun *noun;
     for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
@@ -298,14 +277,11 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
         }
     }
     free(help);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
 {
-    struct cli cli;
-    CLI_INIT(&cli);
     CLI(&cli, NULL, "help", "pack");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "  enable "));
@@ -318,7 +294,6 @@ START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
     CLI(&cli, NULL, "pack", "enable", "--help");
     ck_assert_str_eq(cli.out, help);
     free(help);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -350,7 +325,7 @@ END_TEST
 Suite *suite_verbs(void)
 {
     Suite *suite = suite_create("verbs");
-    TCase *tcase = tcase_create("verbs");
+    TCase *tcase = suite_case(suite, "verbs", cli_setup, cli_teardown);
     tcase_add_test(tcase, every_kind_of_field_becomes_its_member_of_data);
     tcase_add_test(tcase, what_was_not_given_is_its_preset_or_is_left_out);
     tcase_add_test(tcase, people_read_a_sentence_with_members_and_words_in_it);
@@ -364,7 +339,5 @@ Suite *suite_verbs(void)
     tcase_add_test(tcase, every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual);
     tcase_add_test(tcase, nouns_and_their_verbs_are_explained_in_both_spellings);
     tcase_add_test(tcase, the_tables_of_the_verbs_are_sound);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

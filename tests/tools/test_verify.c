@@ -1,7 +1,7 @@
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +11,20 @@
 #define SESSIONS 12
 
 /* So many sessions, and the journals of those named in damaged have a wrong byte. */
-static void sessions_init(struct cli *cli, const char *damaged, const char *file, int line)
+static void sessions_init(const char *damaged)
 {
     char name[8];
-    cli_init(cli, file, line);
     for (int i = 0; i < SESSIONS; i++) {
         snprintf(name, sizeof name, "s%02d", i);
-        CLI(cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"three\"}\n", "append", name,
+        CLI(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"three\"}\n", "append", name,
             "--type", "n");
-        cli_assert_done(cli);
+        cli_assert_done(&cli);
         if (strstr(damaged, name) == NULL)
             continue;
         size_t len;
-        char *journal = cli_journal(cli, name, &len);
+        char *journal = cli_journal(&cli, name, &len);
         *strstr(journal, "two") = 'T';
-        cli_journal_write(cli, name, journal, len);
+        cli_journal_write(&cli, name, journal, len);
         free(journal);
     }
 }
@@ -33,9 +32,8 @@ static void sessions_init(struct cli *cli, const char *damaged, const char *file
 START_TEST(findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs)
 {
     static const char *const jobs[] = {"--jobs=1", "--jobs=2", "--jobs=16"};
-    struct cli cli;
     char *first = NULL;
-    sessions_init(&cli, "s00 s03 s07 s11", __FILE__, __LINE__);
+    sessions_init("s00 s03 s07 s11");
     CLI(&cli, NULL, "ls"); /* makes an index */
     for (int i = 0; i < 3; i++) {
         CLI(&cli, NULL, "verify", jobs[i]);
@@ -61,7 +59,6 @@ START_TEST(findings_come_in_the_order_of_the_sessions_whatever_the_number_of_job
     free(first);
     CLI(&cli, NULL, "verify", "--jobs=0");
     cli_assert_refused(&cli, EXIT_USAGE, "--jobs");
-    cli_done(&cli);
 }
 END_TEST
 
@@ -69,10 +66,8 @@ END_TEST
 START_TEST(a_session_full_of_damage_is_told_whole)
 {
     enum { EVENTS = 900 };
-    struct cli cli;
     size_t len, found = 0;
     char *input = malloc(EVENTS * 8), *at = input;
-    CLI_INIT(&cli);
     for (int i = 1; i <= EVENTS; i++)
         at += sprintf(at, "[\"x\"]\n");
     CLI(&cli, input, "append", "s1", "--type", "n");
@@ -92,16 +87,13 @@ START_TEST(a_session_full_of_damage_is_told_whole)
     ck_assert_uint_ge(found, EVENTS / 2);
     free(journal);
     free(input);
-    cli_done(&cli);
 }
 END_TEST
 
 /* Whole lines, so that the journal is sound; and the index follows it. */
 START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_witness)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "snapshot", "s1");
     CLI(&cli, NULL, "verify");
@@ -123,15 +115,12 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
     CLI(&cli, NULL, "verify", "--replay", "--json");
     cli_assert_done(&cli);
     ck_assert_msg(strstr(cli.out, "\"seq\":5,\"remark\":true,") != NULL, "%s", cli.out);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
 {
-    struct cli cli;
     size_t len;
-    CLI_INIT(&cli);
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "snapshot", "s1");
     CLI(&cli, "6\n", "append", "s1", "--type", "n");
@@ -144,16 +133,13 @@ START_TEST(a_damaged_line_that_a_snapshot_was_made_after_was_not_cut)
     CLI(&cli, NULL, "verify", "s1");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_msg(strstr(cli.out, "which the journal does not have") == NULL, "%s", cli.out);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
 {
-    struct cli cli;
     int input, output;
     char ack[40];
-    CLI_INIT(&cli);
     pid_t pid =
         cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
     ck_assert_int_eq(write(input, "1\n", 2), 2);
@@ -178,15 +164,13 @@ START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
     CLI(&cli, NULL, "verify");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.out, "commit log 00: its first block is damaged"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified)
 {
-    struct cli cli;
     char name[8];
-    sessions_init(&cli, "s05", __FILE__, __LINE__);
+    sessions_init("s05");
     snprintf(name, sizeof name, "s04");
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/events/s04.jsonl")), 0);
     ck_assert_int_eq(symlink("/dev/null", tmpdir_path(&cli.dir, "store/events/s04.jsonl")), 0);
@@ -195,15 +179,13 @@ START_TEST(what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified)
     ck_assert_ptr_nonnull(strstr(cli.out, "s05: event 2"));
     CLI(&cli, NULL, "verify", name);
     cli_assert_refused(&cli, EXIT_STORAGE, "s04");
-    cli_done(&cli);
 }
 END_TEST
 
 Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
-    TCase *command = tcase_create("command");
-    tcase_set_timeout(command, 30);
+    TCase *command = suite_case(suite, "command", cli_setup, cli_teardown);
     tcase_add_test(command, findings_come_in_the_order_of_the_sessions_whatever_the_number_of_jobs);
     tcase_add_test(command, a_session_full_of_damage_is_told_whole);
     tcase_add_test(command,
@@ -211,6 +193,5 @@ Suite *suite_verify(void)
     tcase_add_test(command, a_damaged_line_that_a_snapshot_was_made_after_was_not_cut);
     tcase_add_test(command, a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none);
     tcase_add_test(command, what_cannot_be_read_is_a_storage_failure_and_the_others_are_verified);
-    suite_add_tcase(suite, command);
     return suite;
 }

@@ -1,7 +1,8 @@
 /* What a terminal may have of a text: the function itself. */
 #include "tools/cli/visible.h"
 
-#include <check.h>
+#include "tests/support/runner.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -82,11 +83,10 @@ END_TEST
 Suite *suite_visible(void)
 {
     Suite *suite = suite_create("visible");
-    TCase *tests = tcase_create("visible");
+    TCase *tests = suite_case(suite, "visible", NULL, NULL);
     int count = sizeof texts / sizeof *texts;
     tcase_add_loop_test(tests, what_steers_a_terminal_is_shown_and_nothing_else_changes, 0, count);
     tcase_add_loop_test(tests, pieces_give_what_the_whole_gives_wherever_they_are_cut, 0, count);
     tcase_add_test(tests, a_nul_is_shown_too);
-    suite_add_tcase(suite, tests);
     return suite;
 }

@@ -93,17 +93,13 @@ START_TEST(payloads_of_one_size_have_that_size)
 }
 END_TEST
 
-Suite *suite_payloads(void);
-
 Suite *suite_payloads(void)
 {
     Suite *suite = suite_create("payloads");
-    TCase *tcase = tcase_create("payloads");
-    tcase_set_timeout(tcase, 120);
+    TCase *tcase = suite_case(suite, "payloads", NULL, NULL);
     tcase_add_test(tcase, payloads_have_the_sizes_of_real_events);
     tcase_add_test(tcase, an_event_of_the_same_seed_is_the_same_and_no_two_are);
     tcase_add_test(tcase, every_payload_is_accepted_as_an_event);
     tcase_add_test(tcase, payloads_of_one_size_have_that_size);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

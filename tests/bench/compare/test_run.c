@@ -60,7 +60,7 @@ static void run_with(unsigned threads, struct run_result *out)
                                 .events = 20};
     struct payloads *payloads = payloads_new(1, 300, 2);
     struct tmpdir dir;
-    TMPDIR_INIT(&dir);
+    tmpdir_init(&dir);
     faulty.read = faulty_read;
     faulty.append = faulty_append;
     run(&faulty, &workload, payloads, tmpdir_path(&dir, "run"), out);
@@ -175,18 +175,14 @@ START_TEST(a_report_has_medians_and_ratios_to_raw_and_to_the_best_durable_peer)
 }
 END_TEST
 
-Suite *suite_run(void);
-
 Suite *suite_run(void)
 {
     Suite *suite = suite_create("run");
-    TCase *tcase = tcase_create("run");
-    tcase_set_timeout(tcase, 120);
+    TCase *tcase = suite_case(suite, "run", NULL, NULL);
     tcase_add_test(tcase, a_run_counts_its_events_and_their_bytes);
     tcase_add_test(tcase, an_event_that_is_lost_changed_or_doubled_fails_the_run);
     tcase_add_test(tcase, a_writer_that_fails_or_dies_fails_the_run);
     tcase_add_test(tcase, quantiles_are_near_and_medians_are_of_the_middle);
     tcase_add_test(tcase, a_report_has_medians_and_ratios_to_raw_and_to_the_best_durable_peer);
-    suite_add_tcase(suite, tcase);
     return suite;
 }

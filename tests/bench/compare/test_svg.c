@@ -62,15 +62,12 @@ START_TEST(a_picture_without_any_point_is_a_picture)
 }
 END_TEST
 
-Suite *suite_svg(void);
-
 Suite *suite_svg(void)
 {
     Suite *suite = suite_create("svg");
-    TCase *tcase = tcase_create("svg");
+    TCase *tcase = suite_case(suite, "svg", NULL, NULL);
     tcase_add_test(tcase, points_stand_where_the_logarithms_say);
     tcase_add_test(tcase, lines_without_points_are_left_out_and_names_stand_by_their_ends);
     tcase_add_test(tcase, a_picture_without_any_point_is_a_picture);
-    suite_add_tcase(suite, tcase);
     return suite;
 }
