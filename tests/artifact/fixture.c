@@ -7,48 +7,54 @@
 #include <sys/stat.h>
 #include <time.h>
 
-void fixture_init(struct fixture *f)
+struct fixture f;
+
+void fixture_setup(void)
 {
-    f->path = tmpdir_path(&f->dir, "store");
+    f = (struct fixture){0};
+    tmpdir_init(&f.dir);
+    f.path = tmpdir_path(&f.dir, "store");
     const annal_store_options options = {.create = true, .no_keeper = true};
-    ck_ok(annal_store_open(f->path, &options, &f->store, err));
+    ck_ok(annal_store_open(f.path, &options, &f.store, err));
 }
 
-void fixture_done(struct fixture *f)
+void fixture_teardown(void)
 {
-    ck_ok(annal_store_close(f->store, err));
-    tmpdir_done(&f->dir);
+    ck_ok(annal_store_close(f.store, err));
+    tmpdir_done(&f.dir);
 }
 
-uint64_t fixture_append(struct fixture *f, const char *session, const char *data)
+uint64_t fixture_append(struct fixture *fixture, const char *session, const char *data)
 {
     annal_writer *writer = NULL;
     uint64_t seq = 0;
     const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = annal_slice_of(data)};
-    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_open(fixture->store, annal_slice_of(session), NULL, &writer, err));
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
     return seq;
 }
 
-const annal_artifact_info *fixture_put(struct fixture *f, const char *session, const char *text)
+const annal_artifact_info *fixture_put(struct fixture *fixture, const char *session,
+                                       const char *text)
 {
     static annal_artifact_info info;
-    ck_ok(annal_artifact_put(f->store, annal_slice_of(session), annal_slice_of(text), &info, err));
+    ck_ok(annal_artifact_put(fixture->store, annal_slice_of(session), annal_slice_of(text), &info,
+                             err));
     return &info;
 }
 
-char *fixture_file(struct fixture *f, const annal_artifact_info *info)
+char *fixture_file(struct fixture *fixture, const annal_artifact_info *info)
 {
     char *path = NULL;
     ck_assert_int_gt(
-        asprintf(&path, "%s/artifacts/%s/%s.zst", f->path, info->session, info->sha256), 0);
+        asprintf(&path, "%s/artifacts/%s/%s.zst", fixture->path, info->session, info->sha256), 0);
     return path;
 }
 
-void fixture_age(struct fixture *f, const annal_artifact_info *info, long seconds)
+void fixture_age(struct fixture *fixture, const annal_artifact_info *info, long seconds)
 {
-    char *path = fixture_file(f, info);
+    char *path = fixture_file(fixture, info);
     const struct timespec then = {.tv_sec = time(NULL) - seconds};
     const struct timespec times[2] = {then, then};
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
@@ -62,9 +68,9 @@ static int count_one(void *arg, const annal_artifact_info *info)
     return 0;
 }
 
-unsigned fixture_count(struct fixture *f, const char *session)
+unsigned fixture_count(struct fixture *fixture, const char *session)
 {
     unsigned count = 0;
-    ck_ok(annal_artifact_each(f->store, annal_slice_of(session), count_one, &count, err));
+    ck_ok(annal_artifact_each(fixture->store, annal_slice_of(session), count_one, &count, err));
     return count;
 }

@@ -14,27 +14,25 @@ struct fixture {
     annal_store *store;
 };
 
-#define FIXTURE_INIT(f)                                                                            \
-    do {                                                                                           \
-        tmpdir_init(&(f)->dir);                                                                    \
-        fixture_init(f);                                                                           \
-    } while (0)
-void fixture_init(struct fixture *f);
-void fixture_done(struct fixture *f);
+/* That of the test that runs: suite_case(suite, name, fixture_setup, fixture_teardown). */
+extern struct fixture f;
+void fixture_setup(void);
+void fixture_teardown(void);
 
-uint64_t fixture_append(struct fixture *f, const char *session, const char *data);
+uint64_t fixture_append(struct fixture *fixture, const char *session, const char *data);
 
 /* Store text; its info lives until the next call. */
-const annal_artifact_info *fixture_put(struct fixture *f, const char *session, const char *text);
+const annal_artifact_info *fixture_put(struct fixture *fixture, const char *session,
+                                       const char *text);
 
 /* The path of the file; free() it. */
-char *fixture_file(struct fixture *f, const annal_artifact_info *info);
+char *fixture_file(struct fixture *fixture, const annal_artifact_info *info);
 
 /* As if it had been stored so long ago. */
-void fixture_age(struct fixture *f, const annal_artifact_info *info, long seconds);
+void fixture_age(struct fixture *fixture, const annal_artifact_info *info, long seconds);
 
 /* How many artifacts there are; an empty session: in all. */
-unsigned fixture_count(struct fixture *f, const char *session);
+unsigned fixture_count(struct fixture *fixture, const char *session);
 
 #define ck_ok(call)                                                                                \
     do {                                                                                           \

@@ -9,19 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 static annal_status get(const char *session, const char *sha256, const char *expected)
 {
     annal_slice content = {0};
@@ -186,7 +173,7 @@ END_TEST
 Suite *suite_artifact(void)
 {
     Suite *suite = suite_create("artifact");
-    TCase *tcase = suite_case(suite, "artifact", setup, teardown);
+    TCase *tcase = suite_case(suite, "artifact", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, what_was_stored_comes_back_by_its_hash);
     tcase_add_test(tcase, the_same_content_is_stored_once_in_a_session);
     tcase_add_test(tcase, a_damaged_one_is_found_when_read_and_mended_when_stored_again);

@@ -9,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 /* What becomes of data; the reference's hash and path are left out. "" when nothing. */
 static char *taken_out(const char *data, const char *field, uint64_t over, char sha256[65])
 {
@@ -187,7 +174,7 @@ END_TEST
 Suite *suite_externalize(void)
 {
     Suite *suite = suite_create("externalize");
-    TCase *tcase = suite_case(suite, "externalize", setup, teardown);
+    TCase *tcase = suite_case(suite, "externalize", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_large_string_becomes_a_reference_to_its_text);
     tcase_add_test(tcase, any_other_large_value_becomes_a_reference_to_its_json);
     tcase_add_test(tcase, small_values_other_members_and_no_objects_are_left_alone);

@@ -6,19 +6,6 @@
 #include <string.h>
 #include <sys/file.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 START_TEST(a_hash_is_64_hex_digits_of_lower_case_and_comes_back)
 {
     char text[ANNAL_SHA256_TEXT_BYTES];
@@ -60,7 +47,7 @@ END_TEST
 Suite *suite_names(void)
 {
     Suite *suite = suite_create("names");
-    TCase *tcase = suite_case(suite, "names", setup, teardown);
+    TCase *tcase = suite_case(suite, "names", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_hash_is_64_hex_digits_of_lower_case_and_comes_back);
     tcase_add_test(tcase, those_who_store_share_the_lock_and_who_removes_has_it_alone);
     tcase_add_test(tcase, a_directory_that_is_not_there_has_no_names);

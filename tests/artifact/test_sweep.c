@@ -15,19 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 static void name_it(const char *session, const annal_artifact_info *info)
 {
     char data[400];
@@ -294,7 +281,7 @@ END_TEST
 Suite *suite_sweep(void)
 {
     Suite *suite = suite_create("sweep");
-    TCase *tcase = suite_case(suite, "sweep", setup, teardown);
+    TCase *tcase = suite_case(suite, "sweep", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_sweep_removes_what_no_event_names_and_nothing_else);
     tcase_add_test(tcase, any_mention_of_the_hash_keeps_it_but_not_a_longer_number);
     tcase_add_test(tcase, what_was_stored_lately_stays);

@@ -7,19 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct fixture f;
 static char said[1000];
 
 static void setup(void)
 {
-    f = (struct fixture){0};
     said[0] = '\0';
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
+    fixture_setup();
 }
 
 static void note_damage(void *arg, const annal_artifact_info *info, const char *what)
@@ -85,7 +78,7 @@ END_TEST
 Suite *suite_verify(void)
 {
     Suite *suite = suite_create("verify");
-    TCase *tcase = suite_case(suite, "verify", setup, teardown);
+    TCase *tcase = suite_case(suite, "verify", setup, fixture_teardown);
     tcase_add_test(tcase, what_is_not_what_was_stored_is_told_and_the_rest_is_counted);
     tcase_add_test(tcase, a_reference_to_what_is_not_there_is_missing_and_nothing_else_is);
     return suite;

@@ -5,57 +5,79 @@
 #include <string.h>
 
 /* Under Valgrind and the thread sanitizer the default of ten seconds is short. */
-static void fixture_open_index(struct fixture *f, const annal_index_options *options)
+static void fixture_open_index(struct fixture *fixture, const annal_index_options *options)
 {
     const annal_index_options patient = {.wait_ms = 120000};
-    ck_ok(annal_index_open(f->store, options == NULL ? &patient : options, &f->index, err));
+    ck_ok(annal_index_open(fixture->store, options == NULL ? &patient : options, &fixture->index,
+                           err));
 }
 
-void fixture_init(struct fixture *f)
+void fixture_open(struct fixture *fixture)
 {
-    f->path = tmpdir_path(&f->dir, "store");
     const annal_store_options options = {.create = true, .no_keeper = true};
-    ck_ok(annal_store_open(f->path, &options, &f->store, err));
-    fixture_open_index(f, NULL);
+    ck_ok(annal_store_open(fixture->path, &options, &fixture->store, err));
+    fixture_open_index(fixture, NULL);
 }
 
-void fixture_done(struct fixture *f)
+void fixture_init(struct fixture *fixture)
 {
-    annal_index_close(f->index);
-    ck_ok(annal_store_close(f->store, err));
-    tmpdir_done(&f->dir);
+    *fixture = (struct fixture){0};
+    tmpdir_init(&fixture->dir);
+    fixture->path = tmpdir_path(&fixture->dir, "store");
+    fixture_open(fixture);
 }
 
-void fixture_reopen(struct fixture *f, const annal_index_options *options)
+void fixture_done(struct fixture *fixture)
 {
-    annal_index_close(f->index);
-    fixture_open_index(f, options);
+    annal_index_close(fixture->index);
+    ck_ok(annal_store_close(fixture->store, err));
+    tmpdir_done(&fixture->dir);
 }
 
-void fixture_append_at(struct fixture *f, const char *session, const char *type, const char *data,
-                       int64_t ts_us)
+struct fixture f;
+
+void fixture_setup(void)
+{
+    fixture_init(&f);
+}
+
+void fixture_teardown(void)
+{
+    fixture_done(&f);
+}
+
+void fixture_reopen(struct fixture *fixture, const annal_index_options *options)
+{
+    annal_index_close(fixture->index);
+    fixture_open_index(fixture, options);
+}
+
+void fixture_append_at(struct fixture *fixture, const char *session, const char *type,
+                       const char *data, int64_t ts_us)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
     const annal_draft draft = {
         .type = annal_slice_of(type), .data = annal_slice_of(data), .ts_us = ts_us};
-    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_open(fixture->store, annal_slice_of(session), NULL, &writer, err));
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
 }
 
-void fixture_append(struct fixture *f, const char *session, const char *type, const char *data)
+void fixture_append(struct fixture *fixture, const char *session, const char *type,
+                    const char *data)
 {
-    fixture_append_at(f, session, type, data, 0);
+    fixture_append_at(fixture, session, type, data, 0);
 }
 
 #define DRAFTS 500
 
-void fixture_append_many(struct fixture *f, const char *session, unsigned count, int64_t ts_us)
+void fixture_append_many(struct fixture *fixture, const char *session, unsigned count,
+                         int64_t ts_us)
 {
     static const char *const types[] = {"a.one", "a.two", "b.one"};
     annal_writer *writer = NULL;
-    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_open(fixture->store, annal_slice_of(session), NULL, &writer, err));
     for (unsigned done = 0; done < count;) {
         annal_draft drafts[DRAFTS];
         unsigned n = 0;
@@ -69,7 +91,7 @@ void fixture_append_many(struct fixture *f, const char *session, unsigned count,
     annal_writer_close(writer);
 }
 
-void fixture_append_session(struct fixture *f, const char *session)
+void fixture_append_session(struct fixture *fixture, const char *session)
 {
     static const char *const events[][2] = {
         {"session.created", "{\"agent_id\":\"coder\",\"provider\":\"p\",\"model\":\"m-1\"}"},
@@ -84,7 +106,7 @@ void fixture_append_session(struct fixture *f, const char *session)
         {"session.ended", "{\"reason\":\"done\"}"},
     };
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
-        fixture_append_at(f, session, events[i][0], events[i][1],
+        fixture_append_at(fixture, session, events[i][0], events[i][1],
                           1767684240000000 + (int64_t)i * 1000000);
 }
 
@@ -126,15 +148,15 @@ int text_row(void *arg, const annal_row *row)
     return 0;
 }
 
-char *fixture_sql(struct fixture *f, const char *sql)
+char *fixture_sql(struct fixture *fixture, const char *sql)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(f->index, annal_slice_of(sql), NULL, text_row, &text, err));
+    ck_ok(annal_sql(fixture->index, annal_slice_of(sql), NULL, text_row, &text, err));
     return text.ptr;
 }
 
-char *fixture_dump(struct fixture *f)
+char *fixture_dump(struct fixture *fixture)
 {
     static const char *const selects[] = {
         "SELECT * FROM sessions ORDER BY id",
@@ -151,7 +173,7 @@ char *fixture_dump(struct fixture *f)
     struct text text = {0};
     for (size_t i = 0; i < sizeof selects / sizeof *selects; i++) {
         text_add(&text, "--\n", 3);
-        ck_ok(annal_sql(f->index, annal_slice_of(selects[i]), NULL, text_row, &text, err));
+        ck_ok(annal_sql(fixture->index, annal_slice_of(selects[i]), NULL, text_row, &text, err));
     }
     return text.ptr;
 }

@@ -17,33 +17,38 @@ struct fixture {
 };
 
 /* A new store without a keeper, and its index. */
-#define FIXTURE_INIT(f)                                                                            \
-    do {                                                                                           \
-        tmpdir_init(&(f)->dir);                                                                    \
-        fixture_init(f);                                                                           \
-    } while (0)
-void fixture_init(struct fixture *f);
-void fixture_done(struct fixture *f);
+void fixture_init(struct fixture *fixture);
+void fixture_done(struct fixture *fixture);
+
+/* That of the test that runs: suite_case(suite, name, fixture_setup, fixture_teardown). */
+extern struct fixture f;
+void fixture_setup(void);
+void fixture_teardown(void);
+
+/* Open a store that was closed, and its index. */
+void fixture_open(struct fixture *fixture);
 
 /* Close the index and open it again. */
-void fixture_reopen(struct fixture *f, const annal_index_options *options);
+void fixture_reopen(struct fixture *fixture, const annal_index_options *options);
 
 /* Append one event; ts_us 0 is now. */
-void fixture_append(struct fixture *f, const char *session, const char *type, const char *data);
-void fixture_append_at(struct fixture *f, const char *session, const char *type, const char *data,
-                       int64_t ts_us);
+void fixture_append(struct fixture *fixture, const char *session, const char *type,
+                    const char *data);
+void fixture_append_at(struct fixture *fixture, const char *session, const char *type,
+                       const char *data, int64_t ts_us);
 
 /* count events of the types a.one, a.two and b.one in turn, a second apart from ts_us on. */
-void fixture_append_many(struct fixture *f, const char *session, unsigned count, int64_t ts_us);
+void fixture_append_many(struct fixture *fixture, const char *session, unsigned count,
+                         int64_t ts_us);
 
 /* A small session as an agent leaves it: created, two turns with tokens, ended. 8 events. */
-void fixture_append_session(struct fixture *f, const char *session);
+void fixture_append_session(struct fixture *fixture, const char *session);
 
 /*
  * The rows of a SELECT through annal_sql(): columns separated by |, rows by newlines. A failure
  * fails the test. free() it.
  */
-char *fixture_sql(struct fixture *f, const char *sql);
+char *fixture_sql(struct fixture *fixture, const char *sql);
 
 /* That fixture_sql(sql) gives rows. */
 #define ck_sql(f, sql, rows)                                                                       \
@@ -54,7 +59,7 @@ char *fixture_sql(struct fixture *f, const char *sql);
     } while (0)
 
 /* Every row of every table of the index that says something about journals, in order. free() it. */
-char *fixture_dump(struct fixture *f);
+char *fixture_dump(struct fixture *fixture);
 
 /* Text that grows, for callbacks: arg is a struct text. */
 struct text {

@@ -17,21 +17,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct fixture f;
 static const char *backup, *restored;
 static annal_backup_result result;
 
 static void setup(void)
 {
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
+    fixture_setup();
     backup = tmpdir_path(&f.dir, "backup");
     restored = tmpdir_path(&f.dir, "restored");
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
 }
 
 static annal_artifact_info put(const char *session, const char *text)
@@ -449,7 +442,7 @@ END_TEST
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
-    TCase *tcase = suite_case(suite, "backup", setup, teardown);
+    TCase *tcase = suite_case(suite, "backup", setup, fixture_teardown);
     tcase_add_test(tcase, a_restored_store_has_the_same_events_artifacts_and_packs);
     tcase_add_test(tcase, a_store_without_events_is_restored_as_one);
     tcase_add_test(tcase, nothing_is_ever_overwritten);

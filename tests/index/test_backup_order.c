@@ -9,21 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fixture f;
 static const char *backup, *restored;
 static annal_backup_result result;
 
 static void setup(void)
 {
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
+    fixture_setup();
     backup = tmpdir_path(&f.dir, "backup");
     restored = tmpdir_path(&f.dir, "restored");
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
 }
 
 static void fork_of(const char *parent, const char *child)
@@ -135,7 +128,7 @@ END_TEST
 Suite *suite_backup_order(void)
 {
     Suite *suite = suite_create("backup_order");
-    TCase *tcase = suite_case(suite, "order", setup, teardown);
+    TCase *tcase = suite_case(suite, "order", setup, fixture_teardown);
     tcase_add_test(tcase, forks_come_before_what_they_point_at);
     tcase_add_test(tcase, what_became_a_fork_since_the_backup_began_is_left_out);
     tcase_add_test(tcase, a_fork_whose_parent_went_meanwhile_makes_no_backup);

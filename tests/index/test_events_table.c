@@ -21,17 +21,17 @@ static ssize_t count_pread(void *arg, int fd, void *bytes, size_t len, uint64_t 
 }
 
 /* The fixture on a store whose reads are counted. */
-static void reopen_counted(struct fixture *f, struct io *io)
+static void reopen_counted(struct io *io)
 {
     *io = annal__system_io;
     io->pread = io->pread_now = count_pread;
     const struct seams seams = {.io = io, .clock = &annal__system_clock};
     const annal_store_options options = {.no_keeper = true};
-    annal_index_close(f->index);
-    ck_ok(annal_store_close(f->store, err));
-    ck_ok(annal__store_open(f->path, &options, &seams, &f->store, err));
-    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
-    ck_ok(annal_index_catch_up(f->index, (annal_slice){0}, NULL, err));
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal__store_open(f.path, &options, &seams, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
 }
 
 static unsigned count_rows(const char *rows)
@@ -43,13 +43,13 @@ static unsigned count_rows(const char *rows)
 }
 
 /* Ask, and say how many rows came; *out_bytes is what was read for them. */
-static unsigned ask(struct fixture *f, const char *sql, uint64_t *out_bytes)
+static unsigned ask(const char *sql, uint64_t *out_bytes)
 {
     const annal_sql_options options = {.as_indexed = true};
     struct text text = {0};
     text_add(&text, "", 0);
     bytes_read = 0;
-    ck_ok(annal_sql(f->index, annal_slice_of(sql), &options, text_row, &text, err));
+    ck_ok(annal_sql(f.index, annal_slice_of(sql), &options, text_row, &text, err));
     *out_bytes = bytes_read;
     unsigned rows = count_rows(text.ptr);
     free(text.ptr);
@@ -66,17 +66,14 @@ START_TEST(what_asks_for_no_data_reads_no_journal)
         "DESC, seq LIMIT 5",
         "SELECT e.seq FROM sessions AS s JOIN events AS e ON e.session_id = s.id",
     };
-    struct fixture f;
     struct io io;
     uint64_t bytes = 0;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "x", EVENTS, 1767684240000000);
-    reopen_counted(&f, &io);
+    reopen_counted(&io);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        ck_assert_uint_gt(ask(&f, asked[i], &bytes), 0);
+        ck_assert_uint_gt(ask(asked[i], &bytes), 0);
         ck_assert_msg(bytes == 0, "%s: %llu bytes", asked[i], (unsigned long long)bytes);
     }
-    fixture_done(&f);
 }
 END_TEST
 
@@ -100,21 +97,18 @@ START_TEST(only_the_events_of_the_answer_are_read)
         {"SELECT (SELECT data FROM events WHERE session_id = s.id AND seq = 2) FROM sessions AS s",
          2},
     };
-    struct fixture f;
     struct io io;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "x", EVENTS, 1767684240000000);
     fixture_append_many(&f, "y", EVENTS, 1767994240000000);
-    reopen_counted(&f, &io);
+    reopen_counted(&io);
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         uint64_t bytes = 0;
-        unsigned rows = ask(&f, asked[i].sql, &bytes);
+        unsigned rows = ask(asked[i].sql, &bytes);
         ck_assert_msg(rows == asked[i].rows, "%s: %u rows", asked[i].sql, rows);
         /* A line has about 120 bytes; a journal that is opened has its header read. */
         ck_assert_msg(bytes > 0 && bytes <= rows * 256 + 2 * 4096, "%s: %llu bytes", asked[i].sql,
                       (unsigned long long)bytes);
     }
-    fixture_done(&f);
 }
 END_TEST
 
@@ -137,8 +131,6 @@ START_TEST(the_plan_says_what_the_index_is_asked)
         {"SELECT seq FROM events WHERE type LIKE 'a%' LIMIT 9", "type LIKE ?1);"},
         {"SELECT seq FROM events WHERE seq = 1 ORDER BY data LIMIT 9", " WHERE 1 AND seq = ?1;"},
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         struct text sql = {0};
@@ -149,7 +141,6 @@ START_TEST(the_plan_says_what_the_index_is_asked)
         free(plan);
         free(sql.ptr);
     }
-    fixture_done(&f);
 }
 END_TEST
 
@@ -167,8 +158,6 @@ START_TEST(the_small_side_of_a_join_goes_first)
          "e.timestamp > '2026'",
          "SCAN e"},
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         struct text sql = {0};
@@ -181,14 +170,13 @@ START_TEST(the_small_side_of_a_join_goes_first)
         free(plan);
         free(sql.ptr);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_events_table(void)
 {
     Suite *suite = suite_create("events_table");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, what_asks_for_no_data_reads_no_journal);
     tcase_add_test(all, only_the_events_of_the_answer_are_read);
     tcase_add_test(all, the_plan_says_what_the_index_is_asked);

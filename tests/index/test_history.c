@@ -14,23 +14,23 @@
 #define SECOND 1000000LL
 #define START  (1767684240 * SECOND)
 
-static void fork_at(struct fixture *f, const char *parent, uint64_t at_seq, const char *child)
+static void fork_at(const char *parent, uint64_t at_seq, const char *child)
 {
-    ck_ok(annal_session_fork(f->store, annal_slice_of(parent), at_seq, annal_slice_of(child), NULL,
+    ck_ok(annal_session_fork(f.store, annal_slice_of(parent), at_seq, annal_slice_of(child), NULL,
                              NULL, err));
 }
 
 /* a has 6 events; b is a fork at 4 with two of its own; c one of b at 5, without any. */
-static void three_sessions(struct fixture *f)
+static void three_sessions(void)
 {
-    fixture_append_many(f, "a", 6, START);
-    fork_at(f, "a", 4, "b");
-    fixture_append_many(f, "b", 2, START + 60 * SECOND);
-    fork_at(f, "b", 5, "c");
+    fixture_append_many(&f, "a", 6, START);
+    fork_at("a", 4, "b");
+    fixture_append_many(&f, "b", 2, START + 60 * SECOND);
+    fork_at("b", 5, "c");
 }
 
 /* "session:seq " of every event of a filter. */
-static void ck_answer(struct fixture *f, const char *expected, annal_filter filter)
+static void ck_answer(const char *expected, annal_filter filter)
 {
     struct text text = {0};
     annal_query *query = NULL;
@@ -39,7 +39,7 @@ static void ck_answer(struct fixture *f, const char *expected, annal_filter filt
     annal_status status;
     uint64_t count = 0, rows = 0;
     text_add(&text, "", 0);
-    ck_ok(annal_query_open(f->index, &filter, &query, err));
+    ck_ok(annal_query_open(f.index, &filter, &query, err));
     while ((status = annal_query_next(query, &session, &event, NULL)) != ANNAL_END) {
         char one[300];
         ck_assert_int_ge(status, 0);
@@ -51,44 +51,38 @@ static void ck_answer(struct fixture *f, const char *expected, annal_filter filt
     annal_query_close(query);
     ck_assert_str_eq(text.ptr, expected);
     free(text.ptr);
-    ck_ok(annal_query_count(f->index, &filter, &count, NULL, err));
+    ck_ok(annal_query_count(f.index, &filter, &count, NULL, err));
     ck_assert_uint_eq(count, rows);
 }
 
 START_TEST(a_query_of_a_fork_is_about_its_one_history)
 {
-    struct fixture f;
     const annal_slice b = ANNAL_SLICE("b"), c = ANNAL_SLICE("c");
     const annal_slice both[] = {ANNAL_SLICE("a"), ANNAL_SLICE("c")};
     const annal_slice one[] = {ANNAL_SLICE("a.one")};
-    FIXTURE_INIT(&f);
-    three_sessions(&f);
+    three_sessions();
     for (int indexed = 0; indexed < 2; indexed++) { /* before and after it is indexed */
-        ck_answer(&f, "b:1 b:2 b:3 b:4 b:5 b:6 ",
-                  (annal_filter){.sessions = &b, .session_count = 1});
+        ck_answer("b:1 b:2 b:3 b:4 b:5 b:6 ", (annal_filter){.sessions = &b, .session_count = 1});
         ck_answer(
-            &f, "c:5 c:4 ",
+            "c:5 c:4 ",
             (annal_filter){.sessions = &c, .session_count = 1, .descending = true, .limit = 2});
-        ck_answer(&f, "c:3 c:4 c:5 ",
+        ck_answer("c:3 c:4 c:5 ",
                   (annal_filter){.sessions = &c, .session_count = 1, .from_seq = 3});
         ck_answer(
-            &f, "c:1 c:4 c:5 ",
+            "c:1 c:4 c:5 ",
             (annal_filter){.sessions = &c, .session_count = 1, .types = one, .type_count = 1});
-        ck_answer(&f, "a:1 c:1 a:2 c:2 a:3 c:3 a:4 c:4 a:5 a:6 c:5 ",
+        ck_answer("a:1 c:1 a:2 c:2 a:3 c:3 a:4 c:4 a:5 a:6 c:5 ",
                   (annal_filter){.sessions = both, .session_count = 2});
-        ck_answer(&f, "a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 20});
+        ck_answer("a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 20});
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(no_event_of_a_fork_has_two_rows)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "a");
-    fork_at(&f, "a", 5, "b");
+    fork_at("a", 5, "b");
     fixture_append(&f, "b", "agent.turn.usage", "{\"input_tokens\":7}");
     ck_sql(&f, "SELECT session_id, min(seq), max(seq), count(*) FROM event_index GROUP BY 1",
            "a|1|8|8\nb|6|6|1\n");
@@ -100,17 +94,14 @@ START_TEST(no_event_of_a_fork_has_two_rows)
            "SELECT seq, type, journal FROM event_history WHERE session_id = 'b' AND seq > 4 "
            "ORDER BY seq",
            "5|turn.started|a\n6|agent.turn.usage|b\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_tables_know_a_fork_before_its_first_event)
 {
-    struct fixture f;
     annal_session_info info;
     char expected[200], created[ANNAL_TIME_BYTES];
-    FIXTURE_INIT(&f);
-    three_sessions(&f);
+    three_sessions();
     ck_ok(annal_session_info_get(f.store, ANNAL_SLICE("c"), &info, err));
     annal_time_format(info.created_us, created);
     snprintf(expected, sizeof expected, "b|a|4\nc|b|5\n");
@@ -121,15 +112,12 @@ START_TEST(the_tables_know_a_fork_before_its_first_event)
     ck_sql(&f, "SELECT * FROM lineage WHERE session_id = 'c' ORDER BY depth",
            "c|c|6|9223372036854775807|0\nc|b|5|5|1\nc|a|1|4|2\n");
     ck_sql(&f, "SELECT * FROM lineage WHERE session_id = 'a'", "a|a|1|9223372036854775807|0\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_tables_of_forks_are_those_of_a_rebuild)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    three_sessions(&f);
+    three_sessions();
     fixture_append_many(&f, "c", 1, START + 99 * SECOND);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     char *before = fixture_dump(&f);
@@ -142,25 +130,21 @@ START_TEST(the_tables_of_forks_are_those_of_a_rebuild)
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_sql(&f, "SELECT session_id FROM forks", "b\n");
     ck_sql(&f, "SELECT id FROM sessions ORDER BY 1", "a\nb\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_query_of_a_fork_whose_parent_is_gone_says_so)
 {
-    struct fixture f;
     annal_error why = {0};
     annal_query *query = NULL;
     const annal_slice b = ANNAL_SLICE("b");
-    FIXTURE_INIT(&f);
-    three_sessions(&f);
+    three_sessions();
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/events/a.jsonl")), 0);
     ck_assert_int_eq(annal_query_open(f.index, &(annal_filter){.sessions = &b, .session_count = 1},
                                       &query, &why),
                      ANNAL_ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(why.message, "'b' is a fork of session 'a'"));
-    ck_answer(&f, "b:5 b:6 ", (annal_filter){.limit = 9});
-    fixture_done(&f);
+    ck_answer("b:5 b:6 ", (annal_filter){.limit = 9});
 }
 END_TEST
 
@@ -169,7 +153,7 @@ END_TEST
  * events first_seq and on, behind event first_seq - 1 of parent, whose h is fork_h. Gives the last
  * h.
  */
-static uint64_t make_journal(struct fixture *f, const char *id, const char *parent, uint64_t fork_h,
+static uint64_t make_journal(const char *id, const char *parent, uint64_t fork_h,
                              uint64_t first_seq, unsigned count, int64_t ts_us)
 {
     char path[64];
@@ -189,7 +173,7 @@ static uint64_t make_journal(struct fixture *f, const char *id, const char *pare
             .seq = first_seq + i, .ts_us = ts_us + i, .offset = out.len, .h_before = h};
         ck_assert_int_eq(annal__codec_json.encode_event(&out, &draft, &place, &h), ANNAL_OK);
     }
-    file_write(tmpdir_path(&f->dir, path), out.ptr, out.len);
+    file_write(tmpdir_path(&f.dir, path), out.ptr, out.len);
     annal__buf_done(&out);
     return h;
 }
@@ -208,44 +192,38 @@ static char *numbered(const char *session, int last, bool down)
 
 START_TEST(a_history_that_is_three_hundred_forks_deep_comes_whole_and_in_order)
 {
-    struct fixture f;
     char id[16], parent[16];
-    FIXTURE_INIT(&f);
-    uint64_t h = make_journal(&f, "s0", "", 0, 1, 1, START);
+    uint64_t h = make_journal("s0", "", 0, 1, 1, START);
     for (int i = 1; i <= 300; i++) { /* by seq, whatever the clock said */
         snprintf(parent, sizeof parent, "s%d", i - 1);
         snprintf(id, sizeof id, "s%d", i);
-        h = make_journal(&f, id, parent, h, (uint64_t)i + 1, 1, START - i * SECOND);
+        h = make_journal(id, parent, h, (uint64_t)i + 1, 1, START - i * SECOND);
     }
     const annal_slice last = ANNAL_SLICE("s300");
     char *up = numbered("s300", 301, false), *down = numbered("s300", 301, true);
     for (int indexed = 0; indexed < 2; indexed++) {
-        ck_answer(&f, up, (annal_filter){.sessions = &last, .session_count = 1});
-        ck_answer(&f, down,
-                  (annal_filter){.sessions = &last, .session_count = 1, .descending = true});
+        ck_answer(up, (annal_filter){.sessions = &last, .session_count = 1});
+        ck_answer(down, (annal_filter){.sessions = &last, .session_count = 1, .descending = true});
         ck_answer(
-            &f, "s300:151 s300:152 ",
+            "s300:151 s300:152 ",
             (annal_filter){.sessions = &last, .session_count = 1, .from_seq = 151, .limit = 2});
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     }
     free(up);
     free(down);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
 {
-    struct fixture f;
     struct text text = {0};
     char ids[150][16];
     annal_slice sessions[150];
-    FIXTURE_INIT(&f);
-    uint64_t h = make_journal(&f, "p", "", 0, 1, 2, START);
+    uint64_t h = make_journal("p", "", 0, 1, 2, START);
     for (int i = 0; i < 150; i++) {
         snprintf(ids[i], sizeof ids[i], "f%03d", i);
         sessions[i] = annal_slice_of(ids[i]);
-        make_journal(&f, ids[i], "p", h, 3, 1, START + 60 * SECOND);
+        make_journal(ids[i], "p", h, 3, 1, START + 60 * SECOND);
     }
     for (int seq = 1; seq <= 3; seq++) { /* by time, of one time by session */
         for (int i = 0; i < 150; i++) {
@@ -255,11 +233,10 @@ START_TEST(a_hundred_and_fifty_forks_of_one_session_are_asked_together)
         }
     }
     for (int indexed = 0; indexed < 2; indexed++) {
-        ck_answer(&f, text.ptr, (annal_filter){.sessions = sessions, .session_count = 150});
+        ck_answer(text.ptr, (annal_filter){.sessions = sessions, .session_count = 150});
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     }
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -272,24 +249,22 @@ static int ignore_row(void *arg, const annal_row *row)
 
 START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
 {
-    struct fixture f;
     annal_error why = {0};
     annal_query *query = NULL;
     uint64_t count = 0;
     const annal_slice b = ANNAL_SLICE("b");
     const annal_filter filter = {.sessions = &b, .session_count = 1};
-    FIXTURE_INIT(&f);
-    three_sessions(&f);
+    three_sessions();
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     const annal_slice snapshot = ANNAL_SLICE("what no journal gives back as it was");
     ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("b"), 6, snapshot, START, 1000, err));
-    make_journal(&f, "a", "", 0, 1, 6, START);
+    make_journal("a", "", 0, 1, 6, START);
     ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &why), ANNAL_ERR_CORRUPT);
     ck_assert_str_eq(why.message, "session 'b' is a fork of session 'a' at event 4, and that "
                                   "session has another history there");
     ck_assert_int_eq(annal_query_count(f.index, &filter, &count, NULL, NULL), ANNAL_ERR_CORRUPT);
     ck_sql(&f, "SELECT count(*) FROM snapshots", "1\n"); /* the index is not at fault */
-    ck_answer(&f, "a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
+    ck_answer("a:1 a:2 a:3 a:4 a:5 a:6 b:5 b:6 ", (annal_filter){.limit = 9});
     static const annal_slice history = ANNAL_SLICE("SELECT * FROM history WHERE session_id = 'b'");
     static const annal_slice row = ANNAL_SLICE("SELECT data FROM history");
     ck_assert_int_lt(annal_sql(f.index, history, NULL, ignore_row, NULL, &why), 0);
@@ -297,14 +272,13 @@ START_TEST(a_query_of_a_fork_whose_parent_is_another_one_says_so)
                                               "session has another history there"));
     ck_assert_int_lt(annal_sql(f.index, row, NULL, ignore_row, NULL, NULL), 0);
     ck_sql(&f, "SELECT count(*) FROM history WHERE session_id = 'a'", "6\n");
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_history(void)
 {
     Suite *suite = suite_create("history");
-    TCase *tcase = suite_case(suite, "history", NULL, NULL);
+    TCase *tcase = suite_case(suite, "history", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_query_of_a_fork_is_about_its_one_history);
     tcase_add_test(tcase, no_event_of_a_fork_has_two_rows);
     tcase_add_test(tcase, the_tables_know_a_fork_before_its_first_event);

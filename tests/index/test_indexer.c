@@ -17,24 +17,24 @@
 #define SECOND 1000000LL
 #define START  (1767684240 * SECOND)
 
-static void catch_up(struct fixture *f, const char *session)
+static void catch_up(const char *session)
 {
-    ck_ok(annal_index_catch_up(f->index, annal_slice_of(session), NULL, err));
+    ck_ok(annal_index_catch_up(f.index, annal_slice_of(session), NULL, err));
 }
 
-static const char *journal_path(struct fixture *f, const char *session)
+static const char *journal_path(const char *session)
 {
     char name[300];
     snprintf(name, sizeof name, "store/events/%s.jsonl", session);
-    return tmpdir_path(&f->dir, name);
+    return tmpdir_path(&f.dir, name);
 }
 
 /* The index that is there equals one made anew. */
-static void check_equals_rebuild(struct fixture *f)
+static void check_equals_rebuild(void)
 {
-    char *before = fixture_dump(f);
-    ck_ok(annal_index_rebuild(f->index, NULL, err));
-    char *after = fixture_dump(f);
+    char *before = fixture_dump(&f);
+    ck_ok(annal_index_rebuild(f.index, NULL, err));
+    char *after = fixture_dump(&f);
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
@@ -42,14 +42,12 @@ static void check_equals_rebuild(struct fixture *f)
 
 START_TEST(every_event_gets_its_row_with_place_and_length)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT seq, type FROM event_index WHERE session_id = 's1' ORDER BY seq",
            "1|session.created\n2|turn.started\n3|agent.turn.usage\n4|turn.completed\n"
            "5|turn.started\n6|tool.called\n7|turn.completed\n8|session.ended\n");
     size_t length = 0;
-    char *journal = file_read(journal_path(&f, "s1"), &length);
+    char *journal = file_read(journal_path("s1"), &length);
     char sql[200];
     snprintf(sql, sizeof sql,
              "SELECT SUM(length) + MIN(offset) = %zu AND MAX(offset + length) = %zu "
@@ -57,14 +55,11 @@ START_TEST(every_event_gets_its_row_with_place_and_length)
              length, length);
     ck_sql(&f, sql, "1\n");
     free(journal);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(sessions_and_turns_follow_the_events)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f,
            "SELECT id, agent_id, model, status, created_at, last_activity_at, total_turns, "
@@ -73,43 +68,34 @@ START_TEST(sessions_and_turns_follow_the_events)
            "60|0.25|8\n");
     ck_sql(&f, "SELECT id, sequence, status, input_tokens FROM turns ORDER BY sequence",
            "s1:t1|1|completed|100\ns1:t2|2|completed|10\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_same_turn_id_in_two_sessions_is_two_turns)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT turn_id) FROM turns", "4|2\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(catching_up_on_one_session_leaves_the_others)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
-    catch_up(&f, "s2");
+    catch_up("s2");
     struct text text = {0};
     const annal_sql_options options = {.as_indexed = true};
     ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT DISTINCT session_id FROM event_index"), &options,
                     text_row, &text, err));
     ck_assert_str_eq(text.ptr, "s2\n");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
 {
-    struct fixture f;
     struct random random = random_init(20261120);
-    FIXTURE_INIT(&f);
     for (int step = 0; step < 60; step++) {
         char session[20], turn[80];
         snprintf(session, sizeof session, "s%d", (int)random_below(&random, 5));
@@ -122,7 +108,7 @@ START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
             fixture_append_at(&f, session, types[random_below(&random, 6)], turn,
                               START + (int64_t)random_below(&random, 1000) * SECOND);
         if (random_below(&random, 3) == 0)
-            catch_up(&f, random_below(&random, 2) == 0 ? "" : session);
+            catch_up(random_below(&random, 2) == 0 ? "" : session);
         if (random_below(&random, 15) == 0) {
             unlink(tmpdir_path(&f.dir, "store/sessions.db"));
             if (random_below(&random, 2) == 0) {
@@ -131,8 +117,7 @@ START_TEST(the_index_grown_step_by_step_equals_one_made_anew)
             }
         }
     }
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
@@ -140,13 +125,11 @@ START_TEST(the_state_of_a_session_equals_its_rows)
 {
     static const char *const selects[] = {"SELECT * FROM sessions WHERE id = 's1'",
                                           "SELECT * FROM turns WHERE session_id = 's1'"};
-    struct fixture f;
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    catch_up(&f, "");
+    catch_up("");
     fixture_append_session(&f, "s1");
     ck_ok(annal__state_new(ANNAL_SLICE("s1"), NULL, 0, &state, err));
     ck_ok(annal_cursor_open(f.store, ANNAL_SLICE("s1"), 1, &cursor, err));
@@ -160,18 +143,15 @@ START_TEST(the_state_of_a_session_equals_its_rows)
     }
     annal_cursor_close(cursor);
     annal_state_free(state);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_full_disk_costs_no_answer)
 {
-    struct fixture f;
     annal_lag lag = {0};
     uint64_t count = 0;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    catch_up(&f, "");
+    catch_up("");
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(
         sqlite3_exec(f.index->derived.db, "PRAGMA max_page_count = 1", NULL, NULL, NULL),
@@ -188,28 +168,22 @@ START_TEST(a_full_disk_costs_no_answer)
     fixture_reopen(&f, NULL); /* a new connection knows of no limit: there is room again */
     ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
     ck_assert_uint_eq(count, 3008);
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
 START_TEST(a_transaction_that_is_full_goes_on_in_the_next)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 60000, START); /* more than one transaction takes */
     fixture_append_session(&f, "t");
     ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s|60000\nt|8\n");
     ck_sql(&f, "SELECT COUNT(*), MAX(seq) FROM event_index WHERE session_id = 's'",
            "60000|60000\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(long_sessions_take_turns)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 1500, START);
     fixture_append_many(&f, "t", 1700, START);
     ck_sql(&f, "SELECT session_id, COUNT(*), MIN(seq), MAX(seq) FROM event_index GROUP BY 1",
@@ -219,7 +193,6 @@ START_TEST(long_sessions_take_turns)
            "SELECT (SELECT MIN(rowid) FROM event_index WHERE session_id = 't') < "
            "(SELECT MAX(rowid) FROM event_index WHERE session_id = 's')",
            "1\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -232,9 +205,7 @@ static int stop_at_once(void *arg, const annal_index_progress *progress)
 
 START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
 {
-    struct fixture f;
     uint64_t done = 0;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 60000, START);
     const annal_catch_up_options options = {.progress = stop_at_once, .arg = &done};
     ck_assert_int_eq(annal_index_catch_up(f.index, (annal_slice){0}, &options, NULL), ANNAL_END);
@@ -243,21 +214,18 @@ START_TEST(a_progress_callback_can_stop_and_what_was_done_stays)
     const annal_filter as_indexed = {.as_indexed = true};
     ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
     ck_assert_uint_eq(count, done);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
-    catch_up(&f, "");
+    catch_up("");
     ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("s1"), 3, ANNAL_SLICE("x"), 0, 0, err));
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
-    unlink(journal_path(&f, "s1"));
+    unlink(journal_path("s1"));
     ck_ok(annal_store_open(f.path, &(annal_store_options){.create = true, .no_keeper = true},
                            &f.store, err));
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
@@ -266,8 +234,7 @@ START_TEST(a_journal_that_was_replaced_is_indexed_anew_by_itself)
     ck_sql(&f, "SELECT DISTINCT type FROM event_index WHERE session_id = 's1'", "new.one\n");
     ck_sql(&f, "SELECT id, events, total_turns FROM sessions ORDER BY id", "s1|30|0\ns2|8|2\n");
     ck_sql(&f, "SELECT COUNT(*) FROM snapshots", "0\n");
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
@@ -277,25 +244,23 @@ START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
 {
     static const uint8_t boot[16] = "another boot";
     const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s2");
     append_numbers(f.store, "s1", 1, 3, ANNAL_LEVEL_SYNC);
     append_numbers(f.store, "s1", 4, 9, ANNAL_LEVEL_OS);
-    catch_up(&f, "");
+    catch_up("");
     ck_ok(annal__index_snapshot_put(f.index, ANNAL_SLICE("s1"), 8, ANNAL_SLICE("x"), 0, 0, err));
     ck_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'", "9\n");
     annal_index_close(f.index);
     store_abandon(f.store);
     size_t length;
-    char *bytes = file_read(journal_path(&f, "s1"), &length);
+    char *bytes = file_read(journal_path("s1"), &length);
     memset(bytes + length - 300, 0, 150); /* of the last three events */
-    file_write(journal_path(&f, "s1"), bytes, length);
+    file_write(journal_path("s1"), bytes, length);
     free(bytes);
 
     f.store = store_open_seams(f.path, &seams);
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
-    catch_up(&f, "");
+    catch_up("");
     char *left = fixture_sql(&f, "SELECT COUNT(*) FROM event_index WHERE session_id = 's1'");
     uint64_t last = strtoull(left, NULL, 10);
     free(left);
@@ -305,15 +270,12 @@ START_TEST(an_index_that_is_ahead_of_what_a_power_cut_left_is_mended)
     ck_numbers(f.store, "s1", 12);
     ck_sql(&f, "SELECT COUNT(*), MAX(seq) FROM event_index WHERE session_id = 's1'", "12|12\n");
     ck_sql(&f, "SELECT id, events FROM sessions WHERE id = 's2'", "s2|8\n");
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
 START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 5, 1000000);
     fixture_append_many(&f, "t", 2, 1000000);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
@@ -326,21 +288,18 @@ START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then
     ck_ok(annal_index_catch_up(f.index, ANNAL_SLICE("s"), NULL, err));
     ck_sql(&f, "SELECT count(*), min(timestamp) FROM event_index WHERE session_id = 's'",
            "5|1970-01-01T00:00:09.000000Z\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_journal_that_is_gone_leaves_the_tables)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     fixture_append_session(&f, "s3");
-    catch_up(&f, "");
-    unlink(journal_path(&f, "s2"));
-    unlink(journal_path(&f, "s3"));
-    catch_up(&f, "s3");
+    catch_up("");
+    unlink(journal_path("s2"));
+    unlink(journal_path("s3"));
+    catch_up("s3");
     struct text text = {0};
     const annal_sql_options options = {.as_indexed = true};
     ck_ok(
@@ -349,16 +308,15 @@ START_TEST(a_journal_that_is_gone_leaves_the_tables)
     free(text.ptr);
     ck_sql(&f, "SELECT id FROM sessions", "s1\n");
     ck_sql(&f, "SELECT COUNT(*) FROM turns", "2\n");
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
 /* Flip one byte inside the payload of event seq. */
-static void damage(struct fixture *f, const char *session, const char *at_text)
+static void damage(const char *session, const char *at_text)
 {
     size_t length = 0;
-    const char *path = journal_path(f, session);
+    const char *path = journal_path(session);
     char *journal = file_read(path, &length);
     char *at = strstr(journal, at_text);
     ck_assert_ptr_nonnull(at);
@@ -389,30 +347,25 @@ static int note_finding(void *arg, const annal_index_finding *finding)
 
 START_TEST(damage_costs_its_line_and_is_kept_as_a_finding)
 {
-    struct fixture f;
     struct findings findings = {0};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
-    damage(&f, "s1", "shell");
+    damage("s1", "shell");
     ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT session_id) FROM event_index", "15|2\n");
     ck_sql(&f, "SELECT seq FROM event_index WHERE type = 'tool.called' AND session_id = 's1'", "");
     ck_ok(annal_index_findings(f.index, (annal_slice){0}, note_finding, &findings, err));
     ck_assert_uint_eq(findings.count, 1);
     ck_assert_uint_eq(findings.seq, 6);
     ck_assert_str_eq(findings.kind, "damage");
-    check_equals_rebuild(&f);
-    fixture_done(&f);
+    check_equals_rebuild();
 }
 END_TEST
 
 START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
 {
-    struct fixture f;
     struct findings findings = {0};
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s", "x.before", "{}");
-    catch_up(&f, "");
+    catch_up("");
     /* A stranger's trigger makes a handler fail; no payload does. */
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(sqlite3_exec(f.index->derived.db,
@@ -430,7 +383,6 @@ START_TEST(payloads_that_a_handler_cannot_take_are_indexed_all_the_same)
     ck_assert_uint_eq(findings.seq, 2);
     ck_assert_str_eq(findings.kind, "pack");
     ck_assert_str_eq(findings.what, "turn.started: no turns today");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -442,35 +394,29 @@ static int refuse_commit(void *count)
 
 START_TEST(rows_that_could_not_be_committed_are_not_taken_for_indexed)
 {
-    struct fixture f;
     unsigned refused = 0;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s", "x.before", "{}");
-    catch_up(&f, "");
+    catch_up("");
     fixture_append(&f, "s", "x.after", "{}");
     sqlite3_commit_hook(f.index->derived.db, refuse_commit, &refused);
     ck_assert_int_lt(annal_index_catch_up(f.index, ANNAL_SLICE("s"), NULL, NULL), 0);
     ck_assert_uint_gt(refused, 0);
     sqlite3_commit_hook(f.index->derived.db, NULL, NULL);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_journal_that_cannot_be_read_costs_nobody_else)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s3");
-    ck_assert_int_eq(symlink("s1.jsonl", journal_path(&f, "s2")), 0); /* links are not followed */
+    ck_assert_int_eq(symlink("s1.jsonl", journal_path("s2")), 0); /* links are not followed */
     annal_error err = {0};
     ck_assert_int_lt(annal_index_catch_up(f.index, ANNAL_SLICE("s2"), NULL, &err), 0);
     ck_assert_ptr_nonnull(strstr(err.message, "s2"));
     ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s1|8\ns3|8\n");
     fixture_append_session(&f, "s3");
     ck_sql(&f, "SELECT id, events FROM sessions ORDER BY id", "s1|8\ns3|16\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -482,40 +428,34 @@ static int note_lag(void *arg, const annal_index_lag *lag)
 
 START_TEST(a_journal_that_proves_nothing_costs_no_transaction_each_time)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    FILE *file = fopen(journal_path(&f, "junk"), "w");
+    FILE *file = fopen(journal_path("junk"), "w");
     ck_assert_ptr_nonnull(file);
     fputs("no header\nno event\n", file);
     fclose(file);
-    catch_up(&f, "");
+    catch_up("");
     char *before = fixture_sql(&f, "SELECT commits FROM _stamp");
-    catch_up(&f, "");
+    catch_up("");
     ck_sql(&f, "SELECT commits FROM _stamp", before);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     free(before);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_lag_of_a_session_is_told)
 {
-    struct fixture f;
     annal_index_lag lag = {0};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_ok(annal_index_lag_each(f.index, (annal_slice){0}, note_lag, &lag, err));
     ck_assert_uint_eq(lag.journal_seq, 8);
     ck_assert_uint_eq(lag.indexed_seq, 0);
     ck_assert_uint_eq(lag.indexed_bytes, 0);
-    catch_up(&f, "");
+    catch_up("");
     ck_ok(annal_index_lag_each(f.index, ANNAL_SLICE("s1"), note_lag, &lag, err));
     ck_assert_uint_eq(lag.indexed_seq, 8);
     ck_assert_uint_eq(lag.indexed_bytes, lag.journal_bytes);
     ck_assert_int_eq(annal_index_lag_each(f.index, ANNAL_SLICE("none"), note_lag, &lag, NULL),
                      ANNAL_ERR_NOTFOUND);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -529,69 +469,60 @@ static int note_count(void *arg, annal_slice type, uint64_t n)
 
 START_TEST(events_are_counted_by_type)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 10, START);
     fixture_append_many(&f, "s2", 3, START);
-    catch_up(&f, "");
+    catch_up("");
     ck_ok(annal__index_counts(f.index, ANNAL_SLICE("s1"), note_count, &text, err));
     ck_ok(annal__index_counts(f.index, (annal_slice){0}, note_count, &text, err));
     ck_assert_str_eq(text.ptr, "a.one=4 a.two=3 b.one=3 a.one=5 a.two=4 b.one=4 ");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
-static uint64_t indexed(struct fixture *f)
+static uint64_t indexed(void)
 {
     uint64_t count = 0;
     const annal_filter as_indexed = {.as_indexed = true};
-    ck_ok(annal_query_count(f->index, &as_indexed, &count, NULL, err));
+    ck_ok(annal_query_count(f.index, &as_indexed, &count, NULL, err));
     return count;
 }
 
 START_TEST(an_index_that_follows_needs_no_reader)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
     ck_ok(annal_store_open(f.path, NULL, &f.store, err)); /* with a keeper */
     ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &f.index, err));
     fixture_append_session(&f, "s1");
-    for (int i = 0; i < 500 && indexed(&f) < 8; i++)
+    for (int i = 0; i < 500 && indexed() < 8; i++)
         usleep(10000);
-    ck_assert_uint_eq(indexed(&f), 8);
+    ck_assert_uint_eq(indexed(), 8);
     fixture_append_session(&f, "s2");
     fixture_reopen(&f, NULL); /* closing runs the chore a last time */
-    ck_assert_uint_eq(indexed(&f), 16);
-    fixture_done(&f);
+    ck_assert_uint_eq(indexed(), 16);
 }
 END_TEST
 
 START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
 {
-    struct fixture f;
     annal_index *other = NULL;
-    FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     fixture_append_session(&f, "s1");
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(annal__index_follow(other, NULL), ANNAL_END);
     ck_ok(annal__derived_end(&f.index->derived, true, err));
-    ck_assert_uint_eq(indexed(&f), 0);
+    ck_assert_uint_eq(indexed(), 0);
     ck_ok(annal__index_follow(other, err));
-    ck_assert_uint_eq(indexed(&f), 8);
+    ck_assert_uint_eq(indexed(), 8);
     annal_index_close(other);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, every_event_gets_its_row_with_place_and_length);
     tcase_add_test(all, sessions_and_turns_follow_the_events);
     tcase_add_test(all, the_same_turn_id_in_two_sessions_is_two_turns);

@@ -15,7 +15,7 @@ struct two {
 
 static void set_up(struct two *two)
 {
-    FIXTURE_INIT(&two->f);
+    fixture_init(&two->f);
     const struct io *io = annal__store_io(two->f.store);
     ck_ok(annal__index_lock_init(&two->one, io, "of_test", err));
     ck_ok(annal__index_lock_init(&two->other, io, "of_test", err));

@@ -25,18 +25,16 @@ static int keep_last(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static struct seen checkpoint(struct fixture *f, annal_checkpoint_mode mode)
+static struct seen checkpoint(annal_checkpoint_mode mode)
 {
     struct seen seen = {0};
-    ck_ok(annal_index_checkpoint(f->index, mode, keep_last, &seen, err));
+    ck_ok(annal_index_checkpoint(f.index, mode, keep_last, &seen, err));
     return seen;
 }
 
 START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
 {
-    struct fixture f;
     sqlite3 *reader = NULL;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 50, 1767684240000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "50\n");
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/sessions.db"), &reader), SQLITE_OK);
@@ -45,28 +43,25 @@ START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
         SQLITE_OK);
     fixture_append_many(&f, "s1", 50, 1767684340000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "100\n");
-    struct seen seen = checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE);
+    struct seen seen = checkpoint(ANNAL_CHECKPOINT_TRUNCATE);
     ck_assert(seen.last.busy);
     ck_assert_int_gt(seen.last.log_pages, 0);
     sqlite3_close(reader);
-    seen = checkpoint(&f, ANNAL_CHECKPOINT_PASSIVE);
+    seen = checkpoint(ANNAL_CHECKPOINT_PASSIVE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.checkpointed, seen.last.log_pages);
-    seen = checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE);
+    seen = checkpoint(ANNAL_CHECKPOINT_TRUNCATE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.log_pages, 0);
     ck_assert_str_eq(seen.name, "sessions.db");
     ck_sql(&f, "SELECT count(*) FROM event_index", "100\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 5, 1767684240000000);
-    ck_assert_uint_eq(checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE).count, 0);
+    ck_assert_uint_eq(checkpoint(ANNAL_CHECKPOINT_TRUNCATE).count, 0);
     struct seen seen = {0};
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_assert_uint_eq(seen.count, 0);
@@ -74,38 +69,34 @@ START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
     ck_assert_int_eq(
         annal_index_checkpoint(f.index, (annal_checkpoint_mode)9, keep_last, &seen, NULL),
         ANNAL_ERR_INVALID);
-    fixture_done(&f);
 }
 END_TEST
 
 /* 2: what a statement would take back is not written to a file. */
-static void ck_temp_store(const struct fixture *f)
+static void ck_temp_store(void)
 {
     int64_t where = 0;
-    ck_assert_ptr_nonnull(f->index->derived.db);
-    ck_ok(annal__db_integer(f->index->derived.db, "PRAGMA temp_store", &where, err));
+    ck_assert_ptr_nonnull(f.index->derived.db);
+    ck_ok(annal__db_integer(f.index->derived.db, "PRAGMA temp_store", &where, err));
     ck_assert_int_eq(where, 2);
 }
 
 START_TEST(vacuum_gives_back_what_deleted_rows_held)
 {
-    struct fixture f;
     struct seen seen = {0};
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 3000, 1767684240000000);
     fixture_append_many(&f, "s2", 3, 1767684240000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "3003\n");
-    ck_temp_store(&f);
+    ck_temp_store();
     ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
     ck_sql(&f, "SELECT count(*) FROM event_index", "3\n");
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
-    ck_temp_store(&f);
+    ck_temp_store();
     ck_assert_uint_eq(seen.count, 1);
     ck_assert_uint_lt(seen.last.bytes_after * 2, seen.last.bytes_before);
     ck_sql(&f, "SELECT count(*) FROM event_index", "3\n");
     fixture_append_many(&f, "s2", 3, 1767684340000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "6\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -120,22 +111,19 @@ static int stop(void *arg, const char *database, annal_slice name, uint64_t rows
 
 START_TEST(counting_ends_when_it_is_told_to)
 {
-    struct fixture f;
     int calls = 0;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT count(*) FROM sessions", "1\n");
     ck_assert_int_eq((int)annal__index_tables(f.index, stop, &calls, NULL), 7);
     ck_assert_int_eq((int)annal__index_statuses(f.index, stop, &calls, NULL), 7);
     ck_assert_int_eq(calls, 2);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_maintain(void)
 {
     Suite *suite = suite_create("maintain");
-    TCase *tcase = suite_case(suite, "maintain", NULL, NULL);
+    TCase *tcase = suite_case(suite, "maintain", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way);
     tcase_add_test(tcase, what_is_not_there_is_neither_made_nor_worked_on);
     tcase_add_test(tcase, vacuum_gives_back_what_deleted_rows_held);

@@ -19,16 +19,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *db_path(struct fixture *f)
+static const char *db_path(void)
 {
-    return tmpdir_path(&f->dir, "store/sessions.db");
+    return tmpdir_path(&f.dir, "store/sessions.db");
 }
 
-static void remove_index(struct fixture *f)
+static void remove_index(void)
 {
-    unlink(db_path(f));
-    unlink(tmpdir_path(&f->dir, "store/sessions.db-wal"));
-    unlink(tmpdir_path(&f->dir, "store/sessions.db-shm"));
+    unlink(db_path());
+    unlink(tmpdir_path(&f.dir, "store/sessions.db-wal"));
+    unlink(tmpdir_path(&f.dir, "store/sessions.db-shm"));
 }
 
 /* Another program's connection. */
@@ -46,8 +46,6 @@ static void run(sqlite3 *db, const char *sql)
 
 START_TEST(the_tables_stand_as_the_seed_prints_them)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     ck_sql(&f, "SELECT name FROM pragma_table_info('sessions') WHERE cid < 14",
            "id\nflow_id\nagent_id\nprovider\nmodel\nstatus\ncreated_at\nupdated_at\n"
            "last_activity_at\ntotal_turns\ntotal_tokens\ntotal_cost_usd\nworking_directory\n"
@@ -63,16 +61,13 @@ START_TEST(the_tables_stand_as_the_seed_prints_them)
            "SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ('sessions', "
            "'turns') AND name GLOB 'idx_*' ORDER BY name",
            "idx_sessions_activity\nidx_sessions_flow\nidx_sessions_status\nidx_turns_session\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(rows_with_the_printed_columns_alone_can_be_inserted)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-    sqlite3 *db = stranger(db_path(&f));
+    sqlite3 *db = stranger(db_path());
     run(db, "INSERT INTO event_index VALUES ('s', 1, 'x', 'y', 0, 0)");
     run(db, "INSERT INTO event_index (session_id, seq, type, timestamp) VALUES ('s', 2, 'x', 'y')");
     run(db, "INSERT INTO sessions (id, agent_id, provider, model, created_at, updated_at, "
@@ -80,72 +75,62 @@ START_TEST(rows_with_the_printed_columns_alone_can_be_inserted)
     run(db, "INSERT INTO turns (id, session_id, sequence, status, created_at) "
             "VALUES ('t', 's', 1, '', '')");
     sqlite3_close(db);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_deleted_index_comes_back_the_same)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_many(&f, "s2", 100, 1767684240000000);
     char *before = fixture_dump(&f);
     for (int i = 0; i < 3; i++) {
         if (i < 2)
-            remove_index(&f); /* while it is open */
+            remove_index(); /* while it is open */
         else
-            unlink(db_path(&f)); /* and without its WAL */
+            unlink(db_path()); /* and without its WAL */
         char *after = fixture_dump(&f);
         ck_assert_str_eq(after, before);
         free(after);
     }
-    remove_index(&f);
+    remove_index();
     fixture_reopen(&f, NULL);
     char *after = fixture_dump(&f);
     ck_assert_str_eq(after, before);
     free(after);
     free(before);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_index_deleted_after_the_catch_up_is_not_taken_for_an_empty_one)
 {
-    struct fixture f;
     struct text text = {0};
     const annal_sql_options as_indexed = {.as_indexed = true};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-    ck_assert_int_eq(unlink(db_path(&f)), 0);
+    ck_assert_int_eq(unlink(db_path()), 0);
     ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT COUNT(*) FROM event_index"), &as_indexed, text_row,
                     &text, err));
     ck_assert_str_eq(text.ptr, "8\n");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_query_that_is_under_way_survives_the_deletion)
 {
-    struct fixture f;
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     unsigned count = 1;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 1000, 1767684240000000);
     ck_ok(annal_query_open(f.index, NULL, &query, err));
     ck_ok(annal_query_next(query, &session, &event, err));
-    remove_index(&f);
+    remove_index();
     fixture_append_many(&f, "s", 10, 1767784240000000);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "1010\n");
     while (annal_query_next(query, &session, &event, NULL) == ANNAL_OK)
         count++;
     ck_assert_uint_eq(count, 1000);
     annal_query_close(query);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -179,11 +164,9 @@ static void *delete_for_ever(void *arg)
 
 START_TEST(whenever_it_is_deleted_every_answer_is_whole)
 {
-    struct fixture f;
     struct deleter deleter = {0};
     pthread_t thread;
-    FIXTURE_INIT(&f);
-    deleter.paths[0] = db_path(&f);
+    deleter.paths[0] = db_path();
     deleter.paths[1] = tmpdir_path(&f.dir, "store/sessions.db-shm");
     deleter.paths[2] = tmpdir_path(&f.dir, "store/sessions.db-wal");
     fixture_append_many(&f, "s1", 50, 1767684240000000);
@@ -200,7 +183,6 @@ START_TEST(whenever_it_is_deleted_every_answer_is_whole)
     deleter.stop = true;
     pthread_join(thread, NULL);
     ck_assert_uint_gt(deleter.deleted, 3);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -213,14 +195,14 @@ static void note_warning(void *arg, annal_log_level level, const char *message)
 }
 
 /* The store again, with a log. */
-static void reopen_with_log(struct fixture *f, struct text *log)
+static void reopen_with_log(struct text *log)
 {
     const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = log};
     text_add(log, "", 0);
-    annal_index_close(f->index);
-    ck_ok(annal_store_close(f->store, err));
-    ck_ok(annal_store_open(f->path, &options, &f->store, err));
-    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal_store_open(f.path, &options, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
 }
 
 /* No file of this process may grow beyond bytes: as a disk that is full. */
@@ -235,32 +217,27 @@ static void limit_files(rlim_t bytes)
 
 START_TEST(a_full_disk_is_answered_from_memory_and_keeps_no_empty_index)
 {
-    struct fixture f;
     struct text log = {0};
     struct stat file;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     char *before = fixture_dump(&f);
-    reopen_with_log(&f, &log);
-    remove_index(&f);
+    reopen_with_log(&log);
+    remove_index();
     limit_files(0);
     char *after = fixture_dump(&f);
     limit_files(RLIM_INFINITY);
     ck_assert_str_eq(after, before);
     ck_assert_ptr_nonnull(strstr(log.ptr, "cannot be kept"));
     ck_assert_ptr_null(strstr(strstr(log.ptr, "cannot be kept") + 1, "cannot be kept"));
-    ck_assert_int_ne(stat(db_path(&f), &file), 0);
+    ck_assert_int_ne(stat(db_path(), &file), 0);
     free(before);
     free(after);
     free(log.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_index_that_cannot_grow_is_answered_from_memory)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     fixture_append_many(&f, "s2", 2000, 1767684240000000);
@@ -274,23 +251,19 @@ START_TEST(an_index_that_cannot_grow_is_answered_from_memory)
     ck_assert_int_eq(rebuilt, ANNAL_ERR_IO); /* what writes it says so */
     free(counted);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "2008\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_directory_in_the_place_of_the_index_is_named_and_left_alone)
 {
-    struct fixture f;
     struct text log = {0};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    ck_assert_int_eq(mkdir(db_path(&f), 0700), 0);
-    reopen_with_log(&f, &log);
+    ck_assert_int_eq(mkdir(db_path(), 0700), 0);
+    reopen_with_log(&log);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     ck_assert_ptr_nonnull(strstr(log.ptr, "a directory stands in the place of '"));
-    ck_assert_int_eq(rmdir(db_path(&f)), 0);
+    ck_assert_int_eq(rmdir(db_path()), 0);
     free(log.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -307,12 +280,10 @@ static void *delete_at_once(void *arg)
 
 START_TEST(an_index_deleted_faster_than_it_is_made_costs_no_answer)
 {
-    struct fixture f;
     struct deleter deleter = {0};
     pthread_t thread;
     const annal_sql_options as_indexed = {.as_indexed = true};
-    FIXTURE_INIT(&f);
-    deleter.paths[0] = db_path(&f);
+    deleter.paths[0] = db_path();
     deleter.paths[1] = tmpdir_path(&f.dir, "store/sessions.db-shm");
     deleter.paths[2] = tmpdir_path(&f.dir, "store/sessions.db-wal");
     fixture_append_many(&f, "s1", 1500, 1767684240000000);
@@ -328,16 +299,13 @@ START_TEST(an_index_deleted_faster_than_it_is_made_costs_no_answer)
     }
     deleter.stop = true;
     pthread_join(thread, NULL);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_wal_deleted_after_the_catch_up_is_noticed)
 {
-    struct fixture f;
     struct text text = {0};
     const annal_sql_options as_indexed = {.as_indexed = true};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_reopen(&f, NULL);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
@@ -366,7 +334,6 @@ START_TEST(a_wal_deleted_after_the_catch_up_is_noticed)
                     &text, err));
     ck_assert_str_eq(text.ptr, "16\n");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -401,10 +368,8 @@ static void *append_and_ask(void *arg)
 
 START_TEST(many_threads_share_an_index)
 {
-    struct fixture f;
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
-    FIXTURE_INIT(&f);
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.f = &f, .number = i};
         ck_assert_int_eq(pthread_create(&threads[i], NULL, append_and_ask, &workers[i]), 0);
@@ -414,7 +379,6 @@ START_TEST(many_threads_share_an_index)
         ck_assert_uint_eq(workers[i].failed, 0);
     }
     ck_sql(&f, "SELECT COUNT(*), COUNT(DISTINCT session_id) FROM event_index", "100|4\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -434,9 +398,7 @@ static void index_until_killed(const char *path)
 
 START_TEST(a_process_that_is_killed_while_it_indexes_leaves_nothing_behind)
 {
-    struct fixture f;
     struct random random = random_init(11);
-    FIXTURE_INIT(&f);
     for (int round = 1; round <= 10; round++) {
         int status = 0;
         pid_t pid = fork();
@@ -453,18 +415,15 @@ START_TEST(a_process_that_is_killed_while_it_indexes_leaves_nothing_behind)
         snprintf(rows, sizeof rows, "%d|%d\n", round * 100, round * 100);
         ck_sql(&f, "SELECT COUNT(*), MAX(events) FROM event_index, sessions", rows);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_index_of_another_version_is_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     char *before = fixture_dump(&f);
     annal_index_close(f.index);
-    sqlite3 *db = stranger(db_path(&f));
+    sqlite3 *db = stranger(db_path());
     run(db, "PRAGMA user_version = 99; DELETE FROM event_index");
     sqlite3_close(db);
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
@@ -472,51 +431,42 @@ START_TEST(an_index_of_another_version_is_made_anew)
     ck_assert_str_eq(after, before);
     free(after);
     free(before);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_foreign_database_is_moved_aside_and_kept)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    sqlite3 *db = stranger(db_path(&f));
+    sqlite3 *db = stranger(db_path());
     run(db, "CREATE TABLE theirs (x); INSERT INTO theirs VALUES (7)");
     sqlite3_close(db);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     db = stranger(tmpdir_path(&f.dir, "store/sessions.db.foreign"));
     run(db, "SELECT x FROM theirs");
     sqlite3_close(db);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_file_that_is_no_database_is_moved_aside)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     char junk[5000];
     memset(junk, 'x', sizeof junk);
-    file_write(db_path(&f), junk, sizeof junk);
+    file_write(db_path(), junk, sizeof junk);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     struct stat file;
     ck_assert_int_eq(stat(tmpdir_path(&f.dir, "store/sessions.db.foreign"), &file), 0);
-    ck_assert_int_eq(stat(db_path(&f), &file), 0);
+    ck_assert_int_eq(stat(db_path(), &file), 0);
     ck_assert_uint_eq(file.st_mode & 0777, 0600);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_damaged_index_is_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 600, 1767684240000000);
     char *before = fixture_dump(&f);
     annal_index_close(f.index);
-    FILE *file = fopen(db_path(&f), "r+");
+    FILE *file = fopen(db_path(), "r+");
     ck_assert_ptr_nonnull(file);
     fseek(file, 0, SEEK_END);
     long size = ftell(file);
@@ -530,17 +480,14 @@ START_TEST(a_damaged_index_is_made_anew)
     ck_assert_str_eq(after, before);
     free(after);
     free(before);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
-    sqlite3 *db = stranger(db_path(&f));
+    sqlite3 *db = stranger(db_path());
     run(db, "BEGIN EXCLUSIVE");
     fixture_append_session(&f, "s2"); /* appends do not notice */
 
@@ -566,32 +513,26 @@ START_TEST(readers_and_writers_wait_for_a_stranger_and_then_say_so)
     run(db, "COMMIT");
     sqlite3_close(db);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(the_lock_is_not_held_while_a_stranger_is_in_the_way)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
-    sqlite3 *db = stranger(db_path(&f));
+    sqlite3 *db = stranger(db_path());
     run(db, "BEGIN EXCLUSIVE");
     ck_assert_int_eq(annal__derived_begin(&f.index->derived, 0, NULL), ANNAL_ERR_BUSY);
     ck_ok(annal__index_lock_take(&f.index->derived.lock, f.path, 0, err));
     annal__index_lock_give(&f.index->derived.lock);
     run(db, "COMMIT");
     sqlite3_close(db);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(one_writer_of_the_index_at_a_time)
 {
-    struct fixture f;
     annal_index *other = NULL;
-    FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     ck_assert_int_eq(annal__derived_begin(&other->derived, 0, NULL), ANNAL_ERR_BUSY);
@@ -599,17 +540,14 @@ START_TEST(one_writer_of_the_index_at_a_time)
     ck_ok(annal__derived_begin(&other->derived, 0, err));
     ck_ok(annal__derived_end(&other->derived, true, err));
     annal_index_close(other);
-    fixture_done(&f);
 }
 END_TEST
 
 /* Not only while it has a transaction open: the lock is what keeps the others off. */
 START_TEST(nobody_writes_the_index_while_another_process_has_its_lock)
 {
-    struct fixture f;
     annal_error err = {0};
     const annal_catch_up_options options = {.timeout_ms = 1};
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     fixture_append_session(&f, "s");
@@ -620,16 +558,13 @@ START_TEST(nobody_writes_the_index_while_another_process_has_its_lock)
     ck_assert_ptr_nonnull(strstr(err.message, "is writing the index"));
     close(lock);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "16\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
 {
-    struct fixture f;
     annal_index *other = NULL;
     int result = -1;
-    FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     ck_ok(annal__derived_begin(&f.index->derived, 0, err));
     pid_t child = fork();
@@ -643,57 +578,50 @@ START_TEST(a_forked_child_leaves_the_index_of_its_parent_alone)
     ck_assert_int_eq(annal__derived_begin(&other->derived, 0, NULL), ANNAL_ERR_BUSY);
     ck_ok(annal__derived_end(&f.index->derived, true, err));
     annal_index_close(other);
-    fixture_done(&f);
 }
 END_TEST
 
 /* What everybody sees in a store that is open for reading only. */
-static void look_read_only(struct fixture *f, const char *count)
+static void look_read_only(const char *count)
 {
     const annal_store_options options = {.read_only = true, .no_keeper = true};
-    annal_index_close(f->index);
-    ck_ok(annal_store_close(f->store, err));
-    ck_ok(annal_store_open(f->path, &options, &f->store, err));
-    ck_ok(annal_index_open(f->store, NULL, &f->index, err));
-    ck_sql(f, "SELECT COUNT(*) FROM event_index", count);
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    ck_ok(annal_store_open(f.path, &options, &f.store, err));
+    ck_ok(annal_index_open(f.store, NULL, &f.index, err));
+    ck_sql(&f, "SELECT COUNT(*) FROM event_index", count);
 }
 
 START_TEST(a_read_only_store_is_answered_from_its_index_and_what_stands_behind_it)
 {
-    struct fixture f;
     annal_lag lag = {0};
     uint64_t count = 0;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     fixture_append_session(&f, "s2");
-    look_read_only(&f, "8\n"); /* the tables lag */
+    look_read_only("8\n"); /* the tables lag */
     ck_ok(annal_query_count(f.index, NULL, &count, &lag, err));
     ck_assert_uint_eq(count, 16); /* event queries do not */
     ck_assert_uint_eq(lag.sessions, 0);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_read_only_store_without_index_is_answered_from_its_journals)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
-    look_read_only(&f, "8\n");
+    look_read_only("8\n");
     struct stat file;
-    ck_assert_int_eq(stat(db_path(&f), &file), -1);
+    ck_assert_int_eq(stat(db_path(), &file), -1);
     ck_sql(&f, "SELECT data ->> '$.tool' FROM events WHERE type = 'tool.called'", "shell\n");
     ck_ok(annal_index_rebuild(f.index, NULL, err)); /* the one in memory */
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_open(void)
 {
     Suite *suite = suite_create("open");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, the_tables_stand_as_the_seed_prints_them);
     tcase_add_test(all, rows_with_the_printed_columns_alone_can_be_inserted);
     tcase_add_test(all, a_deleted_index_comes_back_the_same);

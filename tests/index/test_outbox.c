@@ -51,7 +51,7 @@ static void make_notes(struct notes *n, sqlite3 *db)
 static void notes_init(struct notes *n)
 {
     *n = (struct notes){0};
-    FIXTURE_INIT(&n->f);
+    fixture_init(&n->f);
     n->path = tmpdir_path(&n->f.dir, "notes.db");
     ck_ok(annal__pack_read("notes.sql", annal_slice_of(PACK), &n->pack, err));
     ck_ok(annal__db_open(n->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &n->db, err));

@@ -22,19 +22,19 @@ static const char counts[] =
 
 static const char forgets[] = "-- forget\nDELETE FROM counts WHERE session = :session;\n";
 
-static void put_pack(struct fixture *f, const char *text, const char *more)
+static void put_pack(const char *text, const char *more)
 {
-    mkdir(tmpdir_path(&f->dir, "store/packs"), 0700);
-    FILE *file = fopen(tmpdir_path(&f->dir, "store/packs/counts.sql"), "w");
+    mkdir(tmpdir_path(&f.dir, "store/packs"), 0700);
+    FILE *file = fopen(tmpdir_path(&f.dir, "store/packs/counts.sql"), "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(text, file), 0);
     ck_assert_int_ge(fputs(more, file), 0);
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static const char *db_path(struct fixture *f)
+static const char *db_path(void)
 {
-    return tmpdir_path(&f->dir, "store/counts.db");
+    return tmpdir_path(&f.dir, "store/counts.db");
 }
 
 static void write_over(const char *path, const char *bytes, long at)
@@ -49,55 +49,44 @@ static void write_over(const char *path, const char *bytes, long at)
 
 START_TEST(a_database_that_is_another_program_s_is_moved_aside)
 {
-    struct fixture f;
     sqlite3 *db = NULL;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 5, 0);
-    ck_assert_int_eq(sqlite3_open(db_path(&f), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(db_path(), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "CREATE TABLE theirs (a)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     ck_sql(&f, "SELECT n FROM counts", "5\n");
     ck_assert_int_eq(access(tmpdir_path(&f.dir, "store/counts.db.foreign"), F_OK), 0);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_database_that_is_damaged_is_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     fixture_append_many(&f, "s1", 5, 0);
     ck_sql(&f, "SELECT n FROM counts", "5\n");
     annal_index_close(f.index);
-    write_over(db_path(&f), "this is no database at all, whatever its name says", 0);
+    write_over(db_path(), "this is no database at all, whatever its name says", 0);
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
     ck_sql(&f, "SELECT n FROM counts", "5\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_directory_in_the_place_of_a_database_costs_only_its_packs)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
-    ck_assert_int_eq(mkdir(db_path(&f), 0700), 0);
+    put_pack(counts, "");
+    ck_assert_int_eq(mkdir(db_path(), 0700), 0);
     fixture_append_many(&f, "s1", 5, 0);
     ck_sql(&f, "SELECT count(*) FROM event_index", "5\n");
-    ck_assert_int_eq(rmdir(db_path(&f)), 0);
+    ck_assert_int_eq(rmdir(db_path()), 0);
     ck_sql(&f, "SELECT n FROM counts", "5\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_session_whose_journal_is_gone_leaves_the_tables)
 {
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        FIXTURE_INIT(&f);
-        put_pack(&f, counts, i == 0 ? "" : forgets);
+        put_pack(counts, i == 0 ? "" : forgets);
         fixture_append_many(&f, "s1", 5, 0);
         fixture_append_many(&f, "s2", 7, 0);
         fixture_append_many(&f, "s3", 9, 0);
@@ -107,17 +96,15 @@ START_TEST(a_session_whose_journal_is_gone_leaves_the_tables)
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6\ns3|9\n");
         fixture_append_many(&f, "s2", 2, 0);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6\ns2|2\ns3|9\n");
-        fixture_done(&f);
+        fixture_teardown();
+        fixture_setup();
     }
 }
 END_TEST
 
 START_TEST(an_event_that_a_handler_cannot_take_is_a_finding_and_stops_nothing)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f,
-             "-- pack counts   version 1   database counts.db\n"
+    put_pack("-- pack counts   version 1   database counts.db\n"
              "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER NOT NULL);\n"
              "-- on a.one\n"
              "INSERT INTO counts VALUES (:session, $n) ON CONFLICT DO UPDATE SET n = $n;\n",
@@ -127,21 +114,18 @@ START_TEST(an_event_that_a_handler_cannot_take_is_a_finding_and_stops_nothing)
     fixture_append(&f, "s1", "a.one", "{\"n\":3}");
     ck_sql(&f, "SELECT n FROM counts", "3\n");
     ck_sql(&f, "SELECT pack, session_id, seq, kind FROM counts._findings", "counts|s1|2|pack\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_database_that_another_program_keeps_locked_hinders_no_append_and_no_other_question)
 {
-    struct fixture f;
     sqlite3 *db = NULL;
     annal_lag lag = {0};
     struct text text = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     fixture_append_many(&f, "s1", 5, 0);
     ck_sql(&f, "SELECT n FROM counts", "5\n");
-    ck_assert_int_eq(sqlite3_open(db_path(&f), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(db_path(), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
     fixture_append_many(&f, "s1", 1, 0);
     const annal_sql_options options = {.timeout_ms = 100, .out_lag = &lag};
@@ -155,16 +139,13 @@ START_TEST(a_database_that_another_program_keeps_locked_hinders_no_append_and_no
     sqlite3_close(db);
     ck_sql(&f, "SELECT n FROM counts", "6\n");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_store_that_is_read_only_answers_with_and_without_a_database)
 {
     for (int i = 0; i < 2; i++) {
-        struct fixture f;
-        FIXTURE_INIT(&f);
-        put_pack(&f, counts, "");
+        put_pack(counts, "");
         fixture_append_many(&f, "s1", 5, 0);
         if (i == 1)
             ck_sql(&f, "SELECT n FROM counts", "5\n");
@@ -174,17 +155,18 @@ START_TEST(a_store_that_is_read_only_answers_with_and_without_a_database)
         ck_ok(annal_store_open(f.path, &options, &f.store, err));
         ck_ok(annal_index_open(f.store, NULL, &f.index, err));
         ck_sql(&f, "SELECT n FROM counts", "5\n");
-        ck_assert_int_eq(access(db_path(&f), F_OK), i == 1 ? 0 : -1);
-        fixture_done(&f);
+        ck_assert_int_eq(access(db_path(), F_OK), i == 1 ? 0 : -1);
+        fixture_teardown();
+        fixture_setup();
     }
 }
 END_TEST
 
 /* Another process that deletes the database, or a part of it, again and again. */
-static pid_t begin_deleting(struct fixture *f, uint64_t seed)
+static pid_t begin_deleting(uint64_t seed)
 {
-    const char *paths[] = {db_path(f), tmpdir_path(&f->dir, "store/counts.db-wal"),
-                           tmpdir_path(&f->dir, "store/counts.db-shm")};
+    const char *paths[] = {db_path(), tmpdir_path(&f.dir, "store/counts.db-wal"),
+                           tmpdir_path(&f.dir, "store/counts.db-shm")};
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid > 0)
@@ -203,11 +185,9 @@ static pid_t begin_deleting(struct fixture *f, uint64_t seed)
 
 START_TEST(whenever_a_pack_database_is_deleted_every_answer_is_whole)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     fixture_append_many(&f, "s1", 50, 0);
-    pid_t pid = begin_deleting(&f, 17);
+    pid_t pid = begin_deleting(17);
     for (unsigned i = 0; i < 40; i++) {
         char want[32];
         fixture_append_many(&f, "s1", 1, 0);
@@ -216,7 +196,6 @@ START_TEST(whenever_a_pack_database_is_deleted_every_answer_is_whole)
     }
     kill(pid, SIGKILL);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -229,11 +208,9 @@ static int stop_after_first(void *arg, const annal_index_progress *progress)
 START_TEST(a_rebuild_that_is_stopped_goes_on_where_it_was)
 {
     enum { SESSIONS = 3, EACH = 25000 };
-    struct fixture f;
     uint64_t first = 0, rest = 0;
     annal_error why = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     for (int i = 0; i < SESSIONS; i++) {
         char session[8];
         snprintf(session, sizeof session, "s%d", i);
@@ -250,16 +227,13 @@ START_TEST(a_rebuild_that_is_stopped_goes_on_where_it_was)
         first += rest;
     ck_assert_uint_eq(first, SESSIONS * EACH);
     ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s0|25000\ns1|25000\ns2|25000\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_rebuild_that_is_killed_leaves_tables_that_become_whole)
 {
-    struct fixture f;
     struct random random = random_init(23);
-    FIXTURE_INIT(&f);
-    put_pack(&f, counts, "");
+    put_pack(counts, "");
     fixture_append_many(&f, "s1", 6000, 0);
     fixture_append_many(&f, "s2", 6000, 0);
     ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6000\ns2|6000\n");
@@ -279,14 +253,13 @@ START_TEST(a_rebuild_that_is_killed_leaves_tables_that_become_whole)
         ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6000\ns2|6000\n");
     }
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_pack_database(void)
 {
     Suite *suite = suite_create("pack_database");
-    TCase *tcase = suite_case(suite, "pack_database", NULL, NULL);
+    TCase *tcase = suite_case(suite, "pack_database", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_database_that_is_another_program_s_is_moved_aside);
     tcase_add_test(tcase, a_database_that_is_damaged_is_made_anew);
     tcase_add_test(tcase, a_directory_in_the_place_of_a_database_costs_only_its_packs);

@@ -18,70 +18,61 @@ static const char notes[] = "-- pack notes   version 1   database notes.db\n"
                             "-- on note.added\n"
                             "INSERT INTO notes VALUES (:session, :seq, $text);\n";
 
-static void write_file(struct fixture *f, const char *name, const char *text)
+static void write_file(const char *name, const char *text)
 {
     char path[200];
     snprintf(path, sizeof path, "store/%s", name);
-    FILE *file = fopen(tmpdir_path(&f->dir, path), "w");
+    FILE *file = fopen(tmpdir_path(&f.dir, path), "w");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_ge(fputs(text, file), 0);
     ck_assert_int_eq(fclose(file), 0);
 }
 
-static void put_pack(struct fixture *f, const char *name, const char *text)
+static void put_pack(const char *name, const char *text)
 {
-    mkdir(tmpdir_path(&f->dir, "store/packs"), 0700);
-    write_file(f, name, text);
+    mkdir(tmpdir_path(&f.dir, "store/packs"), 0700);
+    write_file(name, text);
 }
 
 START_TEST(a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_sql(&f, "SELECT session, seq, text FROM notes", "s1|1|one\n");
     fixture_append(&f, "s2", "note.added", "{\"text\":\"two\"}");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"three\"}");
     ck_sql(&f, "SELECT session, seq, text FROM notes.notes ORDER BY 1, 2",
            "s1|1|one\ns1|2|three\ns2|1|two\n");
     ck_sql(&f, "SELECT COUNT(*) FROM sessions", "2\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_whose_file_changes_is_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_sql(&f, "SELECT text FROM notes", "one\n");
-    put_pack(&f, "packs/notes.sql",
-             "-- pack notes   version 1   database notes.db\n"
-             "CREATE TABLE notes (session TEXT, loud TEXT);\n"
-             "-- on note.added\n"
-             "INSERT INTO notes VALUES (:session, upper($text));\n");
+    put_pack("packs/notes.sql", "-- pack notes   version 1   database notes.db\n"
+                                "CREATE TABLE notes (session TEXT, loud TEXT);\n"
+                                "-- on note.added\n"
+                                "INSERT INTO notes VALUES (:session, upper($text));\n");
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/packs/notes.sql")), 0);
     annal_error err = {0};
     ck_assert_int_eq(
         annal_sql(f.index, ANNAL_SLICE("SELECT * FROM notes"), NULL, text_row, NULL, &err),
         ANNAL_ERR_SQL);
-    fixture_done(&f);
 }
 END_TEST
 
 /* It has the rest of one session, and by now the tables hold nothing. */
 START_TEST(a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off)
 {
-    struct fixture f;
     annal_index *other = NULL;
     struct pack_set *set = NULL;
     struct plan plan = {0};
     annal_index_progress progress = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     fixture_append(&f, "s2", "note.added", "{\"text\":\"two\"}");
     ck_sql(&f, "SELECT count(*) FROM notes", "2\n");
@@ -99,74 +90,62 @@ START_TEST(a_plan_that_was_made_before_the_tables_were_emptied_is_not_worked_off
     annal__plan_done(&plan);
     annal__packs_put(f.index, set);
     ck_sql(&f, "SELECT count(*) FROM notes", "3\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "a1", "note.added", "{\"text\":\"one\"}");
     fixture_append(&f, "b1", "note.added", "{\"text\":\"two\"}");
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_sql(&f, "SELECT text FROM notes ORDER BY 1", "one\ntwo\n");
     char narrow[sizeof notes + 30];
     snprintf(narrow, sizeof narrow, "-- pack notes   version 1   database notes.db   sessions b*%s",
              strchr(notes, '\n'));
-    put_pack(&f, "packs/notes.sql", narrow);
+    put_pack("packs/notes.sql", narrow);
     ck_sql(&f, "SELECT text FROM notes", "two\n");
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_sql(&f, "SELECT text FROM notes ORDER BY 1", "one\ntwo\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_that_is_wrong_costs_only_itself)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
-    put_pack(&f, "packs/notes.sql", notes);
-    put_pack(&f, "packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
-    put_pack(&f, "packs/enabled", "# comment\nnobody\ncore\n");
-    put_pack(&f, "packs/again.sql", notes);
-    put_pack(&f, "packs/core.sql", "-- pack core   version 1   database x.db\n");
+    put_pack("packs/notes.sql", notes);
+    put_pack("packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
+    put_pack("packs/enabled", "# comment\nnobody\ncore\n");
+    put_pack("packs/again.sql", notes);
+    put_pack("packs/core.sql", "-- pack core   version 1   database x.db\n");
     ck_sql(&f, "SELECT text FROM notes", "one\n");
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/packs/enabled")), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&f.dir, "store/packs/enabled"), 0700), 0);
     ck_sql(&f, "SELECT text FROM notes", "one\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(packs_of_one_database_stay_when_one_of_them_is_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
-    put_pack(&f, "packs/notes.sql", notes);
-    put_pack(&f, "packs/counts.sql",
+    put_pack("packs/notes.sql", notes);
+    put_pack("packs/counts.sql",
              "-- pack counts   version 1   database notes.db\n"
              "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
              "-- on note.added\n"
              "INSERT INTO counts VALUES (:session, 1) ON CONFLICT DO UPDATE SET n = n + 1;\n");
     ck_sql(&f, "SELECT text, n FROM notes JOIN counts USING (session)", "one|1\n");
-    put_pack(&f, "packs/counts.sql",
+    put_pack("packs/counts.sql",
              "-- pack counts   version 2   database notes.db\n"
              "CREATE TABLE counts (session TEXT PRIMARY KEY, n INTEGER);\n"
              "-- on note.added\n"
              "INSERT INTO counts VALUES (:session, 10) ON CONFLICT DO UPDATE SET n = n + 10;\n");
     ck_sql(&f, "SELECT text, n FROM notes JOIN counts USING (session)", "one|10\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_database_that_is_deleted_comes_back)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     for (int i = 0; i < 3; i++) {
         ck_sql(&f, "SELECT text FROM notes", "one\n");
@@ -176,14 +155,11 @@ START_TEST(a_pack_database_that_is_deleted_comes_back)
     }
     fixture_reopen(&f, NULL);
     ck_sql(&f, "SELECT text FROM notes", "one\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(packs_that_are_built_in_are_switched_on_and_off)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     annal_error why = {0};
     ck_ok(annal_pack_enable(f.store, "lionagi", NULL, err));
     ck_ok(annal_pack_enable(f.store, "teams", NULL, err));
@@ -197,20 +173,16 @@ START_TEST(packs_that_are_built_in_are_switched_on_and_off)
     ck_assert_int_eq(
         annal_sql(f.index, ANNAL_SLICE("SELECT * FROM teams"), NULL, text_row, NULL, &why),
         ANNAL_ERR_SQL);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_stands_where_at_says)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     const char *at = tmpdir_path(&f.dir, "elsewhere");
     ck_assert_int_eq(mkdir(at, 0700), 0);
     ck_ok(annal_pack_enable(f.store, "lionagi", at, err));
     ck_sql(&f, "SELECT COUNT(*) FROM branches", "0\n");
     ck_assert_int_eq(access(tmpdir_path(&f.dir, "elsewhere/state.db"), F_OK), 0);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -228,11 +200,9 @@ static int text_info(void *arg, const annal_pack_info *info)
 
 START_TEST(how_each_pack_stands_is_told)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/notes.sql", notes);
-    put_pack(&f, "packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
+    put_pack("packs/notes.sql", notes);
+    put_pack("packs/wrong.sql", "-- pack wrong   version 1   database wrong.db\nNONSENSE;\n");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     ck_sql(&f, "SELECT COUNT(*) FROM notes", "1\n");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
@@ -249,7 +219,6 @@ START_TEST(how_each_pack_stands_is_told)
     ck_assert_ptr_nonnull(strstr(why.message, "wrong.sql:2"));
     ck_assert_int_eq(annal_pack_rebuild(f.index, "nobody", NULL, &why), ANNAL_ERR_NOTFOUND);
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -271,31 +240,26 @@ static void limit_files(rlim_t bytes)
 
 START_TEST(a_rebuild_that_a_full_disk_stops_says_so_and_the_next_catch_up_goes_on)
 {
-    struct fixture f;
     annal_error why = {0};
     char *data = malloc(3u << 20);
-    FIXTURE_INIT(&f);
     memset(data, 'x', 3u << 20);
     memcpy(data, "{\"text\":\"", 9);
     memcpy(data + (3u << 20) - 3, "\"}", 3);
     fixture_append(&f, "s1", "note.added", data);
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     limit_files(1u << 20);
     ck_assert_int_eq(annal_pack_rebuild(f.index, "notes", NULL, &why), ANNAL_ERR_IO);
     limit_files(RLIM_INFINITY);
     ck_sql(&f, "SELECT session, seq FROM notes", "s1|1\n");
     ck_ok(annal_pack_rebuild(f.index, "notes", NULL, err));
     free(data);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_pack_may_have_a_database_for_each_session)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/runs.sql", runs);
+    put_pack("packs/runs.sql", runs);
     fixture_append(&f, "run_a", "run.stepped", "{}");
     fixture_append(&f, "run_b", "run.stepped", "{}");
     fixture_append(&f, "run_b", "run.stepped", "{}");
@@ -312,7 +276,6 @@ START_TEST(a_pack_may_have_a_database_for_each_session)
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
     ck_assert_str_eq(text.ptr, "core 0 0 3 4 0 0\nruns 1 0 2 3 0 0 own\n");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -332,29 +295,24 @@ static unsigned open_files(const char *part)
 /* Else a thousand runs were more than a process may have open. */
 START_TEST(databases_of_sessions_that_were_caught_up_keep_no_file_open)
 {
-    struct fixture f;
     const annal_catch_up_options all = {.every_database = true};
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/runs.sql", runs);
+    put_pack("packs/runs.sql", runs);
     fixture_append(&f, "run_a", "run.stepped", "{}");
     fixture_append(&f, "run_b", "run.stepped", "{}");
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, &all, err));
     ck_ok(annal_pack_rebuild(f.index, "runs", NULL, err));
     ck_assert_uint_eq(open_files("/kept/runs/"), 0);
     ck_assert_uint_eq(open_files("/locks/kept_"), 0);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
 {
-    struct fixture f;
     sqlite3 *db = NULL;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"before\"}");
     annal_index_close(f.index);
     ck_ok(annal_store_close(f.store, err));
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_ok(annal_store_open(f.path, NULL, &f.store, err));
     const annal_index_options follow = {.follow = true};
     ck_ok(annal_index_open(f.store, &follow, &f.index, err));
@@ -374,15 +332,14 @@ START_TEST(packs_follow_what_is_appended_and_are_brought_up_to_what_was)
     }
     ck_assert_int_eq(rows, 2);
     sqlite3_close(db);
-    fixture_done(&f);
 }
 END_TEST
 
 /* A row that no event made: it is there as long as the table is not made anew. */
-static void put_mark(struct fixture *f)
+static void put_mark(void)
 {
     sqlite3 *db = NULL;
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f->dir, "store/notes.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/notes.db"), &db), SQLITE_OK);
     ck_assert_int_eq(
         sqlite3_exec(db, "INSERT INTO notes (session, seq) VALUES ('mark', 0)", NULL, NULL, NULL),
         SQLITE_OK);
@@ -390,12 +347,12 @@ static void put_mark(struct fixture *f)
 }
 
 /* What somebody does with the stock shell, from opening it to leaving it. */
-static void write_as_a_user(struct fixture *f, const char *database, const char *sql)
+static void write_as_a_user(const char *database, const char *sql)
 {
     sqlite3 *db = NULL;
     char path[200];
     snprintf(path, sizeof path, "store/%s", database);
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f->dir, path), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, path), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_busy_timeout(db, 5000), SQLITE_OK);
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
@@ -403,22 +360,19 @@ static void write_as_a_user(struct fixture *f, const char *database, const char 
 
 START_TEST(a_database_that_a_user_puts_into_wal_mode_loses_nothing)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/mine.sql",
+    put_pack("packs/mine.sql",
              "-- pack mine   version 1   database mine.db   sessions mine   writable\n"
              "CREATE TABLE mine (text TEXT);\n"
              "-- on mine.added\n"
              "INSERT INTO mine VALUES ($text);\n");
     fixture_append(&f, "mine", "mine.added", "{\"text\":\"one\"}");
     ck_sql(&f, "SELECT text FROM mine", "one\n");
-    write_as_a_user(&f, "mine.db", "PRAGMA journal_mode = WAL; INSERT INTO mine VALUES ('two');");
+    write_as_a_user("mine.db", "PRAGMA journal_mode = WAL; INSERT INTO mine VALUES ('two');");
     ck_sql(&f, "SELECT text FROM mine", "one\ntwo\n");
-    write_as_a_user(&f, "mine.db", "INSERT INTO mine VALUES ('three');");
+    write_as_a_user("mine.db", "INSERT INTO mine VALUES ('three');");
     fixture_append(&f, "mine", "mine.added", "{\"text\":\"four\"}");
     ck_sql(&f, "SELECT text FROM mine ORDER BY 1", "four\none\nthree\ntwo\n");
     ck_sql(&f, "SELECT COUNT(*) FROM events WHERE type = 'sql.applied'", "2\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -469,14 +423,12 @@ START_TEST(columns_indexes_and_views_that_are_new_are_added_in_place)
          "CREATE TRIGGER t AFTER INSERT ON notes BEGIN SELECT 1; END;",
          true}, /* a column between old ones */
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         char text[1000];
         snprintf(text, sizeof text, "-- pack notes   version 1   database notes.db\n%s\n%s",
                  steps[i].tables, handlers);
-        put_pack(&f, "packs/notes.sql", text);
+        put_pack("packs/notes.sql", text);
         char *got = fixture_sql(&f, "SELECT count(*) FROM notes WHERE session = 'mark'");
         ck_assert_msg(strcmp(got, steps[i].anew || i == 0 ? "0\n" : "1\n") == 0, "step %zu", i);
         free(got);
@@ -484,32 +436,27 @@ START_TEST(columns_indexes_and_views_that_are_new_are_added_in_place)
         if (i == 1)
             ck_sql(&f, "SELECT DISTINCT mood, n FROM notes", "calm|7\n");
         if (steps[i].anew || i == 0)
-            put_mark(&f);
+            put_mark();
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(tables_of_a_newer_version_of_a_pack_are_left_alone)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
     fixture_append(&f, "s1", "note.added", "{\"text\":\"one\"}");
-    put_pack(&f, "packs/notes.sql",
-             "-- pack notes   version 2   database notes.db\n"
-             "CREATE TABLE notes (session TEXT, loud TEXT);\n"
-             "-- on note.added\n"
-             "INSERT INTO notes VALUES (:session, upper($text));\n");
+    put_pack("packs/notes.sql", "-- pack notes   version 2   database notes.db\n"
+                                "CREATE TABLE notes (session TEXT, loud TEXT);\n"
+                                "-- on note.added\n"
+                                "INSERT INTO notes VALUES (:session, upper($text));\n");
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
-    put_pack(&f, "packs/notes.sql", notes);
+    put_pack("packs/notes.sql", notes);
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
     fixture_append(&f, "s1", "note.added", "{\"text\":\"two\"}");
     ck_sql(&f, "SELECT loud FROM notes", "ONE\n");
     ck_ok(annal_index_packs(f.index, text_info, &text, err));
     ck_assert_ptr_nonnull(strstr(text.ptr, "notes 1 2 1 1 1 0 own"));
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -525,11 +472,9 @@ static int text_pack_finding(void *arg, const annal_pack_finding *finding)
 
 START_TEST(tables_that_are_not_what_the_events_give_are_found)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
-    put_pack(&f, "packs/notes.sql", notes);
-    put_pack(&f, "packs/runs.sql", runs);
+    put_pack("packs/notes.sql", notes);
+    put_pack("packs/runs.sql", runs);
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
     ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/notes.db"), F_OK), 0);
@@ -540,7 +485,7 @@ START_TEST(tables_that_are_not_what_the_events_give_are_found)
     fixture_append(&f, "s1", "note.added", "{\"text\":\"not yet indexed\"}");
     ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
-    put_mark(&f);
+    put_mark();
     ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "notes notes its rows are not what the events give\n");
     ck_ok(annal_index_rebuild(f.index, NULL, err));
@@ -549,14 +494,13 @@ START_TEST(tables_that_are_not_what_the_events_give_are_found)
     ck_ok(annal_packs_verify(f.index, text_pack_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_packs(void)
 {
     Suite *suite = suite_create("packs");
-    TCase *tcase = suite_case(suite, "packs", NULL, NULL);
+    TCase *tcase = suite_case(suite, "packs", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, a_pack_that_is_put_into_the_store_is_filled_and_kept_up_to_date);
     tcase_add_test(tcase, a_pack_whose_file_changes_is_made_anew);
     tcase_add_test(tcase, a_pack_that_is_fed_fewer_sessions_keeps_no_rows_of_the_others);

@@ -11,7 +11,7 @@
 #define START  (1767684240 * SECOND)
 
 /* "session:seq " of every event of a filter. free() it. */
-static char *answer(struct fixture *f, const annal_filter *filter)
+static char *answer(const annal_filter *filter)
 {
     struct text text = {0};
     annal_query *query = NULL;
@@ -19,7 +19,7 @@ static char *answer(struct fixture *f, const annal_filter *filter)
     annal_event event;
     annal_status status;
     text_add(&text, "", 0);
-    ck_ok(annal_query_open(f->index, filter, &query, err));
+    ck_ok(annal_query_open(f.index, filter, &query, err));
     while ((status = annal_query_next(query, &session, &event, NULL)) != ANNAL_END) {
         char one[300];
         ck_assert_int_ge(status, 0);
@@ -35,7 +35,7 @@ static char *answer(struct fixture *f, const annal_filter *filter)
 #define ck_told(f, expected, ...)                                                                  \
     do {                                                                                           \
         const annal_filter filter_ = {__VA_ARGS__};                                                \
-        char *got_ = answer(f, &filter_);                                                          \
+        char *got_ = answer(&filter_);                                                             \
         ck_assert_str_eq(got_, expected);                                                          \
         free(got_);                                                                                \
     } while (0)
@@ -53,76 +53,62 @@ static char *answer(struct fixture *f, const annal_filter *filter)
     } while (0)
 
 /* Two sessions of six events, the second half a second behind the first. */
-static void two_sessions(struct fixture *f)
+static void two_sessions(void)
 {
-    fixture_append_many(f, "x", 6, START);
-    fixture_append_many(f, "y", 6, START + SECOND / 2);
+    fixture_append_many(&f, "x", 6, START);
+    fixture_append_many(&f, "y", 6, START + SECOND / 2);
 }
 
 START_TEST(one_session_comes_by_seq)
 {
-    struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
-    FIXTURE_INIT(&f);
-    two_sessions(&f);
+    two_sessions();
     fixture_append_at(&f, "x", "a.one", "{}", START); /* an import may go back in time */
     ck_answer(&f, "x:1 x:2 x:3 x:4 x:5 x:6 x:7 ", .sessions = &x, .session_count = 1);
     ck_answer(&f, "x:7 x:6 ", .sessions = &x, .session_count = 1, .descending = true, .limit = 2);
     ck_answer(&f, "x:2 x:3 ", .sessions = &x, .session_count = 1, .from_seq = 2, .to_seq = 3);
     ck_answer(&f, "", .sessions = &x, .session_count = 1, .from_seq = (1ull << 63) + 2);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(several_sessions_come_by_time)
 {
-    struct fixture f;
     const annal_slice both[] = {ANNAL_SLICE("y"), ANNAL_SLICE("x")};
-    FIXTURE_INIT(&f);
-    two_sessions(&f);
+    two_sessions();
     fixture_append_many(&f, "z", 2, START);
     ck_answer(&f, "x:1 y:1 x:2 y:2 ", .sessions = both, .session_count = 2, .limit = 4);
     ck_answer(&f, "x:1 z:1 y:1 x:2 z:2 ", .limit = 5);
     ck_answer(&f, "y:6 x:6 y:5 ", .descending = true, .limit = 3);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(types_are_names_or_patterns)
 {
-    struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
     const annal_slice one[] = {ANNAL_SLICE("a.two")};
     const annal_slice pattern[] = {ANNAL_SLICE("a.*")};
     const annal_slice several[] = {ANNAL_SLICE("b.*"), ANNAL_SLICE("a.two")};
-    FIXTURE_INIT(&f);
-    two_sessions(&f);
+    two_sessions();
     ck_answer(&f, "x:2 x:5 ", .sessions = &x, .session_count = 1, .types = one, .type_count = 1);
     ck_answer(&f, "x:1 x:2 x:4 x:5 ", .sessions = &x, .session_count = 1, .types = pattern,
               .type_count = 1);
     ck_answer(&f, "x:2 x:3 x:5 x:6 ", .sessions = &x, .session_count = 1, .types = several,
               .type_count = 2);
     ck_answer(&f, "x:2 y:2 x:5 y:5 ", .types = one, .type_count = 1);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(since_is_included_and_until_is_not)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    two_sessions(&f);
+    two_sessions();
     ck_answer(&f, "x:2 y:2 ", .since_us = START + SECOND, .until_us = START + 2 * SECOND);
     ck_answer(&f, "y:6 ", .since_us = START + 5 * SECOND + 1);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
 {
-    struct fixture f;
     const annal_slice s = ANNAL_SLICE("s");
-    FIXTURE_INIT(&f);
     for (int i = 1; i <= 20; i++) {
         uint64_t count = 0;
         const annal_filter filter = {.sessions = &s, .session_count = 1};
@@ -130,20 +116,17 @@ START_TEST(an_answer_holds_everything_that_was_appended_before_the_question)
         ck_ok(annal_query_count(f.index, &filter, &count, NULL, err));
         ck_assert_int_eq((int)count, i);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
 {
-    struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
     const annal_slice two[] = {ANNAL_SLICE("a.two")};
     sqlite3 *stranger = NULL;
     annal_lag lag;
     uint64_t count = 0;
-    FIXTURE_INIT(&f);
-    two_sessions(&f);
+    two_sessions();
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/sessions.db"), &stranger), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(stranger, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
@@ -159,18 +142,15 @@ START_TEST(what_cannot_be_indexed_now_is_read_from_the_journals)
     ck_assert_uint_eq(count, 17);
     ck_assert_uint_eq(lag.bytes, 0);
     sqlite3_close(stranger);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(events_come_from_the_journal_byte_for_byte)
 {
-    struct fixture f;
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     static const char data[] = "{ \"a\" : 1.50, \"a\":2, \"b\":\"\\ud800\" }";
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "x.y", data, START);
     ck_ok(annal_query_open(f.index, NULL, &query, err));
     ck_ok(annal_query_next(query, &session, &event, err));
@@ -181,15 +161,12 @@ START_TEST(events_come_from_the_journal_byte_for_byte)
     ck_assert_int_eq(annal_query_next(query, &session, &event, NULL), ANNAL_END);
     ck_assert_int_eq(annal_query_next(query, &session, &event, NULL), ANNAL_END);
     annal_query_close(query);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_line_that_was_damaged_later_is_told_and_the_next_one_given)
 {
-    struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "x", 3, START);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
     size_t length = 0;
@@ -201,15 +178,12 @@ START_TEST(a_line_that_was_damaged_later_is_told_and_the_next_one_given)
     free(journal);
     ck_answer(&f, "x:1 x:2! x:3 ", .sessions = &x, .session_count = 1);
     ck_sql(&f, "SELECT seq, data IS NULL FROM events", "1|0\n2|1\n3|0\n");
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(damage_is_told_the_same_way_when_the_index_is_younger_than_it)
 {
-    struct fixture f;
     const annal_slice x = ANNAL_SLICE("x");
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "x", 6, START);
     fixture_append_many(&f, "y", 1, START);
     size_t length = 0;
@@ -226,16 +200,13 @@ START_TEST(damage_is_told_the_same_way_when_the_index_is_younger_than_it)
     ck_told(&f, "x:6 x:5 ", .sessions = &x, .session_count = 1, .limit = 2, .descending = true);
     const annal_slice y = ANNAL_SLICE("y");
     ck_told(&f, "y:1 ", .sessions = &y, .session_count = 1);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_wrong_filter_is_refused)
 {
-    struct fixture f;
     annal_query *query = NULL;
     const annal_slice bad = ANNAL_SLICE("../x"), nothing = {0};
-    FIXTURE_INIT(&f);
     const annal_filter session = {.sessions = &bad, .session_count = 1};
     ck_assert_int_eq(annal_query_open(f.index, &session, &query, NULL), ANNAL_ERR_INVALID);
     const annal_filter type = {.types = &nothing, .type_count = 1};
@@ -243,24 +214,21 @@ START_TEST(a_wrong_filter_is_refused)
     const annal_slice zero = {"a.one\0*", 7};
     const annal_filter cut = {.types = &zero, .type_count = 1};
     ck_assert_int_eq(annal_query_open(f.index, &cut, &query, NULL), ANNAL_ERR_INVALID);
-    fixture_done(&f);
 }
 END_TEST
 
 /* How SQLite means to run a SELECT. */
-static char *plan(struct fixture *f, const char *select)
+static char *plan(const char *select)
 {
     char sql[500];
     snprintf(sql, sizeof sql, "EXPLAIN QUERY PLAN %s", select);
-    return fixture_sql(f, sql);
+    return fixture_sql(&f, sql);
 }
 
 /* The expression is asked about the event itself, limits count what it leaves. */
 START_TEST(an_expression_is_asked_about_each_event)
 {
-    struct fixture f;
     const annal_slice t = ANNAL_SLICE("t");
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "t", "tool.called", "{\"tool\":\"bash\",\"n\":1}", START);
     fixture_append_at(&f, "t", "tool.called", "{\"tool\":\"read\",\"n\":2}", START + 1);
     fixture_append_at(&f, "u", "tool.called", "{\"tool\":\"bash\",\"n\":3}", START + 2);
@@ -278,15 +246,12 @@ START_TEST(an_expression_is_asked_about_each_event)
               .where = ANNAL_SLICE("session_id IN (SELECT id FROM sessions WHERE events = 2)"));
     ck_answer(&f, "", .where = ANNAL_SLICE("cause"));
     ck_answer(&f, "t:1 t:2 u:1 u:2 ", .where = ANNAL_SLICE("id IS NULL AND cause IS NULL"));
-    fixture_done(&f);
 }
 END_TEST
 
 /* As many types as are merged, and more: the same answer. */
 START_TEST(events_of_all_types_come_by_time_without_being_sorted)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "b.two", "{}", START + 2);
     fixture_append_at(&f, "t", "a.one", "{}", START + 1);
     fixture_append_at(&f, "u", "c.three", "{}", START + 3);
@@ -301,7 +266,6 @@ START_TEST(events_of_all_types_come_by_time_without_being_sorted)
             fixture_append_at(&f, "v", type, "{}", START + 100 + i);
         }
     }
-    fixture_done(&f);
 }
 END_TEST
 
@@ -311,12 +275,10 @@ START_TEST(a_wrong_expression_is_refused)
         "nonsense = 1", "seq =",       "1) ; DELETE FROM sessions; --",
         "1; SELECT 1",  "(seq = 1",    "randomblob(1",
         "0) OR (1",     "seq LIMIT 1", "1 UNION SELECT 1"};
-    struct fixture f;
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     annal_error why = {0};
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "t", "a.one", "{}", START);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const annal_filter filter = {.where = annal_slice_of(wrong[i])};
@@ -329,15 +291,12 @@ START_TEST(a_wrong_expression_is_refused)
     ck_assert_ptr_nonnull(strstr(why.message, "event 1 of session 't'"));
     ck_assert_int_eq(annal_query_next(query, &session, &event, &why), ANNAL_END);
     annal_query_close(query);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(in_order_of_commits_no_clock_turns_a_session_around)
 {
-    struct fixture f;
     const annal_slice both[] = {ANNAL_SLICE("s"), ANNAL_SLICE("t")};
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "a.one", "{}", START + 5);
     fixture_append_at(&f, "s", "a.two", "{}", START + 1); /* the clock was set back */
     fixture_append_at(&f, "s", "a.one", "{}", START + 7);
@@ -348,7 +307,6 @@ START_TEST(in_order_of_commits_no_clock_turns_a_session_around)
     ck_answer(&f, "s:3 t:2 s:2 s:1 t:1 ", .order = ANNAL_ORDER_COMMIT, .descending = true);
     ck_answer(&f, "t:1 s:1 ", .order = ANNAL_ORDER_COMMIT, .limit = 2, .sessions = both,
               .session_count = 2);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -374,8 +332,6 @@ static int put_group(void *arg, annal_slice key, uint64_t events)
 START_TEST(groups_count_alike_however_they_are_found)
 {
     const annal_slice one = ANNAL_SLICE("*.one"), all = ANNAL_SLICE("1"), s = ANNAL_SLICE("s");
-    struct fixture f;
-    FIXTURE_INIT(&f);
     for (int i = 0; i < 5; i++)
         fixture_append_at(&f, "s", i % 2 == 0 ? "a.one" : "a.two", "{\"n\":1}",
                           START + i * 86400 * SECOND);
@@ -395,7 +351,6 @@ START_TEST(groups_count_alike_however_they_are_found)
                   .where = where, .limit = 2, .descending = true);
     }
     ck_groups(&f, "t=1 ", ANNAL_GROUP_SESSION, .where = ANNAL_SLICE("data->>'$.n' = 2"));
-    fixture_done(&f);
 }
 END_TEST
 
@@ -418,27 +373,24 @@ START_TEST(no_question_is_answered_by_a_full_scan)
         "SELECT * FROM sessions ORDER BY last_activity_at DESC LIMIT 9",
         "SELECT * FROM turns WHERE session_id = 's' ORDER BY sequence",
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 50, START);
     for (size_t i = 0; i < sizeof selects / sizeof *selects; i++) {
-        char *got = plan(&f, selects[i]);
+        char *got = plan(selects[i]);
         ck_assert_msg(strstr(got, "SEARCH") != NULL || strstr(got, "USING INDEX") != NULL, "%s: %s",
                       selects[i], got);
         free(got);
     }
-    char *got = plan(&f, selects[3]);
+    char *got = plan(selects[3]);
     ck_assert_ptr_nonnull(strstr(got, "COVERING INDEX"));
     ck_assert_ptr_nonnull(strstr(got, "ANY(type)"));
     free(got);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, one_session_comes_by_seq);
     tcase_add_test(all, several_sessions_come_by_time);
     tcase_add_test(all, types_are_names_or_patterns);

@@ -14,21 +14,21 @@
 
 #define START 1767684240000000
 
-static uint64_t count(struct fixture *f)
+static uint64_t count(void)
 {
     uint64_t events = 0;
-    ck_ok(annal_query_count(f->index, NULL, &events, NULL, err));
+    ck_ok(annal_query_count(f.index, NULL, &events, NULL, err));
     return events;
 }
 
 /* By reading them; as_indexed asks the connection alone. */
-static uint64_t count_by_reading(struct fixture *f, bool as_indexed)
+static uint64_t count_by_reading(bool as_indexed)
 {
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     uint64_t events = 0;
-    ck_ok(annal_query_open(f->index, &(annal_filter){.as_indexed = as_indexed}, &query, err));
+    ck_ok(annal_query_open(f.index, &(annal_filter){.as_indexed = as_indexed}, &query, err));
     while (annal_query_next(query, &session, &event, NULL) == ANNAL_OK)
         events++;
     annal_query_close(query);
@@ -36,11 +36,11 @@ static uint64_t count_by_reading(struct fixture *f, bool as_indexed)
 }
 
 /* The only one that is kept; NULL: there is none. */
-static const sqlite3 *kept(const struct fixture *f)
+static const sqlite3 *kept(void)
 {
     const sqlite3 *found = NULL;
     for (size_t i = 0; i < READERS_MAX; i++) {
-        const struct reader *reader = &f->index->derived.readers.list[i];
+        const struct reader *reader = &f.index->derived.readers.list[i];
         ck_assert(!reader->lent);
         ck_assert(reader->db == NULL || found == NULL);
         found = reader->db != NULL ? reader->db : found;
@@ -48,40 +48,35 @@ static const sqlite3 *kept(const struct fixture *f)
     return found;
 }
 
-static void begin(struct fixture *f)
+static void begin(void)
 {
-    fixture_append_many(f, "s", 10, START);
-    ck_assert_uint_eq(count_by_reading(f, false), 10);
-    ck_assert_uint_eq(count(f), 10);
+    fixture_append_many(&f, "s", 10, START);
+    ck_assert_uint_eq(count_by_reading(false), 10);
+    ck_assert_uint_eq(count(), 10);
 }
 
 START_TEST(one_connection_answers_one_question_after_the_other)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    begin(&f);
-    const sqlite3 *first = kept(&f);
+    begin();
+    const sqlite3 *first = kept();
     ck_assert_ptr_nonnull(first);
     for (unsigned i = 1; i <= 5; i++) {
         fixture_append_many(&f, "s", 1, START);
-        ck_assert_uint_eq(count_by_reading(&f, false), 10 + i);
-        ck_assert_uint_eq(count(&f), 10 + i);
-        ck_assert_ptr_eq(kept(&f), first);
+        ck_assert_uint_eq(count_by_reading(false), 10 + i);
+        ck_assert_uint_eq(count(), 10 + i);
+        ck_assert_ptr_eq(kept(), first);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 /* Questions that are under way at the same time have a connection each, more than are kept too. */
 START_TEST(each_question_that_is_open_has_its_own)
 {
-    struct fixture f;
     annal_query *queries[READERS_MAX + 3];
     annal_slice session;
     annal_event event;
     const size_t many = sizeof queries / sizeof *queries;
-    FIXTURE_INIT(&f);
-    begin(&f);
+    begin();
     for (size_t i = 0; i < many; i++)
         ck_ok(annal_query_open(f.index, &(annal_filter){.limit = i + 1}, &queries[i], err));
     for (size_t i = 0; i < many; i++) {
@@ -93,8 +88,7 @@ START_TEST(each_question_that_is_open_has_its_own)
     }
     for (size_t i = 0; i < many; i++)
         annal_query_close(queries[i]);
-    ck_assert_uint_eq(count(&f), 10);
-    fixture_done(&f);
+    ck_assert_uint_eq(count(), 10);
 }
 END_TEST
 
@@ -123,50 +117,45 @@ START_TEST(files_that_are_others_by_now_are_opened_anew)
 {
     static const char *const gone[] = {"store/sessions.db", "store/sessions.db-wal",
                                        "store/sessions.db-shm"};
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    begin(&f);
-    const sqlite3 *first = kept(&f);
+    begin();
+    const sqlite3 *first = kept();
     ck_assert_ptr_nonnull(first);
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
         ck_assert_int_eq(unlink(tmpdir_path(&f.dir, gone[i])), 0);
         fixture_append_many(&f, "s", 1, START);
-        ck_assert_uint_eq(count_by_reading(&f, false), 11 + i);
-        ck_assert_uint_eq(count(&f), 11 + i);
+        ck_assert_uint_eq(count_by_reading(false), 11 + i);
+        ck_assert_uint_eq(count(), 11 + i);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 /* Rule 1: another file's bytes in the same one. */
 START_TEST(bytes_that_were_written_over_the_file_are_not_taken_for_its_own)
 {
-    struct fixture f, other;
-    FIXTURE_INIT(&f);
-    FIXTURE_INIT(&other);
-    begin(&f);
+    struct fixture other;
+    uint64_t events = 0;
+    fixture_init(&other);
+    begin();
     fixture_append_many(&other, "o", 3, START);
-    ck_assert_uint_eq(count(&other), 3);
+    ck_ok(annal_query_count(other.index, NULL, &events, NULL, err));
+    ck_assert_uint_eq(events, 3);
     ck_ok(annal_index_checkpoint(f.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
     ck_ok(annal_index_checkpoint(other.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
-    ck_assert_uint_eq(count_by_reading(&f, true), 10);
-    ck_assert_ptr_nonnull(kept(&f));
+    ck_assert_uint_eq(count_by_reading(true), 10);
+    ck_assert_ptr_nonnull(kept());
     copy_over(tmpdir_path(&other.dir, "store/sessions.db"),
               tmpdir_path(&f.dir, "store/sessions.db"));
-    ck_assert_uint_eq(count_by_reading(&f, false), 10);
-    ck_assert_uint_eq(count(&f), 10);
+    ck_assert_uint_eq(count_by_reading(false), 10);
+    ck_assert_uint_eq(count(), 10);
     fixture_done(&other);
-    fixture_done(&f);
 }
 END_TEST
 
 /* Rule 2: a fork's parts and an expression are not there any more. */
 START_TEST(what_a_question_left_in_temp_is_gone)
 {
-    struct fixture f;
     const annal_slice fork = ANNAL_SLICE("fork");
-    FIXTURE_INIT(&f);
-    begin(&f);
+    begin();
     ck_ok(annal_session_fork(f.store, ANNAL_SLICE("s"), 5, fork, NULL, NULL, err));
     for (int i = 0; i < 3; i++) {
         annal_query *query = NULL;
@@ -182,26 +171,23 @@ START_TEST(what_a_question_left_in_temp_is_gone)
         ck_ok(annal_query_open(f.index, &of_fork, &query, err));
         ck_ok(annal_query_next(query, &session, &event, err)); /* and left half way */
         annal_query_close(query);
-        ck_assert_uint_eq(count(&f), 10);
+        ck_assert_uint_eq(count(), 10);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 /* Who reads no more keeps no commit from being checkpointed. */
 START_TEST(a_connection_that_is_kept_is_in_nobodys_way)
 {
-    struct fixture f;
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
     sqlite3 *stranger = NULL;
-    FIXTURE_INIT(&f);
-    begin(&f);
+    begin();
     ck_ok(annal_query_open(f.index, NULL, &query, err));
     ck_ok(annal_query_next(query, &session, &event, err));
     annal_query_close(query);
-    ck_assert_ptr_nonnull(kept(&f));
+    ck_assert_ptr_nonnull(kept());
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/sessions.db"), &stranger), SQLITE_OK);
     int left = -1, done = -1;
     ck_assert_int_eq(
@@ -210,18 +196,15 @@ START_TEST(a_connection_that_is_kept_is_in_nobodys_way)
     ck_assert_int_eq(sqlite3_exec(stranger, "BEGIN IMMEDIATE; ROLLBACK", NULL, NULL, NULL),
                      SQLITE_OK);
     sqlite3_close(stranger);
-    fixture_done(&f);
 }
 END_TEST
 
 /* Rule 3. */
 START_TEST(a_child_of_fork_leaves_them_alone)
 {
-    struct fixture f;
     int result = -1;
-    FIXTURE_INIT(&f);
-    begin(&f);
-    const sqlite3 *first = kept(&f);
+    begin();
+    const sqlite3 *first = kept();
     pid_t child = fork();
     if (child == 0) {
         annal_index_close(f.index);
@@ -236,10 +219,9 @@ START_TEST(a_child_of_fork_leaves_them_alone)
     }
     ck_assert_int_eq(waitpid(child, &result, 0), child);
     ck_assert_int_eq(result, 0);
-    ck_assert_ptr_eq(kept(&f), first);
-    ck_assert_uint_eq(count_by_reading(&f, false), 10);
-    ck_assert_ptr_eq(kept(&f), first);
-    fixture_done(&f);
+    ck_assert_ptr_eq(kept(), first);
+    ck_assert_uint_eq(count_by_reading(false), 10);
+    ck_assert_ptr_eq(kept(), first);
 }
 END_TEST
 
@@ -247,22 +229,19 @@ END_TEST
 
 static void *ask_often(void *arg)
 {
-    struct fixture *f = arg;
     for (int i = 0; i < 20; i++) {
         uint64_t events = 0;
-        if (annal_query_count(f->index, NULL, &events, NULL, NULL) < 0 || events != 10 ||
-            count_by_reading(f, false) != 10)
-            return f;
+        if (annal_query_count(f.index, NULL, &events, NULL, NULL) < 0 || events != 10 ||
+            count_by_reading(false) != 10)
+            return arg;
     }
     return NULL;
 }
 
 START_TEST(threads_do_not_meet_in_one)
 {
-    struct fixture f;
     pthread_t threads[THREADS];
-    FIXTURE_INIT(&f);
-    begin(&f);
+    begin();
     for (size_t i = 0; i < THREADS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, ask_often, &f), 0);
     for (size_t i = 0; i < THREADS; i++) {
@@ -270,14 +249,13 @@ START_TEST(threads_do_not_meet_in_one)
         pthread_join(threads[i], &failed);
         ck_assert_ptr_null(failed);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_readers(void)
 {
     Suite *suite = suite_create("readers");
-    TCase *readers = suite_case(suite, "readers", NULL, NULL);
+    TCase *readers = suite_case(suite, "readers", fixture_setup, fixture_teardown);
     tcase_add_test(readers, one_connection_answers_one_question_after_the_other);
     tcase_add_test(readers, each_question_that_is_open_has_its_own);
     tcase_add_test(readers, files_that_are_others_by_now_are_opened_anew);

@@ -27,14 +27,14 @@ static int put_hit(void *arg, const annal_search_hit *hit)
 }
 
 /* "session:seq role/tool snippet" of every hit, newest first. free() it. */
-static char *found(struct fixture *f, annal_search_options options)
+static char *found(annal_search_options options)
 {
     struct text text = {0};
     annal_lag lag;
     text_add(&text, "", 0);
     options.mark_begin = "<";
     options.mark_end = ">";
-    ck_ok(annal_search(f->index, &options, put_hit, &text, &lag, err));
+    ck_ok(annal_search(f.index, &options, put_hit, &text, &lag, err));
     ck_assert_uint_eq(lag.bytes, 0);
     return text.ptr;
 }
@@ -42,7 +42,7 @@ static char *found(struct fixture *f, annal_search_options options)
 #define ck_found_by(order_, f, expected, ...)                                                      \
     do {                                                                                           \
         const annal_search_options options_ = {.order = (order_), __VA_ARGS__};                    \
-        char *got_ = found(f, options_);                                                           \
+        char *got_ = found(options_);                                                              \
         ck_assert_str_eq(got_, expected);                                                          \
         free(got_);                                                                                \
     } while (0)
@@ -52,20 +52,20 @@ static char *found(struct fixture *f, annal_search_options options)
 #define WORD(text) .words = (const annal_slice[]){{text, sizeof text - 1}}, .word_count = 1
 
 /* A user asks, the assistant calls a tool, which answers. */
-static void talk(struct fixture *f, const char *session, int64_t from_us)
+static void talk(const char *session, int64_t from_us)
 {
-    fixture_append_at(f, session, "message.added",
+    fixture_append_at(&f, session, "message.added",
                       "{\"role\":\"user\",\"content\":\"Why is high water late?\"}", from_us);
-    fixture_append_at(f, session, "message.added",
+    fixture_append_at(&f, session, "message.added",
                       "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":"
                       "\"I look for the \\u201cclock\\u201d.\"}]}",
                       from_us + SECOND);
     fixture_append_at(
-        f, session, "tool.called",
+        &f, session, "tool.called",
         "{\"call_id\":\"c1\",\"tool\":\"grep\",\"input\":{\"pattern\":\"localtime\"}}",
         from_us + 2 * SECOND);
     fixture_append_at(
-        f, session, "tool.returned",
+        &f, session, "tool.returned",
         "{\"call_id\":\"c1\",\"output\":\"src/table.py:\\n  localtime of high water\","
         "\"source\":{\"file\":\"water.jsonl\"},\"extra\":{\"note\":\"clock\"}}",
         from_us + 3 * SECOND);
@@ -73,9 +73,7 @@ static void talk(struct fixture *f, const char *session, int64_t from_us)
 
 START_TEST(words_are_found_where_they_were_said_and_where_tools_returned_them)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    talk(&f, "s", START);
+    talk("s", START);
     ck_found(&f,
              "s:4 tool/grep src/table.py:\n  localtime of high <water>\n"
              "s:1 user/ Why is high <water> late?\n",
@@ -91,17 +89,14 @@ START_TEST(words_are_found_where_they_were_said_and_where_tools_returned_them)
              .word_count = 3);
     ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n",
              .expression = ANNAL_SLICE("(clock OR nothing) NOT water"));
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(filters_narrow_what_is_found)
 {
     const annal_slice t = ANNAL_SLICE("t"), called = ANNAL_SLICE("tool.c*");
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    talk(&f, "s", START);
-    talk(&f, "t", START + 60 * SECOND);
+    talk("s", START);
+    talk("t", START + 60 * SECOND);
     ck_found(&f, "t:1 user/ Why is high <water> late?\ns:1 user/ Why is high <water> late?\n",
              WORD("water"), .role = ANNAL_SLICE("user"));
     ck_found(&f, "t:1 user/ Why is high <water> late?\n", WORD("water"), .sessions = &t,
@@ -113,14 +108,11 @@ START_TEST(filters_narrow_what_is_found)
     ck_found(&f, "s:1 user/ Why is high <water> late?\n", WORD("water"), .since_us = START,
              .until_us = START + SECOND);
     ck_found(&f, "", WORD("water"), .tool = ANNAL_SLICE("sed"));
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_search_knows_what_was_appended_before_it)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     ck_found(&f, "", WORD("ebb"));
     fixture_append_at(&f, "s", "note", "{\"text\":\"ebb and flow\"}", START);
     ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
@@ -130,7 +122,6 @@ START_TEST(a_search_knows_what_was_appended_before_it)
     ck_found(&f, "s:2 / the <ebb>\ns:1 / <ebb> and flow\n", WORD("ebb"));
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/search.db")), 0);
     ck_found(&f, "s:2 / the <ebb>\ns:1 / <ebb> and flow\n", WORD("ebb"));
-    fixture_done(&f);
 }
 END_TEST
 
@@ -138,8 +129,6 @@ END_TEST
 START_TEST(a_fork_is_searched_with_what_it_shares)
 {
     const annal_slice fork = ANNAL_SLICE("fork"), s = ANNAL_SLICE("s");
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "note", "{\"text\":\"tide one\"}", START);
     fixture_append_at(&f, "s", "note", "{\"text\":\"tide two\"}", START + 1);
     ck_ok(annal_session_fork(f.store, s, 1, fork, NULL, NULL, err));
@@ -148,16 +137,13 @@ START_TEST(a_fork_is_searched_with_what_it_shares)
              .session_count = 1);
     ck_found(&f, "s:2 / <tide> two\ns:1 / <tide> one\n", WORD("tide"), .sessions = &s,
              .session_count = 1);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(outputs_that_became_artifacts_are_searched)
 {
-    struct fixture f;
     struct text output = {0};
     annal_slice data;
-    FIXTURE_INIT(&f);
     text_add(&output, "{\"output\":\"", 11);
     for (int i = 0; i < 2000; i++)
         text_add(&output, "the same line over and over\\n", 29);
@@ -172,16 +158,13 @@ START_TEST(outputs_that_became_artifacts_are_searched)
     free(copy);
     annal_artifact_free(data.ptr);
     free(output.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(what_nobody_looks_for_is_left_out)
 {
-    struct fixture f;
     struct text hashes = {0};
     char image[2048] = "{\"image\":\"data:image/png;base64,needle/";
-    FIXTURE_INIT(&f);
     size_t len = strlen(image);
     memset(image + len, 'A', 1000);
     memcpy(image + len + 1000, "+needle\"}", 10);
@@ -215,7 +198,6 @@ START_TEST(what_nobody_looks_for_is_left_out)
     fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"x\":\"needle two\"}}", START + 1);
     fixture_append_at(&f, "s", "a", "{\"x\":\"\\ud800 needle three\"}", START + 2);
     ck_found(&f, "s:7 / \\ud800 <needle> three\ns:5 / <needle> one\n", WORD("needle"));
-    fixture_done(&f);
 }
 END_TEST
 
@@ -223,8 +205,6 @@ START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_as
 {
     static const char kept[] = "{\"extra\":{\"branch\":\"needle needle needle\"}}";
     const annal_slice records = ANNAL_SLICE("import.*");
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_at(
         &f, "s", "message.added",
         "{\"role\":\"user\",\"content\":\"a needle in a stack of hay, long as it is\"}", START);
@@ -240,7 +220,6 @@ START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_as
     ck_found(&f, "s:11 / <needle>\n", WORD("needle"), .bookkeeping = true, .limit = 1);
     ck_found(&f, "s:10 / <needle> <needle> <needle>\n", WORD("needle"), .types = &records,
              .type_count = 1, .limit = 1);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -248,10 +227,8 @@ END_TEST
 START_TEST(a_snippet_of_noise_takes_time_linear_in_what_it_shows)
 {
     enum { REPEATED = 60000 };
-    struct fixture f;
     struct timespec begun, ended;
     struct text noise = {0};
-    FIXTURE_INIT(&f);
     text_add(&noise, "{\"output\":\"", 11);
     for (int i = 0; i < REPEATED; i++)
         text_add(&noise, "needle hay ", 11);
@@ -266,7 +243,6 @@ START_TEST(a_snippet_of_noise_takes_time_linear_in_what_it_shows)
              .word_count = 2);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ended);
     ck_assert_int_lt(ended.tv_sec - begun.tv_sec, 10);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -276,8 +252,6 @@ START_TEST(switched_off_it_is_gone_and_on_it_comes_back)
     annal_search_info info;
     annal_error why = {0};
     struct text text = {0};
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "note", "{\"text\":\"ebb and flow\"}", START);
     ck_ok(annal_search_info_get(f.index, &info, err));
     ck_assert(info.on && !info.exists && info.documents == 0);
@@ -293,12 +267,11 @@ START_TEST(switched_off_it_is_gone_and_on_it_comes_back)
     ck_assert(!info.on && !info.exists);
     ck_ok(annal_search_switch(f.index, true, err));
     ck_found(&f, "s:1 / <ebb> and flow\n", WORD("ebb"));
-    fixture_done(&f);
 }
 END_TEST
 
 /* Rows and words of search.db, however they came to be. free() it. */
-static char *words_of(struct fixture *f)
+static char *words_of(void)
 {
     static const char sql[] =
         "SELECT term, d.session_id, d.seq, v.offset, d.timestamp, d.type, d.role, d.tool "
@@ -307,7 +280,7 @@ static char *words_of(struct fixture *f)
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     text_add(&text, "", 0);
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f->dir, "store/search.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/search.db"), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db,
                                   "CREATE VIRTUAL TABLE temp.v USING "
                                   "fts5vocab(main, 'said', 'instance')",
@@ -328,12 +301,10 @@ static char *words_of(struct fixture *f)
 /* Also where a session was pruned, or deleted and begun anew. */
 START_TEST(search_equals_a_rebuild)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     for (int i = 0; i < 5; i++) {
         char name[8];
         snprintf(name, sizeof name, "s%d", i);
-        talk(&f, name, START + i * SECOND);
+        talk(name, START + i * SECOND);
         ck_found(&f, "", WORD("nothing"));
     }
     fixture_append(&f, "s1", "session.pruned", "{}");
@@ -342,18 +313,17 @@ START_TEST(search_equals_a_rebuild)
     ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s2"), err));
     ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
     ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
-    talk(&f, "s3", START + 100 * SECOND);
+    talk("s3", START + 100 * SECOND);
     fixture_append_at(&f, "s3", "note", "{}", START); /* sizes tell journals apart */
     ck_found(&f, "", WORD("nothing"));
-    char *grown = words_of(&f);
+    char *grown = words_of();
     ck_assert_ptr_null(strstr(grown, "|s2|"));
     ck_assert_ptr_nonnull(strstr(grown, "water|s3|1|"));
     ck_ok(annal_search_rebuild(f.index, NULL, err));
-    char *made = words_of(&f);
+    char *made = words_of();
     ck_assert_msg(strcmp(grown, made) == 0, "grown and made anew are not the same");
     free(grown);
     free(made);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -361,8 +331,6 @@ END_TEST
 START_TEST(the_keeper_keeps_it_from_the_first_search_on)
 {
     annal_search_info info;
-    struct fixture f;
-    FIXTURE_INIT(&f);
     annal_index_close(f.index);
     ck_ok(annal_index_open(f.store, &(annal_index_options){.follow = true}, &f.index, err));
     fixture_append_at(&f, "s", "note", "{\"text\":\"ebb\"}", START);
@@ -383,14 +351,11 @@ START_TEST(the_keeper_keeps_it_from_the_first_search_on)
     ck_ok(annal__index_follow(f.index, err));
     ck_ok(annal_search_info_get(f.index, &info, err));
     ck_assert(!info.exists);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(words_of_a_deleted_session_leave_the_file)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_at(&f, "s", "note", "{\"text\":\"xylophone\"}", START);
     fixture_append_at(&f, "t", "note", "{\"text\":\"zebra\"}", START);
     ck_found(&f, "s:1 / <xylophone>\n", WORD("xylophone"));
@@ -411,7 +376,6 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
     ck_assert_str_eq((const char *)sqlite3_column_text(stmt, 0), "zebra");
     sqlite3_finalize(stmt);
     sqlite3_close(db);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -430,9 +394,7 @@ START_TEST(wrong_questions_are_refused_in_words)
          ANNAL_ERR_INVALID,
          "session"},
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    talk(&f, "s", START);
+    talk("s", START);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         annal_error why = {0};
         struct text text = {0};
@@ -445,15 +407,12 @@ START_TEST(wrong_questions_are_refused_in_words)
     ck_found(&f, "", WORD("water\" OR \"clock"));
     ck_found(&f, "", WORD("AND"));
     ck_found(&f, "", WORD("text : clock NOT"));
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    talk(&f, "s", START);
+    talk("s", START);
     ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
     fixture_reopen(&f, NULL);
     FILE *file = fopen(tmpdir_path(&f.dir, "store/search.db"), "r+");
@@ -462,14 +421,13 @@ START_TEST(a_file_that_is_not_ours_is_moved_aside_and_a_corrupt_one_made_anew)
         fputc('x', file);
     fclose(file);
     ck_found(&f, "s:2 assistant/ I look for the “<clock>”.\n", WORD("clock"));
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_search(void)
 {
     Suite *suite = suite_create("search");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, words_are_found_where_they_were_said_and_where_tools_returned_them);
     tcase_add_test(all, filters_narrow_what_is_found);
     tcase_add_test(all, a_search_knows_what_was_appended_before_it);

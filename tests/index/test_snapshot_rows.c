@@ -10,9 +10,9 @@
 
 static const annal_slice S = {"s", 1};
 
-static void put(struct fixture *f, uint64_t seq, const char *state)
+static void put(uint64_t seq, const char *state)
 {
-    ck_ok(annal__index_snapshot_put(f->index, S, seq, annal_slice_of(state), 1767684240000000, 0,
+    ck_ok(annal__index_snapshot_put(f.index, S, seq, annal_slice_of(state), 1767684240000000, 0,
                                     err));
 }
 
@@ -28,13 +28,11 @@ static int note_row(void *arg, const annal__snapshot_row *row)
 
 START_TEST(the_newest_row_up_to_a_seq_is_found)
 {
-    struct fixture f;
     uint64_t seq = 0;
     annal_slice state;
-    FIXTURE_INIT(&f);
-    put(&f, 10, "ten");
-    put(&f, 20, "twenty");
-    put(&f, 20, "twenty again");
+    put(10, "ten");
+    put(20, "twenty");
+    put(20, "twenty again");
     ck_ok(annal__index_snapshot_newest(f.index, S, 19, &seq, &state, err));
     ck_assert_uint_eq(seq, 10);
     annal_index_free(state.ptr);
@@ -45,48 +43,41 @@ START_TEST(the_newest_row_up_to_a_seq_is_found)
     annal_index_free(state.ptr);
     ck_assert_int_eq(annal__index_snapshot_newest(f.index, S, 9, &seq, &state, NULL),
                      ANNAL_ERR_NOTFOUND);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(rows_are_listed_and_deleted)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
-    put(&f, 10, "ten");
-    put(&f, 5, "");
-    put(&f, 20, "twenty");
+    put(10, "ten");
+    put(5, "");
+    put(20, "twenty");
     ck_ok(annal__index_snapshot_delete(f.index, S, (uint64_t[]){10, 11}, 2, 0, err));
     ck_ok(annal__index_snapshot_each(f.index, S, note_row, &text, err));
     ck_ok(annal__index_snapshot_each(f.index, (annal_slice){0}, note_row, &text, err));
     ck_assert_str_eq(text.ptr, "s:5:0:1767684240000000 s:20:6:1767684240000000 "
                                "s:5:0:1767684240000000 s:20:6:1767684240000000 ");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_chore_only_tries_the_lock)
 {
-    struct fixture f;
     annal_index *other = NULL;
-    FIXTURE_INIT(&f);
     ck_ok(annal_index_open(f.store, NULL, &other, err));
     ck_ok(annal__derived_begin(&other->derived, 0, err));
     ck_assert_int_eq(annal__index_snapshot_put(f.index, S, 1, ANNAL_SLICE("x"), 0, 0, NULL),
                      ANNAL_ERR_BUSY);
     ck_ok(annal__derived_end(&other->derived, true, err));
-    put(&f, 1, "x");
+    put(1, "x");
     annal_index_close(other);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_snapshot_rows(void)
 {
     Suite *suite = suite_create("snapshot_rows");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, the_newest_row_up_to_a_seq_is_found);
     tcase_add_test(all, rows_are_listed_and_deleted);
     tcase_add_test(all, a_chore_only_tries_the_lock);

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static annal_status ask(struct fixture *f, const char *sql, annal_error *err)
+static annal_status ask(const char *sql, annal_error *err)
 {
     struct text text = {0};
-    annal_status status = annal_sql(f->index, annal_slice_of(sql), NULL, text_row, &text, err);
+    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
     free(text.ptr);
     return status;
 }
@@ -29,31 +29,25 @@ START_TEST(writing_is_refused_in_one_sentence)
                                       "PRAGMA user_version = 7",
                                       "PRAGMA wal_checkpoint",
                                       "SELECT load_extension('x')"};
-    struct fixture f;
-    FIXTURE_INIT(&f);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         annal_error err = {0};
-        ck_assert_msg(ask(&f, bad[i], &err) == ANNAL_ERR_SQL, "%s", bad[i]);
+        ck_assert_msg(ask(bad[i], &err) == ANNAL_ERR_SQL, "%s", bad[i]);
     }
     annal_error err = {0};
-    ask(&f, "DELETE FROM sessions", &err);
+    ask("DELETE FROM sessions", &err);
     ck_assert_ptr_nonnull(strstr(err.message, "only reading is possible here"));
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(wrong_sql_is_refused_with_the_reason)
 {
-    struct fixture f;
     annal_error err = {0};
-    FIXTURE_INIT(&f);
-    ck_assert_int_eq(ask(&f, "SELECT x FROM sessions", &err), ANNAL_ERR_SQL);
+    ck_assert_int_eq(ask("SELECT x FROM sessions", &err), ANNAL_ERR_SQL);
     ck_assert_str_eq(err.message, "SQL: no such column: x");
-    ck_assert_int_eq(ask(&f, "", &err), ANNAL_ERR_SQL);
-    ck_assert_int_eq(ask(&f, "SELECT 1; SELECT 2", &err), ANNAL_ERR_SQL);
+    ck_assert_int_eq(ask("", &err), ANNAL_ERR_SQL);
+    ck_assert_int_eq(ask("SELECT 1; SELECT 2", &err), ANNAL_ERR_SQL);
     ck_assert_str_eq(err.message, "more than one SQL statement");
-    ck_assert_int_eq(ask(&f, "SELECT 1 ; ", &err), ANNAL_OK);
-    fixture_done(&f);
+    ck_assert_int_eq(ask("SELECT 1 ; ", &err), ANNAL_OK);
 }
 END_TEST
 
@@ -69,9 +63,7 @@ static int note_columns(void *arg, const annal_row *row)
 
 START_TEST(columns_and_parameters)
 {
-    struct fixture f;
     struct text text = {0};
-    FIXTURE_INIT(&f);
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = ANNAL_SLICE("t")},
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = -7},
                                   {.kind = ANNAL_VALUE_REAL, .real = 0.5},
@@ -86,7 +78,6 @@ START_TEST(columns_and_parameters)
     ck_ok(annal_sql(f.index, ANNAL_SLICE("SELECT id FROM sessions"), &none, text_row, &text, err));
     ck_assert_str_eq(text.ptr, "id ");
     free(text.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -99,9 +90,7 @@ static int stop_at_once(void *arg, const annal_row *row)
 
 START_TEST(a_callback_can_stop)
 {
-    struct fixture f;
     int calls = 0;
-    FIXTURE_INIT(&f);
     ck_assert_int_eq(
         annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2)"), NULL, stop_at_once, &calls, NULL),
         ANNAL_ERR_CORRUPT);
@@ -121,16 +110,13 @@ START_TEST(a_callback_can_stop)
     ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
     ck_assert_uint_eq(indexed.seq, 9); /* what the callback answered is no word on the index */
     annal__view_close(view);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_view_stays_as_it_was_when_it_was_opened)
 {
-    struct fixture f;
     annal__view *view = NULL;
     annal_position indexed;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     ck_ok(annal__view_open(f.index, &view, err));
     ck_ok(annal__view_position(view, ANNAL_SLICE("s1"), &indexed, err));
@@ -150,14 +136,11 @@ START_TEST(a_view_stays_as_it_was_when_it_was_opened)
         if (i == 0)
             ck_ok(annal__view_open(f.index, &view, err));
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(events_has_every_event_with_its_payload)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     ck_sql(&f, "SELECT COUNT(*), COUNT(data), COUNT(DISTINCT session_id) FROM events", "16|16|2\n");
@@ -172,7 +155,6 @@ START_TEST(events_has_every_event_with_its_payload)
            "SELECT e.seq, e.data ->> '$.model' FROM sessions s JOIN events e ON e.session_id = "
            "s.id WHERE s.id = 's2' AND e.type = 'session.created'",
            "1|m-1\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -198,8 +180,6 @@ START_TEST(events_answers_like_the_index_whatever_is_asked)
         "type IN ('turn.started', 'turn.completed') AND session_id IN ('s1', 's2') "
         "ORDER BY session_id, seq",
     };
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     fixture_append_session(&f, "s2");
     fixture_append_session(&f, "s3");
@@ -225,21 +205,17 @@ START_TEST(events_answers_like_the_index_whatever_is_asked)
             free(got[j]);
         }
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(a_join_with_events_begins_at_the_few_sessions)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     fixture_append_session(&f, "s1");
     char *plan = fixture_sql(&f, "EXPLAIN QUERY PLAN SELECT e.data FROM events e JOIN sessions s "
                                  "ON e.session_id = s.id WHERE s.status = 'ended' AND e.seq = 1");
     ck_assert_ptr_nonnull(strstr(plan, "SEARCH s USING INDEX idx_sessions_status"));
     ck_assert_ptr_nonnull(strstr(plan, "session_id = ?"));
     free(plan);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -253,9 +229,7 @@ static void note_warning(void *arg, annal_log_level level, const char *message)
 
 START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
 {
-    struct fixture f;
     struct text log = {0};
-    FIXTURE_INIT(&f);
     const annal_store_options options = {.no_keeper = true, .log = note_warning, .log_arg = &log};
     fixture_append_many(&f, "x", 3, 1767684230000000);
     annal_index_close(f.index);
@@ -283,7 +257,6 @@ START_TEST(the_log_names_what_is_damaged_in_the_answer_whenever_it_was_indexed)
         ck_ok(annal_index_rebuild(f.index, NULL, err));
     }
     free(log.ptr);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -291,11 +264,11 @@ END_TEST
 
 #define HELD(n) "max(hex(zeroblob(30000" n ")))"
 
-static void ck_stopped(struct fixture *f, const char *sql, annal_limits limits, const char *says)
+static void ck_stopped(const char *sql, annal_limits limits, const char *says)
 {
     annal_error err = {0};
     struct text text = {0};
-    annal_status status = annal_sql(f->index, annal_slice_of(sql),
+    annal_status status = annal_sql(f.index, annal_slice_of(sql),
                                     &(annal_sql_options){.limits = limits}, text_row, &text, &err);
     free(text.ptr);
     ck_assert_int_eq(status, ANNAL_ERR_LIMIT);
@@ -304,20 +277,17 @@ static void ck_stopped(struct fixture *f, const char *sql, annal_limits limits, 
 
 START_TEST(a_select_without_end_or_bound_is_stopped_and_the_limit_is_named)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
-    ck_stopped(&f, ENDLESS "SELECT count(*) FROM c", (annal_limits){.run_ms = 100},
+    ck_stopped(ENDLESS "SELECT count(*) FROM c", (annal_limits){.run_ms = 100},
                "SQL: it was stopped after 0.1 seconds");
-    ck_stopped(&f, "SELECT length(zeroblob(30000000))", (annal_limits){.memory_bytes = 80 << 20},
+    ck_stopped("SELECT length(zeroblob(30000000))", (annal_limits){.memory_bytes = 80 << 20},
                "SQL: a value is larger than 20 MB");
-    ck_stopped(&f, ENDLESS "SELECT x, hex(zeroblob(500)) FROM c ORDER BY 2",
+    ck_stopped(ENDLESS "SELECT x, hex(zeroblob(500)) FROM c ORDER BY 2",
                (annal_limits){.temp_bytes = 8 << 20},
                "SQL: it was stopped with more than 8 MB of temporary files");
-    ck_stopped(&f, ENDLESS "SELECT " HELD("1") "," HELD("2") "," HELD("3") "," HELD("4") " FROM c",
+    ck_stopped(ENDLESS "SELECT " HELD("1") "," HELD("2") "," HELD("3") "," HELD("4") " FROM c",
                (annal_limits){.memory_bytes = 3 << 20, .run_ms = 60000},
                "SQL: it was stopped with more than 3 MB of memory");
     ck_sql(&f, "SELECT length(zeroblob(30000000))", "30000000\n"); /* limits end with their call */
-    fixture_done(&f);
 }
 END_TEST
 
@@ -332,24 +302,19 @@ static int take_time(void *arg, const annal_row *row)
 
 START_TEST(what_the_callback_takes_does_not_count)
 {
-    struct fixture f;
     int rows = 0;
-    FIXTURE_INIT(&f);
     ck_ok(annal_sql(f.index, ANNAL_SLICE("VALUES (1), (2), (3), (4), (5), (6)"),
                     &(annal_sql_options){.limits = {.run_ms = 100}}, take_time, &rows, err));
     ck_assert_int_eq(rows, 6);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_expression_without_end_is_stopped_at_its_event)
 {
-    struct fixture f;
     annal_query *query = NULL;
     annal_error why = {0};
     annal_slice session;
     annal_event event;
-    FIXTURE_INIT(&f);
     fixture_append_many(&f, "s", 5, 1767684230000000);
     const annal_filter filter = {
         .where = ANNAL_SLICE("seq < 3 OR (" ENDLESS "SELECT max(x) FROM c) > 0"),
@@ -361,14 +326,13 @@ START_TEST(an_expression_without_end_is_stopped_at_its_event)
     ck_assert_str_eq(why.message, "the expression, on event 3 of session 's': it was stopped after "
                                   "0.1 seconds for one row");
     annal_query_close(query);
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_sql(void)
 {
     Suite *suite = suite_create("sql");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, writing_is_refused_in_one_sentence);
     tcase_add_test(all, wrong_sql_is_refused_with_the_reason);
     tcase_add_test(all, a_select_without_end_or_bound_is_stopped_and_the_limit_is_named);

@@ -17,12 +17,11 @@
 
 #define LIMIT_MS 80
 
-static struct fixture f;
 static struct stopped stopped;
 
 static void set_up(void)
 {
-    FIXTURE_INIT(&f);
+    fixture_setup();
     fixture_append_session(&f, "s1");
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
     fixture_append_session(&f, "s2");
@@ -31,7 +30,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     stopped_end(&stopped);
-    fixture_done(&f);
+    fixture_teardown();
 }
 
 /* In the middle of a transaction of SQLite, as the sqlite3 shell would be. */

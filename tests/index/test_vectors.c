@@ -11,11 +11,11 @@
 /* The path of sqlite-vec's shared object, to compare with it. */
 #define VEC_ENV "ANNAL_TEST_VEC"
 
-static void ck_error(struct fixture *f, const char *sql, const char *message)
+static void ck_error(const char *sql, const char *message)
 {
     struct text text = {0};
     annal_error err = {0};
-    annal_status status = annal_sql(f->index, annal_slice_of(sql), NULL, text_row, &text, &err);
+    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, &err);
     free(text.ptr);
     ck_assert_msg(status == ANNAL_ERR_SQL && strstr(err.message, message) != NULL, "%s: %s", sql,
                   err.message);
@@ -23,8 +23,6 @@ static void ck_error(struct fixture *f, const char *sql, const char *message)
 
 START_TEST(distances_are_those_of_the_vectors)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     ck_sql(&f, "SELECT vec_distance_l2('[1, 2]', '[4,6]')", "5\n");
     ck_sql(&f, "SELECT vec_distance_l2(x'0000803f00000040', '[1,2]')", "0\n");
     ck_sql(&f, "SELECT vec_distance_cosine('[1,0]', '[0,1]')", "1\n");
@@ -32,7 +30,6 @@ START_TEST(distances_are_those_of_the_vectors)
     ck_sql(&f, "SELECT vec_distance_cosine('[1,2]', '[-1,-2]') > 1.9999999", "1\n");
     ck_sql(&f, "SELECT vec_distance_cosine('[0,0]', '[1,1]') IS NULL", "1\n");
     ck_sql(&f, "SELECT vec_distance_l2('[1e2, -2.5E-1]', '[100,-0.25]')", "0\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -41,35 +38,29 @@ START_TEST(what_is_no_vector_and_different_dimensions_are_errors)
     static const char *const wrong[] = {"'[1,a]'", "'[1,,2]'", "'[1,2'",  "'1,2'",    "'[1,2]x'",
                                         "'[01]'",  "'[1.]'",   "'[.5]'",  "'[1e99]'", "'[null]'",
                                         "'[+1]'",  "'[0x1]'",  "'[inf]'", "'[\"1\"]'"};
-    struct fixture f;
-    FIXTURE_INIT(&f);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char sql[100];
         snprintf(sql, sizeof sql, "SELECT vec_distance_l2('[1]', %s)", wrong[i]);
-        ck_error(&f, sql, "Error reading 2nd vector: JSON parsing error");
+        ck_error(sql, "Error reading 2nd vector: JSON parsing error");
     }
-    ck_error(&f, "SELECT vec_distance_l2('[1,2]', '[1,2,3]')",
+    ck_error("SELECT vec_distance_l2('[1,2]', '[1,2,3]')",
              "First vector has 2 dimensions, while the second has 3");
-    ck_error(&f, "SELECT vec_distance_cosine('[1,2]', x'0000803f')", "2 dimensions");
-    ck_error(&f, "SELECT vec_distance_l2('[]', '[1]')", "1st vector: zero-length");
-    ck_error(&f, "SELECT vec_distance_l2('[1]', '')", "2nd vector: zero-length");
-    ck_error(&f, "SELECT vec_distance_l2(x'', '[1]')", "zero-length");
-    ck_error(&f, "SELECT vec_distance_l2(x'000000', '[1]')", "Must be divisible by 4");
-    ck_error(&f, "SELECT vec_distance_l2(NULL, '[1]')", "Input must have type BLOB");
-    ck_error(&f, "SELECT vec_distance_l2(1, '[1]')", "Input must have type BLOB");
-    fixture_done(&f);
+    ck_error("SELECT vec_distance_cosine('[1,2]', x'0000803f')", "2 dimensions");
+    ck_error("SELECT vec_distance_l2('[]', '[1]')", "1st vector: zero-length");
+    ck_error("SELECT vec_distance_l2('[1]', '')", "2nd vector: zero-length");
+    ck_error("SELECT vec_distance_l2(x'', '[1]')", "zero-length");
+    ck_error("SELECT vec_distance_l2(x'000000', '[1]')", "Must be divisible by 4");
+    ck_error("SELECT vec_distance_l2(NULL, '[1]')", "Input must have type BLOB");
+    ck_error("SELECT vec_distance_l2(1, '[1]')", "Input must have type BLOB");
 }
 END_TEST
 
 START_TEST(an_array_of_numbers_becomes_float32_and_such_bytes_stay)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     ck_sql(&f, "SELECT hex(annal_f32('[1, -2.5]'))", "0000803F000020C0\n");
     ck_sql(&f, "SELECT hex(annal_f32(x'0000c07f01000000'))", "0000C07F01000000\n");
     ck_sql(&f, "SELECT annal_f32(x'00') IS NULL, annal_f32(NULL) IS NULL, annal_f32('x') IS NULL",
            "1|1|1\n");
-    fixture_done(&f);
 }
 END_TEST
 
@@ -84,13 +75,11 @@ static int keep_real(void *arg, const annal_row *row)
 START_TEST(the_distances_agree_with_sqlite_vec_where_that_can_be_loaded)
 {
     const char *path = getenv(VEC_ENV);
-    struct fixture f;
     struct random random = random_init(7);
     if (path == NULL) {
         fprintf(stderr, "skipped: " VEC_ENV " does not name a sqlite-vec\n");
         return;
     }
-    FIXTURE_INIT(&f);
     for (int i = 0; i < 200; i++) {
         char hex[2][64 * 8 + 1], sql[1400];
         double ours[2], theirs[2];
@@ -112,28 +101,24 @@ START_TEST(the_distances_agree_with_sqlite_vec_where_that_can_be_loaded)
         ck_assert_double_le(fabs(ours[0] - theirs[0]), 1e-5 * (1 + ours[0]));
         ck_assert_double_le(fabs(ours[1] - theirs[1]), 1e-5);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(an_extension_that_cannot_be_loaded_is_said)
 {
-    struct fixture f;
     annal_error err = {0};
-    FIXTURE_INIT(&f);
     ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT 1"),
                                &(annal_sql_options){.extension = "/nowhere/none.so"}, text_row,
                                NULL, &err),
                      ANNAL_ERR_SQL);
     ck_assert_ptr_nonnull(strstr(err.message, "extension '/nowhere/none.so'"));
-    fixture_done(&f);
 }
 END_TEST
 
 Suite *suite_vectors(void)
 {
     Suite *suite = suite_create("vectors");
-    TCase *tcase = suite_case(suite, "vectors", NULL, NULL);
+    TCase *tcase = suite_case(suite, "vectors", fixture_setup, fixture_teardown);
     tcase_add_test(tcase, distances_are_those_of_the_vectors);
     tcase_add_test(tcase, what_is_no_vector_and_different_dimensions_are_errors);
     tcase_add_test(tcase, an_array_of_numbers_becomes_float32_and_such_bytes_stay);

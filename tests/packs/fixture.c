@@ -116,58 +116,61 @@ char *memory_rows(struct memory *m, const char *select)
 
 /* ---- A store ---- */
 
-static void open_store(struct packs *p)
+static void open_store(struct packs *packs)
 {
     const annal_store_options options = {.create = true, .no_keeper = true};
-    ck_ok(annal_store_open(p->path, &options, &p->store, err));
+    ck_ok(annal_store_open(packs->path, &options, &packs->store, err));
     /* Under Valgrind and the thread sanitizer the default of ten seconds is short. */
     const annal_index_options patient = {.wait_ms = 120000};
-    ck_ok(annal_index_open(p->store, &patient, &p->index, err));
+    ck_ok(annal_index_open(packs->store, &patient, &packs->index, err));
 }
 
-void packs_close(struct packs *p)
+void packs_close(struct packs *packs)
 {
-    annal_index_close(p->index);
-    ck_ok(annal_store_close(p->store, err));
-    p->index = NULL;
-    p->store = NULL;
+    annal_index_close(packs->index);
+    ck_ok(annal_store_close(packs->store, err));
+    packs->index = NULL;
+    packs->store = NULL;
 }
 
-void packs_init(struct packs *p, ...)
+struct packs p;
+
+void packs_setup(void)
 {
-    p->path = tmpdir_path(&p->dir, "store");
-    p->past_us = 0;
-    open_store(p);
-    va_list names;
-    va_start(names, p);
-    for (const char *name = va_arg(names, const char *); name != NULL;
-         name = va_arg(names, const char *))
-        ck_ok(annal_pack_enable(p->store, name, NULL, err));
-    va_end(names);
+    p = (struct packs){0};
+    tmpdir_init(&p.dir);
+    p.path = tmpdir_path(&p.dir, "store");
+    open_store(&p);
 }
 
-void packs_done(struct packs *p)
+void packs_teardown(void)
 {
-    packs_close(p);
-    tmpdir_done(&p->dir);
+    packs_close(&p);
+    tmpdir_done(&p.dir);
 }
 
-void packs_reopen(struct packs *p)
+void packs_enable(struct packs *packs, const char *const *names)
 {
-    packs_close(p);
-    open_store(p);
+    for (; *names != NULL; names++)
+        ck_ok(annal_pack_enable(packs->store, *names, NULL, err));
 }
 
-void packs_add(struct packs *p, const char *name, const char *text)
+void packs_reopen(struct packs *packs)
+{
+    packs_close(packs);
+    open_store(packs);
+}
+
+void packs_add(struct packs *packs, const char *name, const char *text)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/packs", p->path);
+    snprintf(path, sizeof path, "%s/packs", packs->path);
     (void)mkdir(path, 0700);
-    snprintf(path, sizeof path, "%s/packs/%s.sql", p->path, name);
+    snprintf(path, sizeof path, "%s/packs/%s.sql", packs->path, name);
     file_write(path, text, strlen(text));
 }
 
-annal_status packs_append_id(struct packs *p, const char *session, const char *type,
+annal_status packs_append_id(struct packs *packs, const char *session, const char *type,
                              const char *data, const char *id, uint64_t *out_seq,
                              annal_error *error)
 {
@@ -175,8 +178,9 @@ annal_status packs_append_id(struct packs *p, const char *session, const char *t
     annal_appended appended;
     const annal_draft draft = {
         .type = annal_slice_of(type), .data = annal_slice_of(data), .id = annal_slice_of(id)};
-    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
-    annal_status status = annal_pack_append(p->index, writer, &draft, 1, NULL, &appended, error);
+    ck_ok(annal_writer_open(packs->store, annal_slice_of(session), NULL, &writer, err));
+    annal_status status =
+        annal_pack_append(packs->index, writer, &draft, 1, NULL, &appended, error);
     if (status >= 0) {
         if (out_seq != NULL)
             *out_seq = appended.seq;
@@ -186,41 +190,41 @@ annal_status packs_append_id(struct packs *p, const char *session, const char *t
     return status;
 }
 
-annal_status packs_append(struct packs *p, const char *session, const char *type, const char *data,
-                          annal_error *error)
+annal_status packs_append(struct packs *packs, const char *session, const char *type,
+                          const char *data, annal_error *error)
 {
-    return packs_append_id(p, session, type, data, NULL, NULL, error);
+    return packs_append_id(packs, session, type, data, NULL, NULL, error);
 }
 
-void packs_append_past(struct packs *p, const char *session, const char *type, const char *data)
+void packs_append_past(struct packs *packs, const char *session, const char *type, const char *data)
 {
     annal_writer *writer = NULL;
     uint64_t seq;
     const annal_draft draft = {
-        .type = annal_slice_of(type), .data = annal_slice_of(data), .ts_us = p->past_us};
-    p->past_us += p->past_us == 0 ? 0 : 1000000;
-    ck_ok(annal_writer_open(p->store, annal_slice_of(session),
+        .type = annal_slice_of(type), .data = annal_slice_of(data), .ts_us = packs->past_us};
+    packs->past_us += packs->past_us == 0 ? 0 : 1000000;
+    ck_ok(annal_writer_open(packs->store, annal_slice_of(session),
                             &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
 }
 
-char *packs_rows(struct packs *p, const char *select)
+char *packs_rows(struct packs *packs, const char *select)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(p->index, annal_slice_of(select), NULL, text_row, &text, err));
+    ck_ok(annal_sql(packs->index, annal_slice_of(select), NULL, text_row, &text, err));
     return text.ptr;
 }
 
-char *packs_shell(struct packs *p, const char *database, const char *sql)
+char *packs_shell(struct packs *packs, const char *database, const char *sql)
 {
     char command[700], bytes[4096];
-    const char *script = tmpdir_path(&p->dir, "shell.sql");
+    const char *script = tmpdir_path(&packs->dir, "shell.sql");
     struct text text = {0};
     text_add(&text, "", 0);
     file_write(script, sql, strlen(sql));
-    snprintf(command, sizeof command, "sqlite3 -batch '%s/%s' < '%s' 2>&1", p->path, database,
+    snprintf(command, sizeof command, "sqlite3 -batch '%s/%s' < '%s' 2>&1", packs->path, database,
              script);
     FILE *shell = popen(command, "r");
     ck_assert_ptr_nonnull(shell);
@@ -359,23 +363,23 @@ static void ck_same(const char *expected, const char *got)
                   got + from);
 }
 
-void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed)
+void packs_ck_rebuild(struct packs *packs, const char *database, uint64_t seed)
 {
     annal_store *store = NULL;
     annal_index *index = NULL;
     const annal_store_options options = {.create = true, .no_keeper = true};
-    char *copy = strdup(tmpdir_path(&p->dir, "copy-XXXXXX"));
+    char *copy = strdup(tmpdir_path(&packs->dir, "copy-XXXXXX"));
     ck_assert_ptr_nonnull(mkdtemp(copy));
-    ck_ok(annal_index_catch_up(p->index, (annal_slice){0}, &with_packs, err));
-    ck_ok(annal_sync(p->store, err));
-    copy_folder(p->path, copy, "commit");
-    copy_folder(p->path, copy, "events");
-    copy_folder(p->path, copy, "packs");
+    ck_ok(annal_index_catch_up(packs->index, (annal_slice){0}, &with_packs, err));
+    ck_ok(annal_sync(packs->store, err));
+    copy_folder(packs->path, copy, "commit");
+    copy_folder(packs->path, copy, "events");
+    copy_folder(packs->path, copy, "packs");
     ck_ok(annal_store_open(copy, &options, &store, err));
     const annal_index_options patient = {.wait_ms = 120000};
     ck_ok(annal_index_open(store, &patient, &index, err));
     catch_up_shuffled(store, index, seed);
-    char *now = dump(p->path, database), *anew = dump(copy, database);
+    char *now = dump(packs->path, database), *anew = dump(copy, database);
     ck_same(now, anew);
     free(now);
     free(anew);

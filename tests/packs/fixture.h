@@ -76,28 +76,28 @@ struct packs {
     int64_t past_us; /* when packs_append_past() comes next, a second more for each; 0: now */
 };
 
-/* A new store without a keeper, these shipped packs enabled, the last one NULL. */
-#define PACKS_INIT(p, ...)                                                                         \
-    do {                                                                                           \
-        tmpdir_init(&(p)->dir);                                                                    \
-        packs_init(p, __VA_ARGS__, NULL);                                                          \
-    } while (0)
-void packs_init(struct packs *p, ...);
-void packs_done(struct packs *p);
+/* That of the test that runs, without a keeper: suite_case(suite, name, packs_setup, packs_teardown). */
+extern struct packs p;
+void packs_setup(void);
+void packs_teardown(void);
+
+/* Enable these shipped packs. */
+#define PACKS_ENABLE(packs, ...) packs_enable(packs, (const char *[]){__VA_ARGS__, NULL})
+void packs_enable(struct packs *packs, const char *const *names);
 
 /* A pack of the user's: packs/NAME.sql with this text. */
-void packs_add(struct packs *p, const char *name, const char *text);
+void packs_add(struct packs *packs, const char *name, const char *text);
 
 /* Close store and index, if they are open, and open them again. */
-void packs_reopen(struct packs *p);
-void packs_close(struct packs *p);
+void packs_reopen(struct packs *packs);
+void packs_close(struct packs *packs);
 
 /* Append one event through the packs; id may be NULL. *out_seq may be NULL. */
-annal_status packs_append_id(struct packs *p, const char *session, const char *type,
+annal_status packs_append_id(struct packs *packs, const char *session, const char *type,
                              const char *data, const char *id, uint64_t *out_seq,
                              annal_error *error);
-annal_status packs_append(struct packs *p, const char *session, const char *type, const char *data,
-                          annal_error *error);
+annal_status packs_append(struct packs *packs, const char *session, const char *type,
+                          const char *data, annal_error *error);
 
 /* That an event is appended, or refused with a sentence that contains text. */
 #define ck_append(p, session, type, data) ck_ok(packs_append(p, session, type, data, err))
@@ -105,10 +105,11 @@ annal_status packs_append(struct packs *p, const char *session, const char *type
     ck_fails(ANNAL_ERR_REFUSED, text, packs_append(p, session, type, data, err))
 
 /* Append one event past the packs, as a writer does that knows nothing of them; level os. */
-void packs_append_past(struct packs *p, const char *session, const char *type, const char *data);
+void packs_append_past(struct packs *packs, const char *session, const char *type,
+                       const char *data);
 
 /* The rows of a SELECT through annal_sql(), as memory_rows() gives them; free() it. */
-char *packs_rows(struct packs *p, const char *select);
+char *packs_rows(struct packs *packs, const char *select);
 #define ck_packs(p, select, rows)                                                                  \
     do {                                                                                           \
         char *got_ = packs_rows(p, select);                                                        \
@@ -121,9 +122,9 @@ char *packs_rows(struct packs *p, const char *select);
  * copy of the store makes from its journals, its sessions in another order (seed). Tables that
  * begin with _ are left out.
  */
-void packs_ck_rebuild(struct packs *p, const char *database, uint64_t seed);
+void packs_ck_rebuild(struct packs *packs, const char *database, uint64_t seed);
 
 /* What the stock sqlite3 shell prints for sql on a file of the store; free() it. */
-char *packs_shell(struct packs *p, const char *database, const char *sql);
+char *packs_shell(struct packs *packs, const char *database, const char *sql);
 
 #endif

@@ -8,6 +8,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "agentweaver");
+}
+
 /* ---- Runs ---- */
 
 START_TEST(a_run_that_a_project_reserved_goes_on_in_a_session_of_its_own)
@@ -130,25 +136,25 @@ END_TEST
 /* ---- In a store, with guards ---- */
 
 /* A project with tasks t1, t2, … whose order keys are the letters of keys. */
-static void init_project(struct packs *p, const char *keys)
+static void init_project(const char *keys)
 {
-    ck_append(p, "proj_p1", "project.created", "{\"name\":\"P\"}");
+    ck_append(&p, "proj_p1", "project.created", "{\"name\":\"P\"}");
     for (; *keys != '\0'; keys++) {
         char data[80];
         snprintf(data, sizeof data, "{\"title\":\"task %c\",\"order_key\":\"%c\"}", *keys, *keys);
-        ck_append(p, "proj_p1", "backlog.captured", data);
+        ck_append(&p, "proj_p1", "backlog.captured", data);
     }
 }
 
 /* A run r1 of project p1 that awaits review of tree T1. */
-static void init_reviewed_run(struct packs *p)
+static void init_reviewed_run(void)
 {
-    init_project(p, "");
-    ck_append(p, "run_r1", "run.created", "{\"project_id\":\"p1\",\"task\":\"do it\"}");
-    ck_append(p, "run_r1", "run.worktree_set",
+    init_project("");
+    ck_append(&p, "run_r1", "run.created", "{\"project_id\":\"p1\",\"task\":\"do it\"}");
+    ck_append(&p, "run_r1", "run.worktree_set",
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"squad/r1\"}");
-    ck_append(p, "run_r1", "run.started", "{}");
-    ck_append(p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
+    ck_append(&p, "run_r1", "run.started", "{}");
+    ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T1\"}");
 }
 
 #define APPROVED   "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}"
@@ -156,9 +162,7 @@ static void init_reviewed_run(struct packs *p)
 
 START_TEST(merging_begins_once_and_can_be_taken_back_completed_or_failed)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING,
@@ -175,29 +179,23 @@ START_TEST(merging_begins_once_and_can_be_taken_back_completed_or_failed)
              "merged|clean|c1|0\n");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"failed\"}", "the run has ended");
     packs_ck_rebuild(&p, "agentweaver.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_merge_that_was_cut_off_may_fail_and_says_why)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", TO_MERGING);
     ck_append(&p, "run_r1", "run.transition",
               "{\"to\":\"failed\",\"result\":\"the machine went down\"}");
     ck_packs(&p, "SELECT status, result FROM runs", "failed|the machine went down\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(an_approval_holds_for_one_tree)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_refused(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}",
                "this is not the tree that awaits review");
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"bob\"}");
@@ -210,7 +208,6 @@ START_TEST(an_approval_holds_for_one_tree)
     ck_packs(&p, "SELECT tree_hash, approved_tree_hash FROM runs", "T2|\n");
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T2\"}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"tree_hash\":\"T2\"}");
-    packs_done(&p);
 }
 END_TEST
 
@@ -218,9 +215,7 @@ END_TEST
 
 START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.review_ready", "{\"tree_hash\":\"T2\"}");
@@ -239,15 +234,12 @@ START_TEST(a_run_merges_only_with_an_approval_of_the_very_tree_that_it_has)
     ck_packs(&p, "SELECT status, tree_hash, approved_by, reviewer FROM runs",
              "merged|T2|eve|eve\n");
     packs_ck_rebuild(&p, "agentweaver.db", 2);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(more_work_and_a_commit_of_another_tree_take_an_approval_and_its_reviewer_away)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"tree_hash\":\"T2\"}");
     ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
@@ -260,15 +252,12 @@ START_TEST(more_work_and_a_commit_of_another_tree_take_an_approval_and_its_revie
     ck_packs(&p, "SELECT status, tree_hash, approved_tree_hash, reviewer FROM runs",
              "awaiting_review|T2||\n");
     ck_refused(&p, "run_r1", "run.transition", TO_MERGING, NOT_APPROVED);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_reason)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"override\":true}",
                NOT_APPROVED);
     ck_refused(&p, "run_r1", "run.transition",
@@ -285,16 +274,13 @@ START_TEST(an_override_with_a_reason_merges_what_nobody_approved_and_keeps_the_r
     ck_packs(&p,
              "SELECT status, tree_hash, approved_tree_hash, reviewer, override_reason FROM runs",
              "merged|T1|||shop is up\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(the_reviewer_of_what_is_merged_is_who_approved_it)
 {
     static const char row[] = "SELECT status, approved_by, reviewer FROM runs";
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", "{\"tree_hash\":\"T1\",\"reviewer\":\"eve\"}");
     ck_append(&p, "run_r1", "run.transition", "{\"to\":\"committing\",\"reviewer\":\"bob\"}");
     ck_refused(&p, "run_r1", "run.transition", "{\"to\":\"merging\",\"reviewer\":\"bob\"}",
@@ -311,7 +297,6 @@ START_TEST(the_reviewer_of_what_is_merged_is_who_approved_it)
         "{\"to\":\"merged\",\"reviewer\":\"bob\",\"override\":true,\"reason\":\"eve is wrong\"}");
     ck_packs(&p, row, "merged|eve|bob\n");
     packs_ck_rebuild(&p, "agentweaver.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
@@ -322,16 +307,16 @@ struct reviewed {
     unsigned approved;
 };
 
-static void begin_reviewed(struct packs *p, struct reviewed *run, unsigned number)
+static void begin_reviewed(struct reviewed *run, unsigned number)
 {
     *run = (struct reviewed){0};
     snprintf(run->session, sizeof run->session, "run_r%u", number);
-    ck_append(p, run->session, "run.created",
+    ck_append(&p, run->session, "run.created",
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
 }
 
 /* One event. The status that it led to; NULL: it was refused, or changes no status. */
-static const char *review(struct packs *p, struct random *random, struct reviewed *run)
+static const char *review(struct random *random, struct reviewed *run)
 {
     static const char *const to[] = {"in_progress", "awaiting_review", "committing",
                                      "merging",     "merging",         "merging",
@@ -345,7 +330,7 @@ static const char *review(struct packs *p, struct random *random, struct reviewe
     if (says_tree)
         snprintf(said, sizeof said, ",\"tree_hash\":\"T%u\"", tree);
     snprintf(data, sizeof data, "{\"to\":\"%s\"%s}", status, said);
-    if (packs_append(p, run->session, moves ? "run.transition" : types[kind], data, &why) < 0)
+    if (packs_append(&p, run->session, moves ? "run.transition" : types[kind], data, &why) < 0)
         return NULL;
     if (kind < 2)
         run->approved = tree;
@@ -358,32 +343,27 @@ static const char *review(struct packs *p, struct random *random, struct reviewe
 
 START_TEST(no_sequence_of_events_merges_a_tree_that_was_not_approved)
 {
-    struct packs p;
     struct random random = random_init(20260108);
     struct reviewed run;
     unsigned merged = 0;
-    PACKS_INIT(&p, "agentweaver");
-    begin_reviewed(&p, &run, merged);
+    begin_reviewed(&run, merged);
     for (unsigned step = 0; step < 300; step++) {
-        const char *status = review(&p, &random, &run);
+        const char *status = review(&random, &run);
         if (status == NULL || strncmp(status, "merg", 4) != 0)
             continue;
         ck_assert_msg(run.tree != 0 && run.approved == run.tree,
                       "step %u: a run is %s with tree %u, and %u is approved", step, status,
                       run.tree, run.approved);
         if (strcmp(status, "merged") == 0)
-            begin_reviewed(&p, &run, ++merged);
+            begin_reviewed(&run, ++merged);
     }
     ck_assert_uint_gt(merged, 0);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_run_that_its_project_reserved_can_be_cancelled_before_it_begins)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "a");
+    init_project("a");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
     ck_append(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"r7\"}}");
     ck_packs(&p, "SELECT id, status FROM runs", "r7|in_progress\n");
@@ -392,7 +372,6 @@ START_TEST(a_run_that_its_project_reserved_can_be_cancelled_before_it_begins)
              "r7|p1|cancelled|0\n");
     ck_refused(&p, "run_r7", "run.transition", "{\"to\":\"completed\"}", "the run has ended");
     packs_ck_rebuild(&p, "agentweaver.db", 8);
-    packs_done(&p);
 }
 END_TEST
 
@@ -402,9 +381,7 @@ START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
                                            "committing",   "merging",        "merged",
                                            "declined",     "failed",         "completed",
                                            "merge_failed", "assemble_ready", "cancelled"};
-    struct packs p;
     char session[20], data[200], edges[2000] = "";
-    PACKS_INIT(&p, "agentweaver");
     for (int i = 0; i < 144; i++) {
         annal_error why = {0};
         snprintf(session, sizeof session, "run_r%d", i);
@@ -429,14 +406,11 @@ START_TEST(every_edge_of_the_matrix_and_no_other_is_taken)
             "run_statuses) t ON t.status = to_status ORDER BY a, b");
     ck_assert_str_eq(edges, expected);
     free(expected);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_worktree_is_known_before_work_begins_and_the_first_one_stays)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
     ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
     ck_append(&p, "run_r1", "run.created", "{}");
     ck_refused(&p, "run_r1", "run.started", "{}", "must be known before it starts");
@@ -451,7 +425,6 @@ START_TEST(a_worktree_is_known_before_work_begins_and_the_first_one_stays)
     ck_append(&p, "run_r1", "run.started", "{}");
     ck_packs(&p, "SELECT id, status, worktree_path, worktree_branch FROM runs",
              "r1|in_progress|/w|b\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -490,12 +463,10 @@ static int contend(const char *path, int number, int gate)
 START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
 {
     enum { CONTENDERS = 8 };
-    struct packs p;
     int gate[2], count[3] = {0}, winner = -1;
     pid_t pids[CONTENDERS];
     char rows[100];
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "a");
+    init_project("a");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
     packs_reopen(&p); /* it owns no session any more */
     ck_assert_int_eq(pipe(gate), 0);
@@ -522,15 +493,12 @@ START_TEST(of_eight_processes_one_claims_the_task_and_seven_leave_nothing)
     ck_packs(&p, "SELECT count(*) FROM events WHERE type = 'backlog.claimed'", "1\n");
     ck_refused(&p, "proj_p1", "backlog.claimed", "{\"task_id\":\"t1\",\"run\":{\"id\":\"late\"}}",
                "another run has claimed it");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "ab");
+    init_project("ab");
     ck_append(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t1\",\"t2\"]}");
     ck_append(&p, "proj_p1", "backlog.claimed", "{\"run\":{\"id\":\"r1\",\"prompt\":\"go\"}}");
     ck_append(&p, "run_r2", "run.created", "{\"project_id\":\"p1\"}");
@@ -551,15 +519,12 @@ START_TEST(a_run_from_the_backlog_is_in_progress_and_finds_its_task)
              "r1|p1|t1|completed|/w|0\n");
     for (uint64_t seed = 1; seed < 4; seed++)
         packs_ck_rebuild(&p, "agentweaver.db", seed);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_project)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "a");
+    init_project("a");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
     packs_append_past(&p, "proj_p1", "backlog.claimed",
                       "{\"task_id\":\"t1\",\"run\":{\"id\":\"r1\"}}");
@@ -567,15 +532,12 @@ START_TEST(a_claim_that_a_crash_kept_from_the_tables_is_found_through_its_projec
               "{\"worktree_path\":\"/w\",\"project_session\":\"proj_p1\"}");
     ck_packs(&p, "SELECT id, origin, worktree_path FROM runs", "r1|backlog_pickup|/w\n");
     packs_ck_rebuild(&p, "agentweaver.db", 7);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(order_keys_order_tasks_and_are_taken_once)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "gbtnc");
+    init_project("gbtnc");
     ck_packs(&p, "SELECT order_key FROM backlog_order WHERE state = 'backlog' LIMIT 3",
              "b\nc\ng\n");
     ck_refused(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"g\"}",
@@ -599,15 +561,12 @@ START_TEST(order_keys_order_tasks_and_are_taken_once)
     ck_append(&p, "proj_p1", "backlog.archived", "{\"task_id\":\"t2\"}");
     ck_append(&p, "proj_p1", "backlog.captured", "{\"title\":\"x\",\"order_key\":\"b\"}");
     packs_ck_rebuild(&p, "agentweaver.db", 2);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_project(&p, "dacb");
+    init_project("dacb");
     ck_append(&p, "proj_p1", "backlog.committed", "{\"task_id\":\"t1\"}");
     ck_refused(&p, "proj_p1", "backlog.bulk_committed", "{\"task_ids\":[\"t2\",\"t1\"]}",
                "not all of these tasks are in the backlog");
@@ -623,15 +582,13 @@ START_TEST(tasks_are_committed_together_or_not_at_all_and_keep_their_order)
     ck_packs(&p, "SELECT id, run_id FROM backlog_tasks WHERE state = 'claimed'", "t3|p1-t3\n");
     ck_refused(&p, "proj_p1", "backlog.deleted", "{\"task_id\":\"t3\"}", "a run has claimed it");
     packs_ck_rebuild(&p, "agentweaver.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_before)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver", "memory");
-    init_project(&p, "ab");
+    PACKS_ENABLE(&p, "memory");
+    init_project("ab");
     ck_append(&p, "proj_p1", "memory.noted",
               "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
     ck_append(&p, "proj_p1", "project.delete_begun", "{}");
@@ -643,7 +600,6 @@ START_TEST(a_project_that_is_deleted_takes_its_tasks_along_and_gets_no_runs_befo
              "(SELECT count(*) FROM agent_memory)",
              "0|0|0\n");
     ck_refused(&p, "run_r1", "run.created", "{\"project_id\":\"nowhere\"}", "is not there");
-    packs_done(&p);
 }
 END_TEST
 
@@ -656,9 +612,7 @@ START_TEST(a_revision_is_never_changed_deleted_or_replaced)
         "INSERT OR REPLACE INTO run_revisions SELECT run_id, revision_number, 'eve', 'x', 'x', "
         "NULL, created_at FROM run_revisions;",
         "UPDATE OR REPLACE run_revisions SET revision_number = 1;"};
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "revision.recorded",
               "{\"raw_comment\":\"one\",\"reviewer_user\":\"b\"}");
     ck_append(&p, "run_r1", "revision.recorded", "{\"raw_comment\":\"two\"}");
@@ -672,7 +626,6 @@ START_TEST(a_revision_is_never_changed_deleted_or_replaced)
     ck_packs(&p, "SELECT revision_number, raw_comment, previous_tree_hash FROM run_revisions",
              "1|one|T1\n2|two|T1\n");
     packs_ck_rebuild(&p, "agentweaver.db", 4);
-    packs_done(&p);
 }
 END_TEST
 
@@ -680,9 +633,7 @@ END_TEST
 
 START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
-    init_reviewed_run(&p);
+    init_reviewed_run();
     ck_append(&p, "run_r1", "run.approved", APPROVED);
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w1\",\"lease_ms\":1}");
     ck_packs(&p, "SELECT owner_id, fencing_token, attempt FROM run_leases", "w1|1|1\n");
@@ -702,15 +653,13 @@ START_TEST(one_worker_holds_a_run_and_what_an_older_one_says_is_refused)
     ck_append(&p, "run_r1", "lease.claimed", "{\"owner_id\":\"w3\"}");
     ck_packs(&p, "SELECT lease_owner, fencing_token, attempt FROM runs", "w3|3|3\n");
     packs_ck_rebuild(&p, "agentweaver.db", 5);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(tables_made_anew_or_opened_twice_count_nothing_double)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver", "memory");
-    init_reviewed_run(&p);
+    PACKS_ENABLE(&p, "memory");
+    init_reviewed_run();
     ck_append(&p, "run_r1", "agent.turn.usage", "{\"modelId\":\"m\",\"inputTokens\":5}");
     for (int i = 0; i < 3; i++) {
         char *gone;
@@ -721,14 +670,11 @@ START_TEST(tables_made_anew_or_opened_twice_count_nothing_double)
         free(gone);
     }
     packs_ck_rebuild(&p, "agentweaver.db", 6);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver");
     ck_append(&p, "wf_w1", "workflow_run.created", "{\"project_id\":\"p1\",\"task\":\"t\"}");
     ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
     ck_append(&p, "wf_w1", "workflow_run.worktree_set", "{\"path\":\"/w\"}");
@@ -742,7 +688,6 @@ START_TEST(a_workflow_run_keeps_its_first_worktree_and_each_checkpoint_once)
                "is there already");
     ck_packs(&p, "SELECT store_name, session_id, checkpoint_id, payload FROM workflow_checkpoints",
              "default|wf_w1|c1|{\"n\":1}\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -853,7 +798,7 @@ static void some_data(struct random *random, unsigned n, char *data, size_t size
             : "null");
 }
 
-static bool some_event(struct packs *p, struct random *random, bool guarded)
+static bool some_event(struct random *random, bool guarded)
 {
     static const char *const *const kinds[] = {project_types, run_types, plan_types};
     char session[30], data[1500];
@@ -867,21 +812,20 @@ static bool some_event(struct packs *p, struct random *random, bool guarded)
     if (random_below(random, 30) == 0)
         snprintf(data, sizeof data, "[null]");
     if (!guarded) {
-        packs_append_past(p, session, type, data);
+        packs_append_past(&p, session, type, data);
         return true;
     }
     annal_error why = {0};
-    annal_status status = packs_append(p, session, type, data, &why);
+    annal_status status = packs_append(&p, session, type, data, &why);
     ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_REFUSED, "%s", why.message);
     return status == ANNAL_OK;
 }
 
 static void compare_random(bool guarded, uint64_t seed)
 {
-    struct packs p;
     struct random random = random_init(seed);
     int taken = 0;
-    PACKS_INIT(&p, "agentweaver", "memory");
+    PACKS_ENABLE(&p, "memory");
     for (unsigned n = 0; n < 3; n++) {
         char session[20];
         snprintf(session, sizeof session, "proj_p%u", n);
@@ -890,7 +834,7 @@ static void compare_random(bool guarded, uint64_t seed)
         packs_append_past(&p, session, "work_plan.created", "{\"plan_id\":\"p1\"}");
     }
     for (int i = 0; i < 240; i++) {
-        taken += some_event(&p, &random, guarded);
+        taken += some_event(&random, guarded);
         if (i % 60 == 59) {
             free(packs_rows(&p, "SELECT count(*) FROM runs"));
             packs_ck_rebuild(&p, "agentweaver.db", random_next(&random));
@@ -901,7 +845,6 @@ static void compare_random(bool guarded, uint64_t seed)
     char *found = packs_shell(&p, "agentweaver.db", "PRAGMA foreign_key_check;");
     ck_assert_str_eq(found, "");
     free(found);
-    packs_done(&p);
 }
 
 START_TEST(tables_equal_a_rebuild_whatever_was_appended_through_the_guards)
@@ -927,7 +870,7 @@ Suite *suite_agentweaver(void)
     tcase_add_test(tcase, run_cancelled_ends_the_row_of_its_run_and_of_no_run_that_has_ended);
     tcase_add_test(tcase, the_total_of_the_application_leaves_out_what_has_no_project);
     tcase_add_test(tcase, usage_counts_where_a_model_is_named_in_either_spelling);
-    TCase *stores = suite_case(suite, "stores", NULL, NULL);
+    TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
     tcase_add_test(stores, merging_begins_once_and_can_be_taken_back_completed_or_failed);
     tcase_add_test(stores, a_merge_that_was_cut_off_may_fail_and_says_why);
     tcase_add_test(stores, an_approval_holds_for_one_tree);

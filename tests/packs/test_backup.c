@@ -10,13 +10,7 @@
 #define RUN "20260116-143052-a7b3c9"
 #define DB  "prose/runs/" RUN "/state.db"
 
-static struct packs p;
 static const char *directory, *restored;
-
-static void teardown(void)
-{
-    packs_done(&p);
-}
 
 static void save_and_open(annal_store **out_store, annal_index **out_index)
 {
@@ -47,7 +41,7 @@ START_TEST(what_the_shell_wrote_before_a_backup_is_in_it)
     annal_index *index = NULL;
     struct text text = {0};
     const annal_sql_options options = {.session = ANNAL_SLICE("prose_" RUN)};
-    PACKS_INIT(&p, "prose");
+    PACKS_ENABLE(&p, "prose");
     ck_append(&p, "prose_" RUN, "run.started", "{\"id\":\"" RUN "\",\"program_path\":\"p.prose\"}");
     ck_ok(annal_sql(p.index, ANNAL_SLICE("SELECT 1"), &options, text_row, &text, err));
     free(text.ptr);
@@ -69,7 +63,7 @@ START_TEST(tables_of_packs_come_back_as_they_were)
 {
     annal_store *store = NULL;
     annal_index *index = NULL;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     packs_add(&p, "mine",
               "-- pack mine version 1 database mine.db\nCREATE TABLE calls (tool TEXT);\n"
               "-- on tool.called\nINSERT INTO calls VALUES ($tool);\n");
@@ -86,7 +80,7 @@ END_TEST
 Suite *suite_backup(void)
 {
     Suite *suite = suite_create("backup");
-    TCase *tcase = suite_case(suite, "backup", NULL, teardown);
+    TCase *tcase = suite_case(suite, "backup", packs_setup, packs_teardown);
     tcase_add_test(tcase, what_the_shell_wrote_before_a_backup_is_in_it);
     tcase_add_test(tcase, tables_of_packs_come_back_as_they_were);
     return suite;

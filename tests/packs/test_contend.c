@@ -87,38 +87,37 @@ static _Noreturn void claim_all(const char *path, struct shared *shared, unsigne
     _exit(annal_store_close(store, &err) < 0 ? 3 : 0);
 }
 
-static pid_t start(const struct packs *p, struct shared *shared, unsigned process, unsigned rounds,
-                   bool together)
+static pid_t start(struct shared *shared, unsigned process, unsigned rounds, bool together)
 {
     (void)fflush(stdout); /* else every child says it again */
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0)
-        claim_all(p->path, shared, process, rounds, together);
+        claim_all(p.path, shared, process, rounds, together);
     return pid;
 }
 
-static void add_tasks(struct packs *p, unsigned rounds)
+static void add_tasks(unsigned rounds)
 {
-    packs_add(p, "tasks", TASKS);
+    packs_add(&p, "tasks", TASKS);
     for (unsigned round = 0; round < rounds; round++) {
         char data[40];
         snprintf(data, sizeof data, "{\"id\":\"t%u\"}", round);
-        ck_append(p, "proj", "task.added", data);
+        ck_append(&p, "proj", "task.added", data);
     }
-    packs_close(p); /* no parent's store in a child */
+    packs_close(&p); /* no parent's store in a child */
 }
 
-static void ck_one_claim_each(struct packs *p, struct shared *shared, unsigned rounds)
+static void ck_one_claim_each(struct shared *shared, unsigned rounds)
 {
     ck_assert_msg(shared->failure[0] == '\0', "%s", shared->failure);
-    ck_packs(p,
+    ck_packs(&p,
              "SELECT data ->> '$.id', COUNT(*) FROM events WHERE type = 'task.claimed' GROUP BY 1 "
              "HAVING COUNT(*) <> 1",
              "");
-    ck_packs(p, "SELECT COUNT(*) FROM tasks JOIN claims USING (id) WHERE tasks.run <> claims.run",
+    ck_packs(&p, "SELECT COUNT(*) FROM tasks JOIN claims USING (id) WHERE tasks.run <> claims.run",
              "0\n");
-    ck_packs(p,
+    ck_packs(&p,
              "SELECT COUNT(*) FROM tasks WHERE (state = 'claimed') <> (run IS NOT NULL) OR "
              "(run IS NOT NULL) <> (id IN (SELECT id FROM claims))",
              "0\n");
@@ -129,22 +128,20 @@ static void ck_one_claim_each(struct packs *p, struct shared *shared, unsigned r
                 continue;
             snprintf(select, sizeof select, "SELECT run FROM tasks WHERE id = 't%u'", round);
             snprintf(rows, sizeof rows, "%u\n", process);
-            ck_packs(p, select, rows);
+            ck_packs(&p, select, rows);
         }
     }
-    packs_ck_rebuild(p, "tasks.db", rounds);
+    packs_ck_rebuild(&p, "tasks.db", rounds);
 }
 
 START_TEST(of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack)
 {
     unsigned rounds = full_or(ROUNDS_MAX, 20);
-    struct packs p;
     struct shared *shared = shared_new();
     pid_t pids[PROCESSES];
-    PACKS_INIT(&p, NULL);
-    add_tasks(&p, rounds);
+    add_tasks(rounds);
     for (unsigned i = 0; i < PROCESSES; i++)
-        pids[i] = start(&p, shared, i, rounds, true);
+        pids[i] = start(shared, i, rounds, true);
     for (unsigned i = 0; i < PROCESSES; i++) {
         int ended = 0;
         ck_assert_int_eq(waitpid(pids[i], &ended, 0), pids[i]);
@@ -159,8 +156,7 @@ START_TEST(of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_wor
                       "round %u: %u won, %u were refused: %s", round, counts[WON], counts[REFUSED],
                       shared->failure);
     }
-    ck_one_claim_each(&p, shared, rounds);
-    packs_done(&p);
+    ck_one_claim_each(shared, rounds);
     munmap(shared, sizeof *shared);
 }
 END_TEST
@@ -168,20 +164,18 @@ END_TEST
 START_TEST(processes_that_are_killed_while_they_claim_leave_nothing_half_done)
 {
     unsigned rounds = full_or(ROUNDS_MAX, 60), kills = full_or(200, 12);
-    struct packs p;
     struct shared *shared = shared_new();
     struct random random = random_init(4711);
     pid_t pids[PROCESSES];
-    PACKS_INIT(&p, NULL);
-    add_tasks(&p, rounds);
+    add_tasks(rounds);
     for (unsigned i = 0; i < PROCESSES; i++)
-        pids[i] = start(&p, shared, i, rounds, false);
+        pids[i] = start(shared, i, rounds, false);
     for (unsigned kill_number = 0; kill_number < kills; kill_number++) {
         unsigned i = (unsigned)random_below(&random, PROCESSES);
         usleep((useconds_t)random_below(&random, 20000));
         kill(pids[i], SIGKILL);
         ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-        pids[i] = start(&p, shared, i, rounds, false);
+        pids[i] = start(shared, i, rounds, false);
     }
     for (unsigned i = 0; i < PROCESSES; i++) {
         int ended = 0;
@@ -189,8 +183,7 @@ START_TEST(processes_that_are_killed_while_they_claim_leave_nothing_half_done)
         ck_assert_int_eq(ended, 0);
     }
     packs_reopen(&p);
-    ck_one_claim_each(&p, shared, rounds);
-    packs_done(&p);
+    ck_one_claim_each(shared, rounds);
     munmap(shared, sizeof *shared);
 }
 END_TEST
@@ -233,10 +226,8 @@ static void *claim_in_thread(void *arg)
 START_TEST(of_several_threads_one_claims_a_task)
 {
     unsigned rounds = 40, won = 0, refused = 0;
-    struct packs p;
     struct claimer claimers[THREADS] = {0};
-    PACKS_INIT(&p, NULL);
-    add_tasks(&p, rounds);
+    add_tasks(rounds);
     packs_reopen(&p);
     for (unsigned i = 0; i < THREADS; i++) {
         claimers[i].p = &p;
@@ -255,14 +246,13 @@ START_TEST(of_several_threads_one_claims_a_task)
     ck_assert_uint_eq(refused, rounds * (THREADS - 1));
     ck_packs(&p, "SELECT COUNT(*), COUNT(DISTINCT id) FROM claims", "40|40\n");
     packs_ck_rebuild(&p, "tasks.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_contend(void)
 {
     Suite *suite = suite_create("contend");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", packs_setup, packs_teardown);
     tcase_set_timeout(all, 900);
     tcase_add_test(
         all, of_eight_processes_one_claims_a_task_and_seven_are_refused_in_the_words_of_the_pack);

@@ -294,19 +294,6 @@ END_TEST
 
 /* ---- In a store ---- */
 
-static struct packs p;
-
-static void setup_store(void)
-{
-    p = (struct packs){0};
-    PACKS_INIT(&p, NULL);
-}
-
-static void teardown_store(void)
-{
-    packs_done(&p);
-}
-
 /* {"FIELD":"xxx…"} with so many x; free() it. */
 static char *data_with(const char *field, size_t len)
 {
@@ -470,7 +457,7 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_stored_artifact_is_listed);
     tcase_add_test(tcase, the_names_of_older_producers_mean_the_same);
     tcase_add_test(tcase, data_of_any_shape_is_taken);
-    TCase *store = suite_case(suite, "store", setup_store, teardown_store);
+    TCase *store = suite_case(suite, "store", packs_setup, packs_teardown);
     tcase_add_test(store, an_illegal_move_is_refused_and_the_journal_knows_nothing_of_it);
     tcase_add_test(store, the_same_event_again_is_one_event_and_another_in_its_place_a_conflict);
     tcase_add_test(store, an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays);

@@ -20,25 +20,24 @@ static const char calls[] = "-- pack calls   version 1   database calls.db\n"
                             "-- forget\n"
                             "DELETE FROM calls WHERE session_id = :session;\n";
 
-static void append_calls(struct packs *p, const char *session, unsigned count)
+static void append_calls(const char *session, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        packs_append_past(p, session, "tool.called", "{\"tool\":\"Bash\"}");
+        packs_append_past(&p, session, "tool.called", "{\"tool\":\"Bash\"}");
 }
 
 /* Two sessions, 14 calls, and the pack filled. */
-static void init(struct packs *p)
+static void init(void)
 {
-    PACKS_INIT(p, NULL);
-    packs_add(p, "calls", calls);
-    append_calls(p, "sess_1", 6);
-    append_calls(p, "sess_2", 8);
-    ck_packs(p, "SELECT n FROM all_calls", "14\n");
+    packs_add(&p, "calls", calls);
+    append_calls("sess_1", 6);
+    append_calls("sess_2", 8);
+    ck_packs(&p, "SELECT n FROM all_calls", "14\n");
 }
 
-static void shell(struct packs *p, const char *database, const char *sql)
+static void shell(const char *database, const char *sql)
 {
-    char *said = packs_shell(p, database, sql);
+    char *said = packs_shell(&p, database, sql);
     ck_assert_str_eq(said, "");
     free(said);
 }
@@ -68,52 +67,46 @@ static const char all_of_it[] =
 /* By this process, whose connections are open, with nothing new, and behind a longer journal. */
 START_TEST(tables_of_a_pack_that_were_dropped_or_altered_are_rebuilt_before_they_are_asked)
 {
-    struct packs p;
-    init(&p);
-    shell(&p, "calls.db", done_to_packs[_i]);
+    init();
+    shell("calls.db", done_to_packs[_i]);
     ck_packs(&p, all_of_it, "14|14|7\n");
-    shell(&p, "calls.db", done_to_packs[_i]);
-    append_calls(&p, "sess_2", 1);
+    shell("calls.db", done_to_packs[_i]);
+    append_calls("sess_2", 1);
     ck_packs(&p, all_of_it, "15|15|7\n");
     packs_close(&p);
-    shell(&p, "calls.db", done_to_packs[_i]);
+    shell("calls.db", done_to_packs[_i]);
     packs_reopen(&p);
-    append_calls(&p, "sess_1", 1);
+    append_calls("sess_1", 1);
     ck_packs(&p, all_of_it, "16|16|7\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_others_add_to_the_database_of_a_pack_stays)
 {
-    struct packs p;
-    init(&p);
-    shell(&p, "calls.db",
+    init();
+    shell("calls.db",
           "CREATE INDEX mine ON calls(seq); CREATE TABLE notes (n); INSERT INTO notes VALUES (1); "
           "VACUUM;");
-    append_calls(&p, "sess_1", 1);
+    append_calls("sess_1", 1);
     ck_packs(&p, all_of_it, "15|15|7\n");
     ck_packs(&p, "SELECT n FROM notes", "1\n");
-    packs_done(&p);
 }
 END_TEST
 
 /* As another process has one. */
 START_TEST(an_index_whose_tables_another_one_rebuilt_is_asked_whole)
 {
-    struct packs p;
     annal_index *first;
-    init(&p);
+    init();
     first = p.index;
     ck_ok(annal_index_open(p.store, NULL, &p.index, err));
-    shell(&p, "calls.db", "DROP TABLE calls;");
-    append_calls(&p, "sess_2", 1);
+    shell("calls.db", "DROP TABLE calls;");
+    append_calls("sess_2", 1);
     ck_packs(&p, all_of_it, "15|15|7\n");
     annal_index_close(p.index);
     p.index = first;
-    append_calls(&p, "sess_1", 1);
+    append_calls("sess_1", 1);
     ck_packs(&p, all_of_it, "16|16|7\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -133,19 +126,17 @@ static const char all_of_core[] =
 
 START_TEST(core_tables_that_were_dropped_or_altered_are_rebuilt_before_they_are_asked)
 {
-    struct packs p;
-    init(&p);
+    init();
     ck_packs(&p, all_of_core, "14|14|14|0|0\n");
-    shell(&p, "sessions.db", done_to_core[_i]);
+    shell("sessions.db", done_to_core[_i]);
     ck_packs(&p, all_of_core, "14|14|14|0|0\n");
-    shell(&p, "sessions.db", done_to_core[_i]);
-    append_calls(&p, "sess_1", 1);
+    shell("sessions.db", done_to_core[_i]);
+    append_calls("sess_1", 1);
     ck_packs(&p, all_of_core, "15|15|15|0|0\n");
     packs_close(&p);
-    shell(&p, "sessions.db", done_to_core[_i]);
+    shell("sessions.db", done_to_core[_i]);
     packs_reopen(&p);
     ck_packs(&p, all_of_core, "15|15|15|0|0\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -156,16 +147,13 @@ START_TEST(a_guard_is_asked_over_tables_that_were_dropped_only_after_they_are_re
                                 "CREATE TABLE tasks (id TEXT PRIMARY KEY, state TEXT);\n"
                                 "-- on task.added   guarded \"it is there already\"\n"
                                 "INSERT INTO tasks VALUES ($id, 'open');\n";
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     packs_add(&p, "tasks", tasks);
     ck_append(&p, "s1", "task.added", "{\"id\":\"a\"}");
     ck_append(&p, "s2", "task.added", "{\"id\":\"b\"}");
-    shell(&p, "tasks.db", "DROP TABLE tasks;");
+    shell("tasks.db", "DROP TABLE tasks;");
     ck_refused(&p, "s2", "task.added", "{\"id\":\"a\"}", "it is there already");
     ck_append(&p, "s2", "task.added", "{\"id\":\"c\"}");
     ck_packs(&p, "SELECT group_concat(id) FROM tasks", "a,b,c\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -174,15 +162,13 @@ START_TEST(a_table_that_users_dropped_from_a_writable_database_comes_back_with_w
 {
     static const char run[] = "prose_20261120-120000-abcdef";
     static const char database[] = "prose/runs/20261120-120000-abcdef/state.db";
-    struct packs p;
-    PACKS_INIT(&p, "prose");
+    PACKS_ENABLE(&p, "prose");
     ck_append(&p, run, "run.started",
               "{\"id\":\"20261120-120000-abcdef\",\"program_path\":\"p.prose\"}");
     ck_append(&p, run, "binding.set", "{\"name\":\"a\",\"value\":\"x\"}");
     packs_close(&p);
-    shell(&p, database,
-          "INSERT INTO bindings (name, kind, value, source_statement) "
-          "VALUES ('b', 'let', 'y', 's'); DROP TABLE bindings; DROP TABLE run;");
+    shell(database, "INSERT INTO bindings (name, kind, value, source_statement) "
+                    "VALUES ('b', 'let', 'y', 's'); DROP TABLE bindings; DROP TABLE run;");
     packs_reopen(&p);
     ck_append(&p, run, "binding.set", "{\"name\":\"c\",\"value\":\"z\"}");
     char *rows = packs_shell(&p, database,
@@ -190,7 +176,6 @@ START_TEST(a_table_that_users_dropped_from_a_writable_database_comes_back_with_w
                              "FROM (SELECT name FROM bindings ORDER BY name);");
     ck_assert_str_eq(rows, "a,b,c|1\n");
     free(rows);
-    packs_done(&p);
 }
 END_TEST
 
@@ -198,11 +183,10 @@ END_TEST
 START_TEST(pages_of_a_pack_that_are_damaged_are_rebuilt_or_the_question_fails)
 {
     enum { PAGE = 4096 };
-    struct packs p;
     size_t len = 0;
     unsigned healed = 0;
-    init(&p);
-    append_calls(&p, "sess_1", 300);
+    init();
+    append_calls("sess_1", 300);
     ck_packs(&p, "SELECT n FROM all_calls", "314\n");
     const char *path = tmpdir_path(&p.dir, "store/calls.db");
     for (size_t at = PAGE;; at += PAGE) {
@@ -233,14 +217,13 @@ START_TEST(pages_of_a_pack_that_are_damaged_are_rebuilt_or_the_question_fails)
     }
     ck_assert_uint_ge(healed, 6);
     packs_reopen(&p);
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_damage(void)
 {
     Suite *suite = suite_create("damage");
-    TCase *tcase = suite_case(suite, "damage", NULL, NULL);
+    TCase *tcase = suite_case(suite, "damage", packs_setup, packs_teardown);
     tcase_add_loop_test(
         tcase, tables_of_a_pack_that_were_dropped_or_altered_are_rebuilt_before_they_are_asked, 0,
         (int)(sizeof done_to_packs / sizeof *done_to_packs));

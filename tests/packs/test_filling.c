@@ -23,13 +23,12 @@ static const char tasks[] = "-- pack tasks   version 1   database tasks.db\n"
 enum { NOTES = 2000, NOTE_BYTES = 1000 };
 
 /* Two megabytes of journal, whose last event is what a guard must know; and a short patience. */
-static void init(struct packs *p, uint32_t wait_ms)
+static void init(uint32_t wait_ms)
 {
     static char data[NOTE_BYTES + 40];
     annal_writer *writer = NULL;
     uint64_t seq;
-    PACKS_INIT(p, NULL);
-    ck_ok(annal_writer_open(p->store, ANNAL_SLICE("sess_0"),
+    ck_ok(annal_writer_open(p.store, ANNAL_SLICE("sess_0"),
                             &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
     snprintf(data, sizeof data, "{\"text\":\"%0*d\"}", NOTE_BYTES, 1);
     for (unsigned i = 0; i < NOTES; i++) {
@@ -37,21 +36,20 @@ static void init(struct packs *p, uint32_t wait_ms)
         ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     }
     annal_writer_close(writer);
-    packs_append_past(p, "sess_0", "task.added", "{\"id\":\"a\"}");
-    ck_packs(p, "SELECT count(*) FROM event_index", "2001\n");
-    packs_add(p, "tasks", tasks);
-    annal_index_close(p->index);
-    ck_ok(annal_index_open(p->store, &(annal_index_options){.wait_ms = wait_ms}, &p->index, err));
+    packs_append_past(&p, "sess_0", "task.added", "{\"id\":\"a\"}");
+    ck_packs(&p, "SELECT count(*) FROM event_index", "2001\n");
+    packs_add(&p, "tasks", tasks);
+    annal_index_close(p.index);
+    ck_ok(annal_index_open(p.store, &(annal_index_options){.wait_ms = wait_ms}, &p.index, err));
 }
 
 START_TEST(a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_through_in_the_end)
 {
-    struct packs p;
     unsigned refused = 0;
     annal_status status = ANNAL_ERR_BUSY;
     annal_error error = {0};
     double before = -1;
-    init(&p, 20); /* of which a guard may have two milliseconds */
+    init(20); /* of which a guard may have two milliseconds */
     for (; status == ANNAL_ERR_BUSY && refused < NOTES; refused++) {
         double done = 0, all = 0;
         error = (annal_error){0};
@@ -71,17 +69,15 @@ START_TEST(a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_thro
     ck_assert_int_eq(status, ANNAL_ERR_REFUSED); /* and not appended, as over half the tables */
     ck_assert_ptr_eq(strstr(error.message, "it is there already"), error.message);
     ck_append(&p, "sess_1", "task.added", "{\"id\":\"b\"}");
-    packs_done(&p);
 }
 END_TEST
 
 /* The lock is held by who fills, as another process would. */
 START_TEST(who_asks_core_tables_does_not_wait_for_those_of_a_pack)
 {
-    struct packs p;
     sqlite3 *other = NULL;
     annal_error error = {0};
-    init(&p, 60000);
+    init(60000);
     ck_packs(&p, "SELECT count(*) FROM notes", "2000\n");
     packs_append_past(&p, "sess_0", "note.added", "{\"text\":\"x\"}");
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&p.dir, "store/tasks.db"), &other), SQLITE_OK);
@@ -106,14 +102,13 @@ START_TEST(who_asks_core_tables_does_not_wait_for_those_of_a_pack)
     free(text.ptr);
     sqlite3_close(other);
     ck_packs(&p, "SELECT count(*) FROM notes", "2001\n");
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_filling(void)
 {
     Suite *suite = suite_create("filling");
-    TCase *tcase = suite_case(suite, "filling", NULL, NULL);
+    TCase *tcase = suite_case(suite, "filling", packs_setup, packs_teardown);
     tcase_add_test(
         tcase, a_guarded_append_is_refused_with_how_far_the_tables_are_and_gets_through_in_the_end);
     tcase_add_test(tcase, who_asks_core_tables_does_not_wait_for_those_of_a_pack);

@@ -46,30 +46,25 @@ static const char TASKS[] =
 
 #define ADD(id) "{\"id\":\"" id "\"}"
 
-static void setup(struct packs *p)
+static void setup(void)
 {
-    packs_add(p, "tasks", TASKS);
+    packs_add(&p, "tasks", TASKS);
 }
 
 START_TEST(an_event_whose_guard_holds_is_appended_and_its_rows_are_there)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
     ck_packs(&p, "SELECT id, state, run, n FROM tasks", "a|claimed|r1|1\n");
     ck_packs(&p, "SELECT seq, type FROM event_index", "1|task.added\n2|task.claimed\n");
     packs_ck_rebuild(&p, "tasks.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_refusal_is_the_sentence_of_the_pack_and_writes_nothing)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
     annal_error error = {0};
@@ -79,42 +74,33 @@ START_TEST(a_refusal_is_the_sentence_of_the_pack_and_writes_nothing)
     ck_assert_str_eq(error.message, "the task is not ready, or another run has claimed it");
     ck_packs(&p, "SELECT state, run FROM tasks", "claimed|r1\n");
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "2\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_refused_first_event_makes_no_session)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_refused(&p, "proj", "task.claimed", ADD("a"), "not ready");
     annal_session_info info;
     ck_fails(ANNAL_ERR_NOTFOUND, "proj",
              annal_session_info_get(p.store, ANNAL_SLICE("proj"), &info, err));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(why_a_row_could_not_be_written_stands_behind_the_sentence_and_not_in_the_words_of_sqlite)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_refused(&p, "proj", "task.added", ADD("a"),
                "there is a task of this id already: there is a row with this tasks.id already");
     ck_refused(&p, "proj", "task.added", "{}",
                "there is a task of this id already: tasks.id is missing");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_fill_puts_the_next_number_into_the_event)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_append(&p, "proj", "task.added", "{\"id\":\"b\",\"n\":null}");
     ck_append(&p, "proj", "task.added", "{\"id\":\"c\",\"n\":7}");
@@ -124,15 +110,12 @@ START_TEST(a_fill_puts_the_next_number_into_the_event)
              "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\",\"n\":2}\n{\"id\":\"c\",\"n\":7}\n"
              "{\"id\":\"d\",\"x\":\"\\u0041\",\"y\":1.0,\"n\":8}\n");
     packs_ck_rebuild(&p, "tasks.db", 2);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     uint64_t seq = 0;
     ck_ok(packs_append_id(&p, "proj", "task.added", ADD("a"), "one", &seq, err));
     ck_append(&p, "proj", "task.added", ADD("b"));
@@ -149,15 +132,12 @@ START_TEST(a_retry_gets_the_first_seq_also_when_the_guard_says_no_by_now)
     ck_fails(ANNAL_ERR_REFUSED, "not ready",
              packs_append_id(&p, "proj", "task.claimed", ADD("a"), "three", &seq, err));
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_retry_whose_guard_would_say_yes_again_changes_no_row)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     uint64_t seq = 0;
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "one", &seq, err));
@@ -167,14 +147,11 @@ START_TEST(a_retry_whose_guard_would_say_yes_again_changes_no_row)
     ck_packs(&p, "SELECT state FROM tasks", "ready\n");
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
     packs_ck_rebuild(&p, "tasks.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     packs_add(&p, "two",
               "-- pack two   version 1   database two.db\n"
               "CREATE TABLE a (id TEXT PRIMARY KEY, session_id TEXT);\n"
@@ -186,19 +163,18 @@ START_TEST(what_only_another_section_cannot_take_is_a_finding_behind_a_guard_too
     ck_packs(&p, "SELECT (SELECT COUNT(*) FROM a), (SELECT COUNT(*) FROM b)", "2|1\n");
     ck_packs(&p, "SELECT seq, kind FROM two._findings", "2|pack\n");
     packs_ck_rebuild(&p, "two.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 /* Two drafts through one append. */
-static annal_status append_two(struct packs *p, const char *session, const annal_draft drafts[2],
+static annal_status append_two(const char *session, const annal_draft drafts[2],
                                const annal_append_options *options, uint64_t *out_seq,
                                annal_error *error)
 {
     annal_writer *writer = NULL;
     annal_appended appended = {0};
-    ck_ok(annal_writer_open(p->store, annal_slice_of(session), NULL, &writer, err));
-    annal_status status = annal_pack_append(p->index, writer, drafts, 2, options, &appended, error);
+    ck_ok(annal_writer_open(p.store, annal_slice_of(session), NULL, &writer, err));
+    annal_status status = annal_pack_append(p.index, writer, drafts, 2, options, &appended, error);
     *out_seq = appended.seq;
     annal_index_free(appended.data.ptr);
     annal_writer_close(writer);
@@ -207,9 +183,7 @@ static annal_status append_two(struct packs *p, const char *session, const annal
 
 START_TEST(each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_none_are_there)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     uint64_t seq = 0;
     const annal_draft good[2] = {
         {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("a")), .id = ANNAL_SLICE("x")},
@@ -217,23 +191,20 @@ START_TEST(each_of_several_drafts_sees_the_rows_of_those_before_it_and_all_or_no
     const annal_draft bad[2] = {
         {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("b"))},
         {.type = ANNAL_SLICE("task.claimed"), .data = ANNAL_SLICE(ADD("a"))}};
-    ck_ok(append_two(&p, "proj", good, NULL, &seq, err));
+    ck_ok(append_two("proj", good, NULL, &seq, err));
     ck_assert_uint_eq(seq, 1);
-    ck_fails(ANNAL_ERR_REFUSED, "not ready", append_two(&p, "proj", bad, NULL, &seq, err));
+    ck_fails(ANNAL_ERR_REFUSED, "not ready", append_two("proj", bad, NULL, &seq, err));
     ck_packs(&p, "SELECT id, state, n FROM tasks", "a|claimed|1\n");
-    ck_ok(append_two(&p, "proj", good, NULL, &seq, err));
+    ck_ok(append_two("proj", good, NULL, &seq, err));
     ck_assert_uint_eq(seq, 1);
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "2\n");
     packs_ck_rebuild(&p, "tasks.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(the_callers_expected_seq_is_honoured)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     uint64_t seq = 0;
     const annal_append_options none = {.expect = ANNAL_EXPECT_NONE};
     const annal_append_options at_two = {.expect = ANNAL_EXPECT_SEQ, .expected_seq = 2};
@@ -243,21 +214,17 @@ START_TEST(the_callers_expected_seq_is_honoured)
     const annal_draft second[2] = {
         {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("c"))},
         {.type = ANNAL_SLICE("task.added"), .data = ANNAL_SLICE(ADD("d"))}};
-    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 0",
-             append_two(&p, "proj", first, &at_two, &seq, err));
-    ck_ok(append_two(&p, "proj", first, &none, &seq, err));
-    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 2", append_two(&p, "proj", second, &none, &seq, err));
-    ck_ok(append_two(&p, "proj", second, &at_two, &seq, err));
+    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 0", append_two("proj", first, &at_two, &seq, err));
+    ck_ok(append_two("proj", first, &none, &seq, err));
+    ck_fails(ANNAL_ERR_CONFLICT, "ends at seq 2", append_two("proj", second, &none, &seq, err));
+    ck_ok(append_two("proj", second, &at_two, &seq, err));
     ck_assert_uint_eq(seq, 3);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_writer_that_asks_no_guard_is_a_fact_that_guards_see)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"past\"}");
     ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r\"}", "not ready");
@@ -267,15 +234,12 @@ START_TEST(a_writer_that_asks_no_guard_is_a_fact_that_guards_see)
     ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
     ck_packs(&p, "SELECT run, state FROM tasks", "past|done\n");
     packs_ck_rebuild(&p, "tasks.db", 4);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(events_on_their_way_in_this_process_are_waited_for)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     annal_writer *writer = NULL;
     uint64_t seq;
@@ -285,29 +249,23 @@ START_TEST(events_on_their_way_in_this_process_are_waited_for)
     ck_ok(annal_writer_append(writer, &claim, 1, NULL, &seq, err));
     ck_refused(&p, "proj", "task.claimed", ADD("a"), "not ready");
     annal_writer_close(writer);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(states_go_along_the_edges_that_stand_in_a_table)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}", "does not go that way");
     ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"claimed\"}");
     ck_append(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"done\"}");
     ck_refused(&p, "proj", "task.moved", "{\"id\":\"a\",\"to\":\"ready\"}", "does not go that way");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_guard_that_only_asks_may_ask_for_rows_of_other_sessions)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "s1", "name.taken", "{\"name\":\"n\"}");
     ck_refused(&p, "s2", "name.taken", "{\"name\":\"n\"}", "another session has that name");
     packs_append_past(&p, "s3", "note.added", "{\"note\":{\"id\":\"m\"}}");
@@ -316,29 +274,23 @@ START_TEST(a_guard_that_only_asks_may_ask_for_rows_of_other_sessions)
     ck_packs(&p, "SELECT id, session_id FROM notes ORDER BY id", "m|s3\nn|s1\no|s2\n");
     for (uint64_t seed = 1; seed <= 5; seed++)
         packs_ck_rebuild(&p, "tasks.db", seed);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(types_that_no_pack_guards_are_appended_as_a_writer_does)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "s", "something.else", "{\"a\" : 1}");
     ck_packs(&p, "SELECT data FROM events", "{\"a\" : 1}\n");
     ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "something.else", "{", err));
     ck_fails(ANNAL_ERR_INVALID, "JSON", packs_append(&p, "s", "task.added", "{", err));
     ck_fails(ANNAL_ERR_INVALID, "type", packs_append(&p, "s", "Task", "{}", err));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     char text[3000], data[3200];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -348,14 +300,11 @@ START_TEST(a_large_field_goes_to_an_artifact_before_the_event_is_there)
              "SELECT data ->> '$.text' IS NULL, data ->> '$.text_ref.bytes', (SELECT id FROM notes)"
              " FROM events",
              "1|2999|n\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     packs_add(&p, "large",
               "-- pack large version 1 database large.db\n"
               "CREATE TABLE notes (id TEXT);\n"
@@ -378,15 +327,12 @@ START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
     ck_assert_uint_eq(result.removed, 0);
     annal_writer_close(writer);
     ck_ok(annal_store_close(other, err));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(msgpack_is_guarded_as_json_is)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     annal_writer *writer = NULL;
     annal_appended appended = {0};
     const annal_writer_options options = {.format = ANNAL_FORMAT_MSGPACK};
@@ -405,7 +351,6 @@ START_TEST(msgpack_is_guarded_as_json_is)
     ck_refused(&p, "s", "task.added", ADD("a"), "already");
     ck_packs(&p, "SELECT id, n FROM tasks", "a|1\n");
     packs_ck_rebuild(&p, "tasks.db", 6);
-    packs_done(&p);
 }
 END_TEST
 
@@ -413,9 +358,7 @@ START_TEST(msgpack_that_no_pack_changes_is_kept_byte_for_byte)
 {
     static const char given[] = "\x82\xa2id\xa1"
                                 "a\xa1n\xcd\x00\x07"; /* a 7 in three bytes */
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     annal_writer *writer = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -437,58 +380,52 @@ START_TEST(msgpack_that_no_pack_changes_is_kept_byte_for_byte)
         ck_assert_int_eq(memcmp(event.msgpack.ptr, given, sizeof given - 1), 0);
     }
     annal_cursor_close(cursor);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(the_time_that_a_guard_was_asked_with_is_that_of_the_event)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "s", "task.added", ADD("a"));
     ck_packs(&p, "SELECT at = (SELECT timestamp FROM event_index WHERE seq = 1) FROM tasks", "1\n");
-    packs_done(&p);
 }
 END_TEST
 
 /* ---- What goes wrong ---- */
 
 /* A store on a disk that can be made to fail. */
-static void open_on(struct packs *p, const struct io *io)
+static void open_on(const struct io *io)
 {
     const struct seams seams = {.io = io, .clock = &annal__system_clock};
     const annal_store_options options = {.create = true, .no_keeper = true};
-    packs_close(p);
-    ck_ok(annal__store_open(p->path, &options, &seams, &p->store, err));
-    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+    packs_close(&p);
+    ck_ok(annal__store_open(p.path, &options, &seams, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
 }
 
-static void abandon(struct packs *p)
+static void abandon(void)
 {
-    annal_index_close(p->index);
-    (void)annal_store_close(p->store, NULL); /* it says again what was lost */
-    p->index = NULL;
-    p->store = NULL;
+    annal_index_close(p.index);
+    (void)annal_store_close(p.store, NULL); /* it says again what was lost */
+    p.index = NULL;
+    p.store = NULL;
 }
 
 START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tables_say_the_same)
 {
-    struct packs p;
     struct picky_io disk;
     uint64_t seq = 0;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     picky_io_init(&disk);
-    open_on(&p, &disk.io);
+    open_on(&disk.io);
     ck_ok(packs_append_id(&p, "proj", "task.added", ADD("b"), "one", &seq, err));
     picky_io_fail(&disk, PICKY_SYNC, "commit/", EIO, -1);
     annal_error error = {0};
     annal_status status =
         packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, &error);
     ck_assert_msg(status == ANNAL_ERR_UNKNOWN || status == ANNAL_ERR_IO, "%s", error.message);
-    abandon(&p);
+    abandon();
     packs_reopen(&p);
     char *before = packs_rows(&p, "SELECT state FROM tasks WHERE id = 'a'");
     ck_ok(packs_append_id(&p, "proj", "task.claimed", ADD("a"), "two", &seq, err));
@@ -497,7 +434,6 @@ START_TEST(when_nobody_can_say_whether_an_event_is_there_a_retry_says_it_and_tab
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
     packs_ck_rebuild(&p, "tasks.db", 8);
     free(before);
-    packs_done(&p);
 }
 END_TEST
 
@@ -516,11 +452,9 @@ static ssize_t write_and_die(void *arg, int fd, const void *bytes, size_t len, u
 
 START_TEST(what_a_killed_process_appended_is_seen_by_the_guards_of_other_sessions)
 {
-    struct packs p;
     struct io io = annal__system_io;
     int how = 0;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "one", "task.added", ADD("a"));
     ck_append(&p, "two", "task.added", ADD("b"));
     packs_close(&p);
@@ -544,33 +478,27 @@ START_TEST(what_a_killed_process_appended_is_seen_by_the_guards_of_other_session
     ck_append(&p, "two", "task.added", ADD("d"));
     ck_packs(&p, "SELECT id, session_id FROM tasks ORDER BY 1", "a|one\nb|two\nc|one\nd|two\n");
     packs_ck_rebuild(&p, "tasks.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_was_appended_while_a_pack_was_off_is_seen_by_its_guards)
 {
-    struct packs p;
     char path[600];
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "one", "task.added", ADD("a"));
     snprintf(path, sizeof path, "%s/packs/tasks.sql", p.path);
     ck_assert_int_eq(unlink(path), 0);
     ck_append(&p, "one", "task.added", "{\"id\":\"b\",\"n\":2}");
-    setup(&p);
+    setup();
     ck_refused(&p, "two", "task.added", ADD("b"), "there is a task of this id already");
     packs_ck_rebuild(&p, "tasks.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
 {
-    struct packs p;
     char path[600];
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "one", "task.added", ADD("a"));
     char text[sizeof TASKS + 100];
     snprintf(text, sizeof text, "%s-- on note.more\nDELETE FROM notes WHERE id = $id;\n", TASKS);
@@ -582,38 +510,32 @@ START_TEST(guards_are_not_asked_before_a_pack_that_is_made_anew_is_filled)
         (void)unlink(path);
     }
     ck_refused(&p, "two", "task.added", ADD("a"), "there is a task of this id already");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_full_disk_refuses_the_event_and_no_row_is_there)
 {
-    struct packs p;
     struct picky_io disk;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     picky_io_init(&disk);
-    open_on(&p, &disk.io);
+    open_on(&disk.io);
     picky_io_fail(&disk, PICKY_WRITE, "commit/", ENOSPC, -1);
     annal_error error = {0};
     ck_assert_int_lt(packs_append(&p, "proj", "task.claimed", ADD("a"), &error), 0);
     ck_packs(&p, "SELECT state FROM tasks WHERE id = 'a'", "ready\n");
-    abandon(&p);
+    abandon();
     packs_reopen(&p);
     ck_packs(&p, "SELECT state FROM tasks WHERE id = 'a'", "ready\n");
     ck_append(&p, "proj", "task.claimed", ADD("a"));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other)
 {
-    struct packs p;
     char path[600];
     sqlite3 *db = NULL;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     annal_index_close(p.index);
     ck_ok(annal_index_open(p.store, &(annal_index_options){.wait_ms = 50}, &p.index, err));
@@ -626,15 +548,12 @@ START_TEST(a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_ot
     sqlite3_close(db);
     ck_append(&p, "proj", "task.claimed", ADD("a"));
     ck_packs(&p, "SELECT COUNT(*) FROM event_index", "3\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_store_that_is_open_for_reading_takes_no_guarded_event)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     packs_close(&p);
     const annal_store_options options = {.read_only = true};
@@ -643,7 +562,6 @@ START_TEST(a_store_that_is_open_for_reading_takes_no_guarded_event)
     ck_ok(annal_index_open(p.store, NULL, &p.index, err));
     ck_fails(ANNAL_ERR_IO, "reading only",
              annal_writer_open(p.store, ANNAL_SLICE("proj"), NULL, &writer, err));
-    packs_done(&p);
 }
 END_TEST
 
@@ -659,10 +577,8 @@ static int collect(void *arg, const annal_pack_finding *finding)
 
 START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
 {
-    struct packs p;
     struct text text = {0};
-    PACKS_INIT(&p, NULL);
-    setup(&p);
+    setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
     ck_append(&p, "proj", "task.claimed", ADD("a"));
     packs_append_past(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"late\"}");
@@ -674,7 +590,6 @@ START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
     ck_assert_str_eq(text.ptr, "remark: event 3 of session 'proj' (task.claimed) is there past its "
                                "guard: the task is not ready, or another run has claimed it\n");
     free(text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
@@ -692,10 +607,9 @@ START_TEST(no_sequence_of_accepted_events_leaves_a_terminal_status_without_overr
 {
     static const char *const statuses[] = {"running", "completed", "failed", "timed_out",
                                            "aborted", "cancelled", "idle",   "nonsense"};
-    struct packs p;
     struct random random = random_init(77);
     unsigned accepted = 0, left = 0;
-    PACKS_INIT(&p, "lionagi", NULL);
+    PACKS_ENABLE(&p, "lionagi");
     ck_append(&p, "s", "session.created", "{\"status\":\"running\"}");
     char *before = packs_rows(&p, "SELECT status FROM state.sessions WHERE id = 's'");
     for (unsigned step = 0; step < 250; step++) {
@@ -728,14 +642,13 @@ START_TEST(no_sequence_of_accepted_events_leaves_a_terminal_status_without_overr
     ck_assert_uint_gt(left, 2);
     free(before);
     packs_ck_rebuild(&p, "state.db", 9);
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_guard(void)
 {
     Suite *suite = suite_create("guard");
-    TCase *all = suite_case(suite, "all", NULL, NULL);
+    TCase *all = suite_case(suite, "all", packs_setup, packs_teardown);
     tcase_add_test(all, an_event_whose_guard_holds_is_appended_and_its_rows_are_there);
     tcase_add_test(all, a_refusal_is_the_sentence_of_the_pack_and_writes_nothing);
     tcase_add_test(all, a_refused_first_event_makes_no_session);

@@ -12,6 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "lionagi", "teams");
+}
+
 /* What was told, a line for each; in between the journal of spoil becomes a directory. */
 struct told {
     struct packs *packs;
@@ -46,7 +52,7 @@ static int stop(void *arg, const annal_stale *stale)
 }
 
 /* A session that fell silent long ago; its process is dead, or this one, or not known (pid 0). */
-static void begin(struct packs *p, const char *session, int at, pid_t pid)
+static void begin(const char *session, int at, pid_t pid)
 {
     char data[500], json[ANNAL_PROCESS_JSON_BYTES] = "null";
     annal_process process;
@@ -58,7 +64,7 @@ static void begin(struct packs *p, const char *session, int at, pid_t pid)
              "{\"status\":\"running\",\"created_at\":%d,\"updated_at\":%d,\"started_at\":%d,"
              "\"process\":%s}",
              at, at, at, pid == 0 ? json : annal_process_json(&process, json));
-    ck_append(p, session, "session.created", data);
+    ck_append(&p, session, "session.created", data);
 }
 
 static pid_t dead_process(void)
@@ -73,15 +79,13 @@ static pid_t dead_process(void)
 
 START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
 {
-    struct packs p;
     struct told told = {.packs = &p};
     const annal_stale_options look = {.silence_s = 3600, .dry_run = true};
     const annal_stale_options operator= {.actor = ANNAL_SLICE("the \"operator\"")};
-    PACKS_INIT(&p, "lionagi", "teams");
     pid_t dead = dead_process();
-    begin(&p, "dead", 1000, dead);
-    begin(&p, "alive", 2000, getpid());
-    begin(&p, "unknown", 3000, 0);
+    begin("dead", 1000, dead);
+    begin("alive", 2000, getpid());
+    begin("unknown", 3000, 0);
     packs_reopen(&p); /* a program that writes a session has it */
     ck_ok(annal_transition_stale(p.index, &look, add_stale, &told, err));
     ck_assert_str_eq(told.text.ptr, "ended dead\nleft alive\nleft unknown\n");
@@ -94,60 +98,50 @@ START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
     ck_fails(ANNAL_ERR_NOTFOUND, "pack teams is not on",
              annal_transition_stale(p.index, NULL, NULL, NULL, err));
     free(told.text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
 /* Its process is dead, and somebody goes on with it without saying so: here this process. */
 START_TEST(a_stale_session_that_somebody_writes_is_left)
 {
-    struct packs p;
     struct told told = {.packs = &p};
-    PACKS_INIT(&p, "lionagi", "teams");
-    begin(&p, "taken", 1000, dead_process());
+    begin("taken", 1000, dead_process());
     ck_ok(annal_transition_stale(p.index, NULL, add_stale, &told, err));
     ck_assert_str_eq(told.text.ptr, "left taken\n");
     ck_packs(&p, "SELECT status FROM state.sessions", "running\n");
     free(told.text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
 /* Their events in _state once had the same id, and the second was a conflict. */
 START_TEST(stale_sessions_whose_long_ids_differ_at_the_end_are_both_ended)
 {
-    struct packs p;
     char ids[2][ANNAL_SESSION_ID_BYTES_MAX + 1];
-    PACKS_INIT(&p, "lionagi", "teams");
     pid_t dead = dead_process();
     for (int i = 0; i < 2; i++) {
         memset(ids[i], 'L', ANNAL_SESSION_ID_BYTES_MAX);
         ids[i][ANNAL_SESSION_ID_BYTES_MAX - 1] = (char)('a' + i);
         ids[i][ANNAL_SESSION_ID_BYTES_MAX] = '\0';
-        begin(&p, ids[i], 1000 + i, dead);
+        begin(ids[i], 1000 + i, dead);
     }
     packs_reopen(&p);
     ck_ok(annal_transition_stale(p.index, NULL, NULL, NULL, err));
     ck_packs(&p, "SELECT count(*) FROM state.sessions WHERE status = 'failed'", "2\n");
     ck_packs(&p, "SELECT count(DISTINCT target_id) FROM admin_events", "2\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_stale_session_that_fails_does_not_stop_the_others)
 {
-    struct packs p;
     struct told told = {.packs = &p, .spoil = "b"};
-    PACKS_INIT(&p, "lionagi", "teams");
     pid_t dead = dead_process();
-    begin(&p, "a", 1000, dead);
-    begin(&p, "b", 2000, dead);
-    begin(&p, "c", 3000, dead);
+    begin("a", 1000, dead);
+    begin("b", 2000, dead);
+    begin("c", 3000, dead);
     packs_reopen(&p);
     ck_assert_int_lt(annal_transition_stale(p.index, NULL, add_stale, &told, NULL), 0);
     ck_assert_str_eq(told.text.ptr, "ended a\nerror b\nended c\n");
     free(told.text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
@@ -173,11 +167,9 @@ static int write_and_wait(const char *path, int ready, int go)
 START_TEST(a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence)
 {
     static const char health[] = "SELECT effective_health FROM run_list";
-    struct packs p;
     int ready[2], go[2], status = -1;
     char byte;
-    PACKS_INIT(&p, "lionagi", "teams");
-    begin(&p, "s", 1000, dead_process());
+    begin("s", 1000, dead_process());
     ck_packs(&p, health, "orphaned\n"); /* this process asks, and is no other */
     packs_reopen(&p);
     ck_packs(&p, health, "orphaned\n");
@@ -197,29 +189,25 @@ START_TEST(a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silen
     ck_packs(&p, health, "orphaned\n");
     close(ready[0]);
     close(go[0]);
-    packs_done(&p);
 }
 END_TEST
 
 /* What another SQLite program sees is the view of the database; both have the same columns. */
 START_TEST(run_list_has_the_same_columns_over_our_connections_and_in_the_database)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
     ck_packs(
         &p,
         "SELECT count(*), (SELECT count(*) FROM pragma_table_info('run_list', 'temp')) FROM "
         "pragma_table_info('run_list', 'state') s JOIN pragma_table_info('run_list', 'temp') t "
         "ON t.name = s.name AND t.cid = s.cid",
         "13|13\n");
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_lifecycle(void)
 {
     Suite *suite = suite_create("lifecycle");
-    TCase *tcase = suite_case(suite, "lifecycle", NULL, NULL);
+    TCase *tcase = suite_case(suite, "lifecycle", setup, packs_teardown);
     tcase_add_test(tcase, a_run_whose_dead_process_another_one_took_over_is_judged_by_its_silence);
     tcase_add_test(tcase, run_list_has_the_same_columns_over_our_connections_and_in_the_database);
     tcase_add_test(tcase, a_program_ends_stale_sessions_and_hears_of_each);

@@ -157,9 +157,10 @@ static int ck_no_findings(void *arg, const annal_pack_info *info)
 
 static struct work work_of_rebuild(const struct stream *stream, unsigned rounds)
 {
-    struct packs p;
     annal_writer *writer = NULL;
-    PACKS_INIT(&p, stream->pack);
+    packs_teardown();
+    packs_setup(); /* on connections that are watched */
+    PACKS_ENABLE(&p, stream->pack);
     ck_ok(annal_writer_open(p.store, annal_slice_of(stream->session),
                             &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
     append_all(writer, stream->first, 0);
@@ -170,7 +171,6 @@ static struct work work_of_rebuild(const struct stream *stream, unsigned rounds)
     ck_ok(annal_pack_rebuild(p.index, stream->pack, NULL, err));
     struct work done = work;
     ck_ok(annal_index_packs(p.index, ck_no_findings, (void *)(uintptr_t)stream->pack, err));
-    packs_done(&p);
     return done;
 }
 
@@ -207,8 +207,6 @@ static const char settling[] = "-- pack settling   version 1   database settling
 START_TEST(a_pack_settles_once_for_all_events_that_a_session_has)
 {
     enum { EVENTS = 1500 };
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     for (unsigned i = 0; i < EVENTS; i++)
         packs_append_past(&p, i % 2 == 0 ? "sess_1" : "sess_2", "a", "{}");
     packs_add(&p, "settling", settling);
@@ -217,14 +215,11 @@ START_TEST(a_pack_settles_once_for_all_events_that_a_session_has)
     packs_append_past(&p, "sess_1", "a", "{}");
     ck_packs(&p, "SELECT session_id, n FROM settled ORDER BY 1, 2",
              "sess_1|750\nsess_1|752\nsess_2|750\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_cannot_be_settled_is_a_finding_and_stops_nothing)
 {
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     for (unsigned i = 0; i < 7; i++)
         packs_append_past(&p, "sess_1", "a", "{}");
     packs_add(&p, "settling", settling);
@@ -234,7 +229,6 @@ START_TEST(what_cannot_be_settled_is_a_finding_and_stops_nothing)
              "7|settle: CHECK constraint failed: n <> 7\n");
     packs_append_past(&p, "sess_1", "a", "{}");
     ck_packs(&p, "SELECT n FROM settled", "8\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -245,11 +239,11 @@ static int tell_finding(void *arg, const annal_pack_finding *finding)
     return 0;
 }
 
-static void ck_sound(struct packs *p)
+static void ck_sound(void)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_packs_verify(p->index, tell_finding, &text, err));
+    ck_ok(annal_packs_verify(p.index, tell_finding, &text, err));
     ck_assert_str_eq(text.ptr, "");
     free(text.ptr);
 }
@@ -259,8 +253,6 @@ START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
 {
     enum { EVENTS = 3000 };
     const annal_catch_up_options moment = {.timeout_ms = 1, .packs = true};
-    struct packs p;
-    PACKS_INIT(&p, NULL);
     for (unsigned i = 0; i < EVENTS; i++)
         packs_append_past(&p, "sess_1", "a", "{}");
     free(packs_rows(&p, "SELECT count(*) FROM event_index"));
@@ -282,22 +274,21 @@ START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
                              "SELECT count(*) > 0 FROM seen; SELECT count(*) FROM settled");
     ck_assert_str_eq(rows, "0\n1\n0\n");
     free(rows);
-    ck_sound(&p);
+    ck_sound();
     ck_packs(&p, "SELECT count(*) FROM settled", "1\n");
-    ck_sound(&p);
-    packs_done(&p);
+    ck_sound();
 }
 END_TEST
 
 /* Applied for a millisecond, which ends inside of the session; all but collection says so. */
-static void cut_short(struct packs *p)
+static void cut_short(void)
 {
     const annal_catch_up_options moment = {.timeout_ms = 1, .packs = true};
-    free(packs_rows(p, "SELECT count(*) FROM event_index"));
-    ck_assert_int_eq(annal_index_catch_up(p->index, (annal_slice){0}, &moment, NULL),
+    free(packs_rows(&p, "SELECT count(*) FROM event_index"));
+    ck_assert_int_eq(annal_index_catch_up(p.index, (annal_slice){0}, &moment, NULL),
                      ANNAL_ERR_BUSY);
     char *rows = packs_shell(
-        p, "state.db",
+        &p, "state.db",
         "SELECT count(*) FROM _cursor WHERE pack = 'lionagi settled';"
         "SELECT json_array_length(collection) < (SELECT count(*) FROM messages) FROM progressions;"
         "SELECT count(*) - (SELECT count(*) FROM messages) FROM branch_messages;"
@@ -311,26 +302,24 @@ START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)
 {
     const struct stream *stream = &streams[1];
     enum { MESSAGES = 1000 };
-    struct packs p;
     annal_writer *writer = NULL;
-    PACKS_INIT(&p, stream->pack, "teams");
+    PACKS_ENABLE(&p, stream->pack, "teams");
     ck_ok(annal_writer_open(p.store, annal_slice_of(stream->session),
                             &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, err));
     append_all(writer, stream->first, 0);
     for (unsigned i = 1; i <= MESSAGES; i++)
         append_all(writer, stream->each, i);
     for (unsigned i = 0; i < 2; i++) { /* from nothing, and from what is settled */
-        cut_short(&p);
-        ck_sound(&p);
-        cut_short(&p);
-        ck_sound(&p);
+        cut_short();
+        ck_sound();
+        cut_short();
+        ck_sound();
         ck_packs(&p, "SELECT count(*) FROM state._cursor WHERE pack = 'lionagi settled'", "0\n");
-        ck_sound(&p);
+        ck_sound();
         for (unsigned j = 1; j <= MESSAGES; j++)
             append_all(writer, stream->each, (i + 1) * MESSAGES + j);
     }
     annal_writer_close(writer);
-    packs_done(&p);
 }
 END_TEST
 
@@ -350,7 +339,7 @@ END_TEST
 Suite *suite_linear(void)
 {
     Suite *suite = suite_create("linear");
-    TCase *tcase = suite_case(suite, "rebuild", NULL, NULL);
+    TCase *tcase = suite_case(suite, "rebuild", packs_setup, packs_teardown);
     tcase_add_loop_test(tcase, a_rebuild_of_four_times_the_events_takes_four_times_the_work, 0,
                         (int)(sizeof streams / sizeof *streams));
     tcase_add_test(tcase, a_pack_settles_once_for_all_events_that_a_session_has);

@@ -16,6 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static void setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "lionagi");
+}
+
 START_TEST(tables_begin_with_the_printed_columns)
 {
     struct memory m;
@@ -117,18 +123,16 @@ END_TEST
 
 /* ---- In a store, through the guards ---- */
 
-static void add_message(struct packs *p, const char *session, const char *id, const char *more)
+static void add_message(const char *session, const char *id, const char *more)
 {
     char data[300];
     snprintf(data, sizeof data, "{\"id\":\"%s\",\"role\":\"user\",\"content\":{\"n\":1}%s}", id,
              more);
-    ck_append(p, session, "message.added", data);
+    ck_append(&p, session, "message.added", data);
 }
 
 START_TEST(a_class_that_was_never_seen_is_registered_and_then_known)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_refused(&p, "s1", "message.added",
                "{\"id\":\"m1\",\"role\":\"user\",\"content\":1,\"lion_class\":\"my.Thing\"}",
                "this lion_class has no number yet");
@@ -139,13 +143,12 @@ START_TEST(a_class_that_was_never_seen_is_registered_and_then_known)
     ck_refused(&p, "_state", "message_type.registered",
                "{\"lion_class\":\"my.Third\",\"type_id\":70}", "type_id is not the next number");
     ck_refused(&p, "s1", "message_type.registered", "{\"lion_class\":\"my.Third\"}", "_state");
-    add_message(&p, "s1", "m1", ",\"lion_class\":\"my.Other\"");
-    add_message(&p, "s2", "m2", ",\"node_metadata\":{\"lion_class\":\"my.Thing\"}");
-    add_message(&p, "s2", "m3", ",\"lion_class\":\"\"");
+    add_message("s1", "m1", ",\"lion_class\":\"my.Other\"");
+    add_message("s2", "m2", ",\"node_metadata\":{\"lion_class\":\"my.Thing\"}");
+    add_message("s2", "m3", ",\"lion_class\":\"\"");
     ck_packs(&p, "SELECT id, lion_class FROM messages ORDER BY id", "m1|7\nm2|6\nm3|0\n");
     ck_packs(&p, "SELECT data ->> '$.type_id' FROM events WHERE session_id = 's1'", "7\n");
     packs_ck_rebuild(&p, "state.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
@@ -177,10 +180,8 @@ static int register_in_child(const char *path)
 START_TEST(of_many_who_register_a_class_one_gives_it_its_number)
 {
     enum { CHILDREN = 8 };
-    struct packs p;
     pid_t children[CHILDREN];
     int answers[4] = {0};
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < CHILDREN; i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -196,14 +197,11 @@ START_TEST(of_many_who_register_a_class_one_gives_it_its_number)
     ck_assert_int_eq(answers[1], CHILDREN - 1);
     ck_packs(&p, "SELECT type_id FROM message_types WHERE lion_class = 'my.Thing'", "6\n");
     ck_packs(&p, "SELECT count(*) FROM event_index WHERE type = 'message_type.registered'", "1\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(branches_come_by_age_and_messages_in_the_order_of_the_progression)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"late\",\"created_at\":200}");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"early\",\"created_at\":100}");
     ck_packs(&p, "SELECT id FROM branches WHERE session_id = 's1' ORDER BY created_at",
@@ -212,14 +210,13 @@ START_TEST(branches_come_by_age_and_messages_in_the_order_of_the_progression)
               "{\"progression_id\":\"early\",\"message_id\":\"m2\"}");
     ck_append(&p, "s1", "progression.appended",
               "{\"progression_id\":\"early\",\"message_id\":\"gone\"}");
-    add_message(&p, "s1", "m1", ",\"branch_id\":\"early\"");
-    add_message(&p, "s1", "m2", "");
+    add_message("s1", "m1", ",\"branch_id\":\"early\"");
+    add_message("s1", "m2", "");
     ck_packs(&p, "SELECT ord, id FROM branch_messages WHERE branch_id = 'early' ORDER BY ord",
              "0|m2\n2|m1\n");
     ck_packs(&p, "SELECT message_id FROM branch_history WHERE branch_id = 'early'",
              "m2\ngone\nm1\n");
     packs_ck_rebuild(&p, "state.db", 5);
-    packs_done(&p);
 }
 END_TEST
 
@@ -233,8 +230,6 @@ START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
                                         "{\"id\":\"m\",\"content\":1}",
                                         "{\"role\":\"user\",\"content\":1}",
                                         "{\"id\":\"\",\"role\":\"user\",\"content\":1}"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         ck_refused(&p, "s1", "message.added", wrong[i], "a message has an id, a role and content");
@@ -247,14 +242,11 @@ START_TEST(a_message_without_content_or_role_is_refused_and_leaves_nothing)
     ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
     ck_packs(&p, "SELECT collection FROM progressions GROUP BY 1", "[]\n");
     ck_packs(&p, "SELECT count(*) FROM event_index WHERE session_id = 's1'", "1\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(the_same_id_again_overwrites_and_both_events_stay)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "message.added",
               "{\"id\":\"m\",\"role\":\"user\",\"content\":\"a\",\"sender\":\"x\"}");
     ck_append(&p, "s1", "message.added",
@@ -272,16 +264,13 @@ START_TEST(the_same_id_again_overwrites_and_both_events_stay)
     ck_refused(&p, "s2", "message.added", "{\"id\":\"m\",\"role\":\"user\",\"content\":1}",
                "belongs to another session");
     packs_ck_rebuild(&p, "state.db", 8);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "session.created", "{}");
-    add_message(&p, "s1", "m1", "");
+    add_message("s1", "m1", "");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b1\",\"system_msg_id\":\"m1\"}");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b2\"}");
     ck_packs(&p, "PRAGMA foreign_key_list(branches)",
@@ -298,15 +287,12 @@ START_TEST(foreign_keys_of_the_stock_shell_cascade_and_refuse_as_printed)
                        "ROLLBACK; PRAGMA foreign_key_check;");
     ck_assert_str_eq(said, "0\n3\n");
     free(said);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(only_running_leads_anywhere)
 {
     static const char *const ends[] = {"completed", "failed", "timed_out", "aborted", "cancelled"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     for (size_t i = 0; i < 5; i++) {
         char session[20], data[100];
         snprintf(session, sizeof session, "s%u", (unsigned)i);
@@ -344,7 +330,6 @@ START_TEST(only_running_leads_anywhere)
              "WHERE entity_id = 's0' ORDER BY created_at, id",
              "running|completed|0\ncompleted|running|1\nrunning|aborted|0\n");
     packs_ck_rebuild(&p, "state.db", 23);
-    packs_done(&p);
 }
 END_TEST
 
@@ -357,8 +342,6 @@ START_TEST(no_other_event_leads_out_of_an_end)
                                             {"session_resume", "{}"},
                                             {"session.updated", "{\"status\":\"idle\"}"},
                                             {"session.updated", "{\"set\":{\"status\":\"idle\"}}"}};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s", "session.created", "{\"status\":\"running\"}");
     ck_append(&p, "s", "session.paused", "{}");
     ck_append(&p, "s", "session.transition", "{\"to\":\"failed\"}");
@@ -371,17 +354,14 @@ START_TEST(no_other_event_leads_out_of_an_end)
               "{\"to\":\"running\",\"override\":true,\"reason_summary\":\"was cut off\"}");
     ck_append(&p, "s", "session.paused", "{}");
     packs_ck_rebuild(&p, "state.db", 23);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "branch.created", "{\"id\":\"b0\"}");
-    add_message(&p, "s1", "m1", ",\"branch_id\":\"b0\"");
-    add_message(&p, "s1", "m2", ",\"branch_id\":\"b0\"");
+    add_message("s1", "m1", ",\"branch_id\":\"b0\"");
+    add_message("s1", "m2", ",\"branch_id\":\"b0\"");
     ck_refused(&p, "s1", "branch.forked",
                "{\"id\":\"f\",\"parent_branch_id\":\"b0\",\"forked_at_ord\":3}",
                "not within the history");
@@ -403,35 +383,29 @@ START_TEST(a_fork_is_refused_where_the_parent_has_no_such_history)
     ck_packs(&p, "SELECT name, node_metadata FROM branches WHERE id = 'g'",
              "n|{\"model\":\"x\",\"parent_branch_id\":\"f\",\"forked_at_ord\":2}\n");
     packs_ck_rebuild(&p, "state.db", 9);
-    packs_done(&p);
 }
 END_TEST
 
 /* Pointers that a runtime writes by itself, and such that lead in a circle. */
 START_TEST(pointers_in_node_metadata_are_a_fork_too_and_never_a_circle)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "branch.created",
               "{\"id\":\"a\",\"node_metadata\":{\"parent_branch_id\":\"b\",\"forked_at_ord\":1}}");
-    add_message(&p, "s1", "m1", ",\"branch_id\":\"a\"");
+    add_message("s1", "m1", ",\"branch_id\":\"a\"");
     ck_append(&p, "s1", "branch.created",
               "{\"id\":\"b\",\"node_metadata\":{\"parent_branch_id\":\"a\",\"forked_at_ord\":9}}");
     ck_append(&p, "s1", "branch.created",
               "{\"id\":\"c\",\"node_metadata\":{\"parent_branch_id\":\"c\",\"forked_at_ord\":1}}");
-    add_message(&p, "s1", "m2", ",\"branch_id\":\"b\"");
+    add_message("s1", "m2", ",\"branch_id\":\"b\"");
     ck_packs(&p, "SELECT branch_id, group_concat(message_id) FROM branch_history GROUP BY 1",
              "a|m1\nb|m1,m2\n");
     ck_packs(&p, "SELECT id, parent_branch_id, forked_at_ord FROM branches ORDER BY id",
              "a||\nb|a|1\nc||\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_refused(&p, "s1", "session.created", "{\"invocation_kind\":\"swarm\"}", "invocation_kind");
     ck_refused(&p, "s1", "session.created", "{\"source_kind\":\"imported\"}", "source_kind");
     ck_refused(&p, "s1", "session.created", "{\"status\":\"frozen\"}", "status is none");
@@ -451,20 +425,16 @@ START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
     ck_packs(&p, "SELECT name, invocation_kind, updated_at, last_message_at FROM state.sessions",
              "n||60|90\n");
     packs_ck_rebuild(&p, "state.db", 10);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(an_embedding_is_kept_byte_for_byte)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
-    add_message(&p, "s1", "m1", ",\"embedding_b64\":\"AACAPwEAwH/NzMw9\"");
-    add_message(&p, "s1", "m2", ",\"embedding\":[1, 0.1]");
-    add_message(&p, "s1", "m3", "");
+    add_message("s1", "m1", ",\"embedding_b64\":\"AACAPwEAwH/NzMw9\"");
+    add_message("s1", "m2", ",\"embedding\":[1, 0.1]");
+    add_message("s1", "m3", "");
     ck_packs(&p, "SELECT id, typeof(embedding), hex(embedding) FROM messages ORDER BY id",
              "m1|blob|0000803F0100C07FCDCCCC3D\nm2|blob|0000803FCDCCCC3D\nm3|null|\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -474,14 +444,11 @@ START_TEST(what_is_written_of_a_message_is_read_back_the_same)
         "{\"big\":12345678901234567890,\"exact\":1.10,\"nul\":\"a\\u0000b\",\"lone\":\"\\ud800\","
         "\"text\":\"\xc3\xa9\",\"none\":null,\"list\":[1e400,{}]}";
     char data[300], rows[300];
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     snprintf(data, sizeof data,
              "{\"id\":\"m1\",\"role\":\"tool\",\"content\":%s,\"metadata\":{\"a\":2.50}}", content);
     ck_append(&p, "s1", "message.added", data);
     snprintf(rows, sizeof rows, "%s|{\"a\":2.50}\n", content);
     ck_packs(&p, "SELECT content, node_metadata FROM messages", rows);
-    packs_done(&p);
 }
 END_TEST
 
@@ -489,8 +456,6 @@ END_TEST
 START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
 {
     static const char *const sessions[] = {"s2", "s1", "s3"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < 3; i++) {
         char data[200];
         packs_append_past(&p, sessions[i], "session.created", "{}");
@@ -505,7 +470,6 @@ START_TEST(an_id_of_several_sessions_is_the_first_ones_whatever_the_order)
     packs_ck_rebuild(&p, "state.db", 1);
     packs_ck_rebuild(&p, "state.db", 2);
     packs_ck_rebuild(&p, "state.db", 4);
-    packs_done(&p);
 }
 END_TEST
 
@@ -514,8 +478,6 @@ END_TEST
 START_TEST(an_id_that_was_pruned_is_not_used_again_whatever_the_order)
 {
     static const char *const later[] = {"s2", "s0"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     for (int round = 0; round < 2; round++) {
         packs_append_past(&p, round == 0 ? "s1" : "s3", "session.created", "{}");
@@ -542,14 +504,11 @@ START_TEST(an_id_that_was_pruned_is_not_used_again_whatever_the_order)
     }
     ck_packs(&p, "SELECT id, session_id FROM branches", "b|s0\n");
     ck_packs(&p, "SELECT id FROM pruned_ids ORDER BY 1", "s1\ns3\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_session_may_use_its_own_ids_again_after_it_was_pruned)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < 2; i++) {
         ck_append(&p, "s1", "session.created", "{}");
         ck_append(&p, "s1", "branch.created", "{\"id\":\"b\"}");
@@ -560,15 +519,12 @@ START_TEST(a_session_may_use_its_own_ids_again_after_it_was_pruned)
     }
     ck_packs(&p, "SELECT id FROM branches", "b\n");
     packs_ck_rebuild(&p, "state.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
 /* The branch is s1's; s2's own progression has what s2 said all the same. */
 START_TEST(a_progression_of_a_branch_that_another_session_has_is_filled_whatever_the_order)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     packs_append_past(&p, "s2", "branch.created", "{\"id\":\"b\",\"progression_id\":\"p2\"}");
     packs_append_past(&p, "s2", "message.added",
                       "{\"id\":\"m\",\"role\":\"user\",\"content\":1,\"branch_id\":\"b\"}");
@@ -577,15 +533,12 @@ START_TEST(a_progression_of_a_branch_that_another_session_has_is_filled_whatever
              "p1|[]\np2|[\"m\"]\n");
     for (unsigned seed = 1; seed < 5; seed++)
         packs_ck_rebuild(&p, "state.db", seed);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_session_begins_with_whatever_comes_first)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
-    add_message(&p, "s1", "m1", ",\"created_at\":5");
+    add_message("s1", "m1", ",\"created_at\":5");
     ck_packs(&p, "SELECT id, progression_id, first_msg_id, last_msg_id FROM state.sessions",
              "s1|s1|m1|m1\n");
     ck_append(&p, "s1", "session.created", "{\"name\":\"n\",\"status\":\"running\"}");
@@ -597,7 +550,6 @@ START_TEST(a_session_begins_with_whatever_comes_first)
     ck_packs(&p, "SELECT collection FROM progressions WHERE id = 's2'", "[\"7\"]\n");
     ck_packs(&p, "SELECT status FROM state.sessions WHERE id = 's2'", "\n");
     packs_ck_rebuild(&p, "state.db", 6);
-    packs_done(&p);
 }
 END_TEST
 
@@ -605,9 +557,7 @@ END_TEST
  * now. */
 START_TEST(tables_without_the_late_columns_gain_them_in_place)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
-    add_message(&p, "s1", "m1", "");
+    add_message("s1", "m1", "");
     ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
     for (int i = 0; i < 2; i++) {
         char *said = packs_shell(
@@ -630,14 +580,11 @@ START_TEST(tables_without_the_late_columns_gain_them_in_place)
         ck_packs(&p, "SELECT count(*) FROM state.sqlite_schema WHERE name = 'idx_messages_sender'",
                  "1\n");
     }
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\",\"name\":\"n\"}");
     ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
     char *said = packs_shell(
@@ -660,7 +607,6 @@ START_TEST(a_check_of_old_on_the_status_goes_and_rows_and_indexes_stay)
         if (i == 0)
             ck_append(&p, "s1", "session.transition", "{\"to\":\"timed_out\"}");
     }
-    packs_done(&p);
 }
 END_TEST
 
@@ -677,16 +623,14 @@ static int count_pruned(void *arg, const annal_pruned *pruned)
 START_TEST(more_sessions_are_pruned_than_a_statement_has_parameters)
 {
     enum { SESSIONS = 1050 };
-    struct packs p;
     annal_pruned sum = {.branches = 0};
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     for (unsigned i = 0; i < SESSIONS; i++) {
         char session[20];
         snprintf(session, sizeof session, "s%04u", i);
         packs_append_past(&p, session, "session.created", "{}");
     }
-    add_message(&p, "s0001", "m", ",\"created_at\":1500000000");
+    add_message("s0001", "m", ",\"created_at\":1500000000");
     annal_prune_options options = {
         .before_us = 1600000000000000, .orphan_progressions = true, .dry_run = true};
     ck_ok(annal_prune(p.index, &options, count_pruned, &sum, err));
@@ -700,25 +644,24 @@ START_TEST(more_sessions_are_pruned_than_a_statement_has_parameters)
     ck_packs(&p, "SELECT count(*), min(id) FROM state.sessions", "1047|s0003\n");
     ck_packs(&p, "SELECT count(*) FROM messages", "0\n");
     ck_packs(&p, "SELECT count(*) FROM progressions", "1047\n");
-    packs_done(&p);
 }
 END_TEST
 
 static int delete_pruned(void *arg, const annal_pruned *pruned)
 {
-    const struct packs *p = arg;
+    (void)arg;
     if (pruned->kept == NULL)
-        ck_ok(annal_session_delete(p->store, pruned->session, NULL, err));
+        ck_ok(annal_session_delete(p.store, pruned->session, NULL, err));
     else
         ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed meanwhile"));
     return 0;
 }
 
 /* Without a commit log, and nothing can be written to a file of the journals. */
-static void reopen_on_full_disk(struct packs *p, struct failing_io *disk)
+static void reopen_on_full_disk(struct failing_io *disk)
 {
-    packs_close(p);
-    ck_assert_int_eq(unlink(tmpdir_path(&p->dir, "store/commit/00.log")), 0);
+    packs_close(&p);
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/commit/00.log")), 0);
     failing_io_init(disk);
     disk->only = "pwrite";
     disk->with_errno = ENOSPC;
@@ -726,21 +669,19 @@ static void reopen_on_full_disk(struct packs *p, struct failing_io *disk)
     disk->fail_at = 1;
     const struct seams seams = {.io = &disk->io, .clock = &annal__system_clock};
     const annal_store_options options = {.no_keeper = true, .wait_ms = 2000};
-    ck_ok(annal__store_open(p->path, &options, &seams, &p->store, err));
-    ck_ok(annal_index_open(p->store, NULL, &p->index, err));
+    ck_ok(annal__store_open(p.path, &options, &seams, &p.store, err));
+    ck_ok(annal_index_open(p.store, NULL, &p.index, err));
 }
 
 START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 {
-    struct packs p;
     struct failing_io disk;
     annal_session_info info;
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2", "session.created", "{}");
     ck_ok(annal_index_catch_up(p.index, (annal_slice){NULL, 0}, NULL, err));
-    reopen_on_full_disk(&p, &disk);
+    reopen_on_full_disk(&disk);
     annal_prune_options options = {.before_us = 1600000000000000};
     ck_fails(ANNAL_ERR_IO, "No space", annal_prune(p.index, &options, delete_pruned, &p, err));
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
@@ -750,7 +691,6 @@ START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
              annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     ck_fails(ANNAL_ERR_NOTFOUND, "no session 's2'",
              annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
-    packs_done(&p);
 }
 END_TEST
 
@@ -789,10 +729,8 @@ static int no_pruned(void *arg, const annal_pruned *pruned)
 START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
 {
     enum { LARGE = 600 << 10 };
-    struct packs p;
     struct failing_io disk;
     annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
-    PACKS_INIT(&p, "lionagi");
     const char *state = tmpdir_path(&p.dir, "store/state.db");
     const char *away = tmpdir_path(&p.dir, "state.db");
     p.past_us = 1500000000000000;
@@ -811,7 +749,7 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
     packs_append_past(&p, "s2", "progression.created", "{\"id\":\"p2\"}");
     packs_append_past(&p, "s2", "progression.appended",
                       "{\"progression_id\":\"p2\",\"message_id\":\"m1\"}");
-    reopen_on_full_disk(&p, &disk);
+    reopen_on_full_disk(&disk);
     if (_i == 0) {
         limit_files(true);
     } else {
@@ -830,7 +768,6 @@ START_TEST(no_journal_is_pruned_over_tables_that_could_not_be_filled)
     packs_reopen(&p);
     options.dry_run = false;
     ck_ok(annal_prune(p.index, &options, ck_needed, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
@@ -839,8 +776,6 @@ START_TEST(no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_wh
 {
     enum { OTHERS = 10 };
     const annal_prune_options options = {.before_us = 1600000000000000, .delete_journals = true};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
     ck_packs(&p, "SELECT id FROM state.sessions", "s1\n");
@@ -856,7 +791,6 @@ START_TEST(no_journal_is_pruned_when_there_is_no_room_for_the_tables_that_say_wh
     }
     ck_fails(ANNAL_ERR_BUSY, "'lionagi' cannot be asked",
              annal_prune(p.index, &options, no_pruned, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
@@ -896,11 +830,9 @@ static int has_little(void *arg, int fd, struct io_space *out_space)
  * needs, or hardly more. */
 START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_appended)
 {
-    struct packs p;
     struct io io = annal__system_io;
     unsigned pruned = 0;
     annal_session_info info;
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2", "session.created", "{}");
@@ -929,15 +861,14 @@ START_TEST(on_an_almost_full_disk_sessions_are_pruned_and_nothing_else_is_append
     ck_assert_int_eq(access(tmpdir_path(&p.dir, "store/commit/00.log"), F_OK), _i > 0 ? -1 : 0);
     ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
     ck_append(&p, "s3", "session.created", "{}");
-    packs_done(&p);
 }
 END_TEST
 
 static int delete_what_goes(void *arg, const annal_pruned *pruned)
 {
-    const struct packs *p = arg;
+    (void)arg;
     if (pruned->kept == NULL && pruned->needed_by.len == 0)
-        ck_ok(annal_session_delete(p->store, pruned->session, NULL, err));
+        ck_ok(annal_session_delete(p.store, pruned->session, NULL, err));
     else
         ck_assert_str_eq(pruned->kept->message, "messages of team 't' point at it");
     return 0;
@@ -945,9 +876,8 @@ static int delete_what_goes(void *arg, const annal_pruned *pruned)
 
 START_TEST(whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at)
 {
-    struct packs p;
     annal_session_info info;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "teams");
     ck_append(&p, "team_t", "team.created", "{\"name\":\"t\",\"members\":[\"alice\"]}");
     ck_append(&p, "team_t", "team.message",
               "{\"id\":\"m1\",\"sender\":\"alice\",\"to\":\"all\",\"content\":\"hi\","
@@ -960,15 +890,14 @@ START_TEST(whoever_deletes_what_is_not_kept_leaves_what_a_team_points_at)
     ck_ok(annal_session_info_get(p.store, ANNAL_SLICE("s1"), &info, err));
     ck_fails(ANNAL_ERR_NOTFOUND, "there is no session",
              annal_session_info_get(p.store, ANNAL_SLICE("s2"), &info, err));
-    packs_done(&p);
 }
 END_TEST
 
 static int note_kept(void *arg, const annal_pruned *pruned)
 {
-    struct packs *p = arg;
+    (void)arg;
     if (pruned->session.len == 2) /* the first: the second wakes up meanwhile */
-        packs_append_past(p, "s2-late", "message.added",
+        packs_append_past(&p, "s2-late", "message.added",
                           "{\"id\":\"late\",\"role\":\"user\",\"content\":1,\"created_at\":2e9}");
     else
         ck_assert_ptr_nonnull(strstr(pruned->kept->message, "changed since it was chosen"));
@@ -977,8 +906,6 @@ static int note_kept(void *arg, const annal_pruned *pruned)
 
 START_TEST(a_session_that_wakes_up_while_others_are_pruned_is_kept)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
     packs_append_past(&p, "s2-late", "session.created", "{}");
@@ -986,7 +913,6 @@ START_TEST(a_session_that_wakes_up_while_others_are_pruned_is_kept)
     ck_ok(annal_prune(p.index, &options, note_kept, &p, err));
     ck_packs(&p, "SELECT id FROM state.sessions", "s2-late\n");
     packs_ck_rebuild(&p, "state.db", 12);
-    packs_done(&p);
 }
 END_TEST
 
@@ -1012,8 +938,6 @@ START_TEST(what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell
         "DELETE FROM admin_events",
         "INSERT OR REPLACE INTO admin_events SELECT * FROM admin_events",
         "UPDATE OR REPLACE admin_events SET id = 'x'"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
     ck_append(&p, "s1", "session.transition", "{\"to\":\"completed\"}");
     ck_append(&p, "_state", "admin.recorded", "{\"action\":\"vacuum\"}");
@@ -1028,15 +952,12 @@ START_TEST(what_was_recorded_is_never_changed_deleted_or_replaced_with_the_shell
     ck_append(&p, "s1", "session.pruned", "{}");
     ck_packs(&p, "SELECT count(*) FROM status_transitions", "0\n");
     packs_ck_rebuild(&p, "state.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
 {
-    struct packs p;
     struct text text = {0};
-    PACKS_INIT(&p, "lionagi");
     ck_packs(&p, "SELECT 1 FROM messages LIMIT 0", "");
     char *said = packs_shell(
         &p, "state.db",
@@ -1048,15 +969,13 @@ START_TEST(tables_of_a_module_that_is_not_here_are_not_counted)
     ck_ok(annal__index_tables(p.index, note_table, &text, err));
     ck_assert_str_eq(text.ptr, "x_mine 1\n");
     free(text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(every_kind_of_a_session_has_a_threshold_of_its_own)
 {
     static const char *const kinds[] = {"agent", "play", "flow", "fanout", "show-play"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "teams");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char session[20], data[100];
         snprintf(session, sizeof session, "s%u", (unsigned)i);
@@ -1071,7 +990,6 @@ START_TEST(every_kind_of_a_session_has_a_threshold_of_its_own)
              "SELECT count(*) FROM stale_thresholds WHERE kind NOT IN ('agent', 'play', "
              "'flow', 'fanout', 'show-play', 'default')",
              "0\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -1124,9 +1042,7 @@ static void wait_for(const pid_t *children, int count)
 
 START_TEST(what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
 {
-    struct packs p;
     pid_t children[2];
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < 2; i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -1146,7 +1062,6 @@ START_TEST(what_two_processes_insert_a_third_sees_and_a_held_lock_is_an_error)
     sqlite3_close(other);
     ck_append(&p, "s1", "message.added", "{\"id\":\"c\",\"role\":\"user\",\"content\":1}");
     ck_packs(&p, "SELECT count(*) FROM messages", "21\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -1154,9 +1069,7 @@ START_TEST(many_who_append_to_one_session_leave_no_gap)
 {
     enum { CHILDREN = 5, EACH = 10 };
     static const char marks[CHILDREN] = {'a', 'b', 'c', 'd', 'u'};
-    struct packs p;
     pid_t children[CHILDREN];
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < CHILDREN; i++) {
         children[i] = fork();
         if (children[i] == 0)
@@ -1168,7 +1081,6 @@ START_TEST(many_who_append_to_one_session_leave_no_gap)
     ck_packs(&p, "SELECT json_array_length(collection) FROM progressions WHERE id = 's1'", "40\n");
     ck_packs(&p, "SELECT count(*) FROM event_index WHERE session_id = 's1' AND seq > 45", "5\n");
     packs_ck_rebuild(&p, "state.db", 29);
-    packs_done(&p);
 }
 END_TEST
 
@@ -1176,8 +1088,6 @@ START_TEST(large_bodies_of_any_character_are_kept_whole)
 {
     enum { COUNT = 100000 };
     static const char *const characters[] = {"x", "\\\"", "\\\\"};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
     for (int i = 0; i < 3; i++) {
         char *data = malloc(2 * COUNT + 200);
         size_t len = (size_t)sprintf(data, "{\"id\":\"m%d\",\"role\":\"user\",\"content\":\"", i);
@@ -1189,14 +1099,13 @@ START_TEST(large_bodies_of_any_character_are_kept_whole)
     }
     ck_packs(&p, "SELECT id, length(content ->> '$'), length(content) FROM messages ORDER BY id",
              "m0|100000|100002\nm1|100000|200002\nm2|100000|200002\n");
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_lionagi(void)
 {
     Suite *suite = suite_create("lionagi");
-    TCase *tcase = suite_case(suite, "pack", NULL, NULL);
+    TCase *tcase = suite_case(suite, "pack", setup, packs_teardown);
     tcase_add_test(tcase, tables_begin_with_the_printed_columns);
     tcase_add_test(tcase, six_message_types_are_there_from_the_beginning);
     tcase_add_test(tcase, a_progression_keeps_its_order_and_each_id_once);

@@ -12,6 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
+static void setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "memory");
+}
+
 START_TEST(tags_are_kept_so_that_only_whole_ones_match)
 {
     struct memory m;
@@ -71,8 +77,6 @@ END_TEST
 
 START_TEST(a_proposal_is_merged_or_rejected_once_and_stays)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "b"));
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"by\":\"bob\"}");
@@ -89,14 +93,11 @@ START_TEST(a_proposal_is_merged_or_rejected_once_and_stays)
              "i1|merged|d1|0|\ni2|rejected||1|no\n");
     ck_packs(&p, "SELECT id, title, status, inbox_entry_id FROM decisions", "d1|T|active|i1\n");
     packs_ck_rebuild(&p, "memory.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "a"));
     ck_refused(&p, "proj_p1", "decision.proposal_updated",
                "{\"entry_id\":\"i1\",\"agent_name\":\"eve\",\"title\":\"E\"}",
@@ -108,7 +109,6 @@ START_TEST(only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending)
                "{\"entry_id\":\"i1\",\"agent_name\":\"ada\",\"title\":\"V\"}",
                "merged or rejected already");
     ck_packs(&p, "SELECT title FROM decisions", "U\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -120,8 +120,6 @@ START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agent
 {
     static const char rows[] = "SELECT id, agent_name, slug, title, rationale, status, seq FROM "
                                "decision_inbox ORDER BY id";
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "proj_p1", "decision.proposed",
               "{\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\","
               "\"rationale\":\"r\",\"requested_slug\":\"s\"}");
@@ -150,7 +148,6 @@ START_TEST(a_pending_proposal_of_one_agent_and_slug_is_one_row_and_another_agent
              "i3|bob-b|s--bob-b--2|V||pending|4\ni4|(bob) b|s--bob-b--3|T||pending|5\n"
              "i5|\u00e9|s--agent|T||pending|6\ni6|Bob B.|s--bob-b--4|X||pending|10\n");
     packs_ck_rebuild(&p, "memory.db", 7);
-    packs_done(&p);
 }
 END_TEST
 
@@ -158,8 +155,6 @@ START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_a
 {
     static const char rows[] = "SELECT id, agent_name, slug, title, status FROM decision_inbox "
                                "ORDER BY id";
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("bob", "T", "s"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "T", "s"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE_BY("ada", "U", "s"));
@@ -182,7 +177,6 @@ START_TEST(an_agent_changes_its_pending_proposal_by_the_slug_that_it_asked_for_a
              "i1|bob|s|T|pending\ni2|ada|s--ada|S|merged\ni3|ada|x|q|pending\n"
              "i4|ada|q|T|pending\ni5|ada|s--ada--2|X|pending\n");
     packs_ck_rebuild(&p, "memory.db", 11);
-    packs_done(&p);
 }
 END_TEST
 
@@ -213,11 +207,11 @@ static int propose(const char *path, int gate, const char *data)
 }
 
 /* Four agents, WHO0 to WHO3, propose at once; how many ended with 0, 1 and 2. */
-static void race(struct packs *p, const char *who, const char *slug_field, int count[3])
+static void race(const char *who, const char *slug_field, int count[3])
 {
     int gate[2], status = 0;
     pid_t pids[4];
-    packs_reopen(p);
+    packs_reopen(&p);
     ck_assert_int_eq(pipe(gate), 0);
     for (int i = 0; i < 4; i++) {
         char data[200];
@@ -228,7 +222,7 @@ static void race(struct packs *p, const char *who, const char *slug_field, int c
         pids[i] = fork();
         if (pids[i] == 0) {
             close(gate[1]);
-            _exit(propose(p->path, gate[0], data));
+            _exit(propose(p.path, gate[0], data));
         }
     }
     close(gate[0]);
@@ -242,18 +236,15 @@ static void race(struct packs *p, const char *who, const char *slug_field, int c
 
 START_TEST(of_those_who_want_one_slug_one_gets_it_and_a_wish_gives_each_its_own)
 {
-    struct packs p;
     int exact[3] = {0}, wished[3] = {0};
-    PACKS_INIT(&p, "memory");
-    race(&p, "a", "slug", exact);
+    race("a", "slug", exact);
     ck_assert_int_eq(exact[0], 1);
     ck_assert_int_eq(exact[1], 3);
-    race(&p, "b", "requested_slug", wished);
+    race("b", "requested_slug", wished);
     ck_assert_int_eq(wished[0], 4);
     ck_packs(&p, "SELECT slug FROM decision_inbox ORDER BY slug",
              "s\ns--b0\ns--b1\ns--b2\ns--b3\n");
     packs_ck_rebuild(&p, "memory.db", 2);
-    packs_done(&p);
 }
 END_TEST
 
@@ -282,9 +273,7 @@ static int promote_for_ever(const char *path)
 
 START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
 {
-    struct packs p;
     struct random random = random_init(20260120);
-    PACKS_INIT(&p, "memory");
     for (int i = 0; i < 60; i++) {
         char data[120];
         snprintf(data, sizeof data,
@@ -309,14 +298,11 @@ START_TEST(a_kill_leaves_a_proposal_and_its_decision_or_neither)
                  "0\n");
         packs_ck_rebuild(&p, "memory.db", random_next(&random));
     }
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("architectural", "a"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("learning", "b"));
     ck_append(&p, "proj_p1", "decision.proposed", PROPOSE("scope", "c"));
@@ -334,14 +320,11 @@ START_TEST(the_coordinator_merges_boundaries_and_the_scribe_what_is_routine)
     ck_packs(&p, "SELECT id, type FROM decisions ORDER BY id",
              "d1|architectural\nd2|scope\nd3|learning\nd4|pattern\n");
     packs_ck_rebuild(&p, "memory.db", 3);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_decision_is_superseded_by_one_of_its_project)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     for (int i = 0; i < 3; i++)
         ck_append(&p, "proj_p1", "decision.created",
                   "{\"type\":\"scope\",\"title\":\"T\",\"content\":\"c\"}");
@@ -360,14 +343,11 @@ START_TEST(a_decision_is_superseded_by_one_of_its_project)
              "d2\nd3\n");
     ck_packs(&p, "SELECT status, superseded_by_id FROM decisions WHERE id = 'd1'",
              "superseded|d2\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_refused(&p, "proj_p1", "session_context.updated", "{\"summary\":\"s\"}", "no open session");
     ck_append(&p, "proj_p1", "session_context.started",
               "{\"session_id\":\"one\",\"focus_area\":\"f\"}");
@@ -389,7 +369,6 @@ START_TEST(a_session_ends_older_ones_and_its_id_is_used_once)
              "session_contexts",
              "0|2\n");
     packs_ck_rebuild(&p, "memory.db", 4);
-    packs_done(&p);
 }
 END_TEST
 
@@ -416,10 +395,8 @@ static uint64_t tail_count(annal_store *store, uint64_t from, uint64_t up_to)
 
 START_TEST(events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
 {
-    struct packs p;
     annal_tail *tail = NULL;
     annal_event event;
-    PACKS_INIT(&p, "memory");
     for (int i = 0; i < 3; i++)
         ck_append(&p, "run_r1", "agent.message", "{\"text\":\"t\"}");
     packs_reopen(&p);
@@ -443,15 +420,12 @@ START_TEST(events_are_replayed_from_a_cursor_and_followed_without_gap_or_repeat)
     annal_tail_close(tail);
     ck_packs(&p, "SELECT count(*), count(DISTINCT Sequence) FROM RunEvents", "4|4\n");
     packs_ck_rebuild(&p, "memory.db", 5);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(an_event_that_comes_again_is_the_same_one_or_is_refused)
 {
-    struct packs p;
     uint64_t seq = 0;
-    PACKS_INIT(&p, "memory");
     ck_ok(packs_append_id(&p, "run_r1", "agent.message", "{\"n\":1}", "r1-1", &seq, err));
     ck_assert_uint_eq(seq, 1);
     ck_append(&p, "run_r1", "agent.message", "{\"n\":2}");
@@ -460,14 +434,11 @@ START_TEST(an_event_that_comes_again_is_the_same_one_or_is_refused)
     ck_fails(ANNAL_ERR_CONFLICT, "is taken by another event",
              packs_append_id(&p, "run_r1", "agent.message", "{\"n\":9}", "r1-1", &seq, err));
     ck_packs(&p, "SELECT Sequence, PayloadJson FROM RunEvents", "1|{\"n\":1}\n2|{\"n\":2}\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "run_r1", "agent.message", "{}");
     ck_append(&p, "run_r1", "merge.failed", "{}");
     ck_packs(&p, "SELECT * FROM run_streams", "r1|2|merge.failed|1|0\n");
@@ -480,7 +451,6 @@ START_TEST(a_stream_that_was_closed_says_so_and_one_that_ended_takes_more)
     ck_packs(&p, "SELECT RunId, ended, closed FROM run_streams ORDER BY 1", "r1|0|1\nr2|0|0\n");
     ck_packs(&p, "SELECT count(*) FROM RunEvents WHERE RunId = 'r1'", "4\n");
     packs_ck_rebuild(&p, "memory.db", 6);
-    packs_done(&p);
 }
 END_TEST
 
@@ -511,9 +481,7 @@ static int append_events(const char *path, int from, int to)
 START_TEST(two_readers_get_every_event_of_another_process_once)
 {
     enum { EVENTS = 60 };
-    struct packs p;
     int status = 0;
-    PACKS_INIT(&p, "memory");
     for (int i = 0; i < 3; i++)
         ck_append(&p, "run_r1", "agent.message", "{}");
     packs_reopen(&p);
@@ -534,7 +502,6 @@ START_TEST(two_readers_get_every_event_of_another_process_once)
     ck_assert_int_eq(waitpid(reader, &status, 0), reader);
     ck_assert_int_eq(status, 0);
     ck_packs(&p, "SELECT min(Sequence), max(Sequence), count(*) FROM RunEvents", "1|60|60\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -542,12 +509,10 @@ END_TEST
 START_TEST(who_waits_for_an_event_wakes_within_200_ms)
 {
     enum { EVENTS = 10 };
-    struct packs p;
     annal_tail *tail = NULL;
     annal_event event;
     int64_t best_us = INT64_MAX;
     int status = 0;
-    PACKS_INIT(&p, "memory");
     packs_append_past(&p, "run_r1", "agent.message", "{}");
     packs_reopen(&p);
     ck_ok(annal_tail_open(p.store,
@@ -574,17 +539,14 @@ START_TEST(who_waits_for_an_event_wakes_within_200_ms)
     ck_assert_int_eq(status, 0);
     ck_assert_int_lt(best_us, many_or(200000, 5000000));
     annal_tail_close(tail);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_reader_that_was_slow_misses_nothing)
 {
     enum { EVENTS = 300 };
-    struct packs p;
     annal_tail *tail = NULL;
     annal_event event;
-    PACKS_INIT(&p, "memory");
     packs_append_past(&p, "run_r1", "agent.message", "{}");
     ck_ok(annal_tail_open(p.store,
                           &(annal_tail_options){.sessions = &ANNAL_SLICE("run_r1"),
@@ -600,16 +562,13 @@ START_TEST(a_reader_that_was_slow_misses_nothing)
     }
     annal_tail_close(tail);
     ck_packs(&p, "SELECT min(Sequence), max(Sequence), count(*) FROM RunEvents", "1|300|300\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_corrupt_payload_costs_its_own_event)
 {
-    struct packs p;
     char path[600];
     size_t len;
-    PACKS_INIT(&p, "memory");
     for (int i = 1; i <= 3; i++)
         packs_append_past(&p, "run_r1", "agent.message", i == 2 ? "{\"n\":\"two\"}" : "{}");
     packs_reopen(&p);
@@ -620,7 +579,6 @@ START_TEST(a_corrupt_payload_costs_its_own_event)
     free(bytes);
     packs_reopen(&p);
     ck_packs(&p, "SELECT Sequence FROM RunEvents ORDER BY Sequence", "1\n3\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -632,8 +590,6 @@ START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
                                         "DELETE FROM RunEvents",
                                         "INSERT OR REPLACE INTO RunEvents SELECT * FROM RunEvents",
                                         "UPDATE OR REPLACE RunEvents SET Sequence = 1"};
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "run_r1", "run.note", "{\"n\":1}");
     ck_append(&p, "run_r1", "run.note", "{\"n\":2}");
     ck_append(&p, "run_r2", "run.note", "{\"n\":3}");
@@ -646,14 +602,11 @@ START_TEST(events_of_runs_are_never_changed_deleted_or_replaced_with_the_shell)
     packs_ck_rebuild(&p, "memory.db", 1);
     ck_ok(annal_session_delete(p.store, ANNAL_SLICE("run_r1"), NULL, err));
     ck_packs(&p, "SELECT RunId, Sequence FROM RunEvents", "r2|1\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_along)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "wf_w1", "outcome_spec.created", "{\"title\":\"o\"}");
     ck_append(&p, "wf_w1", "work_plan.created", "{\"spec_id\":\"o1\"}");
     for (int i = 0; i < 3; i++)
@@ -676,14 +629,11 @@ START_TEST(what_is_depended_on_is_not_deleted_and_a_plan_takes_its_subtasks_alon
     ck_packs(&p, "SELECT (SELECT count(*) FROM work_plans), (SELECT count(*) FROM subtasks)",
              "0|0\n");
     packs_ck_rebuild(&p, "memory.db", 8);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(one_begins_to_assemble_a_plan)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "wf_w1", "work_plan.created", "{}");
     ck_append(&p, "wf_w1", "work_plan.status_changed",
               "{\"plan_id\":\"p1\",\"to\":\"dispatching\"}");
@@ -697,14 +647,11 @@ START_TEST(one_begins_to_assemble_a_plan)
     ck_refused(&p, "wf_w1", "work_plan.status_changed", "{\"plan_id\":\"p1\",\"to\":\"planned\"}",
                "does not change so");
     ck_packs(&p, "SELECT status, assembly_started_at IS NULL FROM work_plans", "assembling|0\n");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_directive_only_comes_further)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_refused(&p, "wf_w1", "steering.issued", "{\"kind\":\"jump\",\"instruction\":\"x\"}",
                "redirect, pause, stop or amend");
     ck_append(&p, "wf_w1", "steering.issued", "{\"kind\":\"pause\",\"instruction\":\"wait\"}");
@@ -714,14 +661,11 @@ START_TEST(a_directive_only_comes_further)
     ck_packs(&p, "SELECT id, status, relayed_at IS NULL FROM steering_directives",
              "g1|applied|1\n");
     packs_ck_rebuild(&p, "memory.db", 7);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(hashes_of_tokens_are_used_once_and_tokens_are_never_written)
 {
-    struct packs p;
-    PACKS_INIT(&p, "memory");
     ck_append(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}");
     ck_refused(&p, "_state", "oauth.client_registered", "{\"client_id\":\"c\"}",
                "registered already");
@@ -737,7 +681,6 @@ START_TEST(hashes_of_tokens_are_used_once_and_tokens_are_never_written)
     ck_refused(&p, "_state", "oauth.token_revoked", "{\"jti\":\"j\"}", "revoked already");
     ck_packs(&p, "SELECT token_hash, replaced_by, revoked_at IS NULL FROM oauth_refresh_tokens",
              "h1|h2|0\nh2||0\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -748,7 +691,7 @@ Suite *suite_memory(void)
     tcase_add_test(tcase, tags_are_kept_so_that_only_whole_ones_match);
     tcase_add_test(tcase, a_promotion_makes_the_decision_and_marks_the_proposal_in_one_event);
     tcase_add_test(tcase, an_event_of_a_run_is_a_row_with_its_sequence);
-    TCase *stores = suite_case(suite, "stores", NULL, NULL);
+    TCase *stores = suite_case(suite, "stores", setup, packs_teardown);
     tcase_add_test(stores, a_proposal_is_merged_or_rejected_once_and_stays);
     tcase_add_test(stores, only_the_agent_that_made_a_proposal_changes_it_while_it_is_pending);
     tcase_add_test(

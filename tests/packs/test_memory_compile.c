@@ -56,20 +56,20 @@ static int stop(void *arg, const annal_memory_item *item)
     return 7;
 }
 
-static void fill(struct packs *p)
+static void fill(void)
 {
-    ck_append(p, "proj_p1", "memory.noted",
+    ck_append(&p, "proj_p1", "memory.noted",
               "{\"memory_id\":\"m1\",\"agent_name\":\"ada\",\"type\":\"learning\",\"importance\":"
               "\"high\",\"content\":\"one\",\"created_at\":\"2026-01-01T00:00:00Z\"}");
-    ck_append(p, "proj_p1", "memory.noted",
+    ck_append(&p, "proj_p1", "memory.noted",
               "{\"memory_id\":\"m2\",\"agent_name\":\"bob\",\"type\":\"pattern\",\"importance\":"
               "\"high\",\"content\":\"two\",\"tags\":[\"cross-team\"],\"created_at\":"
               "\"2026-01-02T00:00:00Z\"}");
-    ck_append(p, "proj_p1", "decision.proposed",
+    ck_append(&p, "proj_p1", "decision.proposed",
               "{\"entry_id\":\"i1\",\"slug\":\"tabs\",\"agent_name\":\"ada\",\"type\":\"scope\","
               "\"title\":\"Tabs\",\"content\":\"Use tabs\"}");
-    ck_append(p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"decision_id\":\"d1\"}");
-    ck_append(p, "proj_p1", "session_context.started",
+    ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\",\"decision_id\":\"d1\"}");
+    ck_append(&p, "proj_p1", "session_context.started",
               "{\"session_id\":\"s1\",\"focus_area\":\"packs\"}");
 }
 
@@ -83,11 +83,10 @@ static void fill(struct packs *p)
 
 START_TEST(a_program_compiles_the_context_of_an_agent)
 {
-    struct packs p;
     int items = 0;
-    PACKS_INIT(&p, "agentweaver", "memory");
+    PACKS_ENABLE(&p, "agentweaver", "memory");
     ck_compiled(&p, NULL, "");
-    fill(&p);
+    fill();
     ck_compiled(&p, NULL, "1 1 d1 1|2 2 m2 1|3 2 m1 1|4 3 s1 1|");
     ck_compiled(&p, (&(annal_memory_options){.child = true}), "1 1 d1 1|");
     ck_compiled(&p, (&(annal_memory_options){.items = 1}), "1 1 d1 1|2 2 m2 1|3 3 s1 1|");
@@ -98,25 +97,22 @@ START_TEST(a_program_compiles_the_context_of_an_agent)
     items = 0;
     ck_assert_int_eq(annal_memory_compile(p.index, P1, ADA, NULL, stop, &items, NULL), 7);
     ck_assert_int_eq(items, 1);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_context_needs_its_pack)
 {
-    struct packs p;
     struct text got = {0};
-    PACKS_INIT(&p, "agentweaver");
+    PACKS_ENABLE(&p, "agentweaver");
     ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on in this store",
              annal_memory_compile(p.index, P1, ADA, NULL, add_item, &got, err));
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_memory_compile(void)
 {
     Suite *suite = suite_create("memory_compile");
-    TCase *tcase = suite_case(suite, "memory_compile", NULL, NULL);
+    TCase *tcase = suite_case(suite, "memory_compile", packs_setup, packs_teardown);
     tcase_add_test(tcase, a_program_compiles_the_context_of_an_agent);
     tcase_add_test(tcase, a_context_needs_its_pack);
     return suite;

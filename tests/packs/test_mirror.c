@@ -10,6 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static void setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "agentweaver", "memory");
+}
+
 #define P1 ANNAL_SLICE("p1")
 
 static int add_file(void *arg, const annal_mirror_file *file)
@@ -54,27 +60,25 @@ static int stop_at_proposal(void *arg, const annal_mirror_proposal *proposal)
         *(got) = (struct text){0};                                                                 \
     } while (0)
 
-static void propose(struct packs *p, const char *slug)
+static void propose(const char *slug)
 {
     char data[300];
     snprintf(data, sizeof data,
              "{\"slug\":\"%s\",\"agent_name\":\"ada\",\"type\":\"scope\",\"title\":\"T\","
              "\"content\":\"C\"}",
              slug);
-    ck_append(p, "proj_p1", "decision.proposed", data);
+    ck_append(&p, "proj_p1", "decision.proposed", data);
 }
 
 START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
 {
-    struct packs p;
     struct text files = {0};
     annal_mirror_counts counts = {0};
-    PACKS_INIT(&p, "agentweaver", "memory");
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
     ck_fails(ANNAL_ERR_NOTFOUND, "there is no project 'p1'",
              annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
-    propose(&p, "a/b");
+    propose("a/b");
     ck_ok(annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
     ck_text(&files, "+.squad/decisions.md\n+.squad/decisions/inbox/a%2Fb.md\n"
                     "+.squad/identity/now.md\n+.agentweaver/context/boundaries.md\n"
@@ -88,34 +92,30 @@ START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
     ck_assert_uint_eq(counts.deleted, 1);
     ck_assert_uint_eq(counts.unchanged, 2);
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-    propose(&p, "more");
+    propose("more");
     ck_assert_int_eq(annal_mirror_export(p.index, P1, dir, stop_at_file, NULL, NULL, NULL), 7);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver", "memory");
-    propose(&p, "a");
+    propose("a");
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
     file_write(tmpdir_path(&p.dir, "w"), "x", 1);
     ck_fails(ANNAL_ERR_IO, "/w': Not a directory",
              annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
 /* out/ stands for the rest of the disk: what it holds before and after, and where links lead. */
-static char *outside(struct packs *p)
+static char *outside(void)
 {
     char command[400];
     size_t len;
-    const char *list = tmpdir_path(&p->dir, "list");
+    const char *list = tmpdir_path(&p.dir, "list");
     snprintf(command, sizeof command, "cd '%s' && find . -exec ls -ld --time-style=+ {} + >'%s'",
-             tmpdir_path(&p->dir, "out"), list);
+             tmpdir_path(&p.dir, "out"), list);
     ck_assert_int_eq(system(command), 0);
     return file_read(list, &len);
 }
@@ -133,10 +133,8 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
                                          ".squad/decisions.md",
                                          ".squad/agents/ada/history.md",
                                          ".squad/decisions/inbox/b.md"};
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver", "memory");
-    propose(&p, "a");
-    propose(&p, "b");
+    propose("a");
+    propose("b");
     ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i1\"}");
     ck_append(&p, "proj_p1", "memory.noted",
               "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
@@ -145,7 +143,7 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
     snprintf(out, sizeof out, "%s", tmpdir_path(&p.dir, "out"));
     ck_assert_int_eq(mkdir(out, 0700), 0);
     file_write(tmpdir_path(&p.dir, "out/a.md"), "theirs", 6); /* the name of one that is stale */
-    char *before = outside(&p);
+    char *before = outside();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char place[400], to[400], command[900];
         snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", dir, dir,
@@ -157,7 +155,7 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
         snprintf(command, sizeof command, "%s' is a symbolic link", places[i]);
         ck_fails(ANNAL_ERR_IO, command,
                  annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-        char *after = outside(&p);
+        char *after = outside();
         ck_assert_msg(strcmp(before, after) == 0, "%s: %s", places[i], after);
         free(after);
     }
@@ -166,33 +164,30 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
     ck_assert_int_eq(symlink(out, tmpdir_path(&p.dir, "link")), 0);
     ck_ok(annal_mirror_export(p.index, P1, tmpdir_path(&p.dir, "link"), NULL, NULL, NULL, err));
     ck_assert_int_eq(access(tmpdir_path(&p.dir, "out/.squad/decisions.md"), F_OK), 0);
-    packs_done(&p);
 }
 END_TEST
 
-static void put(struct packs *p, const char *name, const char *text)
+static void put(const char *name, const char *text)
 {
     char path[300];
     snprintf(path, sizeof path, "w/.squad/decisions/inbox/%s", name);
-    file_write(tmpdir_path(&p->dir, path), text, strlen(text));
+    file_write(tmpdir_path(&p.dir, path), text, strlen(text));
 }
 
 START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
 {
-    struct packs p;
     struct text news = {0};
     annal_mirror_imported imported = {0};
     const annal_mirror_import_options options = {.cause = ANNAL_SLICE("proj_p1:1")};
-    PACKS_INIT(&p, "agentweaver", "memory");
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
     ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, &imported, err));
     ck_assert_uint_eq(imported.files, 0);
-    propose(&p, "known");
+    propose("known");
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-    put(&p, "b.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: \"A \\u0042\"\n---\nBody\n");
-    put(&p, "c.md", "nothing\n");
-    put(&p, "d.md", "---\nagent: bob\nslug: last\ntype: scope\ntitle: D\n---\nBody\n");
+    put("b.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: \"A \\u0042\"\n---\nBody\n");
+    put("c.md", "nothing\n");
+    put("d.md", "---\nagent: bob\nslug: last\ntype: scope\ntitle: D\n---\nBody\n");
     ck_assert_int_eq(
         annal_mirror_import(p.index, P1, dir, NULL, stop_at_proposal, NULL, NULL, NULL), 7);
     ck_ok(annal_mirror_import(p.index, P1, dir, &options, add_proposal, &news, &imported, err));
@@ -204,25 +199,22 @@ START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
     ck_ok(annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
     ck_fails(ANNAL_ERR_INVALID, "of the session id is not one of",
              annal_mirror_import(p.index, ANNAL_SLICE("a/b"), dir, NULL, NULL, NULL, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_is_one_is_not_read)
 {
     static const char text[] = "---\nagent: eve\nslug: %s\ntype: scope\ntitle: T\n---\nsecret\n";
-    struct packs p;
     struct text news = {0};
     char dir[300];
-    PACKS_INIT(&p, "agentweaver", "memory");
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
-    propose(&p, "known");
+    propose("known");
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
     file_write(tmpdir_path(&p.dir, "secret.md"), text, sizeof text - 1);
     ck_assert_int_eq(symlink(tmpdir_path(&p.dir, "secret.md"),
                              tmpdir_path(&p.dir, "w/.squad/decisions/inbox/l.md")),
                      0);
-    put(&p, "m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
+    put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
     ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
     ck_text(&news, "unreadable  l.md\ntaken fresh m.md\n");
     ck_assert_int_eq(
@@ -233,20 +225,17 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
         0);
     ck_fails(ANNAL_ERR_INVALID, "/inbox' is a symbolic link",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
 {
     static const char head[] = "---\nagent: eve\nslug: big\ntype: scope\ntitle: T\n---\n";
-    struct packs p;
     struct text news = {0};
     char dir[300], inbox[400];
     size_t len = ANNAL_DATA_BYTES_MAX / 6 + 1000;
-    PACKS_INIT(&p, "agentweaver", "memory");
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
-    propose(&p, "known");
+    propose("known");
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
     snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox", dir);
     int folder = open(inbox, O_RDONLY | O_DIRECTORY);
@@ -261,26 +250,23 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
     snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox/c.md", dir);
     file_write(inbox, large, len);
     free(large);
-    put(&p, "d.md", "");
+    put("d.md", "");
     ck_assert_int_eq(truncate(tmpdir_path(&p.dir, "w/.squad/decisions/inbox/d.md"),
                               (off_t)ANNAL_DATA_BYTES_MAX + 2),
                      0);
-    put(&p, "m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
+    put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
     ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
     ck_text(&news, "unreadable  a.md\nunreadable  b.md\nunreadable  c.md\nunreadable  d.md\n"
                    "taken fresh m.md\n");
     close(folder);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
 {
-    struct packs p;
-    PACKS_INIT(&p, "agentweaver", "memory");
     char dir[4096];
     snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
-    propose(&p, "a");
+    propose("a");
     ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
     ck_assert_int_eq(rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"),
                             tmpdir_path(&p.dir, "w/.squad/decisions/aside")),
@@ -297,14 +283,13 @@ START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
     ck_ok(annal_pack_disable(p.store, "memory", err));
     ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_mirror(void)
 {
     Suite *suite = suite_create("mirror");
-    TCase *tcase = suite_case(suite, "mirror", NULL, NULL);
+    TCase *tcase = suite_case(suite, "mirror", setup, packs_teardown);
     tcase_add_test(tcase, a_program_writes_a_mirror_and_hears_of_each_file);
     tcase_add_test(tcase, links_that_agents_put_into_their_workspace_lead_an_export_nowhere);
     tcase_add_test(

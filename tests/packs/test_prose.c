@@ -23,31 +23,31 @@
 /* ---- Short ways ---- */
 
 /* However long it takes: a query waits ten seconds, and then answers with what there is. */
-static void catch_up(struct packs *p, const char *session)
+static void catch_up(const char *session)
 {
     const annal_catch_up_options options = {.packs = true, .timeout_ms = ANNAL_NO_TIMEOUT};
-    ck_ok(annal_index_catch_up(p->index, annal_slice_of(session), &options, err));
+    ck_ok(annal_index_catch_up(p.index, annal_slice_of(session), &options, err));
 }
 
-static char *rows(struct packs *p, const char *select)
+static char *rows(const char *select)
 {
     struct text text = {0};
     const annal_sql_options options = {.session = ANNAL_SLICE(SESSION)};
     text_add(&text, "", 0);
-    ck_ok(annal_sql(p->index, annal_slice_of(select), &options, text_row, &text, err));
+    ck_ok(annal_sql(p.index, annal_slice_of(select), &options, text_row, &text, err));
     return text.ptr;
 }
 
 #define ck_rows(p, select, expected)                                                               \
     do {                                                                                           \
-        char *got_ = rows(p, select);                                                              \
+        char *got_ = rows(select);                                                                 \
         ck_assert_str_eq(got_, expected);                                                          \
         free(got_);                                                                                \
     } while (0)
 
-static void ck_shell(struct packs *p, const char *sql, const char *expected)
+static void ck_shell(const char *sql, const char *expected)
 {
-    char *got = packs_shell(p, DB, sql);
+    char *got = packs_shell(&p, DB, sql);
     ck_assert_msg(strcmp(got, expected) == 0, "%s: %s", sql, got);
     free(got);
 }
@@ -95,27 +95,34 @@ static char *dump(const char *path)
 }
 
 /* The database equals the one that the journal alone gives. */
-static void ck_rebuild_of(struct packs *p, const char *session, const char *path)
+static void ck_rebuild_of(const char *session, const char *path)
 {
-    catch_up(p, session);
+    catch_up(session);
     char *live = dump(path);
     ck_assert_int_eq(unlink(path), 0);
-    catch_up(p, session);
+    catch_up(session);
     char *anew = dump(path);
     ck_assert_str_eq(live, anew);
     free(live);
     free(anew);
 }
 
-static void ck_rebuild(struct packs *p)
+static void ck_rebuild(void)
 {
-    ck_rebuild_of(p, SESSION, tmpdir_path(&p->dir, "store/" DB));
+    ck_rebuild_of(SESSION, tmpdir_path(&p.dir, "store/" DB));
 }
 
-static void run_init(struct packs *p)
+static void run_init(void)
 {
-    ck_append(p, SESSION, "run.started", "{\"id\":\"" RUN "\",\"program_path\":\"p.prose\"}");
-    catch_up(p, SESSION);
+    ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\",\"program_path\":\"p.prose\"}");
+    catch_up(SESSION);
+}
+
+static void run_setup(void)
+{
+    packs_setup();
+    PACKS_ENABLE(&p, "prose");
+    run_init();
 }
 
 #define ck_run_refused(p, type, data, text) ck_refused(p, SESSION, type, data, text)
@@ -166,19 +173,19 @@ static void run_sql_in(struct tmpdir *dir, const char *folder, const char *sql, 
  * tables with its two mends: bindings has its key as a unique index, execution the column that the
  * loop example sets.
  */
-static void documents_init(struct packs *p, const char **ours, const char **theirs)
+static void documents_init(const char **ours, const char **theirs)
 {
     char at[600];
     struct text said = {0};
-    PACKS_INIT(p, "core");
-    *ours = tmpdir_path(&p->dir, "ours");
-    *theirs = tmpdir_path(&p->dir, "theirs");
+    PACKS_ENABLE(&p, "core");
+    *ours = tmpdir_path(&p.dir, "ours");
+    *theirs = tmpdir_path(&p.dir, "theirs");
     snprintf(at, sizeof at, "mkdir -p '%s' '%s/" FOLDER "'", *ours, *theirs);
     ck_assert_int_eq(system(at), 0);
     snprintf(at, sizeof at, "%s/.prose", *ours);
-    ck_ok(annal_pack_enable(p->store, "prose", at, err));
-    run_init(p);
-    run_sql_in(&p->dir, *theirs,
+    ck_ok(annal_pack_enable(p.store, "prose", at, err));
+    run_init();
+    run_sql_in(&p.dir, *theirs,
                "CREATE TABLE bindings (name TEXT, execution_id INTEGER, kind TEXT, value TEXT,"
                " source_statement TEXT, created_at TEXT DEFAULT (datetime('now')),"
                " updated_at TEXT DEFAULT (datetime('now')), attachment_path TEXT);"
@@ -191,7 +198,7 @@ static void documents_init(struct packs *p, const char **ours, const char **thei
     free(said.ptr);
 }
 
-static void ck_same_tables(struct packs *p, const char *ours, const char *theirs)
+static void ck_same_tables(const char *ours, const char *theirs)
 {
     static const char *const tables[] = {
         "run", "execution", "bindings", "agents", "agent_segments", "imports", "x_metrics"};
@@ -201,8 +208,8 @@ static void ck_same_tables(struct packs *p, const char *ours, const char *theirs
         if (strcmp(tables[i], "run") == 0) /* ours has the run's own row */
             continue;
         snprintf(sql, sizeof sql, "SELECT * FROM %s", tables[i]);
-        run_sql_in(&p->dir, ours, sql, &a);
-        run_sql_in(&p->dir, theirs, sql, &b);
+        run_sql_in(&p.dir, ours, sql, &a);
+        run_sql_in(&p.dir, theirs, sql, &b);
         ck_assert_str_eq(a.ptr, b.ptr);
         free(a.ptr);
         free(b.ptr);
@@ -211,9 +218,8 @@ static void ck_same_tables(struct packs *p, const char *ours, const char *theirs
 
 START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables)
 {
-    struct packs p;
     const char *ours, *theirs;
-    documents_init(&p, &ours, &theirs);
+    documents_init(&ours, &theirs);
     for (size_t i = 0; i < sizeof openprose / sizeof *openprose; i++) {
         const struct printed *printed = &openprose[i];
         struct text a = {0}, b = {0};
@@ -228,11 +234,10 @@ START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_ta
         free(a.ptr);
         free(b.ptr);
     }
-    catch_up(&p, SESSION);
-    ck_same_tables(&p, ours, theirs);
-    ck_rebuild_of(&p, SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
-    ck_same_tables(&p, ours, theirs);
-    packs_done(&p);
+    catch_up(SESSION);
+    ck_same_tables(ours, theirs);
+    ck_rebuild_of(SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
+    ck_same_tables(ours, theirs);
 }
 END_TEST
 
@@ -268,37 +273,36 @@ static char *next_line(char **at, const char *end)
     return strndup(begin, (size_t)(c - begin));
 }
 
-static void run_block(struct packs *p, const char *folder, char *begin, char *end, struct text *out)
+static void run_block(const char *folder, char *begin, char *end, struct text *out)
 {
     if (strncmp(begin, "```sql\n", 7) == 0) {
         char *sql = strndup(begin + 7, (size_t)(end - begin - 7));
-        run_sql_in(&p->dir, folder, sql, out);
+        run_sql_in(&p.dir, folder, sql, out);
         free(sql);
         return;
     }
     char *line;
     while ((line = next_line(&begin, end)) != NULL) {
         if (strstr(line, "EXISTS...") == NULL) /* a placeholder, no SQL */
-            run_in(&p->dir, folder, line, out);
+            run_in(&p.dir, folder, line, out);
         free(line);
     }
 }
 
 START_TEST(every_block_of_the_document_runs_unchanged)
 {
-    struct packs p;
     const char *ours, *theirs;
     char *document = read_document();
     unsigned blocks = 0;
-    documents_init(&p, &ours, &theirs);
+    documents_init(&ours, &theirs);
     for (char *at = document; (at = strstr(at, "\n```")) != NULL; at += 4) {
         char *end = strstr(at + 4, "\n```");
         ck_assert_ptr_nonnull(end);
         struct text a = {0}, b = {0};
         text_add(&a, "", 0);
         text_add(&b, "", 0);
-        run_block(&p, ours, at + 1, end, &a);
-        run_block(&p, theirs, at + 1, end, &b);
+        run_block(ours, at + 1, end, &a);
+        run_block(theirs, at + 1, end, &b);
         ck_assert_str_eq(a.ptr, b.ptr);
         blocks += a.len > 0;
         free(a.ptr);
@@ -307,12 +311,11 @@ START_TEST(every_block_of_the_document_runs_unchanged)
     }
     if (blocks > 0) {
         ck_assert_uint_ge(blocks, 12);
-        catch_up(&p, SESSION);
-        ck_same_tables(&p, ours, theirs);
-        ck_rebuild_of(&p, SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
+        catch_up(SESSION);
+        ck_same_tables(ours, theirs);
+        ck_rebuild_of(SESSION, tmpdir_path(&p.dir, "ours/" FOLDER "/state.db"));
     }
     free(document);
-    packs_done(&p);
 }
 END_TEST
 
@@ -320,9 +323,6 @@ END_TEST
 
 START_TEST(only_the_vm_writes_executions)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"role\":\"subagent\"}",
                    "only the VM writes executions");
     ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
@@ -331,8 +331,7 @@ START_TEST(only_the_vm_writes_executions)
     ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"1\",\"role\":\"subagent\"}");
     ck_run(&p, "agent.memory_set", "{\"name\":\"a\",\"memory\":\"m\",\"role\":\"subagent\"}");
     ck_run(&p, "agent.segment_recorded", "{\"agent_name\":\"a\",\"role\":\"subagent\"}");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
@@ -344,81 +343,72 @@ static const char RESOLVE[] =
     "OR b.execution_id IS NULL) ORDER BY CASE WHEN b.execution_id IS NULL THEN 1 ELSE 0 END, "
     "s.id DESC NULLS LAST LIMIT 1;";
 
-static void ck_resolves(struct packs *p, int from, const char *name, const char *value)
+static void ck_resolves(int from, const char *name, const char *value)
 {
     char sql[1000], expected[100];
     snprintf(sql, sizeof sql, RESOLVE, from, name);
     snprintf(expected, sizeof expected, "%s%s", value, value[0] == '\0' ? "" : "\n");
-    ck_shell(p, sql, expected);
+    ck_shell(sql, expected);
 }
 
 START_TEST(frames_shadow_each_other_and_ids_are_never_used_again)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "execution.started", "{\"statement_text\":\"do process(data, 5)\"}");
     ck_run(&p, "binding.set", "{\"name\":\"parts\",\"execution_id\":1,\"value\":\"outer\"}");
     ck_run(&p, "execution.started", "{\"statement_text\":\"do process(part, 4)\",\"parent_id\":1}");
     ck_run(&p, "binding.set", "{\"name\":\"parts\",\"execution_id\":2,\"value\":\"inner\"}");
     ck_run(&p, "binding.set", "{\"name\":\"parts\",\"value\":\"root\"}");
-    catch_up(&p, SESSION);
-    ck_resolves(&p, 2, "parts", "inner");
-    ck_resolves(&p, 1, "parts", "outer");
-    ck_resolves(&p, 0, "parts", "root");
+    catch_up(SESSION);
+    ck_resolves(2, "parts", "inner");
+    ck_resolves(1, "parts", "outer");
+    ck_resolves(0, "parts", "root");
     ck_run(&p, "binding.set", "{\"name\":\"only\",\"value\":\"root only\"}");
-    catch_up(&p, SESSION);
-    ck_resolves(&p, 2, "only", "root only");
-    ck_resolves(&p, 2, "nothing", "");
-    ck_shell(&p, "DELETE FROM execution WHERE id = 2", "");
+    catch_up(SESSION);
+    ck_resolves(2, "only", "root only");
+    ck_resolves(2, "nothing", "");
+    ck_shell("DELETE FROM execution WHERE id = 2", "");
     ck_run_refused(&p, "execution.started", "{\"execution_id\":2,\"statement_text\":\"again\"}",
                    "not the next one");
     ck_run(&p, "execution.started", "{\"statement_text\":\"third\"}");
     ck_rows(&p, "SELECT id FROM execution", "1\n3\n");
     ck_run_refused(&p, "binding.set", "{\"name\":\"x\",\"execution_id\":0,\"value\":\"1\"}",
                    "the execution is unknown");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
-static void start_chain(struct packs *p, int from, int to, const char *rest)
+static void start_chain(int from, int to, const char *rest)
 {
     for (int i = from; i <= to; i++) {
         char data[200];
         snprintf(data, sizeof data, "{\"statement_text\":\"f\",\"parent_id\":%d%s}", i - 1, rest);
-        ck_run(p, "execution.started", data);
+        ck_run(&p, "execution.started", data);
     }
 }
 
 START_TEST(blocks_nest_100_deep_and_no_deeper_unless_allowed)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "execution.started", "{\"statement_text\":\"f\",\"max_depth\":50}");
-    start_chain(&p, 2, 50, ",\"max_depth\":50");
+    start_chain(2, 50, ",\"max_depth\":50");
     ck_run_refused(&p, "execution.started",
                    "{\"statement_text\":\"f\",\"parent_id\":50,\"max_depth\":50}",
                    "nested deeper than");
-    start_chain(&p, 51, 100, "");
+    start_chain(51, 100, "");
     ck_run_refused(&p, "execution.started", "{\"statement_text\":\"f\",\"parent_id\":100}",
                    "nested deeper than");
     ck_run(&p, "binding.set", "{\"name\":\"result\",\"execution_id\":1,\"value\":\"top\"}");
-    catch_up(&p, SESSION);
-    ck_resolves(&p, 100, "result", "top");
+    catch_up(SESSION);
+    ck_resolves(100, "result", "top");
     /* Ten thousand, by the shell: no walk needs a deep stack. */
-    ck_shell(&p,
-             "WITH RECURSIVE c(i) AS (SELECT 101 UNION ALL SELECT i + 1 FROM c WHERE i < 10000)"
+    ck_shell("WITH RECURSIVE c(i) AS (SELECT 101 UNION ALL SELECT i + 1 FROM c WHERE i < 10000)"
              "INSERT INTO execution (id, statement_text, parent_id) SELECT i, 'f', i - 1 FROM c",
              "");
-    ck_resolves(&p, 10000, "result", "top");
+    ck_resolves(10000, "result", "top");
     ck_run_refused(&p, "execution.started", "{\"statement_text\":\"f\",\"parent_id\":10000}",
                    "nested deeper than");
     ck_run(&p, "execution.started",
            "{\"statement_text\":\"f\",\"parent_id\":10000,\"max_depth\":20000}");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
@@ -433,12 +423,9 @@ START_TEST(no_execution_is_its_own_ancestor)
         "INSERT INTO execution (id, parent_id) VALUES (7, 8), (8, 7)",
         "INSERT OR REPLACE INTO execution (id, parent_id) VALUES (1, 3)",
     };
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"parent_id\":1}",
                    "the parent is unknown or not older");
-    ck_shell(&p, "INSERT INTO execution (id, parent_id) VALUES (1, NULL), (2, 1), (3, 2)", "");
+    ck_shell("INSERT INTO execution (id, parent_id) VALUES (1, NULL), (2, 1), (3, 2)", "");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         char *said = packs_shell(&p, DB, wrong[i]);
         ck_assert_msg(strstr(said, refused) != NULL, "%s: %s", wrong[i], said);
@@ -447,8 +434,7 @@ START_TEST(no_execution_is_its_own_ancestor)
     ck_run_refused(&p, "execution.started", "{\"statement_text\":\"a\",\"parent_id\":77}",
                    "the parent is unknown");
     ck_rows(&p, "SELECT id, parent_id FROM execution", "1|\n2|1\n3|2\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
@@ -529,23 +515,18 @@ END_TEST
 
 START_TEST(a_name_without_a_scope_gives_its_twins_in_the_order_written)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "execution.started", "{\"statement_text\":\"a\"}");
     ck_run(&p, "binding.set", "{\"name\":\"research\",\"value\":\"root\"}");
     ck_run(&p, "binding.set", "{\"name\":\"research\",\"value\":\"scoped\",\"execution_id\":1}");
-    catch_up(&p, SESSION);
-    ck_shell(&p, "SELECT value FROM bindings WHERE name = 'research'", "root\nscoped\n");
-    packs_done(&p);
+    catch_up(SESSION);
+    ck_shell("SELECT value FROM bindings WHERE name = 'research'", "root\nscoped\n");
 }
 END_TEST
 
 START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose", "prose-agents", "prose-user");
-    run_init(&p);
+    PACKS_ENABLE(&p, "prose", "prose-agents", "prose-user");
+    run_init();
     ck_run(&p, "agent.memory_set", "{\"name\":\"captain\",\"memory\":\"of the run\"}");
     ck_append(&p, "pagent_project", "agent.memory_set",
               "{\"name\":\"captain\",\"memory\":\"of the project\"}");
@@ -571,8 +552,7 @@ START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
             "SELECT memory, (SELECT MAX(segment_number) FROM prose_agents.agent_segments) "
             "FROM prose_agents.agents",
             "by hand|2\n");
-    ck_rebuild_of(&p, "pagent_project", tmpdir_path(&p.dir, "store/prose/agents.db"));
-    packs_done(&p);
+    ck_rebuild_of("pagent_project", tmpdir_path(&p.dir, "store/prose/agents.db"));
 }
 END_TEST
 
@@ -597,9 +577,6 @@ END_TEST
 
 START_TEST(markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "parallel.started", "{\"branches\":[\"a\",\"b\"]}");
     ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"a\"}");
     ck_run(&p, "parallel.branch_completed", "{\"parallel_id\":\"p1\",\"branch\":\"b\"}");
@@ -624,16 +601,12 @@ START_TEST(markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_state
             "loop ends\nblock #5\nretry 1/2\ndone #5\nblock #6\ninterrupted\nresumed\nerror #6\n"
             "end\n");
     ck_rows(&p, "SELECT what, statement_index FROM prose.x_resume", "last completed|3\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(failures_retries_and_segments_are_counted)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "execution.started", "{\"statement_text\":\"session\"}");
     ck_run(&p, "retry.attempted", "{\"execution_id\":1,\"max_retries\":2,\"error\":\"e1\"}");
     ck_run_refused(&p, "retry.attempted", "{\"execution_id\":1,\"attempt\":3}",
@@ -656,16 +629,12 @@ START_TEST(failures_retries_and_segments_are_counted)
     ck_rows(&p,
             "SELECT name, (SELECT group_concat(segment_number) FROM agent_segments) FROM agents",
             "captain|1,2,3\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "binding.set", "{\"name\":\"topic\",\"kind\":\"input\",\"value\":\"t\"}");
     ck_run_refused(&p, "binding.set", "{\"name\":\"topic\",\"value\":\"u\"}", "bound for good");
     ck_run(&p, "binding.set", "{\"name\":\"pi\",\"kind\":\"const\",\"value\":\"3\"}");
@@ -676,7 +645,7 @@ START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
     ck_run(&p, "binding.set", "{\"name\":\"x\",\"value\":\"2\"}");
     ck_run(&p, "binding.anonymous", "{\"value\":\"a\"}");
     ck_run(&p, "binding.anonymous", "{\"value\":\"b\"}");
-    ck_shell(&p, "INSERT INTO bindings (name, value) VALUES ('anon_041', 'c')", "");
+    ck_shell("INSERT INTO bindings (name, value) VALUES ('anon_041', 'c')", "");
     ck_run(&p, "binding.anonymous", "{\"value\":\"d\"}");
     ck_run_refused(&p, "binding.anonymous", "{\"name\":\"anon_041\",\"value\":\"d\"}",
                    "not the next of");
@@ -684,16 +653,12 @@ START_TEST(what_is_bound_for_good_stays_and_nameless_sessions_are_numbered)
     ck_rows(&p, "SELECT name, value FROM bindings ORDER BY name",
             "anon_001|a\nanon_002|b\nanon_041|c\nanon_042|d\npi|3\nresearch.findings|f\ntopic|t\n"
             "x|2\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_run_that_is_over_is_left_only_with_override_and_a_reason)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run_refused(&p, "run.started", "{}", "started before");
     ck_run(&p, "run.interrupted", "{}");
     ck_run_refused(&p, "run.completed", "{}", "not running");
@@ -705,16 +670,12 @@ START_TEST(a_run_that_is_over_is_left_only_with_override_and_a_reason)
     ck_run_refused(&p, "run.failed", "{\"override\":true,\"reason\":\"\\n\"}", "the run is over");
     ck_run(&p, "run.resumed", "{\"override\":true,\"reason\":\"one more\"}");
     ck_rows(&p, "SELECT id, status, state_mode FROM run", RUN "|running|sqlite\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_loop_counts_its_iterations)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "loop.started", "{\"statement_text\":\"loop\",\"max\":2,\"condition\":\"**ok**\"}");
     ck_run(&p, "loop.iterated", "{\"loop_id\":\"l1\"}");
     ck_run_refused(&p, "loop.iterated", "{\"loop_id\":\"l1\",\"iteration\":3}", "not the next one");
@@ -726,19 +687,14 @@ START_TEST(a_loop_counts_its_iterations)
     ck_rows(&p, "SELECT status, metadata FROM execution",
             "completed|{\"loop_id\":\"l1\",\"max_iterations\":2,\"current_iteration\":2,"
             "\"condition\":\"**ok**\",\"exit_reason\":\"max\"}\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
 /* C-23: the printed count holds the block's own row. */
 START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
-    ck_shell(&p,
-             "INSERT INTO execution (statement_text, status, metadata) VALUES ('parallel:', "
+    ck_shell("INSERT INTO execution (statement_text, status, metadata) VALUES ('parallel:', "
              "'executing', '{\"parallel_id\": \"p1\", \"strategy\": \"all\", \"branches\": "
              "[\"a\"]}'), ('a', 'completed', '{\"parallel_id\": \"p1\", \"branch\": \"a\"}');"
              "INSERT INTO execution (statement_text, metadata) VALUES ('odd', 'no JSON');"
@@ -746,57 +702,48 @@ START_TEST(the_view_counts_branches_where_the_printed_count_counts_the_block_too
              "json_extract(metadata, '$.parallel_id') = 'p1' AND status != 'completed';"
              "SELECT pending, completed FROM x_parallel_status",
              "1\n0|1\n");
-    packs_done(&p);
 }
 END_TEST
 
 /* ---- What the shell wrote ---- */
 
 /* Without looking at the run, which would drain it. */
-static void ck_drained(struct packs *p, const char *expected)
+static void ck_drained(const char *expected)
 {
-    char *got = packs_rows(p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
-                              "' AND type = 'sql.applied'");
+    char *got = packs_rows(&p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
+                               "' AND type = 'sql.applied'");
     ck_assert_str_eq(got, expected);
     free(got);
 }
 
 START_TEST(opening_closing_and_every_append_bring_what_users_wrote_into_the_journal)
 {
-    struct packs p;
     annal_index *following = NULL;
     const annal_index_options follow = {.follow = true};
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
-    ck_shell(&p, "INSERT INTO agents (name) VALUES ('a')", "");
-    ck_drained(&p, "0\n");
+    ck_shell("INSERT INTO agents (name) VALUES ('a')", "");
+    ck_drained("0\n");
     ck_append(&p, SESSION, "tool.called", "{}"); /* which no pack guards */
-    ck_drained(&p, "1\n");
-    ck_shell(&p, "INSERT INTO agents (name) VALUES ('b')", "");
+    ck_drained("1\n");
+    ck_shell("INSERT INTO agents (name) VALUES ('b')", "");
     ck_append(&p, SESSION, "binding.set", "{\"name\":\"n\"}");
-    ck_drained(&p, "2\n");
-    ck_shell(&p, "INSERT INTO agents (name) VALUES ('c')", "");
+    ck_drained("2\n");
+    ck_shell("INSERT INTO agents (name) VALUES ('c')", "");
     ck_append(&p, "another", "tool.called", "{}");
-    ck_drained(&p, "2\n");
+    ck_drained("2\n");
     ck_ok(annal_index_open(p.store, &follow, &following, err));
-    ck_drained(&p, "3\n");
-    ck_shell(&p, "INSERT INTO agents (name) VALUES ('d')", "");
+    ck_drained("3\n");
+    ck_shell("INSERT INTO agents (name) VALUES ('d')", "");
     annal_index_close(following);
-    ck_drained(&p, "4\n");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_drained("4\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
 {
-    struct packs p;
     struct text text = {0};
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     ck_run(&p, "binding.set", "{\"name\":\"k\",\"kind\":\"const\",\"value\":\"1\"}");
-    ck_shell(&p,
-             "UPDATE bindings SET source_statement = 's' WHERE name = 'k';" /* 3: harmless */
+    ck_shell("UPDATE bindings SET source_statement = 's' WHERE name = 'k';" /* 3: harmless */
              "UPDATE bindings SET value = '2' WHERE name = 'k';"            /* 4 */
              "INSERT INTO execution (status) VALUES ('executing');"
              "UPDATE execution SET status = 'completed' WHERE id = 1;"
@@ -807,7 +754,7 @@ START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
              "INSERT INTO agent_segments (agent_name, segment_number) VALUES ('a', 1), ('a', 3);"
              "DELETE FROM bindings WHERE name = 'k';" /* 14 */,
              "");
-    catch_up(&p, SESSION);
+    catch_up(SESSION);
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
 #define PAST(seq, why)                                                                             \
@@ -823,8 +770,7 @@ START_TEST(verify_tells_which_rows_of_users_a_guard_would_have_refused)
                                           PAST("14", "the name is bound for good (input, const)")));
     ck_assert_ptr_null(strstr(text.ptr, "finding: "));
     free(text.ptr);
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
@@ -879,7 +825,7 @@ static void some_write(struct random *random, struct text *sql)
     text_add(sql, line, strlen(line));
 }
 
-static void some_event(struct packs *p, struct random *random)
+static void some_event(struct random *random)
 {
     char data[300];
     unsigned a = (unsigned)random_below(random, 6), b = (unsigned)random_below(random, 6);
@@ -891,17 +837,14 @@ static void some_event(struct packs *p, struct random *random)
              random_below(random, 2) == 0 ? "null" : "1");
     const char *type = types[random_below(random, sizeof types / sizeof *types)];
     if (random_below(random, 3) == 0)
-        packs_append_past(p, SESSION, type, data);
+        packs_append_past(&p, SESSION, type, data);
     else
-        (void)packs_append(p, SESSION, type, data, NULL);
+        (void)packs_append(&p, SESSION, type, data, NULL);
 }
 
 START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives)
 {
-    struct packs p;
     struct random random = random_init(20260116);
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     for (int round = 0; round < 60; round++) {
         struct text sql = {0};
         text_add(&sql, "", 0);
@@ -911,14 +854,13 @@ START_TEST(whoever_writes_in_whatever_order_the_tables_are_what_the_journal_give
         free(said); /* a constraint may say no */
         free(sql.ptr);
         for (uint64_t i = random_below(&random, 3); i > 0; i--)
-            some_event(&p, &random);
+            some_event(&random);
         if (random_below(&random, 4) == 0)
-            catch_up(&p, SESSION);
+            catch_up(SESSION);
         if (random_below(&random, 20) == 0)
             packs_reopen(&p);
     }
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_rebuild();
 }
 END_TEST
 
@@ -955,13 +897,11 @@ static _Noreturn void drain_for_ever(const char *path, int said)
 
 START_TEST(a_run_of_prose_starts_beside_the_runs_of_agentweaver)
 {
-    struct packs p;
-    PACKS_INIT(&p, "prose", "agentweaver", "memory", "lionagi", "teams");
+    PACKS_ENABLE(&p, "prose", "agentweaver", "memory", "lionagi", "teams");
     ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
     ck_append(&p, SESSION, "execution.started", "{\"statement_text\":\"x\"}");
     ck_append(&p, SESSION, "run.completed", "{}");
     ck_refused(&p, "run_r1", "run.started", "{}", "there is no such run");
-    packs_done(&p);
 }
 END_TEST
 
@@ -975,10 +915,9 @@ static void *end_reading(void *arg)
 /* Another program numbers its rows by what stands in the table: an event's row must be there. */
 START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out)
 {
-    struct packs p;
     sqlite3 *db = NULL;
     pthread_t thread;
-    PACKS_INIT(&p, "prose");
+    PACKS_ENABLE(&p, "prose");
     ck_append(&p, SESSION, "run.started", "{\"id\":\"" RUN "\"}");
     char path[1024];
     snprintf(path, sizeof path, "%s/" DB, p.path);
@@ -992,17 +931,13 @@ START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_o
     char *said = packs_shell(&p, DB, "SELECT id, statement_text FROM execution");
     ck_assert_str_eq(said, "1|x\n");
     free(said);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
 {
     struct random random = random_init(20260117);
-    struct packs p;
     unsigned written = 0;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     for (int i = 0; i < 8; i++) {
         int status = 0, said[2];
         char byte;
@@ -1020,7 +955,7 @@ START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
                      ".timeout 20000\nINSERT INTO bindings (name) VALUES ('u%u'), ('v%u');",
                      written, written);
             written++;
-            ck_shell(&p, sql, "");
+            ck_shell(sql, "");
         }
         usleep((useconds_t)random_below(&random, 8000));
         ck_assert_int_eq(kill(child, SIGKILL), 0);
@@ -1028,7 +963,7 @@ START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_msg(WIFSIGNALED(status), "the child failed");
         packs_reopen(&p);
-        ck_rebuild(&p);
+        ck_rebuild();
     }
     char expected[100];
     snprintf(expected, sizeof expected, "%u|%u\n", 2 * written, 2 * written);
@@ -1038,7 +973,6 @@ START_TEST(a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote)
             expected);
     snprintf(expected, sizeof expected, "%u\n", 2 * written);
     ck_rows(&p, "SELECT COUNT(*) FROM prose.bindings WHERE name <> 'api'", expected);
-    packs_done(&p);
 }
 END_TEST
 
@@ -1166,9 +1100,6 @@ static bool run_program(const char *path, const char *database, int said)
 START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
 {
     struct random random = random_init(41);
-    struct packs p;
-    PACKS_INIT(&p, "prose");
-    run_init(&p);
     const char *database = tmpdir_path(&p.dir, "store/" DB);
     for (int kills = 0; kills < 3; kills++) {
         int said[2];
@@ -1186,7 +1117,7 @@ START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
         close(said[0]);
         ck_assert_int_eq(waitpid(child, NULL, 0), child);
         packs_reopen(&p);
-        ck_rebuild(&p);
+        ck_rebuild();
     }
     ck_rows(&p, "SELECT status FROM prose.execution WHERE id = 1", "executing\n");
     packs_reopen(&p);
@@ -1199,44 +1130,44 @@ START_TEST(a_recursive_program_that_is_killed_goes_on_where_it_was)
             "SELECT COUNT(*), COUNT(DISTINCT execution_id), SUM(value = 'of ' || execution_id) "
             "FROM prose.bindings WHERE name = 'result'",
             "341|341|341\n");
-    ck_resolves(&p, 426, "result", "of 426");
-    ck_rebuild(&p);
-    packs_done(&p);
+    ck_resolves(426, "result", "of 426");
+    ck_rebuild();
 }
 END_TEST
 
 Suite *suite_prose(void)
 {
     Suite *suite = suite_create("prose");
-    TCase *printed = suite_case(suite, "printed", NULL, NULL);
+    TCase *printed = suite_case(suite, "printed", packs_setup, packs_teardown);
     tcase_add_test(printed,
                    the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_tables);
     tcase_add_test(printed, every_block_of_the_document_runs_unchanged);
-    TCase *acceptance = suite_case(suite, "acceptance", NULL, NULL);
+    TCase *others = suite_case(suite, "others", packs_setup, packs_teardown);
+    tcase_add_test(others, strategies_and_policies_decide_a_parallel_block);
+    tcase_add_test(others, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
+    tcase_add_test(others, a_run_of_prose_starts_beside_the_runs_of_agentweaver);
+    tcase_add_test(others, somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out);
+    TCase *acceptance = suite_case(suite, "acceptance", run_setup, packs_teardown);
     tcase_add_test(acceptance, only_the_vm_writes_executions);
     tcase_add_test(acceptance, frames_shadow_each_other_and_ids_are_never_used_again);
     tcase_add_test(acceptance, blocks_nest_100_deep_and_no_deeper_unless_allowed);
     tcase_add_test(acceptance, no_execution_is_its_own_ancestor);
-    tcase_add_test(acceptance, strategies_and_policies_decide_a_parallel_block);
     tcase_add_test(acceptance, a_name_without_a_scope_gives_its_twins_in_the_order_written);
     tcase_add_test(acceptance,
                    markers_of_the_log_are_events_and_a_run_resumes_behind_the_last_statement);
-    tcase_add_test(acceptance, an_agent_of_the_same_name_in_three_scopes_is_three_agents);
     tcase_add_test(acceptance, failures_retries_and_segments_are_counted);
     tcase_add_test(acceptance, what_is_bound_for_good_stays_and_nameless_sessions_are_numbered);
     tcase_add_test(acceptance, a_run_that_is_over_is_left_only_with_override_and_a_reason);
     tcase_add_test(acceptance, a_loop_counts_its_iterations);
     tcase_add_test(acceptance,
                    the_view_counts_branches_where_the_printed_count_counts_the_block_too);
-    tcase_add_test(acceptance, a_run_of_prose_starts_beside_the_runs_of_agentweaver);
-    TCase *shell = suite_case(suite, "shell", NULL, NULL);
+    TCase *shell = suite_case(suite, "shell", run_setup, packs_teardown);
     tcase_add_test(shell, opening_closing_and_every_append_bring_what_users_wrote_into_the_journal);
     tcase_add_test(shell, verify_tells_which_rows_of_users_a_guard_would_have_refused);
-    TCase *chance = suite_case(suite, "chance", NULL, NULL);
+    TCase *chance = suite_case(suite, "chance", run_setup, packs_teardown);
     tcase_add_test(chance, whoever_writes_in_whatever_order_the_tables_are_what_the_journal_gives);
-    tcase_add_test(chance, somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_out);
     tcase_add_test(chance, a_drain_that_is_killed_neither_loses_nor_doubles_what_users_wrote);
-    TCase *program = suite_case(suite, "program", NULL, NULL);
+    TCase *program = suite_case(suite, "program", run_setup, packs_teardown);
     tcase_set_timeout(program, 300);
     tcase_add_test(program, a_recursive_program_that_is_killed_goes_on_where_it_was);
     return suite;

@@ -116,26 +116,24 @@ static void some_session_event(struct chance *event, struct random *random)
 typedef void (*event_fn)(struct chance *event, struct random *random);
 
 /* In pieces, so that tables that were there already are gone on with. */
-static void compare(struct packs *p, const event_fn *events, size_t count, uint64_t seed)
+static void compare(const event_fn *events, size_t count, uint64_t seed)
 {
     struct random random = random_init(seed);
     for (int piece = 0; piece < PIECES; piece++) {
         for (int i = 0; i < ROUNDS / PIECES; i++) {
             struct chance event;
             events[random_below(&random, count)](&event, &random);
-            packs_append_past(p, event.session, event.type, event.data);
+            packs_append_past(&p, event.session, event.type, event.data);
         }
-        packs_ck_rebuild(p, "state.db", random_next(&random));
+        packs_ck_rebuild(&p, "state.db", random_next(&random));
     }
-    packs_done(p);
 }
 
 START_TEST(teams_and_sessions_equal_a_rebuild_whatever_the_order)
 {
     static const event_fn events[] = {some_team_event, some_session_event};
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
-    compare(&p, events, 2, 20260521);
+    PACKS_ENABLE(&p, "lionagi", "teams");
+    compare(events, 2, 20260521);
 }
 END_TEST
 
@@ -193,8 +191,7 @@ static _Noreturn void append_for_ever(const char *path, uint64_t seed, int said)
 START_TEST(a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives)
 {
     struct random random = random_init(9);
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     ck_append(&p, "team_t0", "team.created", "{\"name\":\"n\"}");
     packs_reopen(&p); /* which gives the session back */
     for (int i = 0; i < KILLS; i++) {
@@ -220,14 +217,13 @@ START_TEST(a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gi
     char *events = packs_rows(&p, "SELECT count(*) FROM event_index");
     ck_assert_int_gt(atoi(events), 20);
     free(events);
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_random(void)
 {
     Suite *suite = suite_create("random");
-    TCase *tests = suite_case(suite, "random", NULL, NULL);
+    TCase *tests = suite_case(suite, "random", packs_setup, packs_teardown);
     tcase_add_test(tests, teams_and_sessions_equal_a_rebuild_whatever_the_order);
     tcase_add_test(tests, a_kill_at_any_moment_leaves_tables_that_catch_up_to_what_a_rebuild_gives);
     return suite;

@@ -37,29 +37,28 @@ static int stop(void *arg, const annal_run_recovered *recovered)
     return 7;
 }
 
-static void begin_merging(struct packs *p, const char *session, const char *created)
+static void begin_merging(const char *session, const char *created)
 {
-    ck_append(p, session, "run.created", created);
-    ck_append(p, session, "run.worktree_set",
+    ck_append(&p, session, "run.created", created);
+    ck_append(&p, session, "run.worktree_set",
               "{\"worktree_path\":\"/w\",\"worktree_branch\":\"b\"}");
-    ck_append(p, session, "run.started", "{}");
-    ck_append(p, session, "run.review_ready", "{\"tree_hash\":\"T\"}");
-    ck_append(p, session, "run.approved", "{\"tree_hash\":\"T\"}");
-    ck_append(p, session, "run.transition",
+    ck_append(&p, session, "run.started", "{}");
+    ck_append(&p, session, "run.review_ready", "{\"tree_hash\":\"T\"}");
+    ck_append(&p, session, "run.approved", "{\"tree_hash\":\"T\"}");
+    ck_append(&p, session, "run.transition",
               "{\"to\":\"merging\",\"expected\":[\"awaiting_review\",\"committing\"]}");
 }
 
 START_TEST(a_program_recovers_runs_that_were_cut_off_and_hears_of_each)
 {
-    struct packs p;
     struct told told = {.packs = &p};
     const annal_run_recover_options shop = {.project = ANNAL_SLICE("shop")};
-    PACKS_INIT(&p, "agentweaver");
+    PACKS_ENABLE(&p, "agentweaver");
     ck_append(&p, "proj_shop", "project.created", "{\"name\":\"Shop\"}");
     ck_append(&p, "run_r0", "run.created", "{}");
-    begin_merging(&p, "run_r1", "{\"project_id\":\"shop\"}");
-    begin_merging(&p, "run_r2", "{\"project_id\":\"shop\"}");
-    begin_merging(&p, "run_r3", "{}");
+    begin_merging("run_r1", "{\"project_id\":\"shop\"}");
+    begin_merging("run_r2", "{\"project_id\":\"shop\"}");
+    begin_merging("run_r3", "{}");
     ck_assert_int_eq(
         annal_run_recover(p.index, &(annal_run_recover_options){.project = ANNAL_SLICE("other")},
                           stop, NULL, NULL),
@@ -75,14 +74,13 @@ START_TEST(a_program_recovers_runs_that_were_cut_off_and_hears_of_each)
     ck_fails(ANNAL_ERR_NOTFOUND, "pack agentweaver is not on",
              annal_run_recover(p.index, NULL, NULL, NULL, err));
     free(told.text.ptr);
-    packs_done(&p);
 }
 END_TEST
 
 Suite *suite_run(void)
 {
     Suite *suite = suite_create("run");
-    TCase *tcase = suite_case(suite, "run", NULL, NULL);
+    TCase *tcase = suite_case(suite, "run", packs_setup, packs_teardown);
     tcase_add_test(tcase, a_program_recovers_runs_that_were_cut_off_and_hears_of_each);
     return suite;
 }

@@ -307,8 +307,7 @@ static const struct {
 
 START_TEST(the_printed_sql_runs_by_the_stock_shell)
 {
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     packs_append_past(&p, "s1", "session.created",
                       "{\"status\":\"running\",\"started_at\":1767684240}");
     packs_append_past(&p, "team_t1", "team.created", "{\"name\":\"n\",\"members\":[\"a\"]}");
@@ -328,23 +327,21 @@ START_TEST(the_printed_sql_runs_by_the_stock_shell)
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
-    packs_done(&p);
 }
 END_TEST
 
-static void end_with_artifacts(struct packs *p, const char *session, const char *directory)
+static void end_with_artifacts(const char *session, const char *directory)
 {
     char data[400];
     snprintf(data, sizeof data, "{\"status\":\"completed\",\"artifacts_path\":\"%s\"}", directory);
-    packs_append_past(p, session, "session.created", data);
+    packs_append_past(&p, session, "session.created", data);
 }
 
 START_TEST(a_statement_looks_at_so_many_names_and_no_more)
 {
     enum { NAMES = 1000, SESSIONS = 110 };
-    struct packs p;
     char name[400];
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     const char *full = tmpdir_path(&p.dir, "full"), *locked = tmpdir_path(&p.dir, "locked");
     ck_assert_int_eq(mkdir(full, 0700), 0);
     ck_assert_int_eq(mkdir(locked, 0700), 0);
@@ -353,17 +350,16 @@ START_TEST(a_statement_looks_at_so_many_names_and_no_more)
         snprintf(name, sizeof name, "%s/%u", full, i);
         file_write(name, "", 0);
     }
-    end_with_artifacts(&p, "first", locked);
+    end_with_artifacts("first", locked);
     for (unsigned i = 0; i < SESSIONS; i++) {
         snprintf(name, sizeof name, "full-%u", i);
-        end_with_artifacts(&p, name, full);
+        end_with_artifacts(name, full);
     }
-    end_with_artifacts(&p, "last", locked);
+    end_with_artifacts("last", locked);
     static const char zombies[] = "SELECT group_concat(session_id) FROM run_list "
                                   "WHERE effective_health = 'zombie'";
     ck_packs(&p, zombies, "first\n");
     ck_packs(&p, "SELECT effective_health FROM run_list WHERE session_id = 'last'", "zombie\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -387,8 +383,7 @@ START_TEST(the_shell_reads_the_views_and_finds_every_key)
         {"UPDATE teams SET status = 'frozen';", "CHECK constraint failed"},
         {"PRAGMA foreign_keys = ON; DELETE FROM teams; SELECT count(*) FROM team_messages;", "0\n"},
     };
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     packs_append_past(&p, "s1", "session.created",
                       "{\"status\":\"running\",\"started_at\":1767684240}");
     packs_append_past(&p, "s1", "message.added",
@@ -405,7 +400,6 @@ START_TEST(the_shell_reads_the_views_and_finds_every_key)
             ck_assert_str_eq(said, "");
         free(said);
     }
-    packs_done(&p);
 }
 END_TEST
 
@@ -441,8 +435,7 @@ START_TEST(a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
         {"'cancelled', 'agent', 2e9 - ?1, NULL", 360000, false},
         {"NULL, 'agent', 2e9 - ?1, NULL", 360000, false},
     };
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     ck_packs(&p, "SELECT count(*) FROM state.sessions", "0\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char sql[600];
@@ -463,7 +456,6 @@ START_TEST(a_run_is_stale_after_its_kinds_threshold_and_not_at_it)
              "SELECT count(*) FROM stale_thresholds WHERE kind IN "
              "('agent', 'play', 'flow', 'fanout', 'show-play', 'default')",
              "6\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -471,8 +463,7 @@ END_TEST
 
 START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
 {
-    struct packs p;
-    PACKS_INIT(&p, "teams");
+    PACKS_ENABLE(&p, "teams");
     static const struct {
         const char *type, *data, *why;
     } refused[] = {
@@ -517,7 +508,6 @@ START_TEST(every_refusal_is_in_the_packs_words_and_writes_nothing)
     ck_refused(&p, "team_t1", "team.members_changed", "{\"add\":[\"c\"]}", "the team is archived");
     ck_packs(&p, "SELECT count(*) FROM events", "5\n");
     packs_ck_rebuild(&p, "state.db", 1);
-    packs_done(&p);
 }
 END_TEST
 
@@ -525,8 +515,7 @@ END_TEST
 START_TEST(a_message_id_of_two_teams_is_the_first_ones_whatever_the_order)
 {
     static const char *const teams[] = {"team_t2", "team_t1", "team_t3"};
-    struct packs p;
-    PACKS_INIT(&p, "teams");
+    PACKS_ENABLE(&p, "teams");
     for (int i = 0; i < 3; i++) {
         char data[200];
         packs_append_past(&p, teams[i], "team.created", "{\"name\":\"n\"}");
@@ -542,14 +531,12 @@ START_TEST(a_message_id_of_two_teams_is_the_first_ones_whatever_the_order)
     ck_packs(&p, "SELECT member FROM x_team_reads ORDER BY 1", "r1\ny1\n");
     for (unsigned seed = 1; seed < 6; seed++)
         packs_ck_rebuild(&p, "state.db", seed);
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
 {
-    struct packs p;
-    PACKS_INIT(&p, "teams");
+    PACKS_ENABLE(&p, "teams");
     ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
     ck_refused(&p, "team_t1", "team.message", "{\"id\":\"m\",\"sender\":\"a,b\",\"content\":\"c\"}",
                "a name has no comma");
@@ -564,15 +551,13 @@ START_TEST(no_name_has_a_comma_and_nobody_is_named_twice)
     ck_packs(&p, "SELECT recipient FROM team_messages", "z,b\n");
     ck_refused(&p, "team_t1", "team.message_read", "{\"message_ids\":[\"m\"],\"member\":\"b,z\"}",
                "no comma");
-    packs_done(&p);
 }
 END_TEST
 
 START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
 {
     char data[900], body[400];
-    struct packs p;
-    PACKS_INIT(&p, "teams");
+    PACKS_ENABLE(&p, "teams");
     ck_append(&p, "team_t1", "team.created", "{\"name\":\"n\"}");
     memset(body, 'x', sizeof body - 1);
     body[sizeof body - 1] = '\0';
@@ -591,7 +576,6 @@ START_TEST(a_long_message_without_a_summary_gets_its_first_200_characters)
              "SELECT id, length(summary), summary = substr(content, 1, 200) || '…' FROM "
              "team_messages ORDER BY id",
              "m1|201|1\nm2|2|0\nm3|201|1\nm4||\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -600,8 +584,7 @@ START_TEST(a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
     static const char stale[] =
         "{\"expected\":[\"running\"],\"to\":\"failed\",\"source\":\"admin\","
         "\"reason_code\":\"session.stale.no_heartbeat\",\"quiet_since\":1767684240}";
-    struct packs p;
-    PACKS_INIT(&p, "lionagi", "teams");
+    PACKS_ENABLE(&p, "lionagi", "teams");
     ck_append(&p, "s1", "session.created",
               "{\"status\":\"running\",\"started_at\":\"2026-01-06T07:24:00Z\"}");
     ck_append(&p, "s2", "session.created",
@@ -615,7 +598,6 @@ START_TEST(a_session_that_ended_or_woke_up_meanwhile_is_not_ended_again)
     ck_append(&p, "s3", "session.transition", stale);
     ck_packs(&p, "SELECT id, status FROM state.sessions ORDER BY id",
              "s1|completed\ns2|running\ns3|failed\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -624,8 +606,7 @@ START_TEST(a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
     static const char *const wrong[] = {
         "stale", "a.b", "a.b.c.d", "Run.failed.x", "run..x", "run.failed.a b", ".a.b", "a.b."};
     char data[200];
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
+    PACKS_ENABLE(&p, "lionagi");
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         snprintf(data, sizeof data, "{\"to\":\"failed\",\"reason_code\":\"%s\"}", wrong[i]);
@@ -639,7 +620,6 @@ START_TEST(a_reason_code_has_a_form_and_what_is_refused_leaves_the_row)
              "SELECT s.status, s.status_reason_code, t.from_status, t.to_status, t.reason_code "
              "FROM state.sessions s JOIN status_transitions t ON t.entity_id = s.id",
              "failed|run.failed.exit_nonzero|running|failed|run.failed.exit_nonzero\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -650,8 +630,7 @@ START_TEST(no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_
                                         "aborted", "cancelled", "unknown", "idle"};
     static const char *const sources[] = {"executor", "agent", "admin", "system"};
     struct random random = random_init(19);
-    struct packs p;
-    PACKS_INIT(&p, "lionagi");
+    PACKS_ENABLE(&p, "lionagi");
     ck_append(&p, "s0", "session.created", "{\"status\":\"running\"}");
     ck_append(&p, "s1", "session.created", "{\"status\":\"running\"}");
     int accepted = 0;
@@ -677,7 +656,6 @@ START_TEST(no_sequence_of_accepted_transitions_leaves_a_terminal_status_without_
              "SELECT count(*) FROM status_transitions WHERE to_status NOT IN "
              "(SELECT status FROM session_statuses)",
              "0\n");
-    packs_done(&p);
 }
 END_TEST
 
@@ -696,13 +674,13 @@ Suite *suite_teams(void)
     tcase_add_test(tables, a_member_reads_a_message_once_and_names_are_sorted);
     tcase_add_test(tables, an_imported_team_has_these_rows);
 
-    TCase *shell = suite_case(suite, "shell", NULL, NULL);
+    TCase *shell = suite_case(suite, "shell", packs_setup, packs_teardown);
     tcase_add_test(shell, the_printed_sql_runs_by_the_stock_shell);
     tcase_add_test(shell, a_statement_looks_at_so_many_names_and_no_more);
     tcase_add_test(shell, the_shell_reads_the_views_and_finds_every_key);
     tcase_add_test(shell, a_run_is_stale_after_its_kinds_threshold_and_not_at_it);
 
-    TCase *guards = suite_case(suite, "guards", NULL, NULL);
+    TCase *guards = suite_case(suite, "guards", packs_setup, packs_teardown);
     tcase_add_test(guards, every_refusal_is_in_the_packs_words_and_writes_nothing);
     tcase_add_test(guards, a_message_id_of_two_teams_is_the_first_ones_whatever_the_order);
     tcase_add_test(guards, no_name_has_a_comma_and_nobody_is_named_twice);

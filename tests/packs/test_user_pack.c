@@ -58,36 +58,33 @@ END_TEST
 
 static const char all_rows[] = "SELECT * FROM tools_per_day ORDER BY day, tool";
 
-static const char *pack_path(struct packs *p)
+static const char *pack_path(void)
 {
-    return tmpdir_path(&p->dir, "store/packs/tools_per_day.sql");
+    return tmpdir_path(&p.dir, "store/packs/tools_per_day.sql");
 }
 
 /* A store with events in it, into which text is dropped. */
-static void init_with_pack(struct packs *p, const char *text)
+static void init_with_pack(const char *text)
 {
-    PACKS_INIT(p, NULL);
-    p->past_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
-    packs_append_past(p, "sess_1", "tool.called", "{\"tool\":\"Bash\"}");
-    packs_append_past(p, "sess_1", "note.added", "{\"tool\":\"Bash\"}");
-    packs_append_past(p, "sess_2", "tool.called", "{\"tool\":\"Bash\"}");
-    packs_append_past(p, "sess_2", "tool.called", "{\"tool\":\"Read\"}");
-    ck_packs(p, "SELECT count(*) FROM sessions", "2\n");
-    packs_add(p, "tools_per_day", text);
+    p.past_us = 1767684240000000; /* 2026-01-06T07:24:00Z */
+    packs_append_past(&p, "sess_1", "tool.called", "{\"tool\":\"Bash\"}");
+    packs_append_past(&p, "sess_1", "note.added", "{\"tool\":\"Bash\"}");
+    packs_append_past(&p, "sess_2", "tool.called", "{\"tool\":\"Bash\"}");
+    packs_append_past(&p, "sess_2", "tool.called", "{\"tool\":\"Read\"}");
+    ck_packs(&p, "SELECT count(*) FROM sessions", "2\n");
+    packs_add(&p, "tools_per_day", text);
 }
 
 START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
 {
     char *text = example();
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     packs_append_past(&p, "sess_3", "tool.called", "{\"tool\":\"Read\"}");
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
     char *shell = packs_shell(&p, "tools.db", all_rows);
     ck_assert_str_eq(shell, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
     free(shell);
-    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -95,12 +92,10 @@ END_TEST
 START_TEST(the_rows_of_a_session_that_is_deleted_go)
 {
     char *text = example();
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_ok(annal_session_delete(p.store, ANNAL_SLICE("sess_2"), NULL, err));
     ck_packs(&p, all_rows, "2026-01-06|Bash|1|1\n");
-    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -108,15 +103,13 @@ END_TEST
 START_TEST(when_its_file_changes_its_tables_are_made_anew)
 {
     char *text = example();
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     char *month = strstr(text, "substr(:ts, 1, 10)");
     ck_assert_ptr_nonnull(month);
     memcpy(month, "substr(:ts, 1,  7)", 18);
-    file_write(pack_path(&p), text, strlen(text));
+    file_write(pack_path(), text, strlen(text));
     ck_packs(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
-    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -158,17 +151,15 @@ END_TEST
 START_TEST(without_its_database_it_comes_back_and_without_its_file_it_is_off)
 {
     char *text = example();
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/tools.db")), 0);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     ck_ok(annal_pack_rebuild(p.index, "tools_per_day", NULL, err));
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
-    ck_assert_int_eq(unlink(pack_path(&p)), 0);
+    ck_assert_int_eq(unlink(pack_path()), 0);
     ck_fails(ANNAL_ERR_SQL, "tools_per_day",
              annal_sql(p.index, annal_slice_of(all_rows), NULL, NULL, NULL, err));
-    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -195,8 +186,7 @@ END_TEST
 START_TEST(a_link_in_the_place_of_its_database_is_refused_and_not_followed)
 {
     char *text = example();
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     const char *outside = tmpdir_path(&p.dir, "outside.db");
     FILE *file = fopen(outside, "w");
     ck_assert_ptr_nonnull(file);
@@ -209,7 +199,6 @@ START_TEST(a_link_in_the_place_of_its_database_is_refused_and_not_followed)
     ck_assert_uint_eq(len, 0);
     ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/tools.db")), 0);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
-    packs_done(&p);
     free(text);
 }
 END_TEST
@@ -218,40 +207,36 @@ END_TEST
 
 START_TEST(an_event_whose_handler_does_not_end_is_a_finding)
 {
-    struct packs p;
-    init_with_pack(&p, "-- pack spin   version 1   database spin.db\n"
-                       "CREATE TABLE spun (n);\n"
-                       "-- on note.added\n"
-                       "INSERT INTO spun SELECT x FROM (" ENDLESS ") WHERE x < 0;\n"
-                       "-- on tool.called\n"
-                       "INSERT INTO spun VALUES (:seq);\n");
+    init_with_pack("-- pack spin   version 1   database spin.db\n"
+                   "CREATE TABLE spun (n);\n"
+                   "-- on note.added\n"
+                   "INSERT INTO spun SELECT x FROM (" ENDLESS ") WHERE x < 0;\n"
+                   "-- on tool.called\n"
+                   "INSERT INTO spun VALUES (:seq);\n");
     ck_packs(&p, "SELECT count(*) FROM spun", "3\n");
     char *what = packs_shell(&p, "spin.db", "SELECT session_id, seq, what FROM _findings");
     ck_assert_ptr_nonnull(strstr(what, "sess_1|2|note.added: this takes more than 100 million"));
     free(what);
-    packs_done(&p);
 }
 END_TEST
 
 /* 900 MB of them, of which SQLite keeps few in memory; and one value of as much. */
 START_TEST(an_event_whose_handler_writes_without_bound_is_a_finding)
 {
-    struct packs p;
-    init_with_pack(&p, "-- pack fat   version 1   database fat.db\n"
-                       "CREATE TABLE fat (n, b);\n"
-                       "-- on note.added\n"
-                       "INSERT INTO fat SELECT x, zeroblob(1000000) FROM (" ENDLESS " LIMIT 900);\n"
-                       "-- on turn.started\n"
-                       "INSERT INTO fat VALUES (:seq, zeroblob(900000000));\n"
-                       "-- on tool.called\n"
-                       "INSERT INTO fat VALUES (:seq, 'x');\n");
+    init_with_pack("-- pack fat   version 1   database fat.db\n"
+                   "CREATE TABLE fat (n, b);\n"
+                   "-- on note.added\n"
+                   "INSERT INTO fat SELECT x, zeroblob(1000000) FROM (" ENDLESS " LIMIT 900);\n"
+                   "-- on turn.started\n"
+                   "INSERT INTO fat VALUES (:seq, zeroblob(900000000));\n"
+                   "-- on tool.called\n"
+                   "INSERT INTO fat VALUES (:seq, 'x');\n");
     packs_append_past(&p, "sess_9", "turn.started", "{}");
     ck_packs(&p, "SELECT count(*) FROM fat", "3\n");
     char *what = packs_shell(&p, "fat.db", "SELECT what FROM _findings ORDER BY session_id, seq");
     ck_assert_str_eq(what, "note.added: this holds or writes more than 256 MiB for one event\n"
                            "turn.started: a value takes more than 128 MiB\n");
     free(what);
-    packs_done(&p);
 }
 END_TEST
 
@@ -270,8 +255,6 @@ START_TEST(a_table_or_column_that_somebody_dropped_comes_back_with_its_rows)
 {
     static const char *const harm[] = {"ALTER TABLE notes DROP COLUMN text", "DROP TABLE notes"};
     for (size_t i = 0; i < sizeof harm / sizeof *harm; i++) {
-        struct packs p;
-        PACKS_INIT(&p, NULL);
         packs_add(&p, "notes",
                   "-- pack notes   version 1   database notes.db\n"
                   "CREATE TABLE notes (id TEXT, text TEXT);\n"
@@ -284,7 +267,8 @@ START_TEST(a_table_or_column_that_somebody_dropped_comes_back_with_its_rows)
         packs_reopen(&p);
         packs_append_past(&p, "s", "note.added", "{\"id\":\"b\",\"text\":\"two\"}");
         ck_packs(&p, "SELECT * FROM notes ORDER BY id", "a|one\nb|two\n");
-        packs_done(&p);
+        packs_teardown();
+        packs_setup();
     }
 }
 END_TEST
@@ -292,7 +276,7 @@ END_TEST
 Suite *suite_user_pack(void)
 {
     Suite *suite = suite_create("user_pack");
-    TCase *tcase = suite_case(suite, "user_pack", NULL, NULL);
+    TCase *tcase = suite_case(suite, "user_pack", packs_setup, packs_teardown);
     tcase_add_test(tcase, the_example_of_the_page_is_a_pack_of_30_lines_at_most);
     tcase_add_test(tcase, a_mistake_in_it_is_named_as_the_page_shows_it);
     tcase_add_test(tcase, the_example_counts_calls_by_tool_and_day);
@@ -303,7 +287,7 @@ Suite *suite_user_pack(void)
     tcase_add_test(tcase, without_its_database_it_comes_back_and_without_its_file_it_is_off);
     tcase_add_test(tcase, a_table_or_column_that_somebody_dropped_comes_back_with_its_rows);
     tcase_add_test(tcase, a_link_in_the_place_of_its_database_is_refused_and_not_followed);
-    TCase *endless = suite_case(suite, "endless", NULL, NULL);
+    TCase *endless = suite_case(suite, "endless", packs_setup, packs_teardown);
     tcase_add_test(endless, an_event_whose_handler_does_not_end_is_a_finding);
     tcase_add_test(endless, an_event_whose_handler_writes_without_bound_is_a_finding);
     tcase_add_test(endless, tables_whose_making_does_not_end_are_refused);

@@ -378,7 +378,7 @@ static void setup(void)
         snprintf(world.sessions[i].id, sizeof world.sessions[i].id, "s%u", i);
         world.sessions[i].root = world.sessions[i].id;
     }
-    FIXTURE_INIT(&world.f);
+    fixture_init(&world.f);
 }
 
 static void teardown(void)

@@ -24,19 +24,12 @@ struct calls {
     bool says_why;
 };
 
-static struct fixture f;
 static struct calls calls;
 
 static void setup(void)
 {
-    f = (struct fixture){0};
     calls = (struct calls){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
+    fixture_setup();
 }
 
 static annal_status sum_init(void *arg, annal_slice session, void **out_state, annal_error *err)
@@ -350,7 +343,7 @@ END_TEST
 Suite *suite_reducer(void)
 {
     Suite *suite = suite_create("reducer");
-    TCase *tc = suite_case(suite, "reducer", setup, teardown);
+    TCase *tc = suite_case(suite, "reducer", setup, fixture_teardown);
     tcase_add_test(tc, a_reduction_begins_with_the_newest_copy_that_was_saved);
     tcase_add_test(tc, copies_of_another_version_or_another_reducer_are_not_used);
     tcase_add_test(tc, the_copies_of_an_ancestor_serve_a_fork_up_to_its_fork_point);

@@ -17,19 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct fixture f;
 static const annal_snapshot_policy every_100 = {.every_events = 100};
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
 
 static void take(void)
 {
@@ -505,7 +493,7 @@ END_TEST
 Suite *suite_replay(void)
 {
     Suite *suite = suite_create("replay");
-    TCase *tc = suite_case(suite, "replay", setup, teardown);
+    TCase *tc = suite_case(suite, "replay", fixture_setup, fixture_teardown);
     tcase_add_test(tc, every_past_state_is_the_same_with_all_snapshots_with_some_and_with_none);
     tcase_add_test(tc, a_long_fold_gives_the_same_as_one_in_memory);
     tcase_add_test(tc, a_long_fold_over_a_snapshot_gives_the_same_as_one_in_memory);

@@ -16,20 +16,18 @@
 #define S   ANNAL_SLICE("s")
 #define NEW UINT64_MAX /* only what is appended from now on */
 
-static struct fixture f;
 static annal_tail *tail;
 
 static void setup(void)
 {
-    f = (struct fixture){0};
     tail = NULL;
-    FIXTURE_INIT(&f);
+    fixture_setup();
 }
 
 static void teardown(void)
 {
     annal_tail_close(tail);
-    fixture_done(&f);
+    fixture_teardown();
 }
 
 static annal_status open_at(annal_store *store, annal_slice session, uint64_t from_seq,

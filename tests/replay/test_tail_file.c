@@ -15,22 +15,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct fixture f;
 static annal_tail *tail;
 
 static const annal_tail_options everything = {.cursor = {"bill", 4}};
 
 static void setup(void)
 {
-    f = (struct fixture){0};
     tail = NULL;
-    FIXTURE_INIT(&f);
+    fixture_setup();
 }
 
 static void teardown(void)
 {
     annal_tail_close(tail);
-    fixture_done(&f);
+    fixture_teardown();
 }
 
 static void open_tail(const annal_tail_options *options)

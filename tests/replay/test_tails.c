@@ -17,15 +17,13 @@
 
 #define SESSIONS_MAX 16
 
-static struct fixture f;
 static annal_tail *tail;
 static annal_writer *writers[SESSIONS_MAX];
 
 static void setup(void)
 {
-    f = (struct fixture){0};
     tail = NULL;
-    FIXTURE_INIT(&f);
+    fixture_setup();
     memset(writers, 0, sizeof writers);
 }
 
@@ -34,7 +32,7 @@ static void teardown(void)
     annal_tail_close(tail);
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         annal_writer_close(writers[i]);
-    fixture_done(&f);
+    fixture_teardown();
 }
 
 static const char *name_of(size_t session)

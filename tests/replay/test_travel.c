@@ -9,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 static annal_moment at_seq(uint64_t seq)
 {
     return (annal_moment){.kind = ANNAL_AT_SEQ, .seq = seq};
@@ -133,7 +120,7 @@ END_TEST
 Suite *suite_travel(void)
 {
     Suite *suite = suite_create("travel");
-    TCase *tc = suite_case(suite, "travel", setup, teardown);
+    TCase *tc = suite_case(suite, "travel", fixture_setup, fixture_teardown);
     tcase_add_test(tc, each_step_forward_and_back_shows_the_state_there);
     tcase_add_test(tc, wherever_one_goes_in_a_long_session_the_state_is_the_one_there);
     tcase_add_long_test(tc, stepping_back_a_long_way_shows_each_state);

@@ -9,11 +9,11 @@
 
 #define DRAFTS 200
 
-void append_turns(struct fixture *f, const char *session, unsigned first, unsigned count)
+void append_turns(struct fixture *fixture, const char *session, unsigned first, unsigned count)
 {
     static char data[DRAFTS][400];
     annal_writer *writer = NULL;
-    ck_ok(annal_writer_open(f->store, annal_slice_of(session), NULL, &writer, err));
+    ck_ok(annal_writer_open(fixture->store, annal_slice_of(session), NULL, &writer, err));
     for (unsigned done = 0; done < count;) {
         annal_draft drafts[DRAFTS];
         unsigned n = 0;
@@ -41,12 +41,12 @@ static char *json_of(annal_state *state)
     return text.ptr;
 }
 
-char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
+char *folded_json(struct fixture *fixture, annal_slice session, uint64_t seq)
 {
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
-    ck_ok(annal__snapshot_begin(f->index, session, 0, NULL, 0, &state, &cursor, err));
+    ck_ok(annal__snapshot_begin(fixture->index, session, 0, NULL, 0, &state, &cursor, err));
     annal_status status = ANNAL_OK;
     while (annal_cursor_position(cursor).seq <= seq && status != ANNAL_END) {
         status = annal_cursor_next(cursor, &event, NULL);
@@ -60,13 +60,13 @@ char *folded_json(struct fixture *f, annal_slice session, uint64_t seq)
     return json;
 }
 
-char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq)
+char *loaded_json(struct fixture *fixture, annal_slice session, uint64_t at_most, uint64_t *out_seq)
 {
     annal_state *state = NULL;
     annal_cursor *cursor = NULL;
     annal_error err = {0};
     annal_status status =
-        annal__snapshot_begin(f->index, session, at_most, NULL, 0, &state, &cursor, &err);
+        annal__snapshot_begin(fixture->index, session, at_most, NULL, 0, &state, &cursor, &err);
     ck_assert_msg(status == ANNAL_OK, "%s", err.message);
     ck_assert_uint_eq(annal_cursor_position(cursor).seq, annal_state_seq(state) + 1);
     annal_cursor_close(cursor);
@@ -76,13 +76,13 @@ char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint
     return json;
 }
 
-void ck_newest(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t seq)
+void ck_newest(struct fixture *fixture, annal_slice session, uint64_t at_most, uint64_t seq)
 {
     uint64_t got = 0;
-    char *loaded = loaded_json(f, session, at_most, &got);
+    char *loaded = loaded_json(fixture, session, at_most, &got);
     ck_assert_uint_eq(got, seq);
     if (loaded != NULL) {
-        char *folded = folded_json(f, session, seq);
+        char *folded = folded_json(fixture, session, seq);
         ck_assert_str_eq(loaded, folded);
         free(folded);
     }
@@ -99,24 +99,24 @@ static int list_one(void *arg, annal_slice session, const annal_snapshot_info *i
     return 0;
 }
 
-char *listed(struct fixture *f, annal_slice session)
+char *listed(struct fixture *fixture, annal_slice session)
 {
     struct text text = {0};
     text_add(&text, "", 0);
-    ck_ok(annal_snapshot_each(f->index, session, list_one, &text, err));
+    ck_ok(annal_snapshot_each(fixture->index, session, list_one, &text, err));
     return text.ptr;
 }
 
-annal_slice row_get(struct fixture *f, uint64_t seq)
+annal_slice row_get(struct fixture *fixture, uint64_t seq)
 {
     annal_slice row = {0};
     uint64_t got = 0;
-    ck_ok(annal__index_snapshot_newest(f->index, S, seq, &got, &row, err));
+    ck_ok(annal__index_snapshot_newest(fixture->index, S, seq, &got, &row, err));
     ck_assert_uint_eq(got, seq);
     return row;
 }
 
-void row_put(struct fixture *f, uint64_t seq, annal_slice row)
+void row_put(struct fixture *fixture, uint64_t seq, annal_slice row)
 {
-    ck_ok(annal__index_snapshot_put(f->index, S, seq, row, 0, 1000, err));
+    ck_ok(annal__index_snapshot_put(fixture->index, S, seq, row, 0, 1000, err));
 }

@@ -12,25 +12,26 @@
  * Append count events, half of which begin a turn and half of which end one; turn ids from first
  * on.
  */
-void append_turns(struct fixture *f, const char *session, unsigned first, unsigned count);
+void append_turns(struct fixture *fixture, const char *session, unsigned first, unsigned count);
 
 /* The state at seq by folding from event 1, as JSON. free() it. */
-char *folded_json(struct fixture *f, annal_slice session, uint64_t seq);
+char *folded_json(struct fixture *fixture, annal_slice session, uint64_t seq);
 
 /*
  * The state that the newest snapshot up to at_most gives, as JSON; *out_seq is its seq. NULL: none.
  * free() it.
  */
-char *loaded_json(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t *out_seq);
+char *loaded_json(struct fixture *fixture, annal_slice session, uint64_t at_most,
+                  uint64_t *out_seq);
 
 /*
  * That the newest snapshot up to at_most stands at seq, and is what folding gives. seq 0: there is
  * none.
  */
-void ck_newest(struct fixture *f, annal_slice session, uint64_t at_most, uint64_t seq);
+void ck_newest(struct fixture *fixture, annal_slice session, uint64_t at_most, uint64_t seq);
 
 /* The seqs of the session's snapshots, "1000 2000 "; a ! behind those with a problem. free() it. */
-char *listed(struct fixture *f, annal_slice session);
+char *listed(struct fixture *fixture, annal_slice session);
 #define ck_listed(f, session, text)                                                                \
     do {                                                                                           \
         char *listed_ = listed(f, session);                                                        \
@@ -39,7 +40,7 @@ char *listed(struct fixture *f, annal_slice session);
     } while (0)
 
 /* The row of a snapshot as bytes; annal_index_free() it. And put it back, as it is or otherwise. */
-annal_slice row_get(struct fixture *f, uint64_t seq);
-void row_put(struct fixture *f, uint64_t seq, annal_slice row);
+annal_slice row_get(struct fixture *fixture, uint64_t seq);
+void row_put(struct fixture *fixture, uint64_t seq, annal_slice row);
 
 #endif

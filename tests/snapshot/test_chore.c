@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct fixture f;
 static annal_snapshots *snapshots;
 
 static void open_chore(const annal_snapshot_policy *policy)
@@ -23,15 +22,14 @@ static void open_chore(const annal_snapshot_policy *policy)
 
 static void setup(void)
 {
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
+    fixture_setup();
     snapshots = NULL;
 }
 
 static void teardown(void)
 {
     annal_snapshots_close(snapshots);
-    fixture_done(&f);
+    fixture_teardown();
 }
 
 /* Rounds of the keeper until the session's newest snapshot is at seq, for three seconds at most. */

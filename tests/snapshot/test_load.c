@@ -10,19 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct fixture f;
 static const annal_snapshot_policy every_100 = {.every_events = 100};
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
 
 static void take(void)
 {
@@ -111,7 +99,7 @@ START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
     annal_slice row = row_get(&f, 100);
     ck_ok(annal_store_close((annal_index_close(f.index), f.store), err));
     ck_assert_int_eq(unlink(tmpdir_path(&f.dir, "store/events/s.jsonl")), 0);
-    fixture_init(&f);
+    fixture_open(&f);
     append_turns(&f, "s", 1, 120); /* the same events, in another journal */
     row_put(&f, 100, row);
     ck_listed(&f, S, "100! 120! ");
@@ -268,7 +256,7 @@ END_TEST
 Suite *suite_load(void)
 {
     Suite *suite = suite_create("load");
-    TCase *tc = suite_case(suite, "load", setup, teardown);
+    TCase *tc = suite_case(suite, "load", fixture_setup, fixture_teardown);
     tcase_add_test(tc, the_newest_snapshot_up_to_a_seq_is_loaded);
     tcase_add_test(tc, every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing);
     tcase_add_test(tc, a_row_cut_short_anywhere_falls_back);

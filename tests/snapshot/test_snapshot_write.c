@@ -5,19 +5,6 @@
 
 #include <stdlib.h>
 
-static struct fixture f;
-
-static void setup(void)
-{
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
-}
-
 static uint64_t catch_up(const annal_snapshot_policy *policy)
 {
     uint64_t count = 77;
@@ -261,7 +248,7 @@ END_TEST
 Suite *suite_snapshot_write(void)
 {
     Suite *suite = suite_create("snapshot_write");
-    TCase *tc = suite_case(suite, "take", setup, teardown);
+    TCase *tc = suite_case(suite, "take", fixture_setup, fixture_teardown);
     tcase_add_test(tc, boundaries_are_as_the_seed_gives_them);
     tcase_add_test(tc, checkpoint_hints_do_not_disturb_when_a_snapshot_is_due);
     tcase_add_test(tc, a_session_imported_at_once_gets_one_at_every_due_place);

@@ -7,21 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct fixture f;
-
 static void setup(void)
 {
-    f = (struct fixture){0};
-    FIXTURE_INIT(&f);
+    fixture_setup();
     annal_snapshot_info info;
     append_turns(&f, "s", 1, 210);
     ck_ok(annal_snapshot_take(f.index, S, &(annal_snapshot_policy){.every_events = 100}, &info,
                               err)); /* 100 200 210 */
-}
-
-static void teardown(void)
-{
-    fixture_done(&f);
 }
 
 static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *out_hash)
@@ -154,7 +146,7 @@ END_TEST
 Suite *suite_storage(void)
 {
     Suite *suite = suite_create("storage");
-    TCase *tc = suite_case(suite, "shelf", setup, teardown);
+    TCase *tc = suite_case(suite, "shelf", setup, fixture_teardown);
     tcase_add_test(tc, a_large_snapshot_is_in_a_file_that_its_row_names);
     tcase_add_test(tc, a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_count);
     tcase_add_test(tc, without_its_file_or_with_a_damaged_one_a_snapshot_does_not_count);
