@@ -1,19 +1,8 @@
 #include "tests/index/fixture.h"
+#include "tests/support/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static struct fixture f;
-
-static void set_up(void)
-{
-    FIXTURE_INIT(&f);
-}
-
-static void tear_down(void)
-{
-    fixture_done(&f);
-}
 
 #define OF(list) " FROM (SELECT value AS x FROM json_each('" list "'))"
 
@@ -72,12 +61,10 @@ END_TEST
 Suite *suite_statistics(void)
 {
     Suite *suite = suite_create("statistics");
-    TCase *all = tcase_create("all");
-    tcase_add_checked_fixture(all, set_up, tear_down);
+    TCase *all = suite_case(suite, "all", fixture_setup, fixture_teardown);
     tcase_add_test(all, percentiles_lie_on_a_line_between_two_values);
     tcase_add_test(all, a_deviation_is_that_of_a_sample);
     tcase_add_test(all, nulls_are_left_out_and_nothing_gives_null);
     tcase_add_test(all, text_and_wrong_percents_are_errors);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -115,10 +115,10 @@ START_TEST(when_its_file_changes_its_tables_are_made_anew)
 END_TEST
 
 /* A row that is gone by another hand is there again when the tables were rebuilt. */
-static void delete_row(struct packs *p)
+static void delete_row(void)
 {
     sqlite3 *db = NULL;
-    ck_assert_int_eq(sqlite3_open(tmpdir_path(&p->dir, "store/tools.db"), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(tmpdir_path(&p.dir, "store/tools.db"), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM tool_days WHERE tool = 'Read'", 0, 0, 0),
                      SQLITE_OK);
     sqlite3_close(db);
@@ -130,20 +130,18 @@ START_TEST(when_its_verbs_change_its_tables_stay_as_they_are)
                                 "-- verb tool call   appends tool.called   session s   \"call\"\n"
                                 "--   TOOL text tool \"which\"\n";
     char *text = example(), more[3000];
-    struct packs p;
-    init_with_pack(&p, text);
+    init_with_pack(text);
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
-    delete_row(&p);
+    delete_row();
     snprintf(more, sizeof more, "%s%s", text, verbs);
-    file_write(pack_path(&p), more, strlen(more));
+    file_write(pack_path(), more, strlen(more));
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n");
     strstr(more, "TOOL")[0] = 'P';
-    file_write(pack_path(&p), more, strlen(more));
+    file_write(pack_path(), more, strlen(more));
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n");
     memcpy(strstr(more, "substr(:ts, 1, 10)"), "substr(:ts, 1,  7)", 18);
-    file_write(pack_path(&p), more, strlen(more));
+    file_write(pack_path(), more, strlen(more));
     ck_packs(&p, all_rows, "2026-01|Bash|2|2\n2026-01|Read|1|1\n");
-    packs_done(&p);
     free(text);
 }
 END_TEST

@@ -52,13 +52,13 @@ START_TEST(a_second_import_adds_nothing)
 }
 END_TEST
 
-static void ck_unchanged(struct cli *cli, const char *log, bool unchanged, const char *events)
+static void ck_unchanged(const char *log, bool unchanged, const char *events)
 {
-    CLI(cli, NULL, "import", "auto", log, "--json");
-    cli_assert_done(cli);
-    ck_assert_msg((strstr(cli->out, "\"unchanged\":true") != NULL) == unchanged, "%s", cli->out);
-    ASSERT_OUT(cli, events);
-    ASSERT_OUT(cli, "\"sessions\":[\"s-1\"],");
+    CLI(&cli, NULL, "import", "auto", log, "--json");
+    cli_assert_done(&cli);
+    ck_assert_msg((strstr(cli.out, "\"unchanged\":true") != NULL) == unchanged, "%s", cli.out);
+    ASSERT_OUT(&cli, events);
+    ASSERT_OUT(&cli, "\"sessions\":[\"s-1\"],");
 }
 
 /* Times of files are as fine as the clock's tick, so what is younger is read again. */
@@ -76,14 +76,12 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     static const char two[] =
         "{\"type\":\"user\",\"sessionId\":\"s-1\",\"uuid\":\"u2\",\"message\":"
         "{\"role\":\"user\",\"content\":\"two\"}}\n";
-    struct cli cli;
-    CLI_INIT(&cli);
     const char *log = tmpdir_path(&cli.dir, "s-1.jsonl");
     const char *noted = tmpdir_path(&cli.dir, "store/imports.jsonl");
     file_write(log, one, sizeof one - 1);
     let_it_age();
-    ck_unchanged(&cli, log, false, "\"events\":3,");
-    ck_unchanged(&cli, log, true, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":0,");
+    ck_unchanged(log, false, "\"events\":3,");
+    ck_unchanged(log, true, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":0,");
     CLI(&cli, NULL, "import", "claude-code", log);
     ASSERT_OUT(&cli, "1 file did not change since the last import (--recheck reads all)\n");
     CLI(&cli, NULL, "import", "auto", log, "--recheck", "--json");
@@ -93,23 +91,22 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     ck_assert_ptr_nonnull(file);
     ck_assert_int_gt(fputs(two, file), 0);
     ck_assert_int_eq(fclose(file), 0);
-    ck_unchanged(&cli, log, false, "\"events\":3,");
+    ck_unchanged(log, false, "\"events\":3,");
     let_it_age();
     CLI(&cli, NULL, "import", "auto", log); /* the one before may have been too early to be noted */
-    ck_unchanged(&cli, log, true, "\"events\":0,");
+    ck_unchanged(log, true, "\"events\":0,");
 
     CLI(&cli, NULL, "delete", "--yes", "s-1");
     cli_assert_done(&cli);
-    ck_unchanged(&cli, log, false, "\"events\":6,");
-    ck_unchanged(&cli, log, true, "\"events\":0,");
+    ck_unchanged(log, false, "\"events\":6,");
+    ck_unchanged(log, true, "\"events\":0,");
     size_t len;
     char *bytes = file_read(noted, &len);
     bytes[len / 2] ^= 1;
     file_write(noted, bytes, len);
     free(bytes);
-    ck_unchanged(&cli, log, false, "\"events\":0,");
-    ck_unchanged(&cli, log, true, "\"events\":0,");
-    cli_done(&cli);
+    ck_unchanged(log, false, "\"events\":0,");
+    ck_unchanged(log, true, "\"events\":0,");
 }
 END_TEST
 

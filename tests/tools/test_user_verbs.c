@@ -1,9 +1,9 @@
 /* Verbs that a pack of the user's says: annal NOUN VERB, the moment its file is in the store. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 #include "tools/cli/verbs.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,24 +40,22 @@ static const char tasks[] =
          " WHERE rank = ?1 AND (?2 IS NULL OR session_id = 'tasks_' || ?2);\n"
          "-- That was all.\n";
 
-static void drop(struct cli *cli, const char *text)
+static void drop(const char *text)
 {
-    mkdir(tmpdir_path(&cli->dir, "store/packs"), 0700);
-    file_write(tmpdir_path(&cli->dir, "store/packs/tasks.sql"), text, strlen(text));
+    mkdir(tmpdir_path(&cli.dir, "store/packs"), 0700);
+    file_write(tmpdir_path(&cli.dir, "store/packs/tasks.sql"), text, strlen(text));
 }
 
-static void init_with_tasks(struct cli *cli)
+static void init_with_tasks(void)
 {
-    CLI_INIT(cli);
-    CLI(cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(cli);
-    drop(cli, tasks);
+    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    cli_assert_done(&cli);
+    drop(tasks);
 }
 
 START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
+    init_with_tasks();
     CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "task t1 of home is number 1\n");
@@ -74,14 +72,12 @@ START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
     cli_assert_refused(&cli, EXIT_USAGE, "annal task add needs --rank N");
     CLI(&cli, NULL, "task", "add", "home", "t3", "--rank", "1", "--tag", "c");
     cli_assert_refused(&cli, EXIT_USAGE, "--tag is one of a|b");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
+    init_with_tasks();
     CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
     CLI(&cli, NULL, "task", "add", "work", "t2", "x", "--rank", "1", "--tag", "a");
     CLI(&cli, NULL, "task", "ls", "--json");
@@ -92,14 +88,12 @@ START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "t2"));
     ck_assert_ptr_null(strstr(cli.out, "t1"));
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
+    init_with_tasks();
     CLI(&cli, NULL, "task", "add", "--help");
     cli_assert_done(&cli);
     ck_assert_str_eq(
@@ -134,14 +128,12 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
     ck_assert_ptr_nonnull(strstr(cli.out, ".SS annal task add LIST ID [TITLE]\n"));
     CLI(&cli, NULL, "taks");
     cli_assert_refused(&cli, EXIT_USAGE, "did you mean 'task'?");
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
+    init_with_tasks();
     CLI(&cli, NULL, "help", "--words");
     cli_assert_done(&cli);
     const char *last = strstr(cli.out, "\ntask\n");
@@ -155,19 +147,16 @@ START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
     CLI(&cli, NULL, "task", "ls", "--store", store);
     cli_assert_done(&cli);
     free(store);
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_file_that_is_wrong_is_named_when_its_verb_is_asked_for)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
-    drop(&cli, HEAD "-- noun task   \"x\"\n-- verb task add   appends task.added   \"y\"\n");
+    init_with_tasks();
+    drop(HEAD "-- noun task   \"x\"\n-- verb task add   appends task.added   \"y\"\n");
     CLI(&cli, NULL, "task", "add");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
     ck_assert_ptr_nonnull(strstr(cli.err, "packs/tasks.sql:7: say in which session the event is"));
-    cli_done(&cli);
 }
 END_TEST
 
@@ -228,9 +217,7 @@ static const struct {
 
 START_TEST(check_says_where_a_mistake_in_a_verb_is)
 {
-    struct cli cli;
     char text[2000];
-    CLI_INIT(&cli);
     const char *path = tmpdir_path(&cli.dir, "tasks.sql");
     file_write(path, tasks, strlen(tasks));
     CLI(&cli, NULL, "pack", "check", path);
@@ -243,17 +230,15 @@ START_TEST(check_says_where_a_mistake_in_a_verb_is)
                       cli.err);
         cli_assert_refused(&cli, EXIT_REFUSED, "tasks.sql:");
     }
-    cli_done(&cli);
 }
 END_TEST
 
 START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
 {
-    struct cli cli;
-    init_with_tasks(&cli);
+    init_with_tasks();
     const char *path = tmpdir_path(&cli.dir, "store/packs/tasks.sql");
-    drop(&cli, HEAD "-- noun append   \"x\"\n-- noun team   \"y\"\n"
-                    "-- verb team ls   selects   \"z\"\nSELECT 'mine' AS who;\n");
+    drop(HEAD "-- noun append   \"x\"\n-- noun team   \"y\"\n"
+              "-- verb team ls   selects   \"z\"\nSELECT 'mine' AS who;\n");
     CLI(&cli, NULL, "pack", "check", path);
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_ptr_nonnull(strstr(cli.err, ":6: 'append' is a verb of annal itself"));
@@ -268,7 +253,6 @@ START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
     ck_assert_ptr_null(strstr(cli.out, "mine"));
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     cli_assert_done(&cli);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -287,7 +271,7 @@ END_TEST
 Suite *suite_user_verbs(void)
 {
     Suite *suite = suite_create("user_verbs");
-    TCase *tcase = tcase_create("user_verbs");
+    TCase *tcase = suite_case(suite, "user_verbs", cli_setup, cli_teardown);
     tcase_add_test(tcase, a_verb_of_a_users_pack_appends_its_event_through_the_guards);
     tcase_add_test(tcase, a_verb_of_a_users_pack_prints_the_rows_of_its_select);
     tcase_add_test(tcase, help_manual_and_completion_know_the_verbs_of_a_users_pack);
@@ -296,7 +280,5 @@ Suite *suite_user_verbs(void)
     tcase_add_test(tcase, check_says_where_a_mistake_in_a_verb_is);
     tcase_add_test(tcase, a_name_of_annals_own_comes_first_and_check_says_so);
     tcase_add_test(tcase, code_belongs_to_verbs_that_there_are);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
     return suite;
 }
