@@ -66,7 +66,7 @@ START_TEST(what_asks_for_no_data_reads_no_journal)
         "DESC, seq LIMIT 5",
         "SELECT e.seq FROM sessions AS s JOIN events AS e ON e.session_id = s.id",
     };
-    struct io io;
+    static struct io io;
     uint64_t bytes = 0;
     fixture_append_many(&f, "x", EVENTS, 1767684240000000);
     reopen_counted(&io);
@@ -97,7 +97,7 @@ START_TEST(only_the_events_of_the_answer_are_read)
         {"SELECT (SELECT data FROM events WHERE session_id = s.id AND seq = 2) FROM sessions AS s",
          2},
     };
-    struct io io;
+    static struct io io;
     fixture_append_many(&f, "x", EVENTS, 1767684240000000);
     fixture_append_many(&f, "y", EVENTS, 1767994240000000);
     reopen_counted(&io);

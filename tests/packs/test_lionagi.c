@@ -675,7 +675,7 @@ static void reopen_on_full_disk(struct failing_io *disk)
 
 START_TEST(on_a_full_disk_journals_are_pruned_without_an_event)
 {
-    struct failing_io disk;
+    static struct failing_io disk;
     annal_session_info info;
     p.past_us = 1500000000000000;
     packs_append_past(&p, "s1", "session.created", "{}");
