@@ -1,7 +1,7 @@
 /* What fish offers; bash is in test_args.c. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +20,11 @@ static const struct {
 
 START_TEST(fish_offers_what_may_follow)
 {
-    struct cli cli;
     char script[2048], line[400] = "";
     if (system("command -v fish >/dev/null") != 0) {
         printf("skipped: there is no fish\n");
         return;
     }
-    CLI_INIT(&cli);
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
     cli_assert_done(&cli);
     snprintf(script, sizeof script,
@@ -42,7 +40,6 @@ START_TEST(fish_offers_what_may_follow)
     ck_assert_int_eq(pclose(fish), 0);
     line[strcspn(line, "\n")] = '\0';
     ck_assert_str_eq(line, completions[_i].offered);
-    cli_done(&cli);
 }
 END_TEST
 
@@ -59,11 +56,9 @@ END_TEST
 Suite *suite_completion(void)
 {
     Suite *suite = suite_create("completion");
-    TCase *all = tcase_create("all");
-    tcase_set_timeout(all, 60);
+    TCase *all = suite_case(suite, "all", cli_setup, cli_teardown);
     tcase_add_loop_test(all, fish_offers_what_may_follow, 0,
                         sizeof completions / sizeof completions[0]);
     tcase_add_test(all, zsh_reads_its_completion);
-    suite_add_tcase(suite, all);
     return suite;
 }

@@ -1,21 +1,14 @@
 /* annal schema: what SQL can ask for. */
+#include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
 
-#include <check.h>
 #include <string.h>
-
-static struct cli cli;
 
 static void set_up(void)
 {
-    CLI_INIT(&cli);
+    cli_setup();
     CLI(&cli, "{}\n", "append", "s1", "--type", "a");
-}
-
-static void tear_down(void)
-{
-    cli_done(&cli);
 }
 
 #define ASSERT_OUT(part)                                                                           \
@@ -59,10 +52,8 @@ END_TEST
 Suite *suite_schema(void)
 {
     Suite *suite = suite_create("schema");
-    TCase *all = tcase_create("all");
-    tcase_add_checked_fixture(all, set_up, tear_down);
+    TCase *all = suite_case(suite, "all", set_up, cli_teardown);
     tcase_add_test(all, the_tables_of_the_index_and_of_packs_are_listed_with_their_columns);
     tcase_add_test(all, the_columns_of_one_table_are_rows);
-    suite_add_tcase(suite, all);
     return suite;
 }
