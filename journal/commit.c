@@ -784,7 +784,6 @@ annal_status annal__commit_take_loss(annal_store *store, annal_error *err)
     return status;
 }
 
-/* The seq of the session's first event in a group. */
 static uint64_t first_seq_in(const struct group *group, const struct session *session)
 {
     for (size_t i = 0; group != NULL && i < group->count; i++) {

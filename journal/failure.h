@@ -50,7 +50,6 @@ annal_status annal__failure_renew_log(annal_store *store, annal_error *err);
 void annal__session_set_late(annal_store *store, struct session *session, enum session_late late,
                              const annal_error *why);
 
-/* Whether the session with this id is late. */
 bool annal__session_is_late(annal_store *store, annal_slice id);
 
 /* Rule (5): catch up. ANNAL_OK: no session is late any more. */

@@ -19,7 +19,6 @@
  */
 #define DELTA_BYTES_MAX 1400
 
-/* A set of pages. */
 struct page_set {
     uint8_t *bits;
     uint64_t count; /* pages that may be in it */

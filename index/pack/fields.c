@@ -1,12 +1,13 @@
 /*
  * Fields of data, without parsing all of it.
  *
- * (1) What a field is, SQLite says: `data ->> '$.a.b'`. But it copies the data for every field, and
- *     parses all of it into a tree, which costs more than all else that indexing does.
+ * (1) SQLite defines what a field is: `data ->> '$.a.b'`. But it copies the data for every field,
+ *     and parses all of it into a tree, which costs more than everything else in indexing.
  * (2) So we walk over the object once, and stop when everything was found. We answer only what
- *     SQLite of any version answers the same: strings without escapes, integers of up to 18 digits,
- *     true, false, null, and what is not there. The first of two members of one name counts.
- * (3) When a field is anything else (a string with escapes, a number with a point, an array or an
+ *     every version of SQLite answers in the same way: strings without escapes, integers of up to
+ *     18 digits, true, false, null, and what is not there. The first of two members of one name
+ *     counts.
+ * (3) If a field is anything else (a string with escapes, a number with a point, an array or an
  *     object), or a key has an escape, SQLite is asked for all of them.
  * (4) data was proved to be JSON when it was appended.
  */
@@ -160,7 +161,7 @@ static bool read_integer(annal_slice word, sqlite3_int64 *out)
     return true;
 }
 
-/* The value at hand, if it is one of rule (2). */
+/* The value here, if it is one of rule (2). */
 static bool take_simple(struct walk *walk, struct value *out)
 {
     annal_slice raw = annal__json_walk_value(&walk->json);
@@ -224,7 +225,7 @@ static bool take_member(struct walk *walk, uint64_t matched, size_t depth)
     return true;
 }
 
-/* False: ask SQLite. At the end, behind the object, unless nothing is left to be found. */
+/* False: ask SQLite. At the end, after the object, unless nothing is left to be found. */
 static bool walk_object(struct walk *walk, uint64_t wanted, size_t depth)
 {
     annal_slice name;

@@ -1,6 +1,6 @@
 /*
- * The fields of an event's data that a section names: $a and $run::id are what SQLite's
- * data ->> '$.a' and data ->> '$.run.id' are, to the last digit.
+ * The fields of an event's data that a section names: $a and $run::id are what SQLite's data ->>
+ * '$.a' and data ->> '$.run.id' are, to the last digit.
  */
 #ifndef INDEX_PACK_FIELDS_H
 #define INDEX_PACK_FIELDS_H
@@ -12,8 +12,8 @@
 struct fields;
 
 /*
- * names: each with a NUL behind it, without the $. *out_fields stays NULL when there are none; all
- * of these functions accept that. db must outlive them.
+ * names: each followed by a NUL, without the $. *out_fields stays NULL if there are none; all of
+ * these functions accept that. db must outlive them.
  */
 annal_status annal__fields_new(sqlite3 *db, annal_slice names, struct fields **out_fields,
                                annal_error *err);
@@ -23,7 +23,7 @@ void annal__fields_free(struct fields *fields);
 int annal__fields_read(struct fields *fields, annal_slice data);
 void annal__fields_forget(struct fields *fields);
 
-/* Bind field number i to a parameter. It is a value until annal__fields_forget(). */
+/* Bind field number i to a parameter. The value is valid until annal__fields_forget(). */
 void annal__fields_bind(const struct fields *fields, int i, sqlite3_stmt *stmt, int at);
 
 #endif

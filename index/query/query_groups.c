@@ -33,7 +33,6 @@ static annal_status put_count(struct buf *sql, const annal_filter *filter,
                    : annal__query_put_from(sql, filter, history, with_rest);
 }
 
-/* The rows of the index. */
 static annal_status count_rows(annal_index *index, const annal_filter *filter, uint64_t *out_count,
                                annal_lag *out_lag, annal_error *err)
 {

@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 
-/* Whether this directory is a log of the importer. */
 bool directory_is_log(const struct importer *importer, const char *path);
 
 /* ANNAL_END: a file is not JSON, with only_whole. */

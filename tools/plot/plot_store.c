@@ -13,7 +13,8 @@ struct charts {
     int count;
 };
 
-/* From the first event to the last; days have all tokens of the day. A requested range is wider. */
+/* The range of a picture: what was requested, else from the first event to the last. Every day that
+ * has tokens has an event, so this includes all tokens. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {

@@ -93,7 +93,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_keep(annal_store *store, annal_err
 /* Sync all journals that this store object wrote, and empty its commit log. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_checkpoint(annal_store *store, annal_error *err);
 
-/* Sessions. */
+/* ---- Sessions ---- */
 
 typedef struct annal_session_info {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
