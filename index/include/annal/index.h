@@ -186,9 +186,9 @@ typedef struct annal_maintenance {
 typedef int (*annal_maintenance_fn)(void *arg, const annal_maintenance *what);
 
 /*
- * Move the content of the WAL of each database into the database, under its lock (lock.h says why
- * nobody else may); one that does not exist is left out. Appends do not wait; a catch-up does. Any
- * thread.
+ * Move the content of the WAL of each database into the database, under its lock (SQLite before
+ * 3.51.3 can corrupt a database if two connections write and checkpoint at once); one that does not
+ * exist is left out. Appends do not wait; a catch-up does. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_checkpoint(annal_index *index,
                                                                annal_checkpoint_mode mode,

@@ -3,7 +3,7 @@
  *
  * A pack is one SQL file: tables, and what each event type does to them. A state is the tables of
  * the packs for one session at one seq, in memory: the same handlers that maintain sessions.db, run
- * over the events of that session alone. The core pack is built in; index/README.md describes how a
+ * over the events of that session alone. The core pack is built in; docs/packs.md describes how a
  * pack is written.
  */
 #ifndef ANNAL_PACK_H
