@@ -190,9 +190,17 @@ static annal_status add_record(struct group *group, const struct group_record *r
         group->records = bigger;
         group->room = room;
     }
-    group->records[group->count] = *record;
-    group->records[group->count++].before = annal__session_tail(record->session);
-    record->session->pending++;
+    struct session *session = record->session;
+    struct group_record *added = &group->records[group->count];
+    *added = *record;
+    added->before = annal__session_tail(session);
+    added->next = 0;
+    added->first = session->last_group != group->number;
+    if (!added->first)
+        group->records[session->last_record].next = group->count;
+    session->last_group = group->number;
+    session->last_record = group->count++;
+    session->pending++;
     return ANNAL_OK;
 }
 
@@ -458,22 +466,76 @@ done:
     return status;
 }
 
-/* Write one record into its journal. If this fails the record is still durable: the log has it. */
-static void apply_record(annal_store *store, const struct group *group, struct group_record *record)
+/* What of a record is not in its journal yet, and where it belongs there. */
+static annal_slice bytes_of(const struct group *group, const struct group_record *record,
+                            uint64_t *out_offset)
 {
-    struct session *session = record->session;
-    annal_error failure;
-    uint64_t offset = record->offset - record->header_bytes + record->loose;
-    annal_slice bytes = {group->payload.ptr + record->at + record->loose,
+    *out_offset = record->offset - record->header_bytes + record->loose;
+    return (annal_slice){group->payload.ptr + record->at + record->loose,
                          record->length - record->loose};
-    pthread_mutex_lock(&session->lock);
+}
+
+/*
+ * The bytes of the session's records from `first` on that follow each other in its journal, as one
+ * piece, which may be in scratch. *out_end is the record after them.
+ */
+static annal_slice gather(const struct group *group, size_t first, struct buf *scratch,
+                          uint64_t *out_offset, size_t *out_end)
+{
+    annal_slice bytes = bytes_of(group, &group->records[first], out_offset);
+    size_t end = group->records[first].next;
+    annal__buf_clear(scratch);
+    while (end != 0) {
+        uint64_t offset;
+        annal_slice more = bytes_of(group, &group->records[end], &offset);
+        if (offset != *out_offset + bytes.len ||
+            (scratch->len == 0 && annal__buf_append_slice(scratch, bytes) < 0) ||
+            annal__buf_append_slice(scratch, more) < 0)
+            break;
+        bytes = annal__buf_slice(scratch);
+        end = group->records[end].next;
+    }
+    *out_end = end;
+    return bytes;
+}
+
+/*
+ * Write records of a session into its journal, from the one of this index on: what can be with one
+ * write. If that fails they are durable all the same: the log has them. Returns the index of the
+ * next one that is to be written, 0: there is none.
+ */
+static size_t apply_run(annal_store *store, const struct group *group, size_t index,
+                        struct buf *scratch)
+{
+    struct session *session = group->records[index].session;
+    annal_error failure;
+    uint64_t offset;
+    size_t end;
+    annal_slice bytes = gather(group, index, scratch, &offset, &end);
     /* A session that is behind gets everything from the log, in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         annal__session_write(store, session, offset, bytes, &failure) < 0)
         annal__session_set_late(store, session, LATE_BYTES, &failure);
-    record->behind = session->late == LATE_BYTES;
-    record->replaced = record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN;
-    session->pending--;
+    do {
+        struct group_record *record = &group->records[index];
+        record->behind = session->late == LATE_BYTES;
+        record->replaced = record->behind && session->refusal.status == ANNAL_ERR_UNKNOWN;
+        session->pending--;
+        index = record->next;
+    } while (index != end);
+    return end;
+}
+
+/* All records of a session, whose first one this is. */
+static void apply_session(annal_store *store, const struct group *group, size_t first,
+                          struct buf *scratch)
+{
+    struct session *session = group->records[first].session;
+    size_t index = first;
+    pthread_mutex_lock(&session->lock);
+    do
+        index = apply_run(store, group, index, scratch);
+    while (index != 0);
     pthread_mutex_unlock(&session->lock);
 }
 
@@ -489,11 +551,14 @@ struct share {
 static void *apply_share(void *arg)
 {
     const struct share *share = arg;
+    struct buf scratch = {.limit = GROUP_BYTES_SOFT};
     for (size_t i = 0; i < share->group->count; i++) {
-        struct group_record *record = &share->group->records[i];
-        if ((uintptr_t)record->session / sizeof *record->session % share->of == share->number)
-            apply_record(share->store, share->group, record);
+        const struct group_record *record = &share->group->records[i];
+        if (record->first &&
+            (uintptr_t)record->session / sizeof *record->session % share->of == share->number)
+            apply_session(share->store, share->group, i, &scratch);
     }
+    annal__buf_done(&scratch);
     return NULL;
 }
 

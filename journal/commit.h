@@ -44,6 +44,8 @@ struct group_record {
     uint64_t h_before;
     uint64_t h_after;
     struct session_tail before; /* the session's end before it */
+    size_t next;                /* the session's next record in the group; 0: there is none */
+    bool first;                 /* the session's first one in the group */
     bool replaced;              /* applying it found another file under the journal's name */
     bool behind;                /* its bytes are not in the journal: see failure.h */
 };

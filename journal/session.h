@@ -96,6 +96,8 @@ struct session {
     struct buf loose;
     uint64_t loose_first_seq; /* the first event in loose */
     uint32_t pending;
+    uint64_t last_group; /* the group of its last record, which is the one of this index */
+    size_t last_record;
     bool marked;         /* or about to be: certainly true if nothing is pending; see (3) */
     uint64_t mark_group; /* the group of the last mark that no later record ended; 0: none */
     bool dirty;          /* the journal has bytes that no sync has covered */

@@ -420,6 +420,45 @@ START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
 }
 END_TEST
 
+/* Calls of pwrite() on this disk; the number of the log's own does not depend on the events. */
+static unsigned writes_of(int in_turn, int events)
+{
+    struct tmpdir dir;
+    struct failing_io disk;
+    uint64_t seq;
+    tmpdir_init(&dir);
+    failing_io_init(&disk);
+    disk.only = "pwrite";
+    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+    const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 1000000};
+    annal_store *store = NULL;
+    ck_ok(annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &store, err));
+    for (int number = 1; number <= events; number++)
+        for (int i = 0; i < in_turn; i++) {
+            char name[16];
+            session_name(name, i);
+            ck_ok(append_number(store, name, (uint64_t)number, 40, ANNAL_LEVEL_BATCH, &seq, err));
+        }
+    ck_ok(annal_sync(store, err));
+    unsigned calls = disk.calls;
+    for (int i = 0; i < in_turn; i++) {
+        char name[16];
+        session_name(name, i);
+        ck_numbers(store, name, (uint64_t)events);
+    }
+    store_close(store);
+    tmpdir_done(&dir);
+    return calls;
+}
+
+START_TEST(sessions_that_append_in_turn_get_one_write_each_for_a_group)
+{
+    unsigned few = writes_of(5, 1);
+    ck_assert_uint_eq(writes_of(5, 20), few);
+    ck_assert_uint_eq(writes_of(6, 20), few + 1);
+}
+END_TEST
+
 START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 {
     struct tmpdir dir;
@@ -572,6 +611,7 @@ Suite *suite_commit(void)
     TCase *regions = suite_case(suite, "regions", NULL, NULL);
     tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
     tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
+    tcase_add_test(regions, sessions_that_append_in_turn_get_one_write_each_for_a_group);
     tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
     tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
