@@ -4,7 +4,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-/* What an aggregate has seen. Memory is SQLite's, so that it counts against the limit of a query. */
+/* What an aggregate has seen. Memory is SQLite's, so that it counts against the limit of a
+ * query. */
 struct numbers {
     double *all;
     sqlite3_uint64 count, room;

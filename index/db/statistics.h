@@ -3,7 +3,7 @@
  *
  *     median(x)          the middle value; of an even number, halfway between the two middle ones
  *     percentile(x, p)   the value below which p percent are, 0 to 100, between two by a straight
- *                        line, as SQLite's extension percentile.c and PostgreSQL's percentile_cont()
+ *                        line, as percentile.c of SQLite and PostgreSQL's percentile_cont()
  *     stddev(x)          the standard deviation of a sample (n - 1); NULL of fewer than two
  *
  * NULLs are left out; without any number the answer is NULL. Text is an error.

@@ -396,7 +396,8 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* The one SELECT of a verb, without the semicolon and comments around it; *sql is ended in place. */
+/* The one SELECT of a verb, without the semicolon and comments around it; *sql is ended in
+ * place. */
 static annal_status cut_select(const struct reading *r, char *sql, const char **out,
                                annal_error *err)
 {

@@ -76,7 +76,8 @@ struct packs {
     int64_t past_us; /* when packs_append_past() comes next, a second more for each; 0: now */
 };
 
-/* That of the test that runs, without a keeper: suite_case(suite, name, packs_setup, packs_teardown). */
+/* That of the test that runs, without a keeper: suite_case(suite, name, packs_setup,
+ * packs_teardown). */
 extern struct packs p;
 void packs_setup(void);
 void packs_teardown(void);

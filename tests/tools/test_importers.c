@@ -474,7 +474,8 @@ END_TEST
     "\"id\":\"019cb340-0000-7000-8000-000000000001\",\"timestamp\":\"2026-03-05T09:00:00.000Z\"}}" \
     "\n"
 
-/* The copied turn, and that of the fork itself, which begins at once; how each says when it began. */
+/* The copied turn, and that of the fork itself, which begins at once; how each says when it
+ * began. */
 #define FORK_TURNS(parent, own)                                                                    \
     FORK_META PARENT_META                                                                          \
         "{\"timestamp\":\"2026-03-05T10:00:00.012Z\",\"type\":\"event_msg\",\"payload\":{"         \

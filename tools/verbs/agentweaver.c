@@ -1,5 +1,5 @@
-/* The code of verbs of packs agentweaver and memory: following a run to its end, what a restart must
- * put right, proposals merged together. */
+/* The code of verbs of packs agentweaver and memory: following a run to its end, what a restart
+ * must put right, proposals merged together. */
 #include "tools/verbs/agentweaver.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
