@@ -68,7 +68,7 @@ run_part() {
     imports)
         cmake --preset bench
         cmake --build --preset bench --target annal_command
-        python3 tests/tools/audit_import.py build/bench/tools/annal tests/data --mutants 10
+        python3 tests/tools/import/audit_import.py build/bench/tools/annal tests/data --mutants 10
         ;;
     esac
 }

@@ -1,4 +1,4 @@
-#include "tests/tools/import_log.h"
+#include "tests/tools/import/import_log.h"
 #include "tests/support/real_logs.h"
 #include "tests/support/tmpdir.h"
 #include "tools/import/import.h"

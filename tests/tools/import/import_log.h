@@ -1,8 +1,8 @@
 /*
  * Importing a log in memory: what its lines give, as text to compare.
  */
-#ifndef TESTS_TOOLS_IMPORT_LOG_H
-#define TESTS_TOOLS_IMPORT_LOG_H
+#ifndef TESTS_TOOLS_IMPORT_IMPORT_LOG_H
+#define TESTS_TOOLS_IMPORT_IMPORT_LOG_H
 
 #include "journal/base/buf.h"
 

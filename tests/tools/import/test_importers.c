@@ -1,6 +1,6 @@
 /* The rules of the importers, tools/import/<kind>.sql: what the lines of a log give. */
 #include "tests/support/runner.h"
-#include "tests/tools/import_log.h"
+#include "tests/tools/import/import_log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,8 +189,8 @@ static long long number_after(const char *data, const char *name)
 static void count_by_hand(const char *kind, const char *path, char out[200])
 {
     char command[8192];
-    snprintf(command, sizeof command, "'%s/tests/tools/count_tokens.sh' %s '%s'", ANNAL_SOURCE,
-             kind, path);
+    snprintf(command, sizeof command, "'%s/tests/tools/import/count_tokens.sh' %s '%s'",
+             ANNAL_SOURCE, kind, path);
     FILE *pipe = popen(command, "re");
     ck_assert_ptr_nonnull(pipe);
     ck_assert_ptr_nonnull(fgets(out, 200, pipe));
