@@ -607,6 +607,33 @@ START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
 }
 END_TEST
 
+START_TEST(a_result_before_its_call_is_the_result_of_that_call)
+{
+    struct cli cli;
+    CLI_INIT(&cli);
+    CLI(&cli,
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"first\"}}\n"
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"second\"}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ASSERT_NOT_OUT(&cli, "annal.incomplete");
+    ck_assert_int_eq(count_of(cli.out, "\"name\":\"execute_tool A\""), 1);
+    ck_assert_int_eq(count_of(cli.out, "\"name\":\"tool result\""), 1);
+    const char *call = strstr(cli.out, "\"name\":\"execute_tool A\"");
+    const char *first = strstr(call, "gen_ai.tool.call.result");
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_eq(strstr(first, "\"first\""), strchr(strstr(first, "stringValue\":"), ':') + 1);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_done(&cli);
+    ASSERT_NOT_OUT(&cli, "Unfinished");
+    ASSERT_NOT_OUT(&cli, "No result");
+    cli_done(&cli);
+}
+END_TEST
+
 START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
 {
     struct cli cli;
@@ -1424,6 +1451,7 @@ Suite *suite_export(void)
     tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(otlp, spans_stand_below_their_turn_and_are_the_same_each_time);
     tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
+    tcase_add_test(otlp, a_result_before_its_call_is_the_result_of_that_call);
     tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
     tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);

@@ -44,10 +44,12 @@ static void take_ends(struct summary *summary, const annal_event *event)
     switch (fact_of(event)) {
     case FACT_CALL:
         summary->calls++;
-        (void)open_set_begin(&summary->open, OPEN_CALL, call, event);
+        if (open_set_end(&summary->open, OPEN_RESULT, call).seq == 0)
+            (void)open_set_begin(&summary->open, OPEN_CALL, call, event);
         break;
     case FACT_RESULT:
-        (void)open_set_end(&summary->open, OPEN_CALL, call);
+        if (open_set_end(&summary->open, OPEN_CALL, call).seq == 0)
+            (void)open_set_begin(&summary->open, OPEN_RESULT, call, event);
         summary->failed_calls += event_failed(event) ? 1 : 0;
         break;
     case FACT_TURN_BEGINS:
