@@ -5,7 +5,8 @@
  *  (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
  *      below it a span of each turn, and in these chat (chat.h) and execute_tool.
  *  (2) A span is printed when it has ended. What has not ended when the session does, ends with its
- *      last event: with status ERROR and annal.incomplete, which the root then has too.
+ *      last event: with status ERROR and annal.incomplete, which the root then has too. A turn that
+ *      ends in an answer and waits for no call has ended with it, whatever the log says of that.
  *  (3) A call that is made again under the same id has ended the one before. A result may come
  *      before its call; one without a call is a span without an operation, printed at the end.
  */
@@ -247,6 +248,10 @@ static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
     if (status < 0)
         return status;
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
+    if (end == NULL && turn->seq == trace->summary.answered_seq) {
+        span_end(&span, false, (annal_slice){0});
+        return ANNAL_OK;
+    }
     if (end == NULL) {
         put_incomplete(&span);
         span_end(&span, true, ANNAL_SLICE("the turn has no end"));

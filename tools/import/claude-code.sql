@@ -1,4 +1,4 @@
--- importer claude-code   version 1
+-- importer claude-code   version 2
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
 -- files of their own (agent-<id>.jsonl) or inline (isSidechain). docs/events.md lists what comes out;
@@ -269,12 +269,12 @@ SELECT session, ts, type, id, cause, data, line FROM (
                'id', coalesce(j -> '$.uuid', json_text(hash)),
                'role', coalesce(j -> '$.message.role', json_text(w.type)),
                'content', c.content, 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
-               'turn_id', turn_id, 'source', source,
+               'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id, 'source', source,
                'extra', CASE WHEN c.rest IS NULL
                    THEN json_remove(j, '$.uuid', '$.message.role', '$.message.id', '$.message.model',
-                                    '$.message.content')
+                                    '$.message.stop_reason', '$.message.content')
                    ELSE json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
-                                             '$.message.model'),
+                                             '$.message.model', '$.message.stop_reason'),
                                  '$.message.content', json(c.rest)) END)
            WHEN 'turn' THEN json_fields(
                'turn_id', json_text(ended),
