@@ -70,7 +70,8 @@ CREATE TABLE sessions (
     cached_input_tokens INTEGER NOT NULL DEFAULT 0,
     cache_write_tokens INTEGER NOT NULL DEFAULT 0,
     cost_microusd      INTEGER NOT NULL DEFAULT 0,
-    events             INTEGER NOT NULL DEFAULT 0
+    events             INTEGER NOT NULL DEFAULT 0,
+    time_from          TEXT -- 'of the file': an importer found no time in the log
 );
 
 CREATE INDEX idx_sessions_status ON sessions(status);
@@ -234,7 +235,8 @@ UPDATE sessions SET
     working_directory = COALESCE($working_directory, working_directory),
     git_branch = COALESCE($git_branch, git_branch),
     parent_session_id = COALESCE($parent_session_id, parent_session_id),
-    title = COALESCE($title, title)
+    title = COALESCE($title, title),
+    time_from = $time
 WHERE id = :session;
 
 -- on session.updated
@@ -248,7 +250,8 @@ UPDATE sessions SET
     working_directory = COALESCE($set::working_directory, $working_directory, working_directory),
     git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
     parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),
-    title = COALESCE($set::title, $title, title)
+    title = COALESCE($set::title, $title, title),
+    time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
 WHERE id = :session;
 
 -- on session.status_changed
