@@ -71,6 +71,22 @@ START_TEST(a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each)
 }
 END_TEST
 
+START_TEST(a_call_whose_result_came_before_it_is_one_row)
+{
+    memory_apply(&m, "tool.failed", "{\"call_id\":\"c1\",\"turn_id\":\"t1\",\"exit_code\":1}");
+    memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"a\"}");
+    ck_rows("SELECT call_id, seq, tool, turn_id, status, exit_code, called_at > returned_at, "
+            "result_seq FROM tool_calls",
+            "c1|2|a|t1|failed|1|1|1\n");
+    ck_rows("SELECT count(*) FROM dangling", "0\n");
+    ck_rows("SELECT duration_ms FROM tool_durations", "0\n");
+    memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"b\"}");
+    memory_apply(&m, "tool.returned", "{\"call_id\":\"c1\"}");
+    ck_rows("SELECT seq, tool, status, result_seq FROM tool_calls ORDER BY seq",
+            "2|a|failed|1\n3|b|returned|4\n");
+}
+END_TEST
+
 START_TEST(a_result_in_an_artifact_names_it)
 {
     memory_apply(&m, "tool.called", "{\"call_id\":\"c\",\"tool\":\"a\"}");
@@ -444,6 +460,7 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_failed_call_says_so_in_either_way);
     tcase_add_test(tcase, a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_stays);
     tcase_add_test(tcase, a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each);
+    tcase_add_test(tcase, a_call_whose_result_came_before_it_is_one_row);
     tcase_add_test(tcase, a_result_in_an_artifact_names_it);
     tcase_add_test(tcase, a_kill_between_call_and_result_leaves_exactly_one_dangling_call);
     tcase_add_test(tcase, a_turn_goes_from_pending_to_an_end_and_never_back);

@@ -25,18 +25,23 @@ enum {
     AT_FORK,
     AT_FORK_SEQ,
     AT_TITLE,
+    AT_TIME_FROM,
     AT_COUNT
 };
 
-/* What has no time was imported as of the epoch. */
+/* What has no time was once imported as of the epoch. */
 #define TIME_KNOWN_US INT64_C(86400000000)
+
+/* Its time is that of the file that it was imported from: a guess, which no order follows. */
+#define GUESSED "of the file"
 
 static const char listing[] =
     "SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"
     " last_activity_at, s.created_at, agent_id, model, s.parent_session_id,"
-    " f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq, title"
+    " f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq, title, time_from"
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
-    " WHERE ?1 IS NULL OR status = ?1 ORDER BY last_activity_at DESC, id LIMIT ?2";
+    " WHERE ?1 IS NULL OR status = ?1"
+    " ORDER BY time_from IS '" GUESSED "', last_activity_at DESC, id LIMIT ?2";
 
 /* The session is never cut: other verbs want it whole. */
 static const struct column columns[AT_COUNT + 1] = {
@@ -54,6 +59,7 @@ static const struct column columns[AT_COUNT + 1] = {
     {.name = "fork_session_id", .title = "FORK OF", .spare = 5},
     {.name = "fork_seq"},
     {.name = "title", .title = "TITLE", .flexible = true, .spare = 1},
+    {.name = "time_from"},
     {.name = "findings", .title = "HEALTH"}};
 
 struct health {
@@ -110,14 +116,15 @@ static uint64_t findings_of(const struct ls *ls, annal_slice session)
     return health == NULL ? 0 : health->findings;
 }
 
-static void time_cell(struct ls *ls, const annal_value *value)
+static void time_cell(struct ls *ls, const annal_value *value, const annal_value *from)
 {
     char text[HUMAN_BYTES];
     int64_t time_us;
     rows_cell(ls->table, value);
     if (annal_time_parse(value->bytes, &time_us, NULL) < 0)
         return;
-    if (time_us < TIME_KNOWN_US)
+    if (time_us < TIME_KNOWN_US ||
+        (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, GUESSED)))
         table_shown(ls->table, "-");
     else if (ls->terminal)
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
@@ -133,7 +140,7 @@ static int print_row(void *arg, const annal_row *row)
         if (i == AT_EVENTS || i == AT_TURNS || i == AT_TOKENS)
             rows_count_cell(ls->table, value);
         else if (i == AT_ACTIVITY)
-            time_cell(ls, value);
+            time_cell(ls, value, &row->values[AT_TIME_FROM]);
         else
             rows_cell(ls->table, value);
         if (i == AT_FORK && value->kind == ANNAL_VALUE_TEXT)

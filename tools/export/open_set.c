@@ -45,6 +45,8 @@ bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
         return false;
     uint64_t hash = id_of(kind, id, event->seq);
     struct open_entry *entry = &set->entries[place_of(set, hash)];
+    if (kind == OPEN_RESULT && entry->seq != 0)
+        return false;
     set->count += entry->seq == 0 ? 1 : 0;
     *entry = (struct open_entry){.id = hash,
                                  .seq = event->seq,

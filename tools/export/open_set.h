@@ -1,13 +1,13 @@
 /*
- * What has begun and not ended: calls without a result, turns without an end. At most 160 bytes for
- * each.
+ * What has begun and not ended: calls without a result, turns without an end; and results whose call
+ * has not come yet. At most 160 bytes for each.
  */
 #ifndef TOOLS_EXPORT_OPEN_SET_H
 #define TOOLS_EXPORT_OPEN_SET_H
 
 #include <annal/event.h>
 
-enum open_kind { OPEN_CALL = 1, OPEN_TURN = 2 };
+enum open_kind { OPEN_CALL = 1, OPEN_TURN = 2, OPEN_RESULT = 3 };
 
 /* No more than this many at once are remembered. */
 #define OPEN_ENTRIES_MAX (UINT32_C(1) << 20)
@@ -27,7 +27,10 @@ struct open_set {
     uint64_t turn_seq; /* of the newest open turn; 0: none */
 };
 
-/* id is raw; empty: nothing ends it. False: there was no room; it counts as ended at once. */
+/*
+ * id is raw; empty: nothing ends it. False: there was no room, or a result of that id is there
+ * already; it counts as ended at once.
+ */
 bool open_set_begin(struct open_set *set, enum open_kind kind, annal_slice id,
                     const annal_event *event);
 

@@ -5,9 +5,10 @@
  * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
  *     below it is a span of each turn, and in these chat (chat.h) and execute_tool.
  * (2) A span is printed when it has ended. What has not ended when the session does, ends with its
- *     last event: with status ERROR and annal.incomplete, which the root then has too.
- * (3) A call that is made again under the same id ends the one before; a result without a call is a
- *     span without an operation.
+ *     last event: with status ERROR and annal.incomplete, which the root then has too. A turn that
+ *     ends in an answer and waits for no call has ended with it, whatever the log says of that.
+ * (3) A call that is made again under the same id ends the one before. A result may come before its
+ *     call; one without a call is a span without an operation, printed at the end.
  */
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
@@ -73,7 +74,8 @@ static annal_status put_root(struct trace *trace, annal_error *err)
 {
     const struct summary *summary = &trace->summary;
     annal_slice agent = summary_field(summary, FIELD_AGENT);
-    bool incomplete = summary->open.count > 0;
+    bool incomplete = open_set_count(&summary->open, OPEN_CALL) > 0 ||
+                      open_set_count(&summary->open, OPEN_TURN) > 0;
     struct span span = {.is_root = true,
                         .kind = SPAN_INTERNAL,
                         .start_us = summary->first_us,
@@ -147,26 +149,22 @@ static void put_result(struct span *span, const annal_event *result)
 }
 
 /* result NULL: there is none. */
-static annal_status put_tool(struct trace *trace, const struct open_entry *call,
+static annal_status put_tool(struct trace *trace, const annal_event *call, uint64_t turn_seq,
                              const annal_event *result, annal_error *err)
 {
-    annal_event event;
-    annal_status status = read_back(trace, call->seq, &event, err);
-    if (status < 0)
-        return status;
-    annal_slice tool = event_member(&event, "tool");
+    annal_slice tool = event_member(call, "tool");
     struct span span = {.seq = call->seq,
-                        .parent_seq = call->turn_seq,
+                        .parent_seq = turn_seq,
                         .kind = SPAN_INTERNAL,
                         .start_us = call->ts_us,
                         .end_us = result != NULL ? result->ts_us : trace->summary.last_us};
-    status = begin(trace, &span, "execute_tool", tool, err);
+    annal_status status = begin(trace, &span, "execute_tool", tool, err);
     if (status < 0)
         return status;
     put_operation(trace, &span, "execute_tool");
     span_raw(&span, "gen_ai.tool.name", tool);
-    span_raw(&span, "gen_ai.tool.call.id", event_member(&event, "call_id"));
-    span_raw(&span, "gen_ai.tool.call.arguments", event_either(&event, "input", "arguments"));
+    span_raw(&span, "gen_ai.tool.call.id", event_member(call, "call_id"));
+    span_raw(&span, "gen_ai.tool.call.arguments", event_either(call, "input", "arguments"));
     if (result != NULL) {
         put_result(&span, result);
         span_end(&span, event_failed(result), event_member(result, "error"));
@@ -177,27 +175,37 @@ static annal_status put_tool(struct trace *trace, const struct open_entry *call,
     return ANNAL_OK;
 }
 
-static annal_status take_call(struct trace *trace, const annal_event *event, annal_error *err)
+/* The call at that entry, whose result is the event at hand, or NULL. */
+static annal_status put_call_back(struct trace *trace, const struct open_entry *call,
+                                  const annal_event *result, annal_error *err)
 {
-    annal_slice id = event_member(event, "call_id");
-    struct open_entry before = open_set_end(&trace->open, OPEN_CALL, id);
-    annal_status status = ANNAL_OK;
-    if (before.seq != 0)
-        status = put_tool(trace, &before, NULL, err);
-    if (status < 0 || open_set_begin(&trace->open, OPEN_CALL, id, event))
-        return status;
-    struct open_entry call = {
-        .seq = event->seq, .ts_us = event->ts_us, .turn_seq = open_set_turn(&trace->open)};
-    return put_tool(trace, &call, NULL, err);
+    annal_event event;
+    annal_status status = read_back(trace, call->seq, &event, err);
+    return status < 0 ? status : put_tool(trace, &event, call->turn_seq, result, err);
 }
 
-static annal_status take_result(struct trace *trace, const annal_event *event, annal_error *err)
+static annal_status take_call(struct trace *trace, const annal_event *event, annal_error *err)
 {
-    struct open_entry call = open_set_end(&trace->open, OPEN_CALL, event_member(event, "call_id"));
-    if (call.seq != 0)
-        return put_tool(trace, &call, event, err);
+    annal_event result;
+    annal_slice id = event_member(event, "call_id");
+    struct open_entry before = open_set_end(&trace->open, OPEN_CALL, id);
+    struct open_entry answer = open_set_end(&trace->open, OPEN_RESULT, id);
+    annal_status status = ANNAL_OK;
+    if (before.seq != 0)
+        status = put_call_back(trace, &before, NULL, err);
+    if (status >= 0 && answer.seq != 0)
+        status = read_back(trace, answer.seq, &result, err);
+    if (status < 0 || (answer.seq == 0 && open_set_begin(&trace->open, OPEN_CALL, id, event)))
+        return status;
+    return put_tool(trace, event, open_set_turn(&trace->open), answer.seq != 0 ? &result : NULL,
+                    err);
+}
+
+static annal_status put_result_alone(struct trace *trace, const annal_event *event,
+                                     uint64_t turn_seq, annal_error *err)
+{
     struct span span = {.seq = event->seq,
-                        .parent_seq = open_set_turn(&trace->open),
+                        .parent_seq = turn_seq,
                         .kind = SPAN_INTERNAL,
                         .start_us = event->ts_us,
                         .end_us = event->ts_us};
@@ -210,7 +218,18 @@ static annal_status take_result(struct trace *trace, const annal_event *event, a
     return ANNAL_OK;
 }
 
-/* Text, or an array of blocks, or a value in the tool's own form. */
+static annal_status take_result(struct trace *trace, const annal_event *event, annal_error *err)
+{
+    annal_slice id = event_member(event, "call_id");
+    struct open_entry call = open_set_end(&trace->open, OPEN_CALL, id);
+    if (call.seq != 0)
+        return put_call_back(trace, &call, event, err);
+    if (open_set_begin(&trace->open, OPEN_RESULT, id, event))
+        return ANNAL_OK;
+    return put_result_alone(trace, event, open_set_turn(&trace->open), err);
+}
+
+/* ---- Turns ---- */
 
 /* end NULL: there is none. */
 static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
@@ -229,6 +248,10 @@ static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
     if (status < 0)
         return status;
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
+    if (end == NULL && turn->seq == trace->summary.answered_seq) {
+        span_end(&span, false, (annal_slice){0});
+        return ANNAL_OK;
+    }
     if (end == NULL) {
         put_incomplete(&span);
         span_end(&span, true, ANNAL_SLICE("the turn has no end"));
@@ -370,13 +393,20 @@ static annal_status take(struct trace *trace, const annal_event *event, annal_er
 
 static annal_status put_open(struct trace *trace, annal_error *err)
 {
+    annal_event event;
     annal_status status = ANNAL_OK;
     open_set_sort(&trace->open);
     for (uint32_t i = 0; i < trace->open.capacity && status >= 0; i++) {
         const struct open_entry *entry = &trace->open.entries[i];
-        if (entry->seq != 0)
-            status = entry->kind == OPEN_CALL ? put_tool(trace, entry, NULL, err)
-                                              : put_turn(trace, entry, NULL, err);
+        if (entry->seq == 0)
+            continue;
+        if (entry->kind == OPEN_RESULT)
+            status = read_back(trace, entry->seq, &event, err);
+        if (status >= 0)
+            status = entry->kind == OPEN_CALL ? put_call_back(trace, entry, NULL, err)
+                     : entry->kind == OPEN_TURN
+                         ? put_turn(trace, entry, NULL, err)
+                         : put_result_alone(trace, &event, entry->turn_seq, err);
     }
     return status;
 }

@@ -44,10 +44,12 @@ static void take_ends(struct summary *summary, const annal_event *event)
     switch (fact_of(event)) {
     case FACT_CALL:
         summary->calls++;
-        (void)open_set_begin(&summary->open, OPEN_CALL, call, event);
+        if (open_set_end(&summary->open, OPEN_RESULT, call).seq == 0)
+            (void)open_set_begin(&summary->open, OPEN_CALL, call, event);
         break;
     case FACT_RESULT:
-        (void)open_set_end(&summary->open, OPEN_CALL, call);
+        if (open_set_end(&summary->open, OPEN_CALL, call).seq == 0)
+            (void)open_set_begin(&summary->open, OPEN_RESULT, call, event);
         summary->failed_calls += event_failed(event) ? 1 : 0;
         break;
     case FACT_TURN_BEGINS:
@@ -88,7 +90,15 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     struct tally used = spending_add(&summary->spending, event);
     summary->takes_back = summary->takes_back || used.input_tokens < 0 || used.output_tokens < 0;
     take_ends(summary, event);
+    summary->rests = event_rests(summary->rests, event);
     return ANNAL_OK;
+}
+
+/* A turn whose end the log does not tell is done when its last event is an answer. */
+static void end_answered(struct summary *summary)
+{
+    if (summary->rests && open_set_count(&summary->open, OPEN_CALL) == 0)
+        summary->answered_seq = open_set_end_newest(&summary->open, OPEN_TURN).seq;
 }
 
 annal_status summary_make(struct summary *summary, struct export *export, annal_error *err)
@@ -105,6 +115,7 @@ annal_status summary_make(struct summary *summary, struct export *export, annal_
             summary->lost += annal_cursor_damage(reader.cursor).event_lost ? 1 : 0;
     }
     export_reader_close(&reader);
+    end_answered(summary);
     return status < 0 ? status : ANNAL_OK;
 }
 

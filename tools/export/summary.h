@@ -27,7 +27,10 @@ struct summary {
     int64_t first_us; /* the earliest and the latest time; 0: no event has one */
     int64_t last_us;
     struct spending spending;
-    struct open_set open; /* at the end */
+    bool rests;            /* the agent has answered: event_rests() */
+    struct open_set open;  /* at the end */
+    uint64_t answered_seq; /* of the turn that ended in an answer and in nothing else: it is not
+                              in open; 0: none */
 };
 
 annal_status summary_make(struct summary *summary, struct export *export, annal_error *err);

@@ -1,4 +1,4 @@
--- importer claude-code   version 1
+-- importer claude-code   version 2
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
 -- files of their own (agent-<id>.jsonl) or inline (isSidechain). docs/events.md lists what comes out;
@@ -19,8 +19,9 @@
 --      has more output tokens, its usage replaces what was counted, and the difference is an event.
 --  (7) A turn starts with what a human (or a task notice) said, and ends with turn_duration, with an
 --      interruption, or, when the log has neither, where the next one starts.
---  (8) A line without time has the time of the line before it in the file. Where there is none it is
---      1970, and created_at of the session follows in a session.updated once a time is known.
+--  (8) A line without time has the time of the line before it in the file; "time" in the data says so.
+--      Where there is none it is 1, which is no time, and created_at of the session follows in a
+--      session.updated once a time is known.
 
 -- detect
 SELECT max(CASE
@@ -224,7 +225,10 @@ FROM work w WHERE w.main IN ('message', 'tool');
 
 -- batch
 
-SELECT session, ts, type, id, cause, data, line FROM (
+SELECT u.session, u.ts, u.type, id, cause,
+       CASE WHEN f.at IS NULL AND u.ts > 1
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, line
+FROM (
     SELECT row, 0 AS k, session, ts, 'session.created' AS type, 'session.created' AS id, NULL AS cause,
            json_fields('id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
                        'model', json_text(model), 'status', '"idle"',
@@ -269,12 +273,12 @@ SELECT session, ts, type, id, cause, data, line FROM (
                'id', coalesce(j -> '$.uuid', json_text(hash)),
                'role', coalesce(j -> '$.message.role', json_text(w.type)),
                'content', c.content, 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
-               'turn_id', turn_id, 'source', source,
+               'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id, 'source', source,
                'extra', CASE WHEN c.rest IS NULL
                    THEN json_remove(j, '$.uuid', '$.message.role', '$.message.id', '$.message.model',
-                                    '$.message.content')
+                                    '$.message.stop_reason', '$.message.content')
                    ELSE json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
-                                             '$.message.model'),
+                                             '$.message.model', '$.message.stop_reason'),
                                  '$.message.content', json(c.rest)) END)
            WHEN 'turn' THEN json_fields(
                'turn_id', json_text(ended),
@@ -321,7 +325,7 @@ SELECT session, ts, type, id, cause, data, line FROM (
                        'turn_id', turn_id, 'source', source), n
     FROM work
     WHERE message IS NOT NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0)
-)
+) u JOIN facts f USING (row)
 ORDER BY row, k;
 
 DELETE FROM facts;

@@ -25,7 +25,8 @@
 --      fork's own: its turn_id is later than the id of the thread (both are UUIDs of version 7, which
 --      begin with a time), or its started_at is not before the fork was made, or, where it says nothing, it was written a second or more
 --      after the line before it. "copied" in the source of an event marks these lines.
---  (9) A call failed if its output says so: success, an exit code other than 0 in its head or its
+--  (9) A line without time has the time of the line before it; "time" in the data says so.
+-- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
 --      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
 --      patch_apply_end come before the output, and answer where it says nothing. A call that the
 --      server runs has no output line: it is complete as it stands.
@@ -274,7 +275,10 @@ FROM facts f JOIN lines l USING (row) CROSS JOIN source s;
 
 -- batch
 
-SELECT session, ts, type, id, cause, data, line FROM (
+SELECT u.session, u.ts, u.type, id, cause,
+       CASE WHEN f.at IS NULL AND u.ts > 1
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, line
+FROM (
     SELECT row, 0 AS k, session, ts, 'session.created' AS type, 'session.created' AS id, NULL AS cause,
            json_fields('id', json_text(session), 'agent_id', '"codex"', 'status', '"idle"',
                        'source', source) AS data,
@@ -404,7 +408,7 @@ SELECT session, ts, type, id, cause, data, line FROM (
     WHERE main = 'call' AND coalesce(j ->> '$.payload.status', '') NOT IN ('in_progress', 'searching')
       AND kind IN ('web_search_call', 'image_generation_call', 'file_search_call',
                    'code_interpreter_call', 'mcp_call')
-)
+) u JOIN facts f USING (row)
 ORDER BY row, k;
 
 DELETE FROM facts;

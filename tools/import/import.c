@@ -14,7 +14,10 @@
  *     made durable at the end of the file, before anything is reported, and every SYNC_BYTES. After
  *     a power cut each session has a prefix of its events, and by (2) the next import adds the
  *     rest.
- * (5) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
+ * (5) An event of time 1 has none in its line. It gets that of the event before it, else that of the
+ *     first one behind it, if that comes before it must be appended, else that of the file; its data
+ *     says so under "time".
+ * (6) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
  */
 #include "tools/import/import.h"
 
@@ -24,6 +27,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
+#include "tools/import/file_time.h"
 #include "tools/import/source_container.h"
 
 #include <annal/import.h>
@@ -60,6 +64,7 @@ struct waiting {
     size_t cause, cause_len;
     size_t data, data_len;
     int64_t ts_us;
+    const char *time_from; /* NULL: its line says it */
 };
 
 /* The events that go into the next append, all of one session. */
@@ -91,6 +96,7 @@ struct import_job {
     bool at_end;
     uint64_t number; /* of the line that begins at read.ptr, less one */
     uint32_t parts;  /* pieces of that line that were already imported */
+    int64_t last_us; /* of the newest event that has a time; 0: none has */
     annal_import_line *lines;
     size_t line_count;
     size_t line_bytes;
@@ -179,6 +185,37 @@ static annal_status drop_known(struct import_job *job, annal_slice session, anna
     return status;
 }
 
+/* Rule 5: those that wait without a time have this one. */
+static void give_time(struct pending *pending, int64_t ts_us, const char *from)
+{
+    for (size_t i = 0; i < pending->count && ts_us > 1; i++) {
+        struct waiting *event = &pending->events[i];
+        if (event->ts_us != 1)
+            continue;
+        event->ts_us = ts_us;
+        event->time_from = from;
+    }
+}
+
+static annal_status give_times(struct import_job *job, annal_error *err)
+{
+    struct pending *pending = &job->pending;
+    const char *from = NULL;
+    int64_t ts_us = 0;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < pending->count && status >= 0; i++) {
+        if (pending->events[i].ts_us == 1 && from == NULL) {
+            ts_us = file_time_us(job->path, &from);
+            give_time(pending, ts_us, from);
+        }
+        struct waiting *event = &pending->events[i];
+        if (event->time_from != NULL)
+            status = say_time(&pending->bytes, event->time_from, &event->data, &event->data_len);
+        event->time_from = NULL; /* it is said */
+    }
+    return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
+}
+
 static annal_status append_pending(struct import_job *job, annal_writer *writer, annal_error *err)
 {
     struct pending *pending = &job->pending;
@@ -205,7 +242,9 @@ static annal_status flush(struct import_job *job, annal_error *err)
     if (pending->count == 0)
         return ANNAL_OK;
     annal_slice session = annal_slice_of(job->report.sessions[pending->session].id);
-    annal_status status = annal_writer_open(job->store, session, NULL, &writer, err);
+    annal_status status = give_times(job, err);
+    if (status >= 0)
+        status = annal_writer_open(job->store, session, NULL, &writer, err);
     for (int tries = 1; status >= 0; tries++) {
         status = append_pending(job, writer, err);
         if (status != ANNAL_ERR_CONFLICT || tries == APPEND_TRIES)
@@ -258,6 +297,10 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
     annal_status status = find_session(job, event->session, &index, err);
     if (status < 0)
         goto done;
+    if (event->draft.ts_us > 1 && job->last_us == 0)
+        give_time(pending, event->draft.ts_us, "of the first line that has one");
+    if (event->draft.ts_us > 1)
+        job->last_us = event->draft.ts_us;
     if (!job->report.sessions[index].known_read) {
         status = read_known(job, event->session, err);
         job->report.sessions[index].known_read = status >= 0;
@@ -275,6 +318,11 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
     pending->session = index;
     struct waiting *waiting = &pending->events[pending->count];
     waiting->ts_us = event->draft.ts_us;
+    waiting->time_from = NULL;
+    if (event->draft.ts_us == 1 && job->last_us > 1) {
+        waiting->ts_us = job->last_us;
+        waiting->time_from = "of the line before";
+    }
     status = keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
     if (status >= 0)
         status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);

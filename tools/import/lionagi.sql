@@ -1,4 +1,4 @@
--- importer lionagi   version 1
+-- importer lionagi   version 2
 -- split: $.messages.collections
 --
 -- The run directories that lionagi leaves: runs/<run>/run.json and runs/<run>/branches/*.json, or one
@@ -11,7 +11,8 @@
 --  (1) The session is the run. An event's id says what it was made from (run, branch:ID,
 --      message:BRANCH:ID), so a second import adds what is new: branches, and messages of branches.
 --  (2) status is the manifest's, in our words; without one what its exit code says; else completed.
---      Times are ISO 8601 or seconds; where there are none, those of the files.
+--      Times are ISO 8601 or seconds; where there are none, those of the files. Those of events never
+--      are, for a copied file is younger than what it tells of: an event without a time has 1.
 --  (3) Messages come in the order that the branch's progression names; without one in the order of
 --      its collection. One that it does not name is an import.record.
 --  (4) Nothing is lost: the manifest, and a branch without its messages, stay under "extra". A file
@@ -40,8 +41,7 @@ CREATE TRIGGER run_line AFTER INSERT ON lines WHEN json_type(NEW.json, '$.run') 
                                            time_us((NEW.json ->> '$.manifest.started_at') || 'Z'))
                  WHEN 'integer' THEN CAST((NEW.json ->> '$.manifest.started_at') * 1e6 AS INTEGER)
                  WHEN 'real' THEN CAST((NEW.json ->> '$.manifest.started_at') * 1e6 AS INTEGER)
-            END,
-            CAST((NEW.json ->> '$.run.ctime') * 1e6 AS INTEGER));
+            END, 1);
 END;
 
 -- batch
@@ -53,7 +53,8 @@ SELECT session, ts, type, id, NULL, data, n FROM (
                'name', json_text(coalesce(nullif(m ->> '$.kind', ''), 'agent')),
                'created_at', j -> '$.run.mtime',
                'updated_at', ended,
-               'started_at', printf('%.6f', run.began / 1e6),
+               'started_at', CASE WHEN run.began > 1 THEN printf('%.6f', run.began / 1e6)
+                             ELSE j -> '$.run.ctime' END,
                'ended_at', CASE WHEN status <> 'running' THEN ended END,
                'status', json_text(status),
                'source_kind', '"imported_fs"',

@@ -6,7 +6,7 @@
 -- told (history), and how it ended (info).
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
---  (1) The session is named after the file. There are no times: events have that of 1970.
+--  (1) The session is named after the file. There are no times.
 --  (2) A step is what the model answered (message.added), what it did (tool.called, the tool is the first
 --      word of the action) and what came of it (tool.returned).
 --  (3) The history repeats the steps: of it, the system's and the user's first words are message.added, the

@@ -5,8 +5,7 @@
 -- Results of tau-bench: one run an object, on a line of its own or in an array, with the conversation in
 -- traj. docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
---  (1) Each run is a session, named after the file, the task and the trial. There are no times: events have
---      that of 1970.
+--  (1) Each run is a session, named after the file, the task and the trial. There are no times.
 --  (2) session.created carries the run, less its conversation, under "extra".
 --  (3) A user's message begins a turn.
 

@@ -365,7 +365,8 @@ static int add_call(void *arg, const annal_row *row)
     bool called = read_time(&row->values[3], &what.from_us);
     what.open =
         !read_time(&row->values[4], &what.to_us) || row->values[5].integer > asking->part->to_seq;
-    what.from_us = called ? what.from_us : what.to_us;
+    if (!called || (!what.open && what.to_us < what.from_us))
+        what.from_us = what.to_us;
     if (what.from_us < UNTIMED_BEFORE_US || (!called && what.open))
         return 0;
     what.to_us = what.open ? asking->session->to_us : what.to_us;

@@ -115,6 +115,47 @@ annal_slice message_content(const annal_event *event)
     return message_role(event).len > 0 ? event_member(event, "content") : (annal_slice){0};
 }
 
+annal_slice message_text(const annal_event *event)
+{
+    struct json_walk walk;
+    annal_slice content = message_content(event), part, text = {0};
+    if (excerpt_is_text(content))
+        return content;
+    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
+        return content.len > 0 && content.ptr[0] == '{' ? content : text;
+    while (!excerpt_is_text(text) && annal__json_walk_item(&walk, &part)) {
+        text = part;
+        if (part.len > 0 && part.ptr[0] == '{')
+            text = annal__json_member(part, "text");
+    }
+    return excerpt_is_text(text) ? text : (annal_slice){0};
+}
+
+static bool is_answer(const annal_event *event)
+{
+    static const char *const cut[] = {"\"tool_use\"", "\"max_tokens\"", "\"pause_turn\""};
+    annal_slice stop = event_member(event, "stop_reason");
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+        if (annal__slice_is(stop, cut[i]))
+            return false;
+    }
+    return annal__slice_is(message_role(event), "\"assistant\"") && message_text(event).len > 0;
+}
+
+bool event_rests(bool rested, const annal_event *event)
+{
+    switch (fact_of(event)) {
+    case FACT_MESSAGE:
+        return is_answer(event);
+    case FACT_CALL:
+    case FACT_RESULT:
+    case FACT_TURN_BEGINS:
+        return false;
+    default:
+        return rested && !event_is(event, "provider.failed") && !event_is(event, "provider_error");
+    }
+}
+
 /* ---- What was used ---- */
 
 static uint64_t turn_of(annal_slice turn_id, uint64_t seq)

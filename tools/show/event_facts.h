@@ -94,4 +94,14 @@ const char *known_calls_tool(const struct known_calls *known, annal_slice call_i
 annal_slice message_role(const annal_event *event);
 annal_slice message_content(const annal_event *event);
 
+/* Raw text, or the first text of the blocks; empty: nothing was said, only thought or shown. */
+annal_slice message_text(const annal_event *event);
+
+/*
+ * Whether the agent has answered and waits: what was said of the events before, brought up to date
+ * by the next one. It has when the newest of messages, calls, results and failures is a text of its
+ * own that was not cut, and that says of no call to come. Many logs do not say that a turn ended.
+ */
+bool event_rests(bool rested, const annal_event *event);
+
 #endif

@@ -48,6 +48,7 @@ struct recovery {
     annal_error settling;  /* owns that message */
     annal_index_lag lag;
     struct said user, assistant;
+    bool rests;            /* the last that it did is an answer */
     uint64_t calls, turns; /* all of them */
     char status[64];
     char first_turn[ANNAL_ID_BYTES_MAX];
@@ -80,27 +81,10 @@ static int take_lag(void *arg, const annal_index_lag *lag)
     return 0;
 }
 
-/* Text, or the first text of the blocks; empty: nothing was said, only thought or shown. */
-static annal_slice spoken(annal_slice content)
-{
-    struct json_walk walk;
-    annal_slice part, text = {0};
-    if (excerpt_is_text(content))
-        return content;
-    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
-        return content.len > 0 && content.ptr[0] == '{' ? content : text;
-    while (!excerpt_is_text(text) && annal__json_walk_item(&walk, &part)) {
-        text = part;
-        if (part.len > 0 && part.ptr[0] == '{')
-            text = annal__json_member(part, "text");
-    }
-    return excerpt_is_text(text) ? text : (annal_slice){0};
-}
-
 /* Later ones replace earlier ones. */
 static void listen(struct said *said, const annal_event *event)
 {
-    annal_slice role = message_role(event), text = spoken(message_content(event));
+    annal_slice role = message_role(event), text = message_text(event);
     if (text.len == 0 || !annal__slice_is(role, said->role))
         return;
     said->seq = event->seq;
@@ -130,6 +114,8 @@ static annal_status listen_to_block(struct recovery *r, uint64_t from, uint64_t 
             break;
         if (status != ANNAL_OK || event.seq >= to)
             continue;
+        if (to > r->info.last_seq)
+            r->rests = event_rests(r->rests, &event);
         if (user)
             listen(&r->user, &event);
         if (assistant)
@@ -276,7 +262,12 @@ static struct advice advice_for(const struct recovery *r)
                "find out what became of %" PRIu64 " call%s, then append tool.returned or "
                "tool.failed with %s call_id",
                r->calls, plural(r->calls), r->calls == 1 ? "its" : "each");
-    if (r->turns > 0)
+    if (r->turns > 0 && r->rests && r->calls == 0)
+        advise(&advice,
+               "nothing is under way: turn %s ends in an answer; append turn.completed with its "
+               "turn_id, or go on with it",
+               r->first_turn[0] != '\0' ? r->first_turn : "that is open");
+    else if (r->turns > 0)
         advise(&advice,
                "go on with turn %s, or append turn.failed or turn.cancelled with its turn_id%s",
                r->first_turn[0] != '\0' ? r->first_turn : "that is open",

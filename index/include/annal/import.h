@@ -7,8 +7,9 @@
  *
  *   session, ts, type, id, cause, data, line
  *
- * ts is in microseconds, id and cause may be NULL, line is the n of the line that it came from. All
- * of it runs in a private database in a temporary file, and finds there
+ * ts is in microseconds, 1 if no time is known (annal import then takes that of an event beside it,
+ * or of the file). id and cause may be NULL, line is the n of the line that it came from. All of it
+ * runs in a private database in a temporary file, and finds there
  *
  *   source(kind, file, stem, container)
  *       one row: what annal_import_open() was given; stem is file without its last suffix

@@ -1,4 +1,4 @@
--- pack core   version 4   database sessions.db
+-- pack core   version 5   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -33,7 +33,8 @@
 --
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that
--- nobody announced has a row too, without called_at. dangling are the calls without a result.
+-- nobody announced has a row too, without called_at; if its tool.called comes later, as logs of
+-- parallel calls have it, it takes over that row. dangling are the calls without a result.
 --
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
 -- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
@@ -69,7 +70,8 @@ CREATE TABLE sessions (
     cached_input_tokens INTEGER NOT NULL DEFAULT 0,
     cache_write_tokens INTEGER NOT NULL DEFAULT 0,
     cost_microusd      INTEGER NOT NULL DEFAULT 0,
-    events             INTEGER NOT NULL DEFAULT 0
+    events             INTEGER NOT NULL DEFAULT 0,
+    time_from          TEXT -- 'of the file': an importer found no time in the log
 );
 
 CREATE INDEX idx_sessions_status ON sessions(status);
@@ -159,8 +161,9 @@ CREATE VIEW usage_by_session AS
 -- What a call took: as its result says, else from the times of the two events.
 CREATE VIEW tool_durations AS
     SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
-           COALESCE(duration_ms, CAST(round((julianday(returned_at) - julianday(called_at))
-                                            * 86400000) AS INTEGER)) AS duration_ms
+           COALESCE(duration_ms,
+                    max(0, CAST(round((julianday(returned_at) - julianday(called_at)) * 86400000)
+                                AS INTEGER))) AS duration_ms
     FROM tool_calls WHERE status <> 'called';
 
 -- Percentiles by nearest rank, over the calls whose duration is known.
@@ -232,7 +235,8 @@ UPDATE sessions SET
     working_directory = COALESCE($working_directory, working_directory),
     git_branch = COALESCE($git_branch, git_branch),
     parent_session_id = COALESCE($parent_session_id, parent_session_id),
-    title = COALESCE($title, title)
+    title = COALESCE($title, title),
+    time_from = $time
 WHERE id = :session;
 
 -- on session.updated
@@ -246,7 +250,8 @@ UPDATE sessions SET
     working_directory = COALESCE($set::working_directory, $working_directory, working_directory),
     git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
     parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),
-    title = COALESCE($set::title, $title, title)
+    title = COALESCE($set::title, $title, title),
+    time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
 WHERE id = :session;
 
 -- on session.status_changed
@@ -416,8 +421,12 @@ ON CONFLICT (session_id, day, model) DO UPDATE SET
     cost_microusd = cost_microusd + excluded.cost_microusd;
 
 -- on tool.called, tool_call
+UPDATE tool_calls SET
+    seq = :seq, tool = $tool, turn_id = COALESCE($turn_id, turn_id), called_at = :ts
+WHERE session_id = :session AND call_id = $call_id AND called_at IS NULL;
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
-VALUES (:session, COALESCE($call_id, '#' || :seq), :seq, $tool, $turn_id, 'called', :ts);
+VALUES (:session, COALESCE($call_id, '#' || :seq), :seq, $tool, $turn_id, 'called', :ts)
+ON CONFLICT (session_id, call_id, seq) DO NOTHING;
 
 -- on tool.returned, tool.failed, tool_result, tool_error
 INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,

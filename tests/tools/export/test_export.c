@@ -564,6 +564,74 @@ START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
 }
 END_TEST
 
+#define TELL(role, content, more)                                                                  \
+    "{\"type\":\"message.added\",\"data\":{\"role\":\"" role "\",\"content\":" content more "}}\n"
+#define TEXT_BLOCK "[{\"type\":\"text\",\"text\":\"Done.\"}]"
+
+static const struct last_events {
+    const char *events; /* after a turn began */
+    bool finished;
+} last_events[] = {
+    {TELL("assistant", TEXT_BLOCK, ",\"stop_reason\":\"end_turn\""), true},
+    {TELL("assistant", "\"Done.\"", "") "{\"type\":\"import.record\",\"data\":{}}\n", true},
+    {TELL("assistant", TEXT_BLOCK, ",\"stop_reason\":\"tool_use\""), false},
+    {TELL("assistant", TEXT_BLOCK, ",\"stop_reason\":\"max_tokens\""), false},
+    {TELL("assistant", "[{\"type\":\"thinking\",\"thinking\":\"Hm.\"}]", ""), false},
+    {TELL("user", "\"Why?\"", ""), false},
+    {TELL("assistant", TEXT_BLOCK,
+          "") "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\"}}\n"
+              "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\"}}\n",
+     false},
+    {"{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\"}}\n" TELL("assistant", TEXT_BLOCK, ""),
+     false},
+    {TELL("assistant", TEXT_BLOCK, "") "{\"type\":\"provider.failed\",\"data\":{}}\n", false},
+};
+
+START_TEST(a_turn_that_ends_in_an_answer_is_not_broken)
+{
+    const struct last_events *last = &last_events[_i];
+    CLI(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
+    CLI(&cli, last->events, "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strstr(cli.out, "annal.incomplete") == NULL, last->finished);
+    ck_assert_int_eq(strstr(cli.out, "\"status\":{\"code\":2,") == NULL, last->finished);
+    ck_assert_int_eq(count_of(cli.out, "\"name\":\"turn t1\""), 1);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strstr(cli.out, "in the middle of a turn") == NULL, last->finished);
+    ck_assert_int_eq(strstr(cli.out, "without an end") == NULL, last->finished);
+    CLI(&cli, NULL, "show", "s1", "--recovery");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strstr(cli.out, "turn t1 ends in an answer") != NULL, last->finished);
+}
+END_TEST
+
+START_TEST(a_result_before_its_call_is_the_result_of_that_call)
+{
+    CLI(&cli,
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"first\"}}\n"
+        "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\",\"output\":\"second\"}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
+    cli_assert_done(&cli);
+    ASSERT_NOT_OUT(&cli, "annal.incomplete");
+    ck_assert_int_eq(count_of(cli.out, "\"name\":\"execute_tool A\""), 1);
+    ck_assert_int_eq(count_of(cli.out, "\"name\":\"tool result\""), 1);
+    const char *call = strstr(cli.out, "\"name\":\"execute_tool A\"");
+    const char *first = strstr(call, "gen_ai.tool.call.result");
+    ck_assert_ptr_nonnull(first);
+    ck_assert_ptr_eq(strstr(first, "\"first\""), strchr(strstr(first, "stringValue\":"), ':') + 1);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_done(&cli);
+    ASSERT_NOT_OUT(&cli, "Unfinished");
+    ASSERT_NOT_OUT(&cli, "No result");
+}
+END_TEST
+
 START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
 {
     CLI(&cli,
@@ -1316,6 +1384,9 @@ Suite *suite_export(void)
     tcase_add_loop_test(otlp, those_of_real_logs_do_too, 0, sizeof kinds / sizeof *kinds);
     tcase_add_test(otlp, spans_stand_below_their_turn_and_are_the_same_each_time);
     tcase_add_test(otlp, what_a_crash_left_open_ends_with_the_last_event_and_says_so);
+    tcase_add_test(otlp, a_result_before_its_call_is_the_result_of_that_call);
+    tcase_add_loop_test(otlp, a_turn_that_ends_in_an_answer_is_not_broken, 0,
+                        sizeof last_events / sizeof *last_events);
     tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
     tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);

@@ -1,0 +1,75 @@
+#include "tools/import/file_time.h"
+
+#include "journal/base/json_walk.h"
+
+#include <annal/base.h>
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* What "time" takes in the data of an event. */
+#define TIME_BYTES_MAX 64
+
+/* pattern: 0 is a digit, _ what is between date and time, : a colon or a dash. */
+static bool looks_like(const char *text, const char *pattern)
+{
+    for (; *pattern != '\0'; pattern++, text++) {
+        bool fits = *pattern == '0'   ? isdigit((unsigned char)*text) != 0
+                    : *pattern == '_' ? *text != '\0' && strchr("Tt_", *text) != NULL
+                                      : *text == *pattern || (*pattern == ':' && *text == '-');
+        if (!fits)
+            return false;
+    }
+    return true;
+}
+
+static int64_t date_at(const char *text)
+{
+    char iso[] = "0000-00-00T00:00:00Z";
+    int64_t time_us = 0;
+    if (!looks_like(text, "0000-00-00"))
+        return 0;
+    memcpy(iso, text, 10);
+    if (looks_like(text + 10, "_00:00")) {
+        memcpy(iso + 11, text + 11, 2);
+        memcpy(iso + 14, text + 14, 2);
+        if (looks_like(text + 16, ":00"))
+            memcpy(iso + 17, text + 17, 2);
+    }
+    return annal_time_parse(annal_slice_of(iso), &time_us, NULL) < 0 ? 0 : time_us;
+}
+
+int64_t file_time_us(const char *path, const char **out_from)
+{
+    struct stat file;
+    const char *slash = strrchr(path, '/');
+    *out_from = "of the name of the file";
+    for (const char *at = slash != NULL ? slash + 1 : path; *at != '\0'; at++) {
+        int64_t time_us = date_at(at);
+        if (time_us > 0)
+            return time_us;
+    }
+    *out_from = "of the file";
+    if (stat(path, &file) < 0)
+        return 0;
+    return (int64_t)file.st_mtim.tv_sec * 1000000 + file.st_mtim.tv_nsec / 1000;
+}
+
+annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len)
+{
+    annal_slice data = {bytes->ptr + *inout_at, *inout_len};
+    if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "time").len > 0)
+        return ANNAL_OK;
+    annal_status status = annal__buf_reserve(bytes, data.len + TIME_BYTES_MAX);
+    if (status < 0)
+        return status;
+    size_t at = bytes->len, len = data.len - 1; /* without the brace */
+    status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
+    if (status >= 0)
+        status = annal__buf_printf(bytes, "%s\"time\":\"%s\"}", len > 1 ? "," : "", from);
+    *inout_at = at;
+    *inout_len = bytes->len - at;
+    return status;
+}
