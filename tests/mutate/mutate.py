@@ -79,7 +79,8 @@ def known_suites():
     for folder, _, files in os.walk(os.path.join(ROOT, "tests")):
         for name in files:
             if match := re.fullmatch(r"test_([a-z0-9_]+)\.c", name):
-                names.add(f"{os.path.basename(folder)}.{match.group(1)}")
+                program = os.path.relpath(folder, os.path.join(ROOT, "tests")).split(os.sep)[0]
+                names.add(f"{program}.{match.group(1)}")
     return names
 
 
