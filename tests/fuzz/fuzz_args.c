@@ -4,51 +4,50 @@
  * (1) It is taken, or refused as wrong usage.
  * (2) What was taken is made of the words that were given, and of options that the verb has; the
  *     words that are options are not operands too.
- * (3) Numbers, times and formats answer too, whatever their text is.
+ * (3) Numbers are within their range, and ids of sessions are ids.
  * (4) What the words of a verb behind a noun put into an event is JSON, and the session that they
  *     name is one, or they are refused. (Files are not read.)
  */
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/verb_data.h"
 
 #include <string.h>
 
 #define WORDS_MAX 24
 
+/* Fields whose value was refused did not come here. */
 static void ask(const struct args *args)
 {
-    uint64_t number = 7, limit = 7;
-    int64_t time_us = 0;
     enum out_format format = OUT_TABLE;
-    annal_slice session;
+    const struct field *field = args->command != NULL ? args->command->fields : NULL;
     for (int i = 0; i < args->value_count; i++) {
         const char *name = args->values[i].option->name;
         int at = 0;
         MUST(args_has(args, name));
         MUST(args->values[i].option->value == NULL || args_next(args, name, &at) != NULL);
-        if (args->values[i].text == NULL)
-            continue;
-        int status = args_number(args, name, &number);
-        MUST(status == 0 || status == EXIT_USAGE);
-        status = args_time(args, name, &time_us);
-        MUST(status == 0 || status == EXIT_USAGE);
     }
-    (void)args_format(args, &format);
-    (void)args_limit(args, &limit);
-    MUST(limit > 0);
-    for (int i = 0; i < args->operand_count; i++) {
-        if (args_session(args, i, &session) == 0)
-            MUST(annal_session_id_check(session, NULL) == ANNAL_OK);
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        const char *name = field->option.name != NULL ? field->option.name : field->option.value;
+        const char *text;
+        for (int at = 0; name != NULL && (text = args_next(args, name, &at)) != NULL;) {
+            uint64_t number = args_count(args, name, 7);
+            MUST(field->kind != FIELD_COUNT || number >= field->least);
+            MUST(field->kind != FIELD_COUNT || field->most == 0 || number <= field->most);
+            MUST((field->kind != FIELD_SESSION && field->kind != FIELD_SESSIONS) ||
+                 annal_session_id_check(annal_slice_of(text), NULL) == ANNAL_OK);
+            if (field->choices != NULL && strcmp(field->choices, OUT_FORMATS) == 0)
+                (void)args_format(args, &format);
+        }
     }
 }
 
 static bool reads_a_file(const struct args *args, const struct field *field)
 {
     const char *name = field->option.name != NULL ? field->option.name : field->option.value;
-    const char *text = name == NULL ? NULL : verb_text(args, name);
+    const char *text = name == NULL ? NULL : args_get(args, name);
     return field->kind == FIELD_FILE ||
            (text != NULL && (text[0] == '@' || strcmp(text, "-") == 0));
 }

@@ -140,7 +140,7 @@ START_TEST(what_cannot_be_forked_is_refused)
     CLI(&cli, NULL, "fork", "p");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
     CLI(&cli, NULL, "fork", "p", "x", "--at", "0");
-    cli_assert_refused(&cli, EXIT_USAGE, "no event 0");
+    cli_assert_refused(&cli, EXIT_USAGE, "--at needs a whole number of at least 1");
     CLI(&cli, NULL, "fork", "p", "f");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'f' already");
     CLI(&cli, NULL, "fork", "p", "x", "--at", "6");

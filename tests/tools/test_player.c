@@ -237,7 +237,7 @@ END_TEST
 START_TEST(what_makes_no_sense_is_wrong_usage)
 {
     CLI(&cli, NULL, "replay", "s", "--speed", "2");
-    cli_assert_refused(&cli, EXIT_USAGE, "--speed is for --events");
+    cli_assert_refused(&cli, EXIT_USAGE, "--speed goes with --events");
     CLI(&cli, NULL, "replay", "s", "--events", "--speed", "0");
     cli_assert_refused(&cli, EXIT_USAGE, "--speed");
     CLI(&cli, NULL, "replay", "s", "--events", "--gap=-1");

@@ -435,17 +435,17 @@ START_TEST(options_that_make_no_picture_are_refused)
 {
     begin();
     CLI(&cli, NULL, "stats", "--by", "day");
-    cli_assert_refused(&cli, EXIT_USAGE, "--by belongs to a picture");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by goes with --plot");
     CLI(&cli, NULL, "stats", "s1");
     cli_assert_refused(&cli, EXIT_USAGE, "annal show s1");
     CLI(&cli, NULL, "stats", "--plot", "--by", "year");
-    cli_assert_refused(&cli, EXIT_USAGE, "--by is hour, day, week or month");
+    cli_assert_refused(&cli, EXIT_USAGE, "--by must be hour, day, week or month");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day", "s1");
     cli_assert_refused(&cli, EXIT_USAGE, "--by is for pictures of the store");
     CLI(&cli, NULL, "stats", "--svg", "a.svg");
-    cli_assert_refused(&cli, EXIT_USAGE, "--svg belongs to a picture");
+    cli_assert_refused(&cli, EXIT_USAGE, "--svg goes with --plot");
     CLI(&cli, NULL, "stats", "--plot", "--svg", "");
-    cli_assert_refused(&cli, EXIT_USAGE, "--svg needs the name of a file");
+    cli_assert_refused(&cli, EXIT_USAGE, "--svg needs a value");
     CLI(&cli, NULL, "stats", "--plot", "--svg", "-", "--json");
     cli_assert_refused(&cli, EXIT_USAGE, "would both print");
     CLI(&cli, NULL, "stats", "--plot", "--since", "soon");

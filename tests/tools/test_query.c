@@ -120,7 +120,7 @@ START_TEST(a_search_with_wrong_options_says_what_is_right)
     CLI(&cli, NULL, "search", "a", "--match", "b");
     cli_assert_refused(&cli, EXIT_USAGE, "--match");
     CLI(&cli, NULL, "search", "a", "--off");
-    cli_assert_refused(&cli, EXIT_USAGE, "stand alone");
+    cli_assert_refused(&cli, EXIT_USAGE, "take no other option");
     CLI(&cli, NULL, "search", "a", "--session", "../b");
     cli_assert_refused(&cli, EXIT_USAGE, "session");
     CLI(&cli, NULL, "search", "--match", "a AND (");

@@ -152,7 +152,7 @@ START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
     cli_assert_done(&cli);
     ck_assert_int_eq(memcmp(strstr(cli.out, "hash") + 7, two, 64), 0);
     CLI(&cli, NULL, "replay", "s", "--verify", "--hash");
-    cli_assert_refused(&cli, EXIT_USAGE, "exclude");
+    cli_assert_refused(&cli, EXIT_USAGE, "cannot be used together");
     CLI(&cli, NULL, "replay", "s", "--verify", "--pack", "teams");
     cli_assert_refused(&cli, EXIT_USAGE, "--pack");
 }
@@ -405,7 +405,7 @@ START_TEST(tail_keeps_its_place_under_a_name)
     CLI(&cli, NULL, "cursor", "drop", "bill");
     cli_assert_refused(&cli, EXIT_REFUSED, "bill");
     CLI(&cli, NULL, "tail", "a", "--cursor", "../x");
-    cli_assert_refused(&cli, EXIT_USAGE, "name");
+    cli_assert_refused(&cli, EXIT_USAGE, "--cursor '../x' is not a valid id");
 }
 END_TEST
 

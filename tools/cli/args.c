@@ -1,10 +1,8 @@
 #include "tools/cli/args.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/clock.h"
 #include "tools/cli/verbs.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,10 +131,9 @@ static const struct option *find(const struct command *command, const char *name
 static int take_wait(struct args *args, const char *text)
 {
     uint64_t seconds = 0;
-    if (!parse_number(text, &seconds))
-        return fail_usage("--wait needs a whole number, and was given '%s'", text);
-    if (seconds > WAIT_SECONDS_MAX)
-        return fail_usage("--wait is at most %d seconds", WAIT_SECONDS_MAX);
+    if (!parse_number(text, &seconds) || seconds > WAIT_SECONDS_MAX)
+        return fail_usage("--wait needs a whole number of seconds, at most %d, not '%s'",
+                          WAIT_SECONDS_MAX, text);
     /* The library reads 0 as its default; one millisecond is as good as not at all. */
     args->wait_ms = seconds == 0 ? 1 : (uint32_t)seconds * 1000;
     args->wait_given = true;
@@ -159,7 +156,7 @@ static int take(struct args *args, const struct option *option, const char *text
         return fail_usage("--%s was given twice", option->name);
     if (strcmp(option->name, "store") == 0) {
         if (text[0] == '\0')
-            return fail_usage("--store needs a directory, and was given an empty name");
+            return fail_usage("--store needs a directory, not an empty name");
         args->store = text;
         return 0;
     }
@@ -234,24 +231,22 @@ static int take_word(struct args *args, const char *word)
     return args->command == NULL ? args_fail_verb(args->noun, word) : 0;
 }
 
-/* The operand of a verb in a noun that is missing, or how the others call all of theirs. */
+/* How the operand is called that is missing. */
 static const char *missing_operand(const struct args *args)
 {
     int i = args->operand_count;
     const struct field *field = args->command->fields;
     for (; field != NULL && field->kind != FIELD_END; field++) {
-        if (field->option.name == NULL && field->option.value != NULL && i-- == 0)
+        if (field_is_operand(field) && i-- == 0)
             return field->option.value;
     }
-    return args->command->operands;
+    return "more";
 }
 
 static int check_operands(const struct args *args)
 {
     char verb[VERB_BYTES];
     const struct command *command = args->command;
-    if (command == NULL || args->help)
-        return 0;
     args_verb(args, verb);
     int most = command_operands_max(command);
     if (args->operand_count < command_operands_min(command))
@@ -260,39 +255,6 @@ static int check_operands(const struct args *args)
     if (most >= 0 && args->operand_count > most)
         return fail_usage("annal %s does not know what to do with '%s'", verb,
                           args->operands[most]);
-    return 0;
-}
-
-static bool is_choice(const char *choices, const char *text)
-{
-    size_t len = strlen(text);
-    for (const char *at = choices; at != NULL; at = strchr(at, '|')) {
-        at += *at == '|';
-        if (strcspn(at, "|") == len && memcmp(at, text, len) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* What the table of a verb in a noun asks of its options and operands. */
-static int check_fields(const struct args *args)
-{
-    char verb[VERB_BYTES];
-    const struct field *field = args->command != NULL && !args->help ? args->command->fields : NULL;
-    args_verb(args, verb);
-    for (; field != NULL && field->kind != FIELD_END; field++) {
-        const struct option *option = &field->option;
-        const char *name = option->name != NULL ? option->name : option->value;
-        const char *text = name == NULL ? NULL : verb_text(args, name);
-        if (option->name != NULL && field->required && text == NULL)
-            return fail_usage("annal %s needs --%s %s: 'annal help %s' shows how", verb,
-                              option->name, option->value, verb);
-        for (int at = 0; field->choices != NULL && (text = verb_next(args, name, &at)) != NULL;) {
-            if (!is_choice(field->choices, text))
-                return fail_usage("%s%s is one of %s, and was given '%s'",
-                                  option->name != NULL ? "--" : "", name, field->choices, text);
-        }
-    }
     return 0;
 }
 
@@ -341,8 +303,10 @@ int args_parse(struct args *args, int argc, char **argv)
         const char *store = getenv("ANNAL_STORE");
         args->store = store != NULL && store[0] != '\0' ? store : NULL;
     }
+    if (args->command == NULL || args->help)
+        return 0;
     int wrong = check_operands(args);
-    return wrong != 0 ? wrong : check_fields(args);
+    return wrong != 0 ? wrong : fields_check(args);
 }
 
 void args_done(struct args *args)
@@ -352,9 +316,30 @@ void args_done(struct args *args)
     *args = (struct args){0};
 }
 
+/* The place of an operand, counted from 0; NULL: none of the verb's is called so. */
+static const struct field *find_operand(const struct command *verb, const char *name,
+                                        int *out_place)
+{
+    const struct field *field = verb != NULL ? verb->fields : NULL;
+    *out_place = 0;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        if (!field_is_operand(field))
+            continue;
+        if (strcmp(field->option.value, name) == 0)
+            return field;
+        ++*out_place;
+    }
+    return NULL;
+}
+
 const char *args_next(const struct args *args, const char *name, int *at)
 {
-    while (*at < args->value_count) {
+    int place = 0;
+    const struct field *operand = find_operand(args->command, name, &place);
+    if (operand != NULL && place + *at < args->operand_count &&
+        (*at == 0 || FIELD_IS_LIST(operand->kind)))
+        return args->operands[place + (*at)++];
+    while (operand == NULL && *at < args->value_count) {
         const struct args_value *value = &args->values[(*at)++];
         if (strcmp(value->option->name, name) == 0)
             return value->text;
@@ -377,159 +362,10 @@ bool args_has(const struct args *args, const char *name)
     return false;
 }
 
-int args_format(const struct args *args, enum out_format *out)
-{
-    const char *text = args_get(args, "format");
-    if (args->json && text != NULL && strcmp(text, "jsonl") != 0)
-        return fail_usage("--json and --format %s exclude each other", text);
-    if (args->json || (text != NULL && strcmp(text, "jsonl") == 0))
-        *out = OUT_JSONL;
-    else if (text != NULL && strcmp(text, "csv") == 0)
-        *out = OUT_CSV;
-    else if (text != NULL && strcmp(text, "table") == 0)
-        *out = OUT_TABLE;
-    else if (text != NULL)
-        return fail_usage("--format is jsonl, csv or table, and was given '%s'", text);
-    return 0;
-}
-
-int args_journal_format(const struct args *args, annal_format *out)
-{
-    const char *text = args_get(args, "format");
-    if (text != NULL && strcmp(text, "jsonl") == 0)
-        *out = ANNAL_FORMAT_JSON;
-    else if (text != NULL && strcmp(text, "msgpack") == 0)
-        *out = ANNAL_FORMAT_MSGPACK;
-    else if (text != NULL)
-        return fail_usage("--format is jsonl or msgpack, and was given '%s'", text);
-    return 0;
-}
-
-bool parse_number(const char *text, uint64_t *out)
-{
-    uint64_t number = 0;
-    if (text[0] == '\0')
-        return false;
-    for (const char *c = text; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9')
-            return false;
-        if (__builtin_mul_overflow(number, 10u, &number) ||
-            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
-            return false;
-    }
-    *out = number;
-    return true;
-}
-
 int args_number(const struct args *args, const char *name, uint64_t *out)
 {
     const char *text = args_get(args, name);
     if (text == NULL || parse_number(text, out))
         return 0;
-    return fail_usage("--%s needs a whole number, and was given '%s'", name, text);
-}
-
-int args_limit(const struct args *args, uint64_t *out)
-{
-    uint64_t limit = 1;
-    int exit_status = args_number(args, "limit", &limit);
-    if (exit_status == 0 && limit == 0)
-        return fail_usage("--limit 0 asks for nothing: leave it out for all");
-    if (exit_status == 0 && args_has(args, "limit"))
-        *out = limit;
-    return exit_status;
-}
-
-const annal_limits limits_usual = {
-    .run_ms = 60000, .memory_bytes = (uint64_t)1 << 30, .temp_bytes = (uint64_t)1 << 30};
-
-#define MB_MAX      ((uint64_t)1 << 32)
-#define SECONDS_MAX 4000000
-
-int args_limits(const struct args *args, annal_limits *out)
-{
-    uint64_t seconds = limits_usual.run_ms / 1000;
-    uint64_t memory = limits_usual.memory_bytes >> 20, temp = limits_usual.temp_bytes >> 20;
-    int exit_status = args_number(args, "timeout", &seconds);
-    if (exit_status == 0)
-        exit_status = args_number(args, "memory", &memory);
-    if (exit_status == 0)
-        exit_status = args_number(args, "temp", &temp);
-    if (exit_status == 0 && seconds > SECONDS_MAX)
-        return fail_usage("--timeout is at most %d seconds", SECONDS_MAX);
-    if (exit_status == 0 && (memory > MB_MAX || temp > MB_MAX))
-        return fail_usage("--memory and --temp are at most %llu MB", (unsigned long long)MB_MAX);
-    *out = (annal_limits){.run_ms = (uint32_t)seconds * 1000,
-                          .memory_bytes = memory << 20,
-                          .temp_bytes = temp << 20,
-                          .wait_ms = args->wait_ms};
-    return exit_status;
-}
-
-int fail_limited(const annal_error *err)
-{
-    annal_error placed = *err;
-    limits_hint(&placed);
-    return fail_error(&placed);
-}
-
-void limits_hint(annal_error *err)
-{
-    const annal_error why = *err;
-    if (err->status == ANNAL_ERR_LIMIT)
-        snprintf(err->message, sizeof err->message,
-                 "%.400s; --timeout, --memory and --temp change the limits", why.message);
-}
-
-/* "2h": two hours ago. */
-static bool parse_age(const char *text, int64_t *out_us)
-{
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
-    char *end = NULL;
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    errno = 0;
-    unsigned long count = strtoul(text, &end, 10);
-    if (errno != 0 || count > 1000000 || end[0] == '\0' || end[1] != '\0')
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (units[i].unit == end[0]) {
-            int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-            *out_us = now_us - (int64_t)count * units[i].seconds * 1000000;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool parse_time(const char *text, int64_t *out_us)
-{
-    return parse_age(text, out_us) ||
-           annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
-}
-
-int args_time(const struct args *args, const char *name, int64_t *out_us)
-{
-    const char *text = args_get(args, name);
-    if (text == NULL || parse_time(text, out_us))
-        return 0;
-    return fail_usage("--%s needs a time such as 2026-01-06T07:24:00Z or an age such as 45s, 30m, "
-                      "2h, 7d, 2w, and was given '%s'",
-                      name, text);
-}
-
-int args_session(const struct args *args, int i, annal_slice *out)
-{
-    annal_slice session = annal_slice_of(args->operands[i]);
-    if (annal_session_id_check(session, NULL) < 0)
-        return fail_usage(
-            "'%.*s%s' is no session id: it has 1 to %d of A-Z a-z 0-9 . _ - and begins "
-            "with neither . nor -",
-            (int)(session.len < 60 ? session.len : 60), session.ptr,
-            session.len > 60 ? "\u2026" : "", ANNAL_SESSION_ID_BYTES_MAX);
-    *out = session;
-    return 0;
+    return fail_usage("--%s needs a whole number, not '%s'", name, text);
 }

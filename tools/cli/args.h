@@ -11,7 +11,6 @@
 #include "tools/cli/out.h"
 
 #include <annal/event.h>
-#include <annal/query.h>
 
 #define WAIT_MS_USUAL 10000
 
@@ -48,48 +47,19 @@ const char *args_verb(const struct args *args, char text[VERB_BYTES]);
 
 bool args_has(const struct args *args, const char *name);
 
-/* The value of an option, NULL when it was not given. */
+/* The value of an option, or the operand of that name (of several, the first); NULL when it was not
+ * given. */
 const char *args_get(const struct args *args, const char *name);
 
-/* Walk over a repeatable option: begin with *at = 0; NULL when there are no more. */
+/* Walk over all of a list: begin with *at = 0; NULL when there are no more. */
 const char *args_next(const struct args *args, const char *name, int *at);
 
 /* A whole number; *out stays as it is when the option was not given. */
 int args_number(const struct args *args, const char *name, uint64_t *out);
 
-/* --limit; *out stays as it is when the option was not given. 0 would ask for nothing. */
-int args_limit(const struct args *args, uint64_t *out);
-
-/* What somebody's SQL may cost, unless --timeout, --memory and --temp say otherwise. */
-extern const annal_limits limits_usual;
-int args_limits(const struct args *args, annal_limits *out);
-
-/* Where a limit was reached, the message says how to raise it. And fail_error() with that. */
-void limits_hint(annal_error *err);
-int fail_limited(const annal_error *err);
-
-/* The rows of a table of options that args_limits() reads. */
-#define LIMIT_OPTIONS                                                                              \
-    {"timeout", "SECONDS", "how long SQL may run (60); 0: as long as it takes", false},            \
-        {"memory", "MB", "how much memory it may take (1024); 0: no limit", false},                \
-    {                                                                                              \
-        "temp", "MB", "how much room its temporary files may take (1024)", false                   \
-    }
-
-/* A time, ISO 8601 or an age such as 45s, 30m, 2h, 7d, 2w; *out stays when it was not given. */
-int args_time(const struct args *args, const char *name, int64_t *out_us);
-
-/* --format jsonl|msgpack, the format of a new journal; otherwise *out stays. */
-int args_journal_format(const struct args *args, annal_format *out);
-
-/* --format jsonl|csv|table, and --json, which is the same as jsonl; otherwise *out stays. */
-int args_format(const struct args *args, enum out_format *out);
-
 /* A whole number, all of text and nothing else. */
 bool parse_number(const char *text, uint64_t *out);
 bool parse_time(const char *text, int64_t *out_us);
-
-/* Operand number i as a session id, checked. */
-int args_session(const struct args *args, int i, annal_slice *out);
+bool parse_amount(const char *text, double most, double *out);
 
 #endif

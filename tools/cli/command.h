@@ -32,19 +32,15 @@ struct verb_call;
 
 struct command {
     const char *name;
-    const char *operands; /* how help names them, "SESSION", "[SESSION...]"; "" for none */
-    int operands_min;
-    int operands_max;     /* -1: any number */
-    const char *summary;  /* one line, no full stop */
-    const char *about;    /* paragraphs, lines of at most 78 columns */
-    const char *examples; /* lines, indented by two spaces */
-    const struct option *options;
-    bool no_store;  /* does not take --store and --json */
-    bool takes_sql; /* an operand may begin with a comment, as -- does */
+    const char *summary;        /* one line, no full stop */
+    const char *about;          /* paragraphs, lines of at most 78 columns */
+    const char *examples;       /* lines, indented by two spaces */
+    const struct field *fields; /* its operands and options: fields.h; NULL: it has none */
+    bool no_store;              /* does not take --store and --json */
+    bool takes_sql;             /* an operand may begin with a comment, as -- does */
     int (*run)(const struct args *args);
 
-    /* Of a verb behind a noun: verbs.h. Its fields take the place of operands and options. */
-    const struct field *fields;
+    /* Of a verb of two words: verbs.h. */
     const char *type;    /* of the event that verb_append() appends */
     const char *session; /* whose event it is: "team_{TEAM}", "_state" */
     const char *said;    /* the sentence for people: "sent {id} to team {TEAM}" */

@@ -25,15 +25,8 @@ const struct verb_code *const verb_codes[] = {team_code, lionagi_code, prose_cod
 
 const struct option *command_option(const struct command *command, int *at)
 {
-    if (command->fields == NULL) {
-        const struct option *option = command->options == NULL ? NULL : &command->options[*at];
-        if (option == NULL || option->name == NULL)
-            return NULL;
-        ++*at;
-        return option;
-    }
     int i = 0;
-    for (; command->fields[i].kind != FIELD_END; i++) {
+    for (; command->fields != NULL && command->fields[i].kind != FIELD_END; i++) {
         const struct option *option = &command->fields[i].option;
         if (i >= *at && option->name != NULL) {
             *at = i + 1;
@@ -58,28 +51,23 @@ const char *command_choices(const struct command *command, const struct option *
     return NULL;
 }
 
-static bool is_operand(const struct field *field)
-{
-    return field->option.name == NULL && field->option.value != NULL;
-}
-
 int command_operands_min(const struct command *command)
 {
-    int count = command->operands_min;
+    int count = 0;
     const struct field *field = command->fields;
     for (; field != NULL && field->kind != FIELD_END; field++)
-        count += is_operand(field) && field->required ? 1 : 0;
+        count += field_is_operand(field) && field->required ? 1 : 0;
     return count;
 }
 
 int command_operands_max(const struct command *command)
 {
-    int count = command->operands_max;
+    int count = 0;
     const struct field *field = command->fields;
     for (; field != NULL && field->kind != FIELD_END; field++) {
-        if (is_operand(field) && field->kind == FIELD_LIST)
+        if (field_is_operand(field) && FIELD_IS_LIST(field->kind))
             return -1;
-        count += is_operand(field) ? 1 : 0;
+        count += field_is_operand(field) ? 1 : 0;
     }
     return count;
 }

@@ -78,16 +78,15 @@ static void print_verb(const struct noun *noun, const struct command *verb)
     const struct field *field = verb->fields;
     printf(".SS annal %s %s", noun->name, verb->name);
     for (; field != NULL && field->kind != FIELD_END; field++) {
-        option = &field->option;
-        if (option->name == NULL && option->value != NULL)
-            printf(field->required ? " %s%s" : " [%s%s]", option->value,
-                   field->kind == FIELD_LIST ? "..." : "");
+        if (field_is_operand(field))
+            printf(field->required ? " %s%s" : " [%s%s]", field->option.value,
+                   FIELD_IS_LIST(field->kind) ? "..." : "");
     }
     printf("\n");
     print_roff(verb->about != NULL ? verb->about : verb->summary);
     printf("\n");
     for (field = verb->fields; field != NULL && field->kind != FIELD_END; field++) {
-        if (field->option.name == NULL && field->option.value != NULL)
+        if (field_is_operand(field))
             print_tag(&field->option, field->choices);
     }
     for (int at = 0; (option = command_option(verb, &at)) != NULL;)

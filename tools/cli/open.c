@@ -97,9 +97,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
         .log = say_log};
     annal_error err = {0};
-    int wrong = mode == OPEN_CREATE ? args_journal_format(args, &options.format) : 0;
-    if (wrong != 0)
-        return wrong;
+    if (mode == OPEN_CREATE && args_has(args, "format"))
+        args_journal_format(args, &options.format);
     char *path = store_path(args);
     if (path == NULL)
         return fail_usage("there is no $HOME to find the store in: name it with --store DIR");

@@ -2,7 +2,7 @@
 #ifndef TOOLS_CLI_OPEN_H
 #define TOOLS_CLI_OPEN_H
 
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 
 #include <annal/store.h>
 

@@ -51,16 +51,13 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
 {
     annal_error err = {0};
     for (int i = 0; i < args->operand_count; i++) {
-        annal_slice session;
+        annal_slice session = annal_slice_of(args->operands[i]);
         annal_session_info info;
-        int exit_status = args_session(args, i, &session);
-        if (exit_status != 0)
-            return exit_status;
         if (is_listed(list, session))
             continue;
         if (annal_session_info_get(store, session, &info, &err) < 0)
             return fail_error(&err);
-        exit_status = add(list, session, info.bytes);
+        int exit_status = add(list, session, info.bytes);
         if (exit_status != 0)
             return exit_status;
     }

@@ -264,7 +264,7 @@ static void print_value(annal_slice raw)
 static void print_name(const struct verb_call *call, const char *name)
 {
     annal_slice raw = annal__json_member(call->data, name);
-    const char *text = raw.len > 0 ? NULL : verb_text(call->args, name);
+    const char *text = raw.len > 0 ? NULL : args_get(call->args, name);
     if (strcmp(name, "seq") == 0)
         printf("%" PRIu64, call->seq);
     else if (strcmp(name, "session_id") == 0)

@@ -19,39 +19,6 @@ const struct option verb_common[] = {
 
 /* ---- What was given ---- */
 
-static const struct field *find_field(const struct command *verb, const char *name, int *out_place)
-{
-    const struct field *field = verb->fields;
-    *out_place = 0;
-    for (; field != NULL && field->kind != FIELD_END; field++) {
-        const struct option *option = &field->option;
-        const char *called = option->name != NULL ? option->name : option->value;
-        if (called != NULL && strcmp(called, name) == 0)
-            return field;
-        *out_place += option->name == NULL && option->value != NULL ? 1 : 0;
-    }
-    return NULL;
-}
-
-const char *verb_next(const struct args *args, const char *name, int *at)
-{
-    int place = 0;
-    const struct field *field = find_field(args->command, name, &place);
-    if (field == NULL || field->option.name != NULL)
-        return args_next(args, name, at);
-    place += *at;
-    if (place >= args->operand_count || (*at > 0 && field->kind != FIELD_LIST))
-        return NULL;
-    ++*at;
-    return args->operands[place];
-}
-
-const char *verb_text(const struct args *args, const char *name)
-{
-    int at = 0;
-    return verb_next(args, name, &at);
-}
-
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size)
 {
     struct buf id = {.limit = 4096};
@@ -66,7 +33,7 @@ int verb_session_id(const struct args *args, const char *template, char *out, si
             break;
         len = strcspn(template, "}");
         snprintf(name, sizeof name, "%.*s", (int)len - 1, template + 1);
-        const char *text = verb_text(args, name);
+        const char *text = args_get(args, name);
         missing = text == NULL;
         if (text != NULL)
             status = annal__buf_append(&id, text, strlen(text));
@@ -158,7 +125,7 @@ static int add_json(const char *name, const char *text, struct buf *json)
         exit_status = fail_storage("%s: out of memory", name);
     if (exit_status == 0 && !is_json(annal__buf_slice(json)))
         exit_status = is_file ? fail_refused("%s: '%s' holds no JSON value", name, text)
-                              : fail_usage("%s needs a JSON value, and was given '%s'", name, text);
+                              : fail_usage("%s needs a JSON value, not '%s'", name, text);
     for (size_t i = 0; exit_status == 0 && i < json->len; i++) {
         if (json->ptr[i] == '\n' || json->ptr[i] == '\r')
             json->ptr[i] = ' ';
@@ -171,7 +138,7 @@ static int add_number(const char *name, const char *text, struct buf *json)
     bool is_number = strchr("-0123456789", text[0]) != NULL && text[0] != '\0' &&
                      text[strspn(text, "+-.0123456789eE")] == '\0' && is_json(annal_slice_of(text));
     if (!is_number)
-        return fail_usage("%s needs a number, and was given '%s'", name, text);
+        return fail_usage("%s needs a number, not '%s'", name, text);
     if (annal__buf_append(json, text, strlen(text)) < 0)
         return fail_storage("%s: out of memory", name);
     return 0;
@@ -183,7 +150,7 @@ static int add_time(const char *name, const char *text, struct buf *json)
     char formatted[ANNAL_TIME_BYTES];
     if (!parse_time(text, &time_us))
         return fail_usage("%s needs a time such as 2026-01-06T07:24:00Z or an age such as 45s, "
-                          "30m, 2h, 7d, 2w, and was given '%s'",
+                          "30m, 2h, 7d, 2w, not '%s'",
                           name, text);
     annal_time_format(time_us, formatted);
     return quote(json, annal_slice_of(formatted), name);
@@ -194,7 +161,7 @@ static int add_list(const struct args *args, const char *called, const char *nam
     int exit_status = 0;
     const char *text;
     bool failed = annal__buf_append(json, "[", 1) < 0;
-    for (int at = 0; exit_status == 0 && (text = verb_next(args, called, &at)) != NULL;) {
+    for (int at = 0; exit_status == 0 && (text = args_next(args, called, &at)) != NULL;) {
         failed = failed || (json->len > 1 && annal__buf_append(json, ",", 1) < 0);
         exit_status = quote(json, annal_slice_of(text), name);
     }
@@ -206,7 +173,7 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
 {
     char name[NAME_BYTES + 2];
     const char *called = field->option.name != NULL ? field->option.name : field->option.value;
-    const char *text = called == NULL ? NULL : verb_text(args, called);
+    const char *text = called == NULL ? NULL : args_get(args, called);
     bool flag = field->kind == FIELD_FLAG && args_has(args, called);
     annal__buf_clear(json);
     if (text == NULL && !flag) {
@@ -230,9 +197,7 @@ int verb_field_json(const struct args *args, const struct field *field, struct b
         return add_list(args, called, name, json);
     case FIELD_TIME:
         return add_time(name, text, json);
-    case FIELD_CONST:
-    case FIELD_END:
-        break;
+    default:
+        return 0; /* never in data */
     }
-    return 0;
 }

@@ -33,68 +33,10 @@
 #ifndef TOOLS_CLI_VERBS_H
 #define TOOLS_CLI_VERBS_H
 
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 
 #include <annal/journal.h>
 #include <annal/query.h>
-#include <annal/verb.h>
-
-/* What a value is on the command line, and what it becomes in data: annal/verb.h says it. */
-enum field_kind {
-    FIELD_END = ANNAL_FIELD_END,
-    FIELD_TEXT = ANNAL_FIELD_TEXT,
-    FIELD_BODY = ANNAL_FIELD_BODY,
-    FIELD_FILE = ANNAL_FIELD_FILE,
-    FIELD_NUMBER = ANNAL_FIELD_NUMBER,
-    FIELD_JSON = ANNAL_FIELD_JSON,
-    FIELD_FLAG = ANNAL_FIELD_FLAG,
-    FIELD_LIST = ANNAL_FIELD_LIST,
-    FIELD_TIME = ANNAL_FIELD_TIME,
-    FIELD_CONST = ANNAL_FIELD_CONST
-};
-
-struct field {
-    /* An operand has no name; its value is what it is called, "TEAM", and its help explains it. */
-    struct option option;
-    enum field_kind kind;
-    const char *to; /* the member of data, "content" or "run.id"; NULL: not in data */
-    bool required;
-    const char *preset;  /* what data gets when it was not given, as JSON; NULL: nothing */
-    const char *choices; /* "all|first|any": the only values */
-};
-
-#define OPERAND(called, kind_, to_, help_)                                                         \
-    {                                                                                              \
-        .option = {.value = (called), .help = (help_)}, .kind = (kind_), .to = (to_),              \
-        .required = true                                                                           \
-    }
-#define OPERAND_MAYBE(called, kind_, to_, help_)                                                   \
-    {                                                                                              \
-        .option = {.value = (called), .help = (help_)}, .kind = (kind_), .to = (to_)               \
-    }
-#define OPTION(name_, value_, kind_, to_, help_)                                                   \
-    {                                                                                              \
-        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
-        .to = (to_)                                                                                \
-    }
-/* More members, where they are needed: OPTION_WITH("strategy", …, .preset = "\"all\""). */
-#define OPTION_WITH(name_, value_, kind_, to_, help_, ...)                                         \
-    {                                                                                              \
-        .option = {(name_), (value_), (help_), (kind_) == FIELD_LIST}, .kind = (kind_),            \
-        .to = (to_), __VA_ARGS__                                                                   \
-    }
-#define FLAG(name_, to_, help_)                                                                    \
-    {                                                                                              \
-        .option = {(name_), NULL, (help_), false}, .kind = FIELD_FLAG, .to = (to_)                 \
-    }
-#define CONSTANT(to_, json)                                                                        \
-    {                                                                                              \
-        .kind = FIELD_CONST, .to = (to_), .preset = (json)                                         \
-    }
-#define FIELDS_END                                                                                 \
-    {                                                                                              \
-        .kind = FIELD_END                                                                          \
-    }
 
 struct noun {
     const char *name;
@@ -137,17 +79,8 @@ extern const struct verb_code *const verb_codes[];
 
 /* ---- The command line of a verb ---- */
 
-/*
- * What stands for a field, by the name of its option or of its operand: "to", "TEAM". NULL when it
- * was not given, or has no value. Of a list, the first.
- */
-const char *verb_text(const struct args *args, const char *name);
-
 /* All of a file, or of standard input when path is "-", behind out; 0 or an exit status. */
 int verb_read_file(const char *path, struct buf *out);
-
-/* Walk over all of a list: begin with *at = 0; NULL when there are no more. */
-const char *verb_next(const struct args *args, const char *name, int *at);
 
 /* A session id made from a template, "team_{TEAM}", "_state"; 0 or an exit status. */
 int verb_session_id(const struct args *args, const char *template, char *out, size_t size);

@@ -19,7 +19,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/line.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -65,30 +65,21 @@ struct append {
 
 static int read_options(struct append *append)
 {
-    static const char *const levels[] = {"sync", "batch", "os"};
+    static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
     const struct args *args = append->args;
-    const char *level = args_get(args, "level");
-    const char *type = args_get(args, "type");
-    append->level = ANNAL_LEVEL_SYNC;
-    for (int i = 0; level != NULL && i < 3; i++) {
-        if (strcmp(level, levels[i]) == 0) {
-            append->level = (annal_level)(ANNAL_LEVEL_SYNC + i);
-            level = NULL;
-        }
-    }
-    if (level != NULL)
-        return fail_usage("--level is sync, batch or os, and was given '%s'", level);
-    append->type = annal_slice_of(type);
+    int level = args_choice(args, "level");
     annal_error err = {0};
+    append->session = args_text(args, "SESSION");
+    append->level = levels[level < 0 ? 0 : level];
+    append->type = args_text(args, "type");
+    append->expects = args_has(args, "expect-seq");
+    append->expected_seq = args_count(args, "expect-seq", 0);
+    args_journal_format(args, &append->format);
     const annal_draft typed = {.type = append->type, .data = ANNAL_SLICE("null")};
-    if (type != NULL && annal_draft_check(&typed, &err) < 0)
+    if (append->type.len > 0 && annal_draft_check(&typed, &err) < 0)
         return fail_usage("--type needs the type of an event, such as tool.called: %s",
                           err.message);
-    append->expects = args_has(args, "expect-seq");
-    int exit_status = args_number(args, "expect-seq", &append->expected_seq);
-    if (exit_status == 0)
-        exit_status = args_journal_format(args, &append->format);
-    return exit_status;
+    return 0;
 }
 
 static void add_answer(struct buf *answers, const char *kind, const char *sentence)
@@ -301,9 +292,7 @@ static int append_input(struct append *append)
 static int run(const struct args *args)
 {
     struct append append = {.args = args, .input.limit = LINE_BYTES_MAX + 2 * READ_BYTES};
-    int exit_status = args_session(args, 0, &append.session);
-    if (exit_status == 0)
-        exit_status = read_options(&append);
+    int exit_status = read_options(&append);
     if (exit_status == 0)
         exit_status = append_input(&append);
     annal_writer_close(append.writer);
@@ -317,18 +306,20 @@ static int run(const struct args *args)
     return exit_status;
 }
 
-static const struct option options[] = {
-    {"type", "T", "every line is the data of an event of this type", false},
-    {"level", "LEVEL", "sync (default), batch or os: when an event is done", false},
-    {"expect-seq", "N", "append only if the last seq is N; 0: none is there", false},
-    {"format", "FORMAT", "of a new journal: jsonl (default) or msgpack", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+
+    OPTION("type", "T", FIELD_TEXT, NULL, "every line is the data of an event of this type"),
+    OPTION_WITH("level", "LEVEL", FIELD_CHOICE, NULL, "when an event is acknowledged (sync)",
+                .choices = "sync|batch|os"),
+    OPTION("expect-seq", "N", FIELD_COUNT, NULL,
+           "append only if the last seq is N; 0: none is there"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of a new journal (jsonl)",
+                .choices = JOURNAL_FORMATS),
+    FIELDS_END};
 
 const struct command cmd_append = {
     .name = "append",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "append events to a session",
     .about =
         "Reads one JSON object a line from standard input, {\"type\":…,\"data\":…} and if\n"
@@ -357,5 +348,5 @@ const struct command cmd_append = {
         "  my-agent | annal append sess_1 --level batch\n"
         "  my-agent | annal append sess_3 --format msgpack\n"
         "  echo '{\"n\":1}' | annal append sess_2 --type first --expect-seq 0\n",
-    .options = options,
+    .fields = fields,
     .run = run};

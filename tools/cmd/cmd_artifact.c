@@ -53,7 +53,7 @@ static int put_stream(struct verb_call *call, int fd, annal_artifact_info *out_i
 
 static int put_file(struct verb_call *call)
 {
-    const char *path = verb_text(call->args, "FILE");
+    const char *path = args_get(call->args, "FILE");
     annal_artifact_info info;
     if (strcmp(path, "-") == 0)
         return put_stream(call, STDIN_FILENO, &info);
@@ -63,7 +63,7 @@ static int put_file(struct verb_call *call)
     const char *slash = strrchr(path, '/');
     int exit_status = put_stream(call, fd, &info);
     close(fd);
-    if (exit_status == 0 && verb_text(call->args, "name") == NULL)
+    if (exit_status == 0 && args_get(call->args, "name") == NULL)
         exit_status = verb_set_text(call, "name", annal_slice_of(slash == NULL ? path : slash + 1));
     return exit_status;
 }
@@ -100,8 +100,8 @@ static int get(const struct args *args)
 {
     annal_store *store = NULL;
     annal_error err = {0};
-    annal_slice session = annal_slice_of(verb_text(args, "SESSION"));
-    annal_slice sha256 = annal_slice_of(verb_text(args, "SHA256"));
+    annal_slice session = annal_slice_of(args_get(args, "SESSION"));
+    annal_slice sha256 = annal_slice_of(args_get(args, "SHA256"));
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     /* Proved before the first byte is printed: nobody can take a byte back. */
     if (exit_status == 0 &&
@@ -142,7 +142,7 @@ static int ls(const struct args *args)
     annal_store *store = NULL;
     annal_error err = {0};
     struct table *table = NULL;
-    annal_slice session = annal_slice_of(verb_text(args, "SESSION"));
+    annal_slice session = annal_slice_of(args_get(args, "SESSION"));
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0) {
         table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
@@ -163,33 +163,6 @@ static int print_swept(void *arg, const annal_artifact_info *info)
     return 0;
 }
 
-static int read_age(const struct args *args, annal_artifact_sweep_options *options)
-{
-    const char *text = verb_text(args, "older-than");
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
-    char digits[16];
-    uint64_t number = 0;
-    size_t len = text == NULL ? 0 : strlen(text);
-    if (text == NULL)
-        return 0;
-    for (size_t i = 0; len > 1 && len < sizeof digits && i < 5; i++) {
-        if (text[len - 1] != units[i].unit)
-            continue;
-        memcpy(digits, text, len - 1);
-        digits[len - 1] = '\0';
-        if (!parse_number(digits, &number) || number > 100000)
-            break;
-        options->older_than_us = (int64_t)number * units[i].seconds * 1000000;
-        options->all_ages = true;
-        return 0;
-    }
-    return fail_usage("--older-than needs an age such as 45s, 30m, 2h, 7d, 2w, and was given '%s'",
-                      text);
-}
-
 static int sweep(const struct args *args)
 {
     annal_store *store = NULL;
@@ -202,9 +175,9 @@ static int sweep(const struct args *args)
         return fail_storage("out of memory");
     options.fn = print_swept;
     options.arg = table;
-    int exit_status = read_age(args, &options);
-    if (exit_status == 0)
-        exit_status = store_open(args, options.dry_run ? OPEN_READ : OPEN_WRITE, 0, &store);
+    options.older_than_us = args_age(args, "older-than");
+    options.all_ages = args_has(args, "older-than");
+    int exit_status = store_open(args, options.dry_run ? OPEN_READ : OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_artifact_sweep(store, &options, &result, &err) < 0)
         exit_status = fail_error(&err);
     table_free(table);
@@ -218,20 +191,20 @@ static int sweep(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field put_fields[] = {
-    OPERAND("SESSION", FIELD_TEXT, NULL, "whose it is"),
+    OPERAND("SESSION", FIELD_SESSION, NULL, "whose it is"),
     OPERAND("FILE", FIELD_TEXT, NULL, "the content; - reads standard input"),
     OPTION("media-type", "TYPE", FIELD_TEXT, "media_type", "what it is, such as application/pdf"),
     OPTION("name", "NAME", FIELD_TEXT, "name", "what to call it (the file's own)"), FIELDS_END};
 
 static const struct field get_fields[] = {
-    OPERAND("SESSION", FIELD_TEXT, NULL, "whose it is"),
+    OPERAND("SESSION", FIELD_SESSION, NULL, "whose it is"),
     OPERAND("SHA256", FIELD_TEXT, NULL, "its hash, 64 hex digits"), FIELDS_END};
 
 static const struct field ls_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose artifacts (all)"), FIELDS_END};
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose artifacts (all)"), FIELDS_END};
 
 static const struct field sweep_fields[] = {
-    OPTION("older-than", "AGE", FIELD_TEXT, NULL, "only what was stored longer ago (1d)"),
+    OPTION("older-than", "AGE", FIELD_AGE, NULL, "only what was stored longer ago (1d)"),
     FLAG("dry-run", NULL, "remove nothing, say what would go"), FIELDS_END};
 
 static const struct command verbs[] = {

@@ -1,5 +1,5 @@
 #include "journal/base/alloc.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -75,14 +75,12 @@ static int run(const struct args *args)
     return store_close(store, out_finish(exit_status));
 }
 
-static const struct option options[] = {
-    {.name = "check", .help = "prove that the backup in DIR is what was written"}, {0}};
+static const struct field fields[] = {
+    OPERAND("DIR", FIELD_TEXT, NULL, "where the backup is, or is to be"),
+    FLAG("check", NULL, "prove that the backup in DIR is what was written"), FIELDS_END};
 
 const struct command cmd_backup = {
     .name = "backup",
-    .operands = "DIR",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "copy the store, also while it is in use",
     .about = "Copies all that cannot be made again, journals, artifacts, the settings of packs\n"
              "and packs of your own, into DIR, which must be missing or empty. Everything\n"
@@ -94,7 +92,7 @@ const struct command cmd_backup = {
              "The exit status is 1 when DIR is not empty, or when --check finds damage.",
     .examples = "  annal backup /mnt/disk/annal-monday\n"
                 "  annal backup --check /mnt/disk/annal-monday\n",
-    .options = options,
+    .fields = fields,
     .run = run};
 
 static int run_restore(const struct args *args)
@@ -118,11 +116,11 @@ static int run_restore(const struct args *args)
     return out_finish(exit_status);
 }
 
+static const struct field restore_fields[] = {OPERAND("DIR", FIELD_TEXT, NULL, "the backup"),
+                                              FIELDS_END};
+
 const struct command cmd_restore = {
     .name = "restore",
-    .operands = "DIR",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "make a store from a backup",
     .about = "Makes the store (--store, or the default one) from the backup in DIR. There must\n"
              "be none yet: what is there is never overwritten. Every file is compared with\n"
@@ -132,4 +130,5 @@ const struct command cmd_restore = {
              "\n"
              "The exit status is 1 when there is a store, or the backup is damaged.",
     .examples = "  annal restore /mnt/disk/annal-monday --store /srv/annal\n",
+    .fields = restore_fields,
     .run = run_restore};

@@ -1,5 +1,5 @@
 #include "journal/sys/cursor.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/show/event_out.h"
@@ -53,32 +53,24 @@ static int print_all(annal_store *store, annal_slice session, const struct range
 
 static int run(const struct args *args)
 {
-    annal_slice session;
-    struct range range = {.from_seq = 1, .has_last = args_has(args, "last")};
+    const struct range range = {.from_seq = args_count(args, "from", 1),
+                                .has_last = args_has(args, "last"),
+                                .last = args_count(args, "last", 0)};
     annal_store *store = NULL;
-    int exit_status = args_session(args, 0, &session);
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
-        exit_status = args_number(args, "from", &range.from_seq);
-    if (exit_status == 0)
-        exit_status = args_number(args, "last", &range.last);
-    if (exit_status == 0 && range.has_last && args_has(args, "from"))
-        exit_status = fail_usage("--from and --last exclude each other");
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &store);
-    if (exit_status == 0)
-        exit_status = print_all(store, session, &range);
+        exit_status = print_all(store, args_text(args, "SESSION"), &range);
     return store_close(store, exit_status);
 }
 
-static const struct option options[] = {{"from", "N", "begin with event N", false},
-                                        {"last", "N", "the last N events only", false},
-                                        {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPTION("from", "N", FIELD_COUNT, NULL, "begin with event N"),
+    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "the last N events only", .without = "from"),
+    FIELDS_END};
 
 const struct command cmd_cat = {
     .name = "cat",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "print the events of a session, straight from its journal",
     .about = "Prints one JSON object a line: seq, ts, type, id and cause where the event has\n"
              "them, and data byte for byte as it was appended; from a msgpack journal, as\n"
@@ -89,5 +81,5 @@ const struct command cmd_cat = {
         "  annal cat sess_1\n"
         "  annal cat sess_1 --last 50\n"
         "  annal cat sess_1 --from 1000 | jq -r 'select(.type==\"tool.called\").data.tool'\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,12 +1,10 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 
 #include <annal/index.h>
 
 #include <inttypes.h>
-#include <string.h>
-#include <strings.h>
 
 struct checkpoint {
     const struct args *args;
@@ -37,34 +35,18 @@ static int print_one(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static int read_mode(const struct args *args, annal_checkpoint_mode *out)
-{
-    static const struct {
-        const char *name;
-        annal_checkpoint_mode mode;
-    } modes[] = {{"TRUNCATE", ANNAL_CHECKPOINT_TRUNCATE},
-                 {"PASSIVE", ANNAL_CHECKPOINT_PASSIVE},
-                 {"FULL", ANNAL_CHECKPOINT_FULL},
-                 {"RESTART", ANNAL_CHECKPOINT_RESTART}};
-    const char *name = args_get(args, "mode");
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (name == NULL || strcasecmp(name, modes[i].name) == 0) {
-            *out = modes[i].mode;
-            return 0;
-        }
-    return fail_usage("--mode is TRUNCATE, PASSIVE, RESTART or FULL, not '%s'", name);
-}
-
 static int run(const struct args *args)
 {
     struct checkpoint checkpoint = {.args = args};
-    annal_checkpoint_mode mode = ANNAL_CHECKPOINT_TRUNCATE;
+    static const annal_checkpoint_mode modes[] = {ANNAL_CHECKPOINT_TRUNCATE,
+                                                  ANNAL_CHECKPOINT_PASSIVE, ANNAL_CHECKPOINT_FULL,
+                                                  ANNAL_CHECKPOINT_RESTART};
+    int choice = args_choice(args, "mode");
+    annal_checkpoint_mode mode = modes[choice < 0 ? 0 : choice];
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
-    int exit_status = read_mode(args, &mode);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && annal_index_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
@@ -75,13 +57,13 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-static const struct option options[] = {
-    {"mode", "MODE", "TRUNCATE (default), PASSIVE, RESTART or FULL", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, NULL,
+                                                  "of PRAGMA wal_checkpoint (TRUNCATE)",
+                                                  .choices = "TRUNCATE|PASSIVE|FULL|RESTART"),
+                                      FIELDS_END};
 
 const struct command cmd_checkpoint = {
     .name = "checkpoint",
-    .operands = "",
     .summary = "move the WAL of each database into it",
     .about = "Runs PRAGMA wal_checkpoint on sessions.db and on the databases of the packs that\n"
              "are on, and prints what SQLite answers: busy (a reader was in the way), how many\n"
@@ -92,5 +74,5 @@ const struct command cmd_checkpoint = {
              "SQLite before 3.51.3 two connections that write and checkpoint at once can\n"
              "corrupt the file. So do not run that PRAGMA in another program.",
     .examples = "  annal checkpoint\n  annal checkpoint --mode PASSIVE --json\n",
-    .options = options,
+    .fields = fields,
     .run = run};

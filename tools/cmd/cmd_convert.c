@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -7,8 +7,11 @@
 
 #include <inttypes.h>
 
-static const struct option options[] = {
-    {.name = "format", .value = "FORMAT", .help = "jsonl or msgpack; required"}, {0}};
+static const struct field fields[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
+                                      OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
+                                                  "of the new journal", .required = true,
+                                                  .choices = JOURNAL_FORMATS),
+                                      FIELDS_END};
 
 struct convert {
     const struct args *args;
@@ -77,14 +80,8 @@ static int convert_one(struct convert *convert)
 static int run(const struct args *args)
 {
     struct convert convert = {.args = args, .format = ANNAL_FORMAT_DEFAULT};
-    annal_slice session;
-    int exit_status = args_journal_format(args, &convert.format);
-    if (exit_status == 0 && convert.format == ANNAL_FORMAT_DEFAULT)
-        exit_status = fail_usage("convert needs --format jsonl or --format msgpack");
-    for (int i = 0; i < args->operand_count && exit_status == 0; i++)
-        exit_status = args_session(args, i, &session);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, 0, &convert.store);
+    args_journal_format(args, &convert.format);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &convert.store);
     if (exit_status != 0)
         return exit_status;
     for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
@@ -98,9 +95,6 @@ static int run(const struct args *args)
 
 const struct command cmd_convert = {
     .name = "convert",
-    .operands = "SESSION...",
-    .operands_min = 1,
-    .operands_max = -1,
     .summary = "give sessions a journal of the other format",
     .about = "Copies every event of each SESSION into a journal of the other format, reads the\n"
              "copy back, compares it event by event, and only then puts it in the place of\n"
@@ -109,5 +103,5 @@ const struct command cmd_convert = {
              "exit status is 1 when a SESSION was not converted; the others are all the same.",
     .examples = "  annal convert sess_1 --format msgpack\n"
                 "  annal convert sess_1 sess_2 --format jsonl\n",
-    .options = options,
+    .fields = fields,
     .run = run};

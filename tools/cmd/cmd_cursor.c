@@ -1,5 +1,5 @@
 /* annal cursor: the named cursors of tails. */
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
@@ -76,7 +76,7 @@ static int show(const struct args *args)
 {
     struct show show = {0};
     annal_error err = {0};
-    annal_slice name = annal_slice_of(verb_text(args, "CURSOR"));
+    annal_slice name = annal_slice_of(args_get(args, "CURSOR"));
     int exit_status = store_open(args, OPEN_READ, 0, &show.store);
     if (exit_status == 0) {
         show.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, show_columns, 3);
@@ -95,7 +95,7 @@ static int drop(const struct args *args)
 {
     annal_store *store = NULL;
     annal_error err = {0};
-    annal_slice name = annal_slice_of(verb_text(args, "CURSOR"));
+    annal_slice name = annal_slice_of(args_get(args, "CURSOR"));
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_tail_cursor_drop(store, name, &err) < 0)
         exit_status = fail_error(&err);

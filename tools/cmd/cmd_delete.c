@@ -1,7 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
@@ -12,8 +12,9 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-static const struct option options[] = {
-    {.name = "yes", .help = "do not ask, also where somebody could answer"}, {0}};
+static const struct field fields[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
+                                      FLAG("yes", NULL, "do not ask, even on a terminal"),
+                                      FIELDS_END};
 
 /* Only a terminal can answer; elsewhere whoever wrote the command line meant it. */
 static bool is_wanted(const struct args *args)
@@ -100,12 +101,7 @@ static int delete_all(const struct args *args, annal_store *store)
 static int run(const struct args *args)
 {
     annal_store *store = NULL;
-    annal_slice session;
-    int exit_status = 0;
-    for (int i = 0; i < args->operand_count && exit_status == 0; i++)
-        exit_status = args_session(args, i, &session);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && !is_wanted(args))
         exit_status = fail_refused("nothing was deleted");
     if (exit_status == 0)
@@ -115,9 +111,6 @@ static int run(const struct args *args)
 
 const struct command cmd_delete = {
     .name = "delete",
-    .operands = "SESSION...",
-    .operands_min = 1,
-    .operands_max = -1,
     .summary = "delete sessions permanently",
     .about = "Deletes the journal of each SESSION, its rows in the index, its snapshots and\n"
              "its artifacts, and says what it was. On a terminal it asks first. A session\n"
@@ -129,5 +122,5 @@ const struct command cmd_delete = {
              "one that is stopped still has is told.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -4,9 +4,8 @@
  */
 #include "index/sys/pack.h"
 #include "index/sys/state.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/cli/moment.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
 
@@ -232,20 +231,6 @@ static int open_states(struct diff *diff)
     return EXIT_DONE;
 }
 
-static int read_operands(struct diff *diff)
-{
-    const struct args *args = diff->args;
-    int exit_status = args_session(args, 0, &diff->session);
-    for (int i = 0; i < 2 && exit_status == 0; i++) {
-        if (!parse_moment(args->operands[1 + i], &diff->moments[i]))
-            exit_status = fail_usage("%s needs " MOMENT_FORMS ", and was given '%s'",
-                                     i == 0 ? "A" : "B", args->operands[1 + i]);
-    }
-    if (exit_status == 0 && args->json && args_has(args, "patch"))
-        exit_status = fail_usage("--patch is JSON, and one value: it excludes --json");
-    return exit_status;
-}
-
 static int find_pack(struct diff *diff)
 {
     annal_error err = {0};
@@ -271,10 +256,10 @@ static int open_index(struct diff *diff)
 
 static int run(const struct args *args)
 {
-    struct diff diff = {.args = args};
-    int exit_status = read_operands(&diff);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &diff.store);
+    struct diff diff = {.args = args, .session = args_text(args, "SESSION")};
+    args_moment(args, "A", &diff.moments[0]);
+    args_moment(args, "B", &diff.moments[1]);
+    int exit_status = store_open(args, OPEN_READ, 0, &diff.store);
     if (exit_status == 0)
         exit_status = open_index(&diff);
     if (exit_status == 0)
@@ -290,16 +275,17 @@ static int run(const struct args *args)
     return store_close(diff.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"patch", NULL, "a JSON patch (RFC 6902) that makes B from A", false},
-    {"pack", "NAME", "the tables of this pack; default: core", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPERAND("A", FIELD_MOMENT, NULL, "a seq, a time, or an age such as 2h"),
+    OPERAND("B", FIELD_MOMENT, NULL, "another such moment"),
+    OPTION_WITH("patch", NULL, FIELD_FLAG, NULL, "a JSON patch (RFC 6902) that makes B from A",
+                .without = "json"),
+    OPTION("pack", "NAME", FIELD_TEXT, NULL, "the tables of this pack (core)"),
+    FIELDS_END};
 
 const struct command cmd_diff = {
     .name = "diff",
-    .operands = "SESSION A B",
-    .operands_min = 3,
-    .operands_max = 3,
     .summary = "what changed in a session's state between two moments",
     .about = "Compares the session's tables as they stood at two moments of its past, each a\n"
              "seq or a time as for 'annal replay --at', and prints the rows that differ:\n"
@@ -311,5 +297,5 @@ const struct command cmd_diff = {
     .examples = "  annal diff sess_1 1200 1300\n"
                 "  annal diff sess_1 2h 0s --json | jq -r 'select(.table == \"turns\").key.id'\n"
                 "  annal diff sess_1 0 1200 --patch\n",
-    .options = options,
+    .fields = fields,
     .run = run};

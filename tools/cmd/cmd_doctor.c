@@ -2,7 +2,7 @@
 #include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/disk_probe.h"
@@ -517,8 +517,6 @@ static int run(const struct args *args)
     struct doctor doctor = {.args = args};
     if (args_has(args, "transition-stale"))
         return stale_transition(args);
-    if (args_has(args, "stale-hours") || args_has(args, "dry-run"))
-        return fail_usage("--stale-hours and --dry-run go with --transition-stale");
     int exit_status = store_open(args, OPEN_READ, 0, &doctor.store);
     if (exit_status == 0)
         exit_status = args_has(args, "disk") ? check_disk(&doctor) : examine(&doctor);
@@ -527,16 +525,17 @@ static int run(const struct args *args)
     return store_close(doctor.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"disk", NULL, "measure what a sync costs here, and whether it is done", false},
-    {"transition-stale", NULL, "end running sessions whose process is proven dead", false},
-    {"stale-hours", "H", "quiet for at least so many hours (6.0)", false},
-    {"dry-run", NULL, "say which, and end none", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    FLAG("disk", NULL, "measure what a sync costs here, and whether it is done"),
+    FLAG("transition-stale", NULL, "end running sessions whose process is proven dead"),
+    OPTION_WITH("stale-hours", "H", FIELD_AMOUNT, NULL, "only those quiet for so many hours (6.0)",
+                .most = 1000000, .with = "transition-stale"),
+    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say which, and end none",
+                .with = "transition-stale"),
+    FIELDS_END};
 
 const struct command cmd_doctor = {
     .name = "doctor",
-    .operands = "",
     .summary = "say whether the store is well, and what to do",
     .about = "Looks at the place of the store, the space left, the commit logs and who has\n"
              "them, the ends of the journals, journals that were copied or renamed, the\n"
@@ -561,5 +560,5 @@ const struct command cmd_doctor = {
                 "  annal doctor --disk\n"
                 "  annal doctor --json | jq 'select(.advice)'\n"
                 "  annal doctor --transition-stale --dry-run\n",
-    .options = options,
+    .fields = fields,
     .run = run};

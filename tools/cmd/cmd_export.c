@@ -24,31 +24,11 @@ static bool is_bundle(const struct format *format)
     return format->export == NULL;
 }
 
-enum { FORMATS = sizeof formats / sizeof *formats };
-
-static int read_format(const struct args *args, const struct format **out_format)
-{
-    const char *name = args_get(args, "format");
-    *out_format = &formats[0];
-    if (name == NULL)
-        return EXIT_DONE;
-    for (int i = 0; i < FORMATS; i++) {
-        if (strcmp(formats[i].name, name) == 0) {
-            *out_format = &formats[i];
-            return EXIT_DONE;
-        }
-    }
-    return fail_usage("--format is jsonl, markdown, otlp or bundle, and was given '%s'", name);
-}
-
 /* Up to which event: all that proves itself now, or --at. */
 static int find_end(const struct args *args, struct export *export, annal_session_info *info)
 {
     annal_error err = {0};
-    uint64_t at = 0;
-    int exit_status = args_number(args, "at", &at);
-    if (exit_status != EXIT_DONE)
-        return exit_status;
+    uint64_t at = args_count(args, "at", 0);
     if (annal_session_info_get(export->store, export->session, info, &err) < 0)
         return fail_error(&err);
     export->last_seq = args_has(args, "at") ? at : info->last_seq;
@@ -105,11 +85,12 @@ static int export_all(const struct args *args, const struct format *format, anna
 
 static int run(const struct args *args)
 {
-    const struct format *format;
+    int choice = args_choice(args, "format");
+    const struct format *format = &formats[choice < 0 ? 0 : choice];
     struct session_list list = {0};
     annal_store *store = NULL;
-    int exit_status = read_format(args, &format);
-    if (exit_status == EXIT_DONE && args_has(args, "at") && args->operand_count != 1)
+    int exit_status = EXIT_DONE;
+    if (args_has(args, "at") && args->operand_count != 1)
         exit_status = fail_usage("--at is an event of one session");
     if (exit_status == EXIT_DONE && is_bundle(format) &&
         (args_has(args, "at") || args_has(args, "full")))
@@ -127,17 +108,17 @@ static int run(const struct args *args)
     return store_close(store, out_finish(exit_status));
 }
 
-static const struct option options[] = {
-    {"format", "FORMAT", "jsonl (default), markdown, otlp or bundle", false},
-    {"to", "FILE", "write FILE, which takes its name when it is whole", false},
-    {"at", "SEQ", "the session up to event SEQ", false},
-    {"full", NULL, "markdown: cut no result, leave no event out", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "what to write (jsonl)",
+                .choices = "jsonl|markdown|otlp|bundle"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "write FILE, which appears when it is complete"),
+    OPTION("at", "SEQ", FIELD_COUNT, NULL, "the session up to event SEQ"),
+    FLAG("full", NULL, "markdown: cut no result, leave no event out"),
+    FIELDS_END};
 
 const struct command cmd_export = {
     .name = "export",
-    .operands = "[SESSION...]",
-    .operands_max = -1,
     .summary = "write a session for other programs, or for people",
     .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
              "ts, type, id and cause where the event has them, and data byte for byte. Line N\n"
@@ -163,5 +144,5 @@ const struct command cmd_export = {
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
                 "  annal export sess_1 --at 120 | annal append sess_2\n"
                 "  annal export sess_1 --format bundle --to sess_1.annal\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 
@@ -33,23 +33,14 @@ static void print_fork(const struct args *args, annal_slice session, const annal
 
 static int run(const struct args *args)
 {
-    annal_slice session, child;
+    const annal_slice session = args_text(args, "SESSION"), child = args_text(args, "NEW");
     annal_fork_options how = {.format = ANNAL_FORMAT_DEFAULT};
-    uint64_t at_seq = ANNAL_FORK_LAST;
+    const uint64_t at_seq = args_count(args, "at", ANNAL_FORK_LAST);
     annal_store *store = NULL;
     annal_error err = {0};
     annal_session_info info;
-    int exit_status = args_session(args, 0, &session);
-    if (exit_status == 0)
-        exit_status = args_session(args, 1, &child);
-    if (exit_status == 0)
-        exit_status = args_number(args, "at", &at_seq);
-    if (exit_status == 0 && args_has(args, "at") && at_seq == 0)
-        exit_status = fail_usage("events begin with 1: there is no event 0 to fork at");
-    if (exit_status == 0)
-        exit_status = args_journal_format(args, &how.format);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    args_journal_format(args, &how.format);
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status != 0)
         return exit_status;
     if (annal_session_fork(store, session, at_seq, child, &how, &info, &err) < 0) {
@@ -62,16 +53,17 @@ static int run(const struct args *args)
     return out_finish(store_close(store, exit_status));
 }
 
-static const struct option options[] = {
-    {"at", "SEQ", "the last event that both have (the last there is)", false},
-    {"format", "FORMAT", "of its journal: jsonl or msgpack (that of SESSION)", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPERAND("NEW", FIELD_SESSION, NULL, "the new one"),
+    OPTION_WITH("at", "SEQ", FIELD_COUNT, NULL, "the last event that both have (the last there is)",
+                .least = 1),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of its journal (that of SESSION)",
+                .choices = JOURNAL_FORMATS),
+    FIELDS_END};
 
 const struct command cmd_fork = {
     .name = "fork",
-    .operands = "SESSION NEW",
-    .operands_min = 2,
-    .operands_max = 2,
     .summary = "go on from any event of a session, in another one",
     .about = "Makes the session NEW, which has the history of SESSION up to event SEQ and goes\n"
              "on by itself. No event is copied: reading, queries, replay and tails of NEW\n"
@@ -79,5 +71,5 @@ const struct command cmd_fork = {
              "converted. A fork may be forked again, at any event.",
     .examples = "  annal fork sess_1 --at 120 sess_1b\n"
                 "  annal fork sess_1 try_2 --json | jq .forked_at_seq\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/manual.h"
 #include "tools/cli/verbs.h"
 
@@ -39,9 +39,9 @@ static void print_fields(const struct field *field)
         const struct option *option = &field->option;
         if (option->name != NULL && field->required)
             printf(" --%s %s", option->name, option->value);
-        else if (option->name == NULL && option->value != NULL)
+        else if (field_is_operand(field))
             printf(field->required ? " %s%s" : " [%s%s]", option->value,
-                   field->kind == FIELD_LIST ? "..." : "");
+                   FIELD_IS_LIST(field->kind) ? "..." : "");
     }
 }
 
@@ -50,7 +50,7 @@ static void print_operands(const struct field *field)
     const char *head = "operands:\n", *tail = "";
     for (; field != NULL && field->kind != FIELD_END; field++) {
         const struct option *option = &field->option;
-        if (option->name == NULL && option->value != NULL) {
+        if (field_is_operand(field)) {
             printf("%s  %-22s %s\n", head, option->value, option->help);
             print_choices(field->choices);
             head = "";
@@ -69,8 +69,6 @@ void help_print_command(const struct noun *noun, const struct command *command)
     bool options = !command->no_store || option != NULL;
     printf("annal %s%s%s: %s\n\n", name, space, command->name, command->summary);
     printf("usage: annal %s%s%s%s", name, space, command->name, options ? " [options]" : "");
-    if (command->operands != NULL && command->operands[0] != '\0')
-        printf(" %s", command->operands);
     print_fields(command->fields);
     printf("\n\n");
     if (command->about != NULL)
@@ -158,19 +156,18 @@ static int run(const struct args *args)
     return EXIT_DONE;
 }
 
-static const struct option options[] = {
-    {"words", NULL, "the words that may follow, one a line, for completion", false},
-    {"man", NULL, "the verbs of two words as a manual page, annal-verbs(1)", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("NAME", FIELD_TEXT, NULL, "a verb, or a noun such as pack"),
+    OPERAND_MAYBE("VERB", FIELD_TEXT, NULL, "a verb of that noun"),
+    FLAG("words", NULL, "the words that may follow, one a line, for completion"),
+    FLAG("man", NULL, "the verbs of two words as a manual page, annal-verbs(1)"), FIELDS_END};
 
 const struct command cmd_help = {
     .name = "help",
-    .operands = "[VERB [VERB]]",
-    .operands_max = 2,
     .summary = "explain the command, or one verb",
     .about = "Without VERB: lists the verbs. 'annal VERB --help' is the same as 'annal help\n"
              "VERB'. Some verbs are of two words.",
     .examples = "  annal help\n  annal help append\n  annal help pack check\n",
-    .options = options,
+    .fields = fields,
     .no_store = true,
     .run = run};

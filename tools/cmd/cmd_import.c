@@ -1,6 +1,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
@@ -422,8 +422,7 @@ static int import(const struct args *args)
     int exit_status = choose_importer(args->operands[0], &sql, &name, &work.importer);
     if (exit_status == EXIT_DONE)
         exit_status = read_map(&work);
-    if (exit_status == EXIT_DONE)
-        exit_status = args_limits(args, &work.limits);
+    work.limits = args_limits(args);
     if (exit_status == EXIT_DONE)
         overdue_watch(&work.limits);
     if (exit_status == EXIT_DONE)
@@ -516,20 +515,20 @@ static int run(const struct args *args)
     return import(args);
 }
 
-static const struct option options[] = {
-    {"map", "NAME=VALUE", "an option of the importer; may be given again", true},
-    {"follow", NULL, "then keep up with what is appended, until Ctrl-C", false},
-    {"recheck", NULL, "read logs that did not change, too", false},
-    {"detect", NULL, "say what each PATH is, and import nothing", false},
+static const struct field fields[] = {
+    OPERAND("KIND", FIELD_TEXT, NULL, "whose logs they are; auto: look at each; or NAME.sql"),
+    OPERAND_MAYBE("PATH", FIELD_LIST, NULL, "a log, or a directory with logs in it"),
+    OPTION("map", "NAME=VALUE", FIELD_LIST, NULL, "an option of the importer"),
+    FLAG("follow", NULL, "then keep up with what is appended, until Ctrl-C"),
+    FLAG("recheck", NULL, "read logs that did not change, too"),
+    FLAG("detect", NULL, "say what each PATH is, and import nothing"),
     LIMIT_OPTIONS,
-    {"format", "FORMAT", "of new journals: jsonl (default) or msgpack", false},
-    {NULL, NULL, NULL, false}};
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of new journals (jsonl)",
+                .choices = JOURNAL_FORMATS),
+    FIELDS_END};
 
 const struct command cmd_import = {
     .name = "import",
-    .operands = "KIND PATH...",
-    .operands_min = 1,
-    .operands_max = -1,
     .summary = "import the logs of agents; again, it adds only what is new",
     .about = "KIND is one of those below; auto, which looks at each log; or the path of an\n"
              "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a log:\n"
@@ -574,6 +573,6 @@ const struct command cmd_import = {
                 "  annal import lionagi ~/.lionagi/runs\n"
                 "  annal import bundle run-1.annal\n"
                 "  annal import jsonl --map session=nightly --map type=$.kind build.jsonl\n",
-    .options = options,
+    .fields = fields,
     .run = run,
 };

@@ -1,8 +1,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/slice.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
 
@@ -222,13 +222,11 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
 static int run(const struct args *args)
 {
     struct ls ls = {.args = args};
-    uint64_t limit = INT64_MAX;
+    uint64_t limit = args_count(args, "limit", INT64_MAX);
     annal_store *store = NULL;
-    int exit_status = args_limit(args, &limit);
-    if (exit_status == 0 && limit > INT64_MAX)
+    if (limit > INT64_MAX)
         limit = INT64_MAX;
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &store);
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &ls.index);
     if (exit_status == 0)
@@ -237,14 +235,13 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-static const struct option options[] = {
-    {"status", "S", "only sessions with this status, such as idle or ended", false},
-    {"limit", "N", "at most N sessions", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPTION("status", "S", FIELD_TEXT, NULL,
+           "only sessions with this status, such as idle or ended"),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1), FIELDS_END};
 
 const struct command cmd_ls = {
     .name = "ls",
-    .operands = "",
     .summary = "list the sessions, newest first",
     .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
              "cost, last activity, title and health, which counts what is damaged or was not\n"
@@ -253,5 +250,5 @@ const struct command cmd_ls = {
              "says of which session and from which event on; its totals are of its own events.",
     .examples = "  annal ls --limit 10\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -284,7 +284,7 @@ static int check(const struct args *args)
 {
     int exit_status = 0;
     const char *what;
-    for (int at = 0; (what = verb_next(args, "PACK", &at)) != NULL;) {
+    for (int at = 0; (what = args_next(args, "PACK", &at)) != NULL;) {
         bool is_file =
             strchr(what, '/') != NULL || strchr(what, '.') != NULL || access(what, F_OK) == 0;
         int checked = is_file ? check_file(args, what) : check_name(args, what);
@@ -328,7 +328,7 @@ static int rebuild(const struct args *args)
     annal_error err = {0};
     struct rebuild work = {0};
     char events[HUMAN_BYTES];
-    const char *name = verb_text(args, "NAME");
+    const char *name = args_get(args, "NAME");
     struct made_from made = {.name = name};
     const annal_catch_up_options options = {.progress = show, .arg = &work};
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
@@ -361,22 +361,22 @@ static int change(const struct args *args, enum open_mode mode, const char *done
         exit_status = fail_error(&err);
     if (exit_status == 0 && args->json) {
         printf("{\"name\":");
-        out_json_string(annal_slice_of(verb_text(args, "NAME")));
+        out_json_string(annal_slice_of(args_get(args, "NAME")));
         printf(",\"%s\":true}\n", done);
     } else if (exit_status == 0) {
-        printf("pack %s is %s\n", verb_text(args, "NAME"), done);
+        printf("pack %s is %s\n", args_get(args, "NAME"), done);
     }
     return store_close(store, exit_status);
 }
 
 static annal_status enable_pack(annal_store *store, const struct args *args, annal_error *err)
 {
-    return annal_pack_enable(store, verb_text(args, "NAME"), verb_text(args, "at"), err);
+    return annal_pack_enable(store, args_get(args, "NAME"), args_get(args, "at"), err);
 }
 
 static annal_status disable_pack(annal_store *store, const struct args *args, annal_error *err)
 {
-    return annal_pack_disable(store, verb_text(args, "NAME"), err);
+    return annal_pack_disable(store, args_get(args, "NAME"), err);
 }
 
 static int enable(const struct args *args)

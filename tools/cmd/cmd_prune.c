@@ -4,8 +4,8 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/sys/seam.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define DAY_US         INT64_C(86400000000)
-#define KEEP_DAYS_MAX  100000
 #define PRUNE_WAIT_MS  1000
 #define KEPT_SHOWN_MAX 20
 
@@ -225,21 +224,17 @@ static int prune_all(struct prune *prune)
 
 static int run(const struct args *args)
 {
-    struct prune prune = {.args = args, .keep_days = 30, .options = {.keep_n = 100}};
+    struct prune prune = {.args = args,
+                          .keep_days = args_count(args, "keep-days", 30),
+                          .options = {.keep_n = args_count(args, "keep-n", 100)}};
     annal_error err = {0};
-    int exit_status = args_number(args, "keep-days", &prune.keep_days);
-    if (exit_status == 0)
-        exit_status = args_number(args, "keep-n", &prune.options.keep_n);
-    if (exit_status == 0 && (prune.keep_days > KEEP_DAYS_MAX || prune.options.keep_n > INT64_MAX))
-        exit_status = fail_usage("--keep-days is at most %d", KEEP_DAYS_MAX);
     prune.options.before_us =
         annal__system_clock.wall_us(annal__system_clock.arg) - (int64_t)prune.keep_days * DAY_US;
     prune.options.dry_run = args_has(args, "dry-run");
     prune.options.orphan_progressions = args_has(args, "orphan-progressions");
     prune.options.delete_journals = args_has(args, "delete-journals");
     prune.options.wait_ms = PRUNE_WAIT_MS;
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
+    int exit_status = store_open(args, OPEN_WRITE, PRUNE_WAIT_MS, &prune.store);
     if (exit_status == 0 && annal_index_open(prune.store, NULL, &prune.index, &err) < 0)
         exit_status = fail_error(&err);
     /* Nothing may be deleted that only tables which lag would say is needed. */
@@ -252,17 +247,18 @@ static int run(const struct args *args)
     return store_close(prune.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"keep-days", "N", "keep what changed in the last N days (30)", false},
-    {"keep-n", "N", "and the N sessions that changed last (100)", false},
-    {"dry-run", NULL, "only say what would go, in exact numbers", false},
-    {"orphan-progressions", NULL, "delete their progressions, and what only those name", false},
-    {"delete-journals", NULL, "delete their journals permanently, too", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPTION_WITH("keep-days", "N", FIELD_COUNT, NULL, "keep what changed in the last N days (30)",
+                .most = 100000),
+    OPTION_WITH("keep-n", "N", FIELD_COUNT, NULL, "and the N sessions that changed last (100)",
+                .most = INT64_MAX),
+    FLAG("dry-run", NULL, "only say what would go, in exact numbers"),
+    FLAG("orphan-progressions", NULL, "delete their progressions, and what only those name"),
+    FLAG("delete-journals", NULL, "delete their journals permanently, too"),
+    FIELDS_END};
 
 const struct command cmd_prune = {
     .name = "prune",
-    .operands = "",
     .summary = "take old sessions out of the tables",
     .about = "Sessions that changed last more than --keep-days ago leave the tables, except\n"
              "the --keep-n newest. Their journals say so (session.pruned) and stay, unless\n"
@@ -280,5 +276,5 @@ const struct command cmd_prune = {
              "without it some 200 KiB of room are needed.",
     .examples = "  annal prune --dry-run\n"
                 "  annal prune --keep-days 90 --keep-n 1000 --orphan-progressions\n",
-    .options = options,
+    .fields = fields,
     .run = run};

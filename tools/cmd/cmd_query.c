@@ -1,6 +1,6 @@
 #include "journal/base/alloc.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
@@ -54,41 +54,23 @@ static int read_range(struct query *query)
     if (good && to[0] != '\0' && query->filter.to_seq == 0)
         good = false;
     if (!good)
-        return fail_usage("--seq needs a range such as 10..20, 10.. or ..20, and was given '%s'",
+        return fail_usage("--seq needs a range such as 10..20, 10.. or ..20, not '%s'",
                           text);
     if (query->filter.to_seq != 0 && query->filter.from_seq > query->filter.to_seq)
         return fail_usage("--seq %s: the range ends before it begins", text);
     return 0;
 }
 
-static int read_order(struct query *query)
-{
-    const char *text = args_get(query->args, "order");
-    query->filter.descending = args_has(query->args, "desc");
-    if (text == NULL || strcmp(text, "time") == 0)
-        return 0;
-    if (strcmp(text, "commit") != 0)
-        return fail_usage("--order is time or commit, and was given '%s'", text);
-    query->filter.order = ANNAL_ORDER_COMMIT;
-    return 0;
-}
-
 static int read_group_by(struct query *query)
 {
-    static const char *const names[] = {
-        [ANNAL_GROUP_TYPE] = "type", [ANNAL_GROUP_SESSION] = "session", [ANNAL_GROUP_DAY] = "day"};
-    const char *text = args_get(query->args, "group-by");
-    bool has_format = args_has(query->args, "format");
-    if (text == NULL && args_has(query->args, "count") && has_format)
+    const struct args *args = query->args;
+    int choice = args_choice(args, "group-by");
+    bool has_format = args_has(args, "format");
+    if (choice < 0 && args_has(args, "count") && has_format)
         return fail_usage("--count prints a number: --format is for events and for --group-by");
-    if (text == NULL)
-        return 0;
-    for (int by = ANNAL_GROUP_TYPE; by <= ANNAL_GROUP_DAY; by++)
-        if (strcmp(text, names[by]) == 0)
-            query->group_by = (annal_group_by)by;
-    if (query->group_by == 0)
-        return fail_usage("--group-by is type, session or day, and was given '%s'", text);
-    if (!has_format && !query->args->json)
+    if (choice >= 0)
+        query->group_by = (annal_group_by)(ANNAL_GROUP_TYPE + choice);
+    if (choice >= 0 && !has_format && !args->json)
         query->format = OUT_TABLE; /* a page for people */
     return 0;
 }
@@ -101,36 +83,25 @@ static int read_where(struct query *query)
     if (text[strspn(text, " \t\n")] == '\0')
         return fail_usage("--where needs an SQL expression, such as \"data->>'$.tool' = 'bash'\"");
     query->filter.where = annal_slice_of(text);
-    int exit_status = args_limits(query->args, &query->filter.where_limits);
-    if (exit_status == 0)
-        overdue_watch(&query->filter.where_limits);
-    return exit_status;
+    query->filter.where_limits = args_limits(query->args);
+    overdue_watch(&query->filter.where_limits);
+    return 0;
 }
 
 static int read_filter(struct query *query, const char **out_path)
 {
     const struct args *args = query->args;
-    int at = 0;
-    const char *type;
-    query->types = annal__zalloc((size_t)(args->value_count + 1) * sizeof *query->types);
-    if (query->types == NULL)
-        return fail_storage("query: out of memory");
-    while ((type = args_next(args, "type", &at)) != NULL) {
-        if (type[0] == '\0')
-            return fail_usage("--type needs the type of an event, such as tool.called or 'tool.*'");
-        query->types[query->filter.type_count++] = annal_slice_of(type);
-    }
-    query->filter.types = query->types;
-    query->filter.timeout_ms = 1; /* caught up already; the rest is read from the journals */
-    int exit_status = parquet_args(args, &query->format, out_path);
+    annal_filter *filter = &query->filter;
+    int exit_status = args_list(args, "type", &query->types, &filter->type_count);
+    filter->types = query->types;
+    filter->timeout_ms = 1; /* caught up already; the rest is read from the journals */
+    filter->since_us = args_time(args, "since");
+    filter->until_us = args_time(args, "until");
+    filter->limit = args_count(args, "limit", 0);
+    filter->order = args_choice(args, "order") == 1 ? ANNAL_ORDER_COMMIT : ANNAL_ORDER_TIME;
+    filter->descending = args_has(args, "desc");
     if (exit_status == 0)
-        exit_status = args_time(args, "since", &query->filter.since_us);
-    if (exit_status == 0)
-        exit_status = args_time(args, "until", &query->filter.until_us);
-    if (exit_status == 0)
-        exit_status = args_limit(args, &query->filter.limit);
-    if (exit_status == 0)
-        exit_status = read_order(query);
+        exit_status = parquet_args(args, &query->format, out_path);
     if (exit_status == 0)
         exit_status = read_group_by(query);
     if (exit_status == 0)
@@ -430,26 +401,30 @@ static int run(const struct args *args)
     return store_close(query.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
-    {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
-    {"until", "T", "before this time", false},
-    {"seq", "A..B", "from seq A to seq B; either may be left out", false},
-    {"where", "EXPR", "for which this SQL is true: \"data->>'$.tool' = 'bash'\"", false},
-    {"limit", "N", "at most N events", false},
-    {"order", "ORDER", "of several sessions: time (default) or commit", false},
-    {"desc", NULL, "last first", false},
-    {"count", NULL, "print only how many there are", false},
-    {"group-by", "WHAT", "print how many there are of each type, session or day", false},
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
+    OPTION("since", "T", FIELD_TIME, NULL,
+           "from this time on; ISO 8601, or an age such as 2h or 7d"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION("seq", "A..B", FIELD_TEXT, NULL, "from seq A to seq B; either may be left out"),
+    OPTION("where", "EXPR", FIELD_TEXT, NULL,
+           "for which this SQL is true: \"data->>'$.tool' = 'bash'\""),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N events, or groups", .least = 1),
+    OPTION_WITH("order", "ORDER", FIELD_CHOICE, NULL, "of several sessions (time)",
+                .choices = "time|commit"),
+    FLAG("desc", NULL, "last first"),
+    FLAG("count", NULL, "print only how many there are"),
+    OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
+                .choices = "type|session|day"),
     LIMIT_OPTIONS,
-    {"format", "FORMAT", "jsonl (default), csv, table or parquet", false},
-    {"to", "FILE", "the file of --format parquet", false},
-    {NULL, NULL, NULL, false}};
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (jsonl)",
+                .choices = PARQUET_FORMATS),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),
+    FIELDS_END};
 
 const struct command cmd_query = {
     .name = "query",
-    .operands = "[SESSION...]",
-    .operands_max = -1,
     .summary = "find events by session, type, time and seq",
     .about = "Prints the events for which everything holds that was asked: of one session in\n"
              "order of seq, of several by time. Without SESSION all sessions are searched.\n"
@@ -470,5 +445,5 @@ const struct command cmd_query = {
                 "  annal query --where \"data->>'$.tool' = 'bash'\" --desc --limit 5\n"
                 "  annal query --since 7d --group-by day\n"
                 "  annal query --type 'tool.*' --format parquet --to tools.parquet\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,5 +1,5 @@
 #include "journal/base/clock.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -60,7 +60,6 @@ static int run(const struct args *args)
 
 const struct command cmd_reindex = {
     .name = "reindex",
-    .operands = "",
     .summary = "rebuild the index from the journals",
     .about = "Throws sessions.db away and rebuilds it. Nothing is lost by that: everything\n"
              "in it comes from the journals. Snapshots go with it, and are taken again in\n"

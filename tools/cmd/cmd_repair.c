@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 
@@ -95,16 +95,12 @@ static void print_summary(const struct repair *repair, const annal_repair_result
 static int read_options(struct repair *repair)
 {
     const struct args *args = repair->args;
-    annal_error err = {0};
-    int exit_status = args_session(args, 0, &repair->session);
-    if (exit_status != 0)
-        return exit_status;
-    repair->to = annal_slice_of(args_get(args, "to"));
-    if (args_has(args, "to") == args_has(args, "dry-run"))
+    repair->session = args_text(args, "SESSION");
+    repair->to = args_text(args, "to");
+    args_journal_format(args, &repair->format);
+    if (!args_has(args, "to") && !args_has(args, "dry-run"))
         return fail_usage("repair needs --to NEW, the session to copy into, or --dry-run");
-    if (args_has(args, "to") && annal_session_id_check(repair->to, &err) < 0)
-        return fail_usage("--to needs the id of a session: %s", err.message);
-    return args_journal_format(args, &repair->format);
+    return 0;
 }
 
 static int run(const struct args *args)
@@ -129,17 +125,17 @@ static int run(const struct args *args)
     return store_close(repair.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"to", "NEW", "the session to copy into; it must not exist", false},
-    {"format", "FORMAT", "of NEW: jsonl or msgpack; default: as SESSION", false},
-    {"dry-run", NULL, "say what would be copied, and write nothing", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPTION("to", "NEW", FIELD_SESSION, NULL, "the session to copy into; it must not exist"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of NEW (that of SESSION)",
+                .choices = JOURNAL_FORMATS),
+    OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say what would be copied, and write nothing",
+                .without = "to"),
+    FIELDS_END};
 
 const struct command cmd_repair = {
     .name = "repair",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "copy what is sound of a damaged session into a new one",
     .about = "Copies every event that proves itself into session NEW, which must not exist;\n"
              "the damaged journal is only read. Events keep their seq, time, type, id, cause\n"
@@ -154,5 +150,5 @@ const struct command cmd_repair = {
     .examples = "  annal repair sess_1 --dry-run\n"
                 "  annal repair sess_1 --to sess_1.repaired\n"
                 "  annal query sess_1.repaired --type annal.gap\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -6,9 +6,8 @@
 #include "journal/base/buf.h"
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
-#include "tools/cli/moment.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
@@ -23,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DUE_EVENTS = 1000, GAP_SECONDS = 5 };
+enum { DUE_EVENTS = 1000, GAP_SECONDS = 5, AMOUNT_MAX = 1000000 };
 
 struct replay {
     const struct args *args;
@@ -38,90 +37,36 @@ struct replay {
     annal_limits limits; /* of --sql */
 };
 
-/* *out stays as it is when the option was not given. */
-static int read_moment(const struct args *args, const char *name, annal_moment *out)
-{
-    const char *text = args_get(args, name);
-    if (text == NULL || parse_moment(text, out))
-        return 0;
-    return fail_usage("--%s needs " MOMENT_FORMS ", and was given '%s'", name, text);
-}
-
-/* A number that is not negative, such as 2 or 0.5; *out stays as it is when it was not given. */
-static int read_amount(const struct args *args, const char *name, double *out)
-{
-    const char *text = args_get(args, name);
-    char *end = NULL;
-    if (text == NULL)
-        return 0;
-    double amount = strtod(text, &end);
-    if (end == text || *end != '\0' || !(amount >= 0 && amount <= 1e6))
-        return fail_usage("--%s needs a number such as 2 or 0.5, and was given '%s'", name, text);
-    *out = amount;
-    return 0;
-}
-
 /* How the events are played: --speed max where nobody watches them. */
 static int read_pace(struct replay *replay)
 {
-    static const char *const of_events[] = {"speed", "gap", "from", "to", "full"};
     const struct args *args = replay->args;
-    struct player_options *play = &replay->play;
     const char *speed = args_get(args, "speed");
     bool max = speed != NULL ? strcmp(speed, "max") == 0 : !isatty(STDOUT_FILENO);
-    for (size_t i = 0; i < sizeof of_events / sizeof *of_events; i++) {
-        if (args_has(args, of_events[i]) && !args_has(args, "events"))
-            return fail_usage("--%s is for --events", of_events[i]);
-    }
-    if (args_has(args, "to") && args_has(args, "at"))
-        return fail_usage("--at and --to say the same of --events");
-    *play = (struct player_options){.speed = max ? 0 : 1,
-                                    .gap = GAP_SECONDS,
-                                    .json = args->json,
-                                    .full = args_has(args, "full")};
-    int exit_status = max ? 0 : read_amount(args, "speed", &play->speed);
-    if (exit_status == 0 && !max && play->speed == 0)
-        exit_status = fail_usage("--speed needs a number above 0, or max");
-    if (exit_status == 0)
-        exit_status = read_amount(args, "gap", &play->gap);
-    if (exit_status == 0)
-        exit_status = read_moment(args, "from", &replay->from);
-    return exit_status == 0 ? read_moment(args, "to", &replay->at) : exit_status;
-}
-
-/* What is asked of the state: one thing. */
-static int check_question(const struct args *args)
-{
-    static const char *const questions[] = {"sql", "events", "hash", "verify"};
-    const char *first = NULL;
-    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++) {
-        if (!args_has(args, questions[i]))
-            continue;
-        if (first != NULL)
-            return fail_usage("--%s and --%s exclude each other", first, questions[i]);
-        first = questions[i];
-    }
-    if (args_has(args, "verify") && args_has(args, "pack"))
-        return fail_usage("--verify is of the tables of core, and takes no --pack");
+    replay->play = (struct player_options){.speed = max ? 0 : 1,
+                                           .gap = args_amount(args, "gap", GAP_SECONDS),
+                                           .json = args->json,
+                                           .full = args_has(args, "full")};
+    if (speed != NULL && !max &&
+        (!parse_amount(speed, AMOUNT_MAX, &replay->play.speed) || replay->play.speed == 0))
+        return fail_usage("--speed needs a number above 0, such as 2 or 0.5, or max, not '%s'",
+                          speed);
     return 0;
 }
 
 static int read_options(struct replay *replay)
 {
     const struct args *args = replay->args;
+    replay->session = args_text(args, "SESSION");
+    replay->limits = args_limits(args);
     replay->at.kind = ANNAL_AT_END;
     replay->from.kind = ANNAL_AT_SEQ;
-    int exit_status = read_moment(args, "at", &replay->at);
-    if (exit_status == 0)
-        exit_status = read_pace(replay);
-    if (exit_status != 0)
-        return exit_status;
-    exit_status = check_question(args);
-    if (exit_status != 0)
-        return exit_status;
-    if (args_has(args, "format") && !args_has(args, "sql"))
-        return fail_usage("--format is for the answer of --sql");
-    return args_format(args, &replay->format);
+    args_moment(args, "at", &replay->at);
+    args_moment(args, "to", &replay->at);
+    args_moment(args, "from", &replay->from);
+    int exit_status = read_pace(replay);
+    return exit_status != 0 || !args_has(args, "sql") ? exit_status
+                                                      : args_format(args, &replay->format);
 }
 
 static int write_bytes(void *arg, const char *bytes, size_t len)
@@ -305,11 +250,7 @@ static int run(const struct args *args)
 {
     struct replay replay = {.args = args, .format = OUT_TABLE};
     struct session_list list = {0};
-    int exit_status = args_session(args, 0, &replay.session);
-    if (exit_status == 0)
-        exit_status = read_options(&replay);
-    if (exit_status == 0)
-        exit_status = args_limits(args, &replay.limits);
+    int exit_status = read_options(&replay);
     if (exit_status == 0 && args_has(args, "sql"))
         overdue_watch(&replay.limits);
     if (exit_status == 0)
@@ -331,28 +272,37 @@ static int run(const struct args *args)
     return store_close(replay.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"at", "SEQ|TIME", "after this event; at this time, or so long ago (2h)", false},
-    {"sql", "QUERY", "ask the state with a SELECT", false},
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPTION("at", "SEQ|TIME", FIELD_MOMENT, NULL, "after this event, or at this time"),
+    OPTION("sql", "QUERY", FIELD_TEXT, NULL, "ask the state with a SELECT"),
     LIMIT_OPTIONS,
-    {"pack", "NAME", "the tables of this pack; default: core", false},
-    {"format", "FORMAT", "of the answer of --sql: table (default), jsonl or csv", false},
-    {"events", NULL, "play the events up to that moment, as a conversation", false},
-    {"speed", "N", "of --events: 1 as it was (on a terminal), 10, max", false},
-    {"gap", "SECONDS", "of --events: wait at most so long (5); 0: as it was", false},
-    {"from", "SEQ|TIME", "of --events: begin with this event, or at this time", false},
-    {"to", "SEQ|TIME", "of --events: the same as --at", false},
-    {"full", NULL, "of --events: do not cut long texts", false},
-    {"hash", NULL, "SHA-256 of the state: equal states have equal ones", false},
-    {"verify", NULL, "fold from the first event, compare with every snapshot", false},
-    {"no-snapshots", NULL, "fold from the first event; the answer is the same", false},
-    {NULL, NULL, NULL, false}};
+    OPTION("pack", "NAME", FIELD_TEXT, NULL, "the tables of this pack (core)"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of the answer of --sql (table)",
+                .choices = OUT_FORMATS, .with = "sql"),
+    OPTION_WITH("events", NULL, FIELD_FLAG, NULL,
+                "play the events up to that moment, as a conversation", .without = "sql"),
+    OPTION_WITH("speed", "N", FIELD_TEXT, NULL, "of --events: 1 as it was (on a terminal), 10, max",
+                .with = "events"),
+    OPTION_WITH("gap", "SECONDS", FIELD_AMOUNT, NULL,
+                "of --events: wait at most so long (5); 0: as it was", .most = AMOUNT_MAX,
+                .with = "events"),
+    OPTION_WITH("from", "SEQ|TIME", FIELD_MOMENT, NULL,
+                "of --events: begin with this event, or at this time", .with = "events"),
+    OPTION_WITH("to", "SEQ|TIME", FIELD_MOMENT, NULL, "of --events: the same as --at",
+                .with = "events", .without = "at"),
+    OPTION_WITH("full", NULL, FIELD_FLAG, NULL, "of --events: do not cut long texts",
+                .with = "events"),
+    OPTION_WITH("hash", NULL, FIELD_FLAG, NULL,
+                "SHA-256 of the state: equal states have equal ones", .without = "sql|events"),
+    OPTION_WITH("verify", NULL, FIELD_FLAG, NULL,
+                "fold from the first event, compare with every snapshot",
+                .without = "sql|events|hash|pack"),
+    FLAG("no-snapshots", NULL, "fold from the first event; the answer is the same"),
+    FIELDS_END};
 
 const struct command cmd_replay = {
     .name = "replay",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "the state of a session at a moment of its past",
     .about = "Makes the session's tables as they stood after an event (--at 1200), at a time\n"
              "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now,\n"
@@ -375,5 +325,5 @@ const struct command cmd_replay = {
         "  annal replay team_a --pack teams --at 12\n"
         "  annal replay sess_1 --events --speed 10\n"
         "  annal replay sess_1 --events --json --at 40 | jq -r .type\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -136,14 +136,16 @@ static int run(const struct args *args)
     return store_close(store, out_finish(exit_status));
 }
 
+static const struct field fields[] = {
+    OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "whose columns"), FIELDS_END};
+
 const struct command cmd_schema = {
     .name = "schema",
-    .operands = "[TABLE]",
-    .operands_max = 1,
     .summary = "list the tables that SQL can ask, or the columns of one",
     .about = "Tables and views of the index, then those of the store's packs, with their\n"
              "columns. 'annal sql' and 'annal query --where' ask them.",
     .examples = "  annal schema\n"
                 "  annal schema tool_calls\n"
                 "  annal schema state.teams --json\n",
+    .fields = fields,
     .run = run};

@@ -1,6 +1,6 @@
 #include "journal/base/alloc.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -33,81 +33,34 @@ struct search {
 
 /* ---- What to look for ---- */
 
-static int read_list(const struct args *args, const char *name, annal_slice *list, size_t *count)
-{
-    int at = 0;
-    const char *text;
-    while ((text = args_next(args, name, &at)) != NULL) {
-        if (text[0] == '\0')
-            return fail_usage("--%s was given an empty text", name);
-        list[(*count)++] = annal_slice_of(text);
-    }
-    return 0;
-}
-
-static int read_sessions(struct search *search)
-{
-    annal_error err = {0};
-    int exit_status =
-        read_list(search->args, "session", search->sessions, &search->options.session_count);
-    for (size_t i = 0; exit_status == 0 && i < search->options.session_count; i++)
-        if (annal_session_id_check(search->sessions[i], &err) < 0)
-            exit_status = fail_usage("%s", err.message);
-    return exit_status;
-}
-
-static int read_words(struct search *search)
-{
-    const char *expression = args_get(search->args, "match");
-    int count = search->args->operand_count;
-    if (expression != NULL && count > 0)
-        return fail_usage("--match stands for all that is looked for: give no words beside it");
-    if (expression == NULL && count == 0)
-        return fail_usage("search for what? Give words: annal search connection refused");
-    for (int i = 0; i < count; i++)
-        search->words[i] = annal_slice_of(search->args->operands[i]);
-    search->options.word_count = (size_t)count;
-    search->options.expression = annal_slice_of(expression == NULL ? "" : expression);
-    return 0;
-}
-
 static int read_options(struct search *search)
 {
     const struct args *args = search->args;
     annal_search_options *options = &search->options;
-    size_t room = (size_t)(args->value_count + args->operand_count + 1);
-    const char *role = args_get(args, "role"), *tool = args_get(args, "tool");
-    search->words = annal__zalloc(room * sizeof *search->words);
-    search->sessions = annal__zalloc(room * sizeof *search->sessions);
-    search->types = annal__zalloc(room * sizeof *search->types);
-    if (search->words == NULL || search->sessions == NULL || search->types == NULL)
-        return fail_storage("search: out of memory");
+    int exit_status = args_list(args, "WORD", &search->words, &options->word_count);
+    if (exit_status == 0)
+        exit_status = args_list(args, "session", &search->sessions, &options->session_count);
+    if (exit_status == 0)
+        exit_status = args_list(args, "type", &search->types, &options->type_count);
     options->words = search->words;
     options->sessions = search->sessions;
     options->types = search->types;
-    options->limit = HITS;
-    options->role = annal_slice_of(role == NULL ? "" : role);
-    options->tool = annal_slice_of(tool == NULL ? "" : tool);
+    options->expression = args_text(args, "match");
+    options->role = args_text(args, "role");
+    options->tool = args_text(args, "tool");
+    options->since_us = args_time(args, "since");
+    options->until_us = args_time(args, "until");
+    options->limit = args_count(args, "limit", HITS);
     options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
     options->bookkeeping = args_has(args, "all");
     options->limits = limits_usual;
     options->mark_begin = args->json ? MARK_JSON : MARK_BEGIN;
     options->mark_end = args->json ? MARK_JSON : MARK_END;
-    int exit_status = read_words(search);
-    if (exit_status == 0)
-        exit_status = read_sessions(search);
-    if (exit_status == 0)
-        exit_status = read_list(args, "type", search->types, &options->type_count);
-    if (exit_status == 0)
-        exit_status = args_time(args, "since", &options->since_us);
-    if (exit_status == 0)
-        exit_status = args_time(args, "until", &options->until_us);
-    if (exit_status == 0)
-        exit_status = args_limit(args, &options->limit);
-    if (exit_status == 0)
-        exit_status = args_number(args, "context", &search->context);
-    if (exit_status == 0 && search->context > CONTEXT_MAX)
-        exit_status = fail_usage("--context is at most %d events", CONTEXT_MAX);
+    search->context = args_count(args, "context", 0);
+    if (exit_status == 0 && options->expression.len > 0 && options->word_count > 0)
+        return fail_usage("--match replaces the words: give one or the other");
+    if (exit_status == 0 && options->expression.len == 0 && options->word_count == 0)
+        return fail_usage("search for what? Give words: annal search connection refused");
     return exit_status;
 }
 
@@ -317,7 +270,7 @@ static int is_about_keeping(const struct args *args, bool *out)
         given += args_has(args, names[i]);
     *out = given > 0;
     if (given > 1 || (given == 1 && (args->operand_count > 0 || args->value_count > 1)))
-        return fail_usage("--on, --off, --rebuild and --status stand alone");
+        return fail_usage("--on, --off, --rebuild and --status take no other option and no words");
     return 0;
 }
 
@@ -342,28 +295,29 @@ static int run(const struct args *args)
     return store_close(search.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"session", "S", "in this session, with what a fork shares", true},
-    {"role", "ROLE", "said by user, assistant, system or tool", false},
-    {"tool", "NAME", "calls of this tool, and what they returned", false},
-    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
-    {"all", NULL, "also events that imports and counts of tokens keep", false},
-    {"since", "T", "from this time on; ISO 8601, or an age such as 2h or 7d", false},
-    {"until", "T", "before this time", false},
-    {"limit", "N", "at most N hits (20)", false},
-    {"newest", NULL, "by time, newest first; else the best come first", false},
-    {"context", "N", "with the N events before and behind each hit", false},
-    {"match", "EXPR", "instead of WORDs: \"a AND (b OR c*) NOT d\"", false},
-    {"status", NULL, "how search stands in this store", false},
-    {"rebuild", NULL, "rebuild search.db from the journals", false},
-    {"off", NULL, "switch search off, and remove search.db", false},
-    {"on", NULL, "switch it on again", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("WORD", FIELD_LIST, NULL, "a word, a phrase, or the begin of a word and *"),
+    OPTION("session", "S", FIELD_SESSIONS, NULL, "in this session, with what a fork shares"),
+    OPTION("role", "ROLE", FIELD_TEXT, NULL, "said by user, assistant, system or tool"),
+    OPTION("tool", "NAME", FIELD_TEXT, NULL, "calls of this tool, and what they returned"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
+    FLAG("all", NULL, "also events that imports and counts of tokens keep"),
+    OPTION("since", "T", FIELD_TIME, NULL,
+           "from this time on; ISO 8601, or an age such as 2h or 7d"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),
+    FLAG("newest", NULL, "by time, newest first; else the best come first"),
+    OPTION_WITH("context", "N", FIELD_COUNT, NULL, "with N events before and after each hit",
+                .most = CONTEXT_MAX),
+    OPTION("match", "EXPR", FIELD_TEXT, NULL, "instead of WORDs: \"a AND (b OR c*) NOT d\""),
+    FLAG("status", NULL, "say how far search has come in this store"),
+    FLAG("rebuild", NULL, "rebuild search.db from the journals"),
+    FLAG("off", NULL, "switch search off, and remove search.db"),
+    FLAG("on", NULL, "switch it on again"),
+    FIELDS_END};
 
 const struct command cmd_search = {
     .name = "search",
-    .operands = "WORD...",
-    .operands_max = -1,
     .summary = "find what was said, and what tools returned",
     .about = "Looks for events in which every WORD stands; a WORD of several words is a\n"
              "phrase, and with a * at its end it is the begin of a word. Case and accents do\n"
@@ -379,5 +333,5 @@ const struct command cmd_search = {
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"
                 "  annal search --match 'timeout NOT test' --json | jq -r .session_id\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -3,8 +3,8 @@
  * turns, types, snapshots, findings). As JSON it is one object.
  */
 #include "index/sys/databases.h"
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
 #include "tools/show/recovery.h"
@@ -322,25 +322,20 @@ static int show_session(struct show *show)
 
 static int run(const struct args *args)
 {
-    struct show show = {.args = args};
-    int exit_status = args_session(args, 0, &show.session);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, args_has(args, "recovery") ? RECOVERY_WAIT_MS : 0,
-                                 &show.store);
+    struct show show = {.args = args, .session = args_text(args, "SESSION")};
+    int exit_status =
+        store_open(args, OPEN_READ, args_has(args, "recovery") ? RECOVERY_WAIT_MS : 0, &show.store);
     if (exit_status == 0)
         exit_status = show_session(&show);
     return store_close(show.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"recovery", NULL, "what an agent needs to know to go on with it", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    FLAG("recovery", NULL, "what an agent needs to know to go on with it"), FIELDS_END};
 
 const struct command cmd_show = {
     .name = "show",
-    .operands = "SESSION",
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "tell what is known of one session",
     .about = "Prints its journal (size, last seq, file id), its row in the sessions table,\n"
              "events by type, turns, forks, snapshots, and findings: events that are damaged\n"
@@ -352,5 +347,5 @@ const struct command cmd_show = {
              "of the journal, and what to do next.",
     .examples = "  annal show sess_1\n  annal show sess_1 --json | jq .types\n"
                 "  annal show sess_1 --recovery\n",
-    .options = options,
+    .fields = fields,
     .run = run};

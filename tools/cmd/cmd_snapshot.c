@@ -46,7 +46,7 @@ static int list_one(void *arg, annal_slice session, const annal_snapshot_info *i
 
 static int list(const struct args *args)
 {
-    const char *session = verb_text(args, "SESSION");
+    const char *session = args_get(args, "SESSION");
     annal_store *store = NULL;
     annal_index *index = NULL;
     annal_error err = {0};
@@ -85,7 +85,7 @@ static void print_info(const struct args *args, const char *session,
 
 static int take(const struct args *args)
 {
-    const char *session = verb_text(args, "SESSION");
+    const char *session = args_get(args, "SESSION");
     annal_error err = {0};
     annal_snapshot_info info;
     annal_store *store = NULL;
@@ -106,7 +106,7 @@ static int take(const struct args *args)
 
 static int drop(const struct args *args)
 {
-    const char *session = verb_text(args, "SESSION");
+    const char *session = args_get(args, "SESSION");
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -124,13 +124,13 @@ static int drop(const struct args *args)
 /* ---- The table ---- */
 
 static const struct field list_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose snapshots (all)"), FIELDS_END};
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose snapshots (all)"), FIELDS_END};
 
 static const struct field take_fields[] = {
-    OPERAND("SESSION", FIELD_TEXT, NULL, "whose state is kept"), FIELDS_END};
+    OPERAND("SESSION", FIELD_SESSION, NULL, "whose state is kept"), FIELDS_END};
 
 static const struct field drop_fields[] = {
-    OPERAND_MAYBE("SESSION", FIELD_TEXT, NULL, "whose snapshots go"),
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "whose snapshots go"),
     FLAG("all", NULL, "those of every session"), FIELDS_END};
 
 static const struct command verbs[] = {

@@ -1,5 +1,5 @@
-#include "tools/cli/args.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
@@ -8,9 +8,8 @@
 static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,
                         annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)
 {
-    const char *session = args_get(args, "session");
     const annal_sql_options options = {.columns = columns,
-                                       .session = annal_slice_of(session),
+                                       .session = args_text(args, "session"),
                                        .limits = *limits,
                                        .extension = args_get(args, "extension")};
     return annal_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
@@ -52,10 +51,8 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     struct parquet *parquet = NULL;
-    annal_limits limits;
+    annal_limits limits = args_limits(args);
     int exit_status = parquet_args(args, &format, &path);
-    if (exit_status == 0)
-        exit_status = args_limits(args, &limits);
     if (exit_status == 0)
         overdue_watch(&limits);
     if (exit_status == 0 && path != NULL)
@@ -72,20 +69,21 @@ static int run(const struct args *args)
     return store_close(store, exit_status);
 }
 
-static const struct option options[] = {
-    {"format", "FORMAT", "table (default), jsonl, csv or parquet", false},
-    {"to", "FILE", "the file of --format parquet", false},
-    {"session", "SESSION", "ask also the databases that packs keep for this session", false},
-    {"extension", "FILE", "a loadable extension of SQLite, such as sqlite-vec", false},
+static const struct field fields[] = {
+    OPERAND("\"SELECT ...\"", FIELD_TEXT, NULL, "one statement that reads"),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print the answer (table)",
+                .choices = PARQUET_FORMATS),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),
+    OPTION("session", "SESSION", FIELD_SESSION, NULL,
+           "ask also the databases that packs keep for this session"),
+    OPTION("extension", "FILE", FIELD_TEXT, NULL,
+           "a loadable extension of SQLite, such as sqlite-vec"),
     LIMIT_OPTIONS,
-    {NULL, NULL, NULL, false}};
+    FIELDS_END};
 
 const struct command cmd_sql = {
     .name = "sql",
-    .operands = "\"SELECT ...\"",
     .takes_sql = true,
-    .operands_min = 1,
-    .operands_max = 1,
     .summary = "ask the tables and the events in SQL",
     .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
              "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
@@ -101,5 +99,5 @@ const struct command cmd_sql = {
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"
                 "  annal sql --format csv \"SELECT id, total_tokens FROM sessions\" > tokens.csv\n"
                 "  annal sql --format parquet --to d.parquet \"SELECT * FROM usage_by_day\"\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,7 +1,7 @@
 #include "index/sys/databases.h"
 #include "journal/base/alloc.h"
 #include "journal/sys/seam.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
@@ -318,9 +318,11 @@ static int run(const struct args *args)
     annal_error err = {0};
     if (args_has(args, "plot"))
         return plot_run(args);
-    int exit_status = plot_refuse_options(args);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &stats.store);
+    if (args->operand_count > 0)
+        return fail_usage("annal stats counts the whole store: 'annal show %s' prints one session, "
+                          "--plot draws it",
+                          args->operands[0]);
+    int exit_status = store_open(args, OPEN_READ, 0, &stats.store);
     if (exit_status == 0 && annal_index_open(stats.store, NULL, &stats.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
@@ -330,18 +332,20 @@ static int run(const struct args *args)
     return store_close(stats.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"plot", NULL, "draw the store, or SESSION, instead", false},
-    {"by", "UNIT", "a bar for each hour, day, week or month", false},
-    {"since", "T", "draw what is not older than T", false},
-    {"until", "T", "draw what is older than T", false},
-    {"svg", "FILE", "write the pictures to FILE ('-': standard output)", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSION, NULL, "of --plot: whose picture"),
+    FLAG("plot", NULL, "draw the store, or SESSION, instead"),
+    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "of --plot: what one bar shows",
+                .choices = "hour|day|week|month", .with = "plot"),
+    OPTION_WITH("since", "T", FIELD_TIME, NULL, "of --plot: what is not older than T",
+                .with = "plot"),
+    OPTION_WITH("until", "T", FIELD_TIME, NULL, "of --plot: what is older than T", .with = "plot"),
+    OPTION_WITH("svg", "FILE", FIELD_TEXT, NULL,
+                "of --plot: write an SVG to FILE; -: standard output", .with = "plot"),
+    FIELDS_END};
 
 const struct command cmd_stats = {
     .name = "stats",
-    .operands = "[SESSION]",
-    .operands_max = 1,
     .summary = "count what is in the store, measure how it is written",
     .about = "Prints totals, the events by type, how the store was written since counting\n"
              "began (by all processes: syncs, groups, checkpoints, waits), and the sessions\n"
@@ -360,5 +364,5 @@ const struct command cmd_stats = {
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
                 "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n"
                 "  annal stats --plot run-1 --svg run-1.svg\n",
-    .options = options,
+    .fields = fields,
     .run = run};

@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
@@ -109,74 +109,38 @@ static int print_events(struct tailing *tailing)
 
 /* ---- The command line ---- */
 
-static int read_types(struct tailing *tailing)
-{
-    const struct args *args = tailing->args;
-    int at = 0;
-    const char *type;
-    tailing->types = annal__zalloc((size_t)(args->value_count + 1) * sizeof *tailing->types);
-    if (tailing->types == NULL)
-        return fail_storage("tail: out of memory");
-    while ((type = args_next(args, "type", &at)) != NULL) {
-        if (type[0] == '\0')
-            return fail_usage("--type needs the type of an event, such as tool.called or 'tool.*'");
-        tailing->types[tailing->options.type_count++] = annal_slice_of(type);
-    }
-    tailing->options.types = tailing->types;
-    return 0;
-}
-
-static int read_sessions(struct tailing *tailing)
-{
-    const struct args *args = tailing->args;
-    if (args_has(args, "all") == (args->operand_count > 0))
-        return fail_usage(args->operand_count > 0 ? "--all and SESSION exclude each other"
-                                                  : "tail needs a SESSION, or --all");
-    tailing->sessions =
-        annal__zalloc(((size_t)args->operand_count + 1) * sizeof *tailing->sessions);
-    if (tailing->sessions == NULL)
-        return fail_storage("tail: out of memory");
-    for (int i = 0; i < args->operand_count; i++) {
-        int exit_status = args_session(args, i, &tailing->sessions[i]);
-        if (exit_status != 0)
-            return exit_status;
-    }
-    tailing->options.sessions = tailing->sessions;
-    tailing->options.session_count = (size_t)args->operand_count;
-    return 0;
-}
-
 static int read_begin(struct tailing *tailing)
 {
     const struct args *args = tailing->args;
     annal_tail_options *options = &tailing->options;
     const char *from = args_get(args, "from");
-    if (from != NULL && strcmp(from, "now") == 0) {
-        options->from_now = true;
-    } else if (from != NULL && parse_number(from, &options->from_seq)) {
-        if (args->operand_count != 1)
-            return fail_usage("--from %s: a seq is of one SESSION; several begin at a time", from);
-    } else if (from != NULL && !parse_time(from, &options->from_us)) {
-        return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24 or 2h, or now, and "
-                          "was given '%s'",
+    bool is_seq = from != NULL && parse_number(from, &options->from_seq);
+    options->last = args_count(args, "last", 0);
+    options->from_now =
+        from != NULL ? strcmp(from, "now") == 0 : args_has(args, "last") && options->last == 0;
+    if (is_seq && args->operand_count != 1)
+        return fail_usage("--from %s: a seq is of one SESSION; several begin at a time", from);
+    if (from != NULL && !is_seq && !options->from_now && !parse_time(from, &options->from_us))
+        return fail_usage("--from needs a seq, a time such as 2026-01-06T07:24, an age such as 2h, "
+                          "or now, not '%s'",
                           from);
-    }
-    int exit_status = 0;
-    if (args_has(args, "last")) {
-        exit_status = args_number(args, "last", &options->last);
-        if (exit_status == 0 && options->last == 0)
-            options->from_now = true;
-        if (exit_status == 0 && from != NULL)
-            exit_status = fail_usage("--from and --last exclude each other");
-        if (exit_status == 0 && options->last > ANNAL_TAIL_LAST_MAX)
-            exit_status = fail_usage("--last: at most 1000000");
-    }
-    options->cursor = annal_slice_of(args_get(args, "cursor"));
-    if (exit_status == 0 && options->cursor.len > 0 &&
-        annal_session_id_check(options->cursor, NULL) < 0)
-        exit_status = fail_usage("--cursor: '%s' is no name: letters, digits, . _ -",
-                                 args_get(args, "cursor"));
-    return exit_status;
+    return 0;
+}
+
+static int read_options(struct tailing *tailing)
+{
+    const struct args *args = tailing->args;
+    annal_tail_options *options = &tailing->options;
+    if (args_has(args, "all") == (args->operand_count > 0))
+        return fail_usage(args->operand_count > 0 ? "--all and SESSION cannot be used together"
+                                                  : "tail needs a SESSION, or --all");
+    int exit_status = args_list(args, "SESSION", &tailing->sessions, &options->session_count);
+    if (exit_status == 0)
+        exit_status = args_list(args, "type", &tailing->types, &options->type_count);
+    options->sessions = tailing->sessions;
+    options->types = tailing->types;
+    options->cursor = args_text(args, "cursor");
+    return exit_status == 0 ? read_begin(tailing) : exit_status;
 }
 
 /* A tail would wait for a session that is not there; without --follow there is nothing to wait for.
@@ -213,11 +177,7 @@ static int run(const struct args *args)
 {
     struct tailing tailing = {.args = args};
     annal_error err = {0};
-    int exit_status = read_sessions(&tailing);
-    if (exit_status == 0)
-        exit_status = read_types(&tailing);
-    if (exit_status == 0)
-        exit_status = read_begin(&tailing);
+    int exit_status = read_options(&tailing);
     if (exit_status == 0)
         exit_status = store_open(args, tailing.options.cursor.len > 0 ? OPEN_WRITE : OPEN_READ, 0,
                                  &tailing.store);
@@ -239,19 +199,21 @@ static int run(const struct args *args)
     return store_close(tailing.store, exit_status);
 }
 
-static const struct option options[] = {
-    {"all", NULL, "every session, also those that are made later", false},
-    {"from", "SEQ|TIME", "begin with event SEQ, or behind TIME; now: no history", false},
-    {"last", "N", "begin with the last N events", false},
-    {"type", "GLOB", "events of this type; *, ? and [abc] stand for others", true},
-    {"cursor", "NAME", "begin where the last tail with this name left off", false},
-    {"follow", NULL, "wait for new events, print each once it is durable", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
+    FLAG("all", NULL, "every session, also those that are made later"),
+    OPTION("from", "SEQ|TIME", FIELD_TEXT, NULL,
+           "begin with event SEQ, or after TIME; now: no history"),
+    OPTION_WITH("last", "N", FIELD_COUNT, NULL, "begin with the last N events",
+                .most = ANNAL_TAIL_LAST_MAX, .without = "from"),
+    OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
+    OPTION("cursor", "NAME", FIELD_SESSION, NULL,
+           "begin where the last tail with this name left off"),
+    FLAG("follow", NULL, "wait for new events, print each once it is durable"),
+    FIELDS_END};
 
 const struct command cmd_tail = {
     .name = "tail",
-    .operands = "[SESSION...]",
-    .operands_max = -1,
     .summary = "print events of one session, of several or of all, and follow live",
     .about = "Prints the events there are, one JSON object a line with session_id, seq,\n"
              "timestamp, type, id, cause and data. With --follow it then waits, without\n"
@@ -274,5 +236,5 @@ const struct command cmd_tail = {
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
                 "  annal tail --all --last 20 --type 'tool.*' --follow\n"
                 "  annal tail --all --from 2h --cursor billing --follow | ./bill\n",
-    .options = options,
+    .fields = fields,
     .run = run};

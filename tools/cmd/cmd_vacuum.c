@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 
@@ -50,7 +50,6 @@ static int run(const struct args *args)
 
 const struct command cmd_vacuum = {
     .name = "vacuum",
-    .operands = "",
     .summary = "rewrite the databases without their free pages",
     .about = "Runs VACUUM on sessions.db and on the databases of the packs that are on, which\n"
              "gives back the space of rows that are gone, for instance after 'annal prune'.\n"

@@ -17,7 +17,7 @@
 #include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"
 #include "journal/sys/verify.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
@@ -597,15 +597,11 @@ static int verify_all(struct verify *verify)
     return exit_status;
 }
 
-static int read_jobs(struct verify *verify)
+static unsigned read_jobs(const struct args *args)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t jobs = cores < 1 ? 1 : (uint64_t)cores;
-    int exit_status = args_number(verify->args, "jobs", &jobs);
-    if (exit_status == 0 && args_has(verify->args, "jobs") && (jobs == 0 || jobs > JOBS_MAX))
-        return fail_usage("--jobs is 1 to %d", JOBS_MAX);
-    verify->jobs = jobs > JOBS_MAX ? JOBS_MAX : (unsigned)jobs;
-    return exit_status;
+    uint64_t jobs = args_count(args, "jobs", cores < 1 ? 1 : (uint64_t)cores);
+    return jobs > JOBS_MAX ? JOBS_MAX : (unsigned)jobs;
 }
 
 static int run(const struct args *args)
@@ -617,9 +613,8 @@ static int run(const struct args *args)
         return fail_storage("verify: out of memory");
     }
     verify->args = args;
-    int exit_status = read_jobs(verify);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &verify->store);
+    verify->jobs = read_jobs(args);
+    int exit_status = store_open(args, OPEN_READ, 0, &verify->store);
     if (exit_status == 0)
         exit_status = open_index(verify);
     if (exit_status == 0)
@@ -632,15 +627,15 @@ static int run(const struct args *args)
     return exit_status;
 }
 
-static const struct option options[] = {
-    {"replay", NULL, "also that each snapshot gives what its events give", false},
-    {"jobs", "N", "sessions to read at a time; default: one a core", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
+    FLAG("replay", NULL, "also that each snapshot gives what its events give"),
+    OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "sessions to read at a time (one a core)",
+                .least = 1, .most = JOBS_MAX),
+    FIELDS_END};
 
 const struct command cmd_verify = {
     .name = "verify",
-    .operands = "[SESSION...]",
-    .operands_max = -1,
     .summary = "prove that nothing is damaged",
     .about = "Reads the journals of the sessions (without SESSION: of all) from the first\n"
              "byte to the last, and checks every hash, every seq, and that every data is\n"
@@ -659,5 +654,5 @@ const struct command cmd_verify = {
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"
              "what is sound into a new session.",
     .examples = "  annal verify\n  annal verify --replay\n  annal verify sess_1 --json\n",
-    .options = options,
+    .fields = fields,
     .run = run};

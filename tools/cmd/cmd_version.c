@@ -1,4 +1,4 @@
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 
 #include "journal/base/buf.h"
 #include "tools/cli/out.h"
@@ -44,13 +44,11 @@ static int run(const struct args *args)
     return EXIT_DONE;
 }
 
-static const struct option options[] = {
-    {"extension", NULL, "print where the extension for SQLite is", false},
-    {NULL, NULL, NULL, false}};
+static const struct field fields[] = {
+    FLAG("extension", NULL, "print where the extension for SQLite is"), FIELDS_END};
 
 const struct command cmd_version = {
     .name = "version",
-    .operands = "",
     .summary = "print the version",
     .about = "Prints the version of the command and of the library in it. With --extension it\n"
              "prints the path of annal_sqlite.so, which gives any program that is built on\n"
@@ -59,5 +57,5 @@ const struct command cmd_version = {
     .examples = "  annal version\n"
                 "  sqlite3 -cmd \".load $(annal version --extension)\" :memory: \\\n"
                 "          \"SELECT type, count(*) FROM events GROUP BY type\"\n",
-    .options = options,
+    .fields = fields,
     .run = run};

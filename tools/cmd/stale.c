@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOURS_MAX 1e6
-
 struct stale {
     const struct args *args;
     bool dry_run;
@@ -89,26 +87,12 @@ static int print_stale(void *arg, const annal_stale *told)
     return 0;
 }
 
-static int read_hours(const struct args *args, double *out)
-{
-    const char *text = args_get(args, "stale-hours");
-    char *end = NULL;
-    if (text == NULL)
-        return 0;
-    double hours = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(hours) || hours < 0 || hours > HOURS_MAX)
-        return fail_usage("--stale-hours needs a number of hours such as 6.0, and was given '%s'",
-                          text);
-    *out = hours;
-    return 0;
-}
-
-static int transition(const struct args *args, struct verb_call *call, double hours)
+static int transition(const struct args *args, struct verb_call *call)
 {
     struct stale stale = {.args = args, .dry_run = args_has(args, "dry-run")};
     annal_error err = {0};
     const annal_stale_options options = {
-        .silence_s = hours * 3600,
+        .silence_s = args_amount(args, "stale-hours", 6.0) * 3600,
         .dry_run = stale.dry_run,
         .actor = ANNAL_SLICE("annal doctor"),
         .wait_ms = 1000, /* for a session that somebody writes: it is not dead, then */
@@ -131,15 +115,12 @@ static int transition(const struct args *args, struct verb_call *call, double ho
 int stale_transition(const struct args *args)
 {
     struct verb_call call = {.args = args};
-    double hours = 6.0;
     annal_error err = {0};
-    int exit_status = read_hours(args, &hours);
-    if (exit_status == 0)
-        exit_status =
-            store_open(args, args_has(args, "dry-run") ? OPEN_READ : OPEN_WRITE, 0, &call.store);
+    int exit_status =
+        store_open(args, args_has(args, "dry-run") ? OPEN_READ : OPEN_WRITE, 0, &call.store);
     if (exit_status == 0 && annal_index_open(call.store, NULL, &call.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)
-        exit_status = transition(args, &call, hours);
+        exit_status = transition(args, &call);
     return verb_close(&call, exit_status);
 }

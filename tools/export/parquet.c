@@ -33,26 +33,20 @@ struct parquet {
 
 /* ---- The command line ---- */
 
+enum { PARQUET_CHOICE = 3 }; /* of PARQUET_FORMATS */
+
 int parquet_args(const struct args *args, enum out_format *out_format, const char **out_path)
 {
-    const char *format = args_get(args, "format");
     const char *path = args_get(args, "to");
-    *out_path = NULL;
-    if (format == NULL || strcmp(format, "parquet") != 0) {
-        if (path != NULL)
-            return fail_usage("--to names the file of --format parquet; other formats are printed");
-        if (format != NULL && strcmp(format, "jsonl") != 0 && strcmp(format, "csv") != 0 &&
-            strcmp(format, "table") != 0)
-            return fail_usage("--format is jsonl, csv, table or parquet, and was given '%s'",
-                              format);
+    bool parquet = args_choice(args, "format") == PARQUET_CHOICE;
+    *out_path = parquet ? path : NULL;
+    if (!parquet && path != NULL)
+        return fail_usage("--to names the file of --format parquet; other formats are printed");
+    if (!parquet)
         return args_format(args, out_format);
-    }
     if (args->json)
-        return fail_usage("--json and --format parquet exclude each other");
-    if (path == NULL || path[0] == '\0')
-        return fail_usage("--format parquet needs --to FILE: it cannot be printed");
-    *out_path = path;
-    return 0;
+        return fail_usage("--json and --format parquet cannot be used together");
+    return path != NULL ? 0 : fail_usage("--format parquet needs --to FILE: it cannot be printed");
 }
 
 /* ---- DuckDB ---- */

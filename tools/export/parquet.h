@@ -9,12 +9,13 @@
 #ifndef TOOLS_EXPORT_PARQUET_H
 #define TOOLS_EXPORT_PARQUET_H
 
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 
 #include <annal/query.h>
 
 /* --format, which may be parquet here, and --to, which says where that goes; *out_path is NULL when
  * the answer is printed. */
+#define PARQUET_FORMATS OUT_FORMATS "|parquet"
 int parquet_args(const struct args *args, enum out_format *out_format, const char **out_path);
 
 enum parquet_type {

@@ -1,7 +1,7 @@
 #include "tools/import/source_container.h"
 
 #include "index/sys/import.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 
 #include "journal/base/error.h"
 #include "tools/import/directory.h"

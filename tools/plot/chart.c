@@ -16,15 +16,6 @@ const char *by_name(enum by by)
     return names[by];
 }
 
-enum by by_read(const char *name)
-{
-    for (int by = BY_HOUR; by <= BY_MONTH; by++) {
-        if (strcmp(names[by], name) == 0)
-            return (enum by)by;
-    }
-    return BY_NONE;
-}
-
 /* ---- The calendar ---- */
 
 static int64_t floor_to(int64_t time_us, int64_t unit_us, int64_t origin_us)

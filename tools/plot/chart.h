@@ -15,9 +15,8 @@
 
 enum by { BY_NONE, BY_HOUR, BY_DAY, BY_WEEK, BY_MONTH };
 
-/* "hour", and the other way round; BY_NONE: it is none. */
+/* "hour"; of BY_NONE it is empty. */
 const char *by_name(enum by by);
-enum by by_read(const char *name);
 
 /* The bucket that a time is in, and the one after it (count further). */
 int64_t by_begin(enum by by, int64_t time_us);

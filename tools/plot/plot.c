@@ -18,41 +18,21 @@ enum { COLUMNS_DEFAULT = 80, COLUMNS_MAX = 400 };
 static int read_options(struct plot *plot)
 {
     const struct args *args = plot->args;
-    const char *by = args_get(args, "by");
-    plot->by = by == NULL ? BY_NONE : by_read(by);
-    if (by != NULL && plot->by == BY_NONE)
-        return fail_usage("--by is hour, day, week or month, and was given '%s'", by);
-    if (by != NULL && args->operand_count > 0)
+    int by = args_choice(args, "by");
+    plot->by = by < 0 ? BY_NONE : (enum by)(BY_HOUR + by);
+    if (by >= 0 && args->operand_count > 0)
         return fail_usage("--by is for pictures of the store: a session has one axis of time");
-    int exit_status = args_time(args, "since", &plot->range.since_us);
-    if (exit_status == 0)
-        exit_status = args_time(args, "until", &plot->range.until_us);
-    if (exit_status == 0 && plot->range.until_us != 0 &&
-        plot->range.since_us >= plot->range.until_us)
+    plot->range.since_us = args_time(args, "since");
+    plot->range.until_us = args_time(args, "until");
+    if (plot->range.until_us != 0 && plot->range.since_us >= plot->range.until_us)
         return fail_usage("--since %s is not before --until %s", args_get(args, "since"),
                           args_get(args, "until"));
     plot->svg = args_get(args, "svg");
-    if (exit_status == 0 && plot->svg != NULL && plot->svg[0] == '\0')
-        return fail_usage("--svg needs the name of a file, or - for standard output");
-    if (exit_status == 0 && plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
+    if (plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
         return fail_usage("--json and --svg - would both print: give --svg a file");
     int columns = out_columns();
     plot->columns = columns == 0 ? COLUMNS_DEFAULT : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
-    return exit_status;
-}
-
-int plot_refuse_options(const struct args *args)
-{
-    static const char *const names[] = {"by", "since", "until", "svg"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (args_has(args, names[i]))
-            return fail_usage("--%s belongs to a picture: annal stats --plot --%s ...", names[i],
-                              names[i]);
-    }
-    return args->operand_count > 0 ? fail_usage("annal stats counts the whole store: 'annal show "
-                                                "%s' tells of one session, --plot draws it",
-                                                args->operands[0])
-                                   : 0;
+    return 0;
 }
 
 /* ---- Pictures ---- */

@@ -8,15 +8,12 @@
 #define TOOLS_PLOT_PLOT_H
 
 #include "index/sys/view.h"
-#include "tools/cli/args.h"
+#include "tools/cli/fields.h"
 #include "tools/cli/sessions.h"
 #include "tools/plot/gather_session.h"
 
 /* The whole verb, with its options. The answer is an exit status. */
 int plot_run(const struct args *args);
-
-/* Options that mean something only in a picture: EXIT_USAGE when there is one. */
-int plot_refuse_options(const struct args *args);
 
 /* ---- For the files of plot_run() ---- */
 

@@ -167,8 +167,8 @@ static int promote_all(const struct args *args)
     int64_t pending = 0;
     annal_error err = {0};
     const annal_value params[] = {
-        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(verb_text(args, "PROJECT"))},
-        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(verb_text(args, "by"))}};
+        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(args_get(args, "PROJECT"))},
+        {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(args_get(args, "by"))}};
     const annal_sql_options options = {.params = params, .param_count = 2};
     int exit_status = verb_open(&call, args);
     if (exit_status == 0 &&
@@ -176,7 +176,7 @@ static int promote_all(const struct args *args)
         exit_status = fail_error(&err);
     if (exit_status == 0 && pending == 0) {
         if (!args->json)
-            printf("nothing is pending that the %s may merge\n", verb_text(args, "by"));
+            printf("nothing is pending that the %s may merge\n", args_get(args, "by"));
     } else if (exit_status == 0) {
         exit_status = verb_post(&call);
         if (exit_status == 0 && args->json)
@@ -193,7 +193,7 @@ static int promote_all(const struct args *args)
 static int name_project(struct verb_call *call)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    if (verb_text(call->args, "project") == NULL)
+    if (args_get(call->args, "project") == NULL)
         return 0;
     int exit_status = verb_session_id(call->args, "proj_{project}", session, sizeof session);
     if (exit_status != 0)

@@ -102,7 +102,7 @@ int memory_compile(const struct args *args)
     if (exit_status == 0)
         exit_status = read_count(args, "tokens", &options.tokens);
     if (exit_status == 0 &&
-        annal_memory_compile(call.index, annal_slice_of(verb_text(args, "PROJECT")),
+        annal_memory_compile(call.index, annal_slice_of(args_get(args, "PROJECT")),
                              annal_slice_of(args_get(args, "agent")), &options, print_item,
                              &compiled, &err) < 0)
         exit_status = fail_error(&err);

@@ -169,7 +169,7 @@ static int refuse_if(struct verb_call *call, const char *sql, const char *param,
 static int write_program(struct verb_call *call, const char *run)
 {
     struct buf folder = {0}, program = {0};
-    const char *file = verb_text(call->args, "program");
+    const char *file = args_get(call->args, "program");
     if (file == NULL)
         return 0;
     int exit_status = refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run,
@@ -193,7 +193,7 @@ static int write_program(struct verb_call *call, const char *run)
 int prose_prepare_init(struct verb_call *call)
 {
     char made[PROSE_RUN_BYTES + 1];
-    const char *run = verb_text(call->args, "RUN");
+    const char *run = args_get(call->args, "RUN");
     int exit_status = run == NULL ? prose_run_new(made) : 0;
     if (run == NULL)
         run = made;
@@ -269,7 +269,7 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
     annal_error err = {0};
     struct buf folder = {0};
     attachment_name(name == NULL ? call->args->command->name : name,
-                    verb_text(call->args, "execution"), path, sizeof path);
+                    args_get(call->args, "execution"), path, sizeof path);
     int exit_status = refuse_if(
         call,
         "SELECT 1 FROM prose.bindings WHERE attachment_path = ?1 AND kind IN ('input', 'const')",
@@ -290,11 +290,10 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
         exit_status = verb_set_text(call, "sha256", annal_slice_of(info.sha256));
     if (exit_status == 0)
         exit_status = verb_set(call, "bytes", annal_slice_of(number));
-    if (exit_status == 0 && verb_text(call->args, "summary") == NULL)
+    if (exit_status == 0 && args_get(call->args, "summary") == NULL)
         exit_status = verb_set_text(call, "value", annal_slice_of(summary));
     else if (exit_status == 0)
-        exit_status =
-            verb_set_text(call, "value", annal_slice_of(verb_text(call->args, "summary")));
+        exit_status = verb_set_text(call, "value", annal_slice_of(args_get(call->args, "summary")));
     annal__buf_done(&folder);
     return exit_status;
 }
@@ -302,9 +301,9 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
 int prose_prepare_bind(struct verb_call *call)
 {
     struct buf read = {0};
-    const char *file = verb_text(call->args, "value-file");
-    const char *given = verb_text(call->args, "VALUE");
-    const char *name = verb_text(call->args, "NAME");
+    const char *file = args_get(call->args, "value-file");
+    const char *given = args_get(call->args, "VALUE");
+    const char *name = args_get(call->args, "NAME");
     int exit_status = 0;
     if (file != NULL && given != NULL)
         exit_status = fail_usage("a value is given, and --value-file too");
@@ -364,7 +363,7 @@ int prose_sync(const struct args *args)
     struct verb_call call;
     annal_error err = {0};
     const annal_catch_up_options every = {.packs = true, .every_database = true};
-    const char *run = verb_text(args, "RUN");
+    const char *run = args_get(args, "RUN");
     int exit_status = verb_open(&call, args);
     if (exit_status == 0 && run != NULL)
         exit_status = verb_set_session(&call, "prose_%s", run);
@@ -462,7 +461,7 @@ int prose_attachments(const struct args *args)
     int exit_status = verb_open(&call, args);
     struct checking checking = {.call = &call, .restore = args_has(args, "restore")};
     if (exit_status == 0)
-        exit_status = prose_run_folder(&call, verb_text(args, "RUN"), &folder);
+        exit_status = prose_run_folder(&call, args_get(args, "RUN"), &folder);
     checking.folder = folder.ptr;
     const annal_sql_options options = {.session = annal_slice_of(call.session)};
     if (exit_status == 0 &&

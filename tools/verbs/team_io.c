@@ -330,7 +330,7 @@ int team_import(const struct args *args)
     int exit_status = verb_open(&call, args);
     /* A file that is none costs itself; storage that failed would fail the others. */
     for (int at = 0;
-         exit_status <= EXIT_REFUSED && (path = verb_next(args, "FILE", &at)) != NULL;) {
+         exit_status <= EXIT_REFUSED && (path = args_next(args, "FILE", &at)) != NULL;) {
         struct stat info;
         bool directory = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
         int imported = directory ? import_directory(&call, path) : import_file(&call, path);
@@ -430,8 +430,8 @@ int team_export(const struct args *args)
 {
     struct verb_call call;
     char team[TEAM_ID_BYTES_MAX + 1];
-    struct export export = {.directory = verb_text(args, "to")};
-    const char *word = verb_text(args, "TEAM");
+    struct export export = {.directory = args_get(args, "to")};
+    const char *word = args_get(args, "TEAM");
     annal_value param = {.kind = ANNAL_VALUE_NULL};
     annal_error err = {0};
     int exit_status = verb_open(&call, args);

@@ -83,7 +83,7 @@ static annal_status register_class(struct verb_call *call, const char *class, an
 static int prepare_message(struct verb_call *call)
 {
     annal_error err = {0};
-    const char *class = verb_text(call->args, "class");
+    const char *class = args_get(call->args, "class");
     int exit_status = prepare_id(call);
     if (exit_status == 0 && class != NULL && register_class(call, class, &err) < 0)
         exit_status = fail_error(&err);
@@ -99,11 +99,11 @@ static int prepare_process(struct verb_call *call)
     uint64_t pid = 0;
     annal_process process;
     annal_error err = {0};
-    const char *text = verb_text(call->args, "pid");
+    const char *text = args_get(call->args, "pid");
     if (text == NULL)
         return 0;
     if (!parse_number(text, &pid) || pid == 0 || pid > INT32_MAX)
-        return fail_usage("--pid needs the id of a process, and was given '%s'", text);
+        return fail_usage("--pid needs the id of a process, not '%s'", text);
     if (annal_process_get((uint32_t)pid, &process, &err) < 0)
         return fail_error(&err);
     return verb_set(call, "process", annal_slice_of(annal_process_json(&process, json)));

@@ -26,8 +26,8 @@ int mirror_export(const struct args *args)
     if (exit_status == 0)
         exit_status = verb_need_pack(&call, "memory");
     if (exit_status == 0 &&
-        annal_mirror_export(call.index, annal_slice_of(verb_text(args, "PROJECT")),
-                            verb_text(args, "DIR"), print_file, &call, &counts, &err) < 0)
+        annal_mirror_export(call.index, annal_slice_of(args_get(args, "PROJECT")),
+                            args_get(args, "DIR"), print_file, &call, &counts, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !args->json)
         printf("%" PRIu64 " files written, %" PRIu64 " deleted, %" PRIu64 " as they were\n",
@@ -67,12 +67,12 @@ int mirror_import(const struct args *args)
     if (exit_status == 0 && args_has(args, "event-id"))
         exit_status = fail_usage("--event-id names one event, and this may be many");
     if (exit_status == 0)
-        exit_status = verb_set_session(&call, "proj_%s", verb_text(args, "PROJECT"));
+        exit_status = verb_set_session(&call, "proj_%s", args_get(args, "PROJECT"));
     const annal_mirror_import_options options = {.cause = annal_slice_of(args_get(args, "cause")),
                                                  .wait_ms = call.wait_ms};
     if (exit_status == 0 &&
-        annal_mirror_import(call.index, annal_slice_of(verb_text(args, "PROJECT")),
-                            verb_text(args, "DIR"), &options, print_proposal, &call, &imported,
+        annal_mirror_import(call.index, annal_slice_of(args_get(args, "PROJECT")),
+                            args_get(args, "DIR"), &options, print_proposal, &call, &imported,
                             &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && !args->json)

@@ -11,14 +11,14 @@
 
 static int prepare_branch(struct verb_call *call)
 {
-    if (verb_text(call->args, "failed") != NULL)
+    if (args_get(call->args, "failed") != NULL)
         call->type = "parallel.branch_failed";
     return 0;
 }
 
 static int prepare_agent(struct verb_call *call)
 {
-    const char *scope = verb_text(call->args, "scope");
+    const char *scope = args_get(call->args, "scope");
     if (scope == NULL || strcmp(scope, "execution") == 0 || strcmp(scope, "custom") == 0)
         return 0;
     const char *pack = strcmp(scope, "user") == 0 ? "prose-user" : "prose-agents";

@@ -92,7 +92,7 @@ int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTE
 /* The team of the operand TEAM, whose session the event will be in. */
 static int take_team(struct verb_call *call, char id[TEAM_ID_BYTES_MAX + 1])
 {
-    int exit_status = team_find(call, verb_text(call->args, "TEAM"), id);
+    int exit_status = team_find(call, args_get(call->args, "TEAM"), id);
     return exit_status != 0 ? exit_status : verb_set_session(call, "team_%s", id);
 }
 
@@ -117,7 +117,7 @@ int team_new_id(char out[13])
 static int prepare_create(struct verb_call *call)
 {
     char made[13];
-    const char *id = verb_text(call->args, "id");
+    const char *id = args_get(call->args, "id");
     int exit_status = id == NULL ? team_new_id(made) : 0;
     if (id == NULL)
         id = made;
@@ -135,7 +135,7 @@ static int set_recipients(struct verb_call *call)
     int exit_status = 0;
     const char *word;
     bool failed = annal__buf_append(&list, "[", 1) < 0;
-    for (int at = 0; (word = verb_next(call->args, "to", &at)) != NULL;) {
+    for (int at = 0; (word = args_next(call->args, "to", &at)) != NULL;) {
         while (*word != '\0' && !failed) {
             size_t len = strcspn(word, ",");
             annal_slice name = {word, len};
@@ -184,7 +184,7 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
 static int look_for_session(struct verb_call *call)
 {
     struct buf found = {0};
-    const char *session = verb_text(call->args, "session");
+    const char *session = args_get(call->args, "session");
     if (session == NULL)
         session = getenv("ANNAL_SESSION");
     if (session == NULL || session[0] == '\0')
@@ -214,7 +214,7 @@ static int prepare_send(struct verb_call *call)
 {
     char team[TEAM_ID_BYTES_MAX + 1], id[13];
     int exit_status = take_team(call, team);
-    if (exit_status == 0 && verb_text(call->args, "id") == NULL) {
+    if (exit_status == 0 && args_get(call->args, "id") == NULL) {
         exit_status = team_new_id(id);
         if (exit_status == 0)
             exit_status = verb_set_text(call, "id", annal_slice_of(id));
@@ -353,11 +353,11 @@ static int run_inbox(const struct args *args)
     struct verb_call call;
     struct buf ids = {0};
     char team[TEAM_ID_BYTES_MAX + 1];
-    const char *member = verb_text(args, "as");
+    const char *member = args_get(args, "as");
     uint64_t count = 0;
     int exit_status = verb_open(&call, args);
     if (exit_status == 0 && member != NULL && member[0] == '\0')
-        exit_status = fail_usage("--as needs the name of a member, and was given none");
+        exit_status = fail_usage("--as needs the name of a member");
     if (exit_status == 0)
         exit_status = take_team(&call, team);
     if (exit_status == 0 && member != NULL)
@@ -434,7 +434,7 @@ static int run_show(const struct args *args)
     uint64_t count = 0;
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
-        exit_status = team_find(&call, verb_text(args, "TEAM"), team);
+        exit_status = team_find(&call, args_get(args, "TEAM"), team);
     const annal_value param = text_value(team);
     if (exit_status == 0 && args->json)
         exit_status = print_rows(&call, team, show_row);
@@ -466,7 +466,7 @@ static int run_timeline(const struct args *args)
     char team[TEAM_ID_BYTES_MAX + 1];
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
-        exit_status = team_find(&call, verb_text(args, "TEAM"), team);
+        exit_status = team_find(&call, args_get(args, "TEAM"), team);
     if (exit_status == 0)
         exit_status = print_rows(&call, team, timeline_rows);
     return verb_close(&call, exit_status);

@@ -71,7 +71,7 @@ START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
     CLI(&cli, NULL, "task", "add", "home", "t3");
     cli_assert_refused(&cli, EXIT_USAGE, "annal task add needs --rank N");
     CLI(&cli, NULL, "task", "add", "home", "t3", "--rank", "1", "--tag", "c");
-    cli_assert_refused(&cli, EXIT_USAGE, "--tag is one of a|b");
+    cli_assert_refused(&cli, EXIT_USAGE, "--tag must be a or b");
 }
 END_TEST
 

@@ -25,7 +25,7 @@ static const struct field fields[] = {OPERAND("TEAM", FIELD_TEXT, NULL, "the tea
 
 static int prepare(struct verb_call *call)
 {
-    return verb_text(call->args, "rank") == NULL
+    return args_get(call->args, "rank") == NULL
                ? 0
                : verb_set_text(call, "run.way", ANNAL_SLICE("first"));
 }
@@ -156,11 +156,11 @@ START_TEST(values_that_are_none_of_their_kind_are_wrong_usage)
     static const struct {
         const char *words[4], *said;
     } wrong[] = {
-        {{"t1", "--rank", "one"}, "--rank needs a number, and was given 'one'"},
-        {{"t1", "--rank", "01"}, "--rank needs a number, and was given '01'"},
-        {{"t1", "--rank", ""}, "--rank needs a number, and was given ''"},
-        {{"t1", "--meta", "{"}, "--meta needs a JSON value, and was given '{'"},
-        {{"t1", "--until", "some day"}, "and was given 'some day'"},
+        {{"t1", "--rank", "one"}, "--rank needs a number, not 'one'"},
+        {{"t1", "--rank", "01"}, "--rank needs a number, not '01'"},
+        {{"t1", "--rank", ""}, "--rank needs a number, not ''"},
+        {{"t1", "--meta", "{"}, "--meta needs a JSON value, not '{'"},
+        {{"t1", "--until", "some day"}, "not 'some day'"},
         {{"a/b"}, "'team_a/b' would be the session's id"},
     };
     init_with_store();

@@ -1,0 +1,365 @@
+#include "tools/cli/fields.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define TIME_FORMS   "a time such as 2026-01-06T07:24:00Z"
+#define AGE_FORMS    "an age such as 45s, 30m, 2h, 7d, 2w"
+#define MOMENT_FORMS "a seq, " TIME_FORMS " or " AGE_FORMS
+
+/* ---- Values ---- */
+
+bool parse_number(const char *text, uint64_t *out)
+{
+    uint64_t number = 0;
+    if (text[0] == '\0')
+        return false;
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c < '0' || *c > '9')
+            return false;
+        if (__builtin_mul_overflow(number, 10u, &number) ||
+            __builtin_add_overflow(number, (uint64_t)(*c - '0'), &number))
+            return false;
+    }
+    *out = number;
+    return true;
+}
+
+bool parse_amount(const char *text, double most, double *out)
+{
+    char *end = NULL;
+    double amount = strtod(text, &end);
+    if (end == text || *end != '\0' || !(amount >= 0 && amount <= most))
+        return false;
+    *out = amount;
+    return true;
+}
+
+/* "2h": how long that is. */
+static bool parse_age(const char *text, int64_t *out_us)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+    char *end = NULL;
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    unsigned long count = strtoul(text, &end, 10);
+    if (errno != 0 || count > 1000000 || end[0] == '\0' || end[1] != '\0')
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (units[i].unit == end[0]) {
+            *out_us = (int64_t)count * units[i].seconds * 1000000;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool parse_time(const char *text, int64_t *out_us)
+{
+    int64_t age_us = 0;
+    if (!parse_age(text, &age_us))
+        return annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
+    *out_us = annal__system_clock.wall_us(annal__system_clock.arg) - age_us;
+    return true;
+}
+
+static bool parse_moment(const char *text, annal_moment *out)
+{
+    annal_moment moment = {0};
+    if (parse_number(text, &moment.seq))
+        moment.kind = ANNAL_AT_SEQ;
+    else if (parse_time(text, &moment.time_us))
+        moment.kind = ANNAL_AT_TIME;
+    else
+        return false;
+    *out = moment;
+    return true;
+}
+
+/* The place of text in "a|b|c", or -1. */
+static int find_choice(const char *choices, const char *text, bool any_case)
+{
+    size_t len = strlen(text);
+    int place = 0;
+    for (const char *at = choices; at != NULL; at = strchr(at, '|'), place++) {
+        at += *at == '|';
+        if (strcspn(at, "|") == len &&
+            (any_case ? strncasecmp(at, text, len) : strncmp(at, text, len)) == 0)
+            return place;
+    }
+    return -1;
+}
+
+/* ---- Checks ---- */
+
+static int check_count(const struct field *field, const char *name, const char *text)
+{
+    uint64_t count = 0;
+    uint64_t most = field->most != 0 ? field->most : UINT64_MAX;
+    if (parse_number(text, &count) && count >= field->least && count <= most)
+        return 0;
+    if (field->most != 0)
+        return fail_usage("%s needs a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'", name,
+                          field->least, field->most, text);
+    if (field->least != 0)
+        return fail_usage("%s needs a whole number of at least %" PRIu64 ", not '%s'", name,
+                          field->least, text);
+    return fail_usage("%s needs a whole number, not '%s'", name, text);
+}
+
+static int check_amount(const struct field *field, const char *name, const char *text)
+{
+    double amount = 0;
+    if (parse_amount(text, (double)field->most, &amount))
+        return 0;
+    return fail_usage("%s needs a number such as 2 or 0.5, at most %" PRIu64 ", not '%s'", name,
+                      field->most, text);
+}
+
+static int check_session(const struct field *field, const char *text)
+{
+    const char *name = field->option.name;
+    annal_slice session = annal_slice_of(text);
+    if (annal_session_id_check(session, NULL) == ANNAL_OK)
+        return 0;
+    return fail_usage("%s%s%s'%.*s%s' is not a valid %s: use 1 to %d of A-Z a-z 0-9 . _ -, and "
+                      "begin with neither . nor -",
+                      name != NULL ? "--" : "", name != NULL ? name : "", name != NULL ? " " : "",
+                      (int)(session.len < 60 ? session.len : 60), session.ptr,
+                      session.len > 60 ? "\u2026" : "", name != NULL ? "id" : "session id",
+                      ANNAL_SESSION_ID_BYTES_MAX);
+}
+
+/* "--level must be sync, batch or os, not 'x'". */
+static int check_choice(const struct field *field, const char *name, const char *text)
+{
+    struct buf list = {0};
+    if (find_choice(field->choices, text, field->kind == FIELD_CHOICE) >= 0)
+        return 0;
+    for (const char *at = field->choices, *bar; at != NULL; at = bar != NULL ? bar + 1 : NULL) {
+        bar = strchr(at, '|');
+        const char *before = at == field->choices ? "" : bar != NULL ? ", " : " or ";
+        (void)annal__buf_printf(&list, "%s%.*s", before, (int)strcspn(at, "|"), at);
+    }
+    int exit_status =
+        fail_usage("%s must be %.*s, not '%s'", name, ANNAL_FMT(annal__buf_slice(&list)), text);
+    annal__buf_done(&list);
+    return exit_status;
+}
+
+static int check_value(const struct field *field, const char *name, const char *text)
+{
+    int64_t time_us = 0;
+    annal_moment moment;
+    switch (field->kind) {
+    case FIELD_COUNT:
+        return check_count(field, name, text);
+    case FIELD_AMOUNT:
+        return check_amount(field, name, text);
+    case FIELD_TIME:
+        return parse_time(text, &time_us)
+                   ? 0
+                   : fail_usage("%s needs " TIME_FORMS " or " AGE_FORMS ", not '%s'", name, text);
+    case FIELD_AGE:
+        return parse_age(text, &time_us)
+                   ? 0
+                   : fail_usage("%s needs " AGE_FORMS ", not '%s'", name, text);
+    case FIELD_MOMENT:
+        return parse_moment(text, &moment)
+                   ? 0
+                   : fail_usage("%s needs " MOMENT_FORMS ", not '%s'", name, text);
+    case FIELD_SESSION:
+    case FIELD_SESSIONS:
+        return check_session(field, text);
+    default:
+        return field->choices != NULL ? check_choice(field, name, text) : 0;
+    }
+}
+
+static bool was_given(const struct args *args, const char *name, size_t len)
+{
+    char copy[VERB_BYTES];
+    snprintf(copy, sizeof copy, "%.*s", (int)len, name);
+    return strcmp(copy, "json") == 0 ? args->json : args_has(args, copy);
+}
+
+/* What else may or must be given where this option is. */
+static int check_others(const struct args *args, const struct field *field)
+{
+    const char *name = field->option.name;
+    if (field->with != NULL && !args_has(args, field->with))
+        return fail_usage("--%s goes with --%s", name, field->with);
+    for (const char *at = field->without; at != NULL && *at != '\0';) {
+        size_t len = strcspn(at, "|");
+        if (was_given(args, at, len))
+            return fail_usage("--%.*s and --%s cannot be used together", (int)len, at, name);
+        at += len + (at[len] == '|' ? 1 : 0);
+    }
+    return 0;
+}
+
+static int check_field(const struct args *args, const struct field *field)
+{
+    char label[VERB_BYTES], verb[VERB_BYTES];
+    const struct option *option = &field->option;
+    bool is_option = option->name != NULL;
+    const char *name = is_option ? option->name : option->value;
+    const char *text = args_get(args, name);
+    int exit_status = 0;
+    snprintf(label, sizeof label, "%s%s", is_option ? "--" : "", name);
+    if (is_option && field->required && text == NULL)
+        return fail_usage("annal %s needs --%s %s: 'annal help %s' shows how",
+                          args_verb(args, verb), name, option->value, verb);
+    for (int at = 0; exit_status == 0 && (text = args_next(args, name, &at)) != NULL;) {
+        if (is_option && text[0] == '\0' && args->noun == NULL)
+            exit_status = fail_usage("--%s needs a value: --%s %s", name, name, option->value);
+        else
+            exit_status = check_value(field, label, text);
+    }
+    if (exit_status == 0 && is_option && args_has(args, name))
+        exit_status = check_others(args, field);
+    return exit_status;
+}
+
+int fields_check(const struct args *args)
+{
+    int exit_status = 0;
+    const struct field *field = args->command->fields;
+    for (; exit_status == 0 && field != NULL && field->kind != FIELD_END; field++) {
+        if (field->kind != FIELD_CONST)
+            exit_status = check_field(args, field);
+    }
+    return exit_status;
+}
+
+/* ---- What was given ---- */
+
+uint64_t args_count(const struct args *args, const char *name, uint64_t usual)
+{
+    const char *text = args_get(args, name);
+    if (text != NULL)
+        (void)parse_number(text, &usual);
+    return usual;
+}
+
+double args_amount(const struct args *args, const char *name, double usual)
+{
+    const char *text = args_get(args, name);
+    if (text != NULL)
+        (void)parse_amount(text, HUGE_VAL, &usual);
+    return usual;
+}
+
+int64_t args_time(const struct args *args, const char *name)
+{
+    int64_t time_us = 0;
+    const char *text = args_get(args, name);
+    if (text != NULL)
+        (void)parse_time(text, &time_us);
+    return time_us;
+}
+
+int64_t args_age(const struct args *args, const char *name)
+{
+    int64_t age_us = 0;
+    const char *text = args_get(args, name);
+    if (text != NULL)
+        (void)parse_age(text, &age_us);
+    return age_us;
+}
+
+void args_moment(const struct args *args, const char *name, annal_moment *out)
+{
+    const char *text = args_get(args, name);
+    if (text != NULL)
+        (void)parse_moment(text, out);
+}
+
+int args_choice(const struct args *args, const char *name)
+{
+    const char *text = args_get(args, name);
+    const struct field *field = args->command->fields;
+    while (field->option.name == NULL || strcmp(field->option.name, name) != 0)
+        field++;
+    return text == NULL ? -1 : find_choice(field->choices, text, true);
+}
+
+annal_slice args_text(const struct args *args, const char *name)
+{
+    return annal_slice_of(args_get(args, name));
+}
+
+int args_list(const struct args *args, const char *name, annal_slice **out, size_t *out_count)
+{
+    const char *text;
+    size_t room = (size_t)(args->value_count + args->operand_count + 1);
+    *out = annal__zalloc(room * sizeof **out);
+    *out_count = 0;
+    if (*out == NULL)
+        return fail_storage("out of memory");
+    for (int at = 0; (text = args_next(args, name, &at)) != NULL;)
+        (*out)[(*out_count)++] = annal_slice_of(text);
+    return 0;
+}
+
+/* ---- Groups of options ---- */
+
+const annal_limits limits_usual = {
+    .run_ms = 60000, .memory_bytes = (uint64_t)1 << 30, .temp_bytes = (uint64_t)1 << 30};
+
+annal_limits args_limits(const struct args *args)
+{
+    return (annal_limits){
+        .run_ms = (uint32_t)args_count(args, "timeout", limits_usual.run_ms / 1000) * 1000,
+        .memory_bytes = args_count(args, "memory", limits_usual.memory_bytes >> 20) << 20,
+        .temp_bytes = args_count(args, "temp", limits_usual.temp_bytes >> 20) << 20,
+        .wait_ms = args->wait_ms};
+}
+
+int fail_limited(const annal_error *err)
+{
+    annal_error placed = *err;
+    limits_hint(&placed);
+    return fail_error(&placed);
+}
+
+void limits_hint(annal_error *err)
+{
+    const annal_error why = *err;
+    if (err->status == ANNAL_ERR_LIMIT)
+        snprintf(err->message, sizeof err->message,
+                 "%.400s; --timeout, --memory and --temp change the limits", why.message);
+}
+
+void args_journal_format(const struct args *args, annal_format *out)
+{
+    static const annal_format formats[] = {ANNAL_FORMAT_JSON, ANNAL_FORMAT_MSGPACK};
+    int choice = args_choice(args, "format");
+    if (choice >= 0)
+        *out = formats[choice];
+}
+
+int args_format(const struct args *args, enum out_format *out)
+{
+    static const enum out_format formats[] = {OUT_JSONL, OUT_CSV, OUT_TABLE};
+    int choice = args_choice(args, "format");
+    if (args->json && choice > 0)
+        return fail_usage("--json and --format %s cannot be used together",
+                          args_get(args, "format"));
+    if (choice >= 0)
+        *out = formats[choice];
+    else if (args->json)
+        *out = OUT_JSONL;
+    return 0;
+}
