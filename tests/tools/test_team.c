@@ -517,7 +517,7 @@ START_TEST(stale_hours_may_ask_for_more_than_the_kind_does_and_never_for_less)
     CLI(&cli, NULL, "doctor", "--transition-stale", "--stale-hours", "six");
     cli_assert_refused(&cli, EXIT_USAGE, "--stale-hours needs a number");
     CLI(&cli, NULL, "doctor", "--dry-run");
-    cli_assert_refused(&cli, EXIT_USAGE, "go with --transition-stale");
+    cli_assert_refused(&cli, EXIT_USAGE, "goes with --transition-stale");
 }
 END_TEST
 
