@@ -7,7 +7,7 @@
  *     static const struct field fields[] = {
  *         OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
  *         OPTION("since", "T", FIELD_TIME, NULL, "from this time on"),
- *         OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "how many at a time", .least = 1, .most = 64),
+ *         OPTION_WITH("jobs", "N", FIELD_COUNT, NULL, "how many at once", .least = 1, .most = 64),
  *         FLAG("all", NULL, "every one"), FIELDS_END};
  */
 #ifndef TOOLS_CLI_FIELDS_H
@@ -98,7 +98,8 @@ struct field {
         OPTION_WITH("temp", "MB", FIELD_COUNT, NULL,                                               \
                     "how much room its temporary files may take (1024)", .most = 4294967296)
 
-/* The formats of a journal, as args_journal_format() reads them, and those that args_format() does. */
+/* The formats of a journal, as args_journal_format() reads them, and those that args_format()
+ * does. */
 #define JOURNAL_FORMATS "jsonl|msgpack"
 #define OUT_FORMATS     "jsonl|csv|table"
 

@@ -1,6 +1,6 @@
 /*
- * What has begun and not ended: calls without a result, turns without an end; and results whose call
- * has not come yet. At most 160 bytes for each.
+ * What has begun and not ended: calls without a result, turns without an end; and results whose
+ * call has not come yet. At most 160 bytes for each.
  */
 #ifndef TOOLS_EXPORT_OPEN_SET_H
 #define TOOLS_EXPORT_OPEN_SET_H

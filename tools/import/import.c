@@ -14,9 +14,9 @@
  *     made durable at the end of the file, before anything is reported, and every SYNC_BYTES. After
  *     a power cut each session has a prefix of its events, and by (2) the next import adds the
  *     rest.
- * (5) An event of time 1 has none in its line. It gets that of the event before it, else that of the
- *     first one behind it, if that comes before it must be appended, else that of the file; its data
- *     says so under "time".
+ * (5) An event of time 1 has none in its line. It gets that of the event before it, else that of
+ *     the first one behind it, if that comes before it must be appended, else that of the file; its
+ *     data says so under "time".
  * (6) A byte order mark, and the CR of CRLF, belong to the encoding of the file and not to a line.
  */
 #include "tools/import/import.h"

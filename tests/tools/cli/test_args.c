@@ -44,7 +44,8 @@ static const struct refusal wrong_usage[] = {
     {{"append", "a\nb"}, "session"},
     {{"cat", "../x"}, "../x"},
     {{"cat", "/234567890123456789012345678901234567890123456789012345678901"},
-     "'/23456789012345678901234567890123456789012345678901234567890\u2026' is not a valid session id"},
+     "'/23456789012345678901234567890123456789012345678901234567890\u2026' is not a valid session "
+     "id"},
     {{"show", "a b"}, "a b"},
     {{"cat", "s", "--from", "one"}, "whole number"},
     {{"query", "--seq", "9..1"}, "ends before it begins"},
