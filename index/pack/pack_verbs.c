@@ -18,8 +18,8 @@
  *         --NAME VALUE    KIND [MEMBER] [= JSON] [(A|B|…)] [required]   "HELP"
  *         --NAME          flag [MEMBER]   "HELP"
  *         MEMBER = JSON   is always in data
- *         says TEXT       for people, after the event; {NAME} is what was given, {MEMBER} what is in
- *                         data, {seq} and {session_id} where the event is
+ *         says TEXT       for people, after the event; {NAME} is what was given, {MEMBER} what is
+ *                         in data, {seq} and {session_id} where the event is
  *         about TEXT      paragraphs of its help
  *         example TEXT    commands
  *     KIND is one of enum annal_field_kind (annal/verb.h), in small letters. MEMBER is the member of
@@ -398,7 +398,7 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* The one SELECT of a verb, without the semicolon and comments around it; *sql is ended in place. */
+/* The one SELECT of a verb, without the semicolon and comments around it; cut in place. */
 static annal_status cut_select(const struct reading *r, char *sql, const char **out,
                                annal_error *err)
 {

@@ -1,16 +1,14 @@
 /*
- * The nouns that there are: those of the command, and those that packs say of themselves, as tables
- * of the command.
+ * All nouns: those of the command, and those of packs, which become tables of the command here.
  *
- * (1) Packs are read when a word is none of the command's own: the one that is built in and has this
- *     noun, or else those of users in the store. Whoever lists nouns reads all. A store is not opened
- *     for that.
- * (2) Who comes first has the name: verbs of one word, nouns of the command, of packs that are
- *     built in, of users' packs in the order of their files.
- * (3) What is neither one event nor one SELECT has code here (struct verb_code), found by the names
- *     of noun and verb. Verbs of users have none.
+ * (1) A word that is no verb of one word and no noun of the command is looked up in packs: first in
+ *     those that are built in, of which only the one with this noun is read, then in those of users
+ *     in the store. A list of nouns reads all packs. The store is not opened.
+ * (2) If a name is used twice, the first of these has it: a verb of one word, a noun of the
+ *     command, of a pack that is built in, of a user's pack in the order of the files.
+ * (3) A verb that is neither one event nor one SELECT has code (struct verb_code), which is found
+ *     by the names of noun and verb. Verbs of users have none.
  */
-#include "index/sys/pack.h"
 #include "tools/cli/verbs.h"
 
 #include "journal/base/alloc.h"
