@@ -1,31 +1,26 @@
 /*
- * The verbs of a pack: what `annal NOUN VERB` does, said in the pack's file.
+ * The verbs of a pack: what `annal NOUN VERB` does, as the pack's file says it.
  *
  * (1) A noun, and then its verbs:
  *         -- noun NOUN   "SENTENCE"
  *         -- verb NOUN VERB   appends TYPE   session SESSION   "SENTENCE"
- *             One event of this type, through the guards. {NAME} in SESSION is what was given as
- *             NAME: team_{TEAM}, _state.
+ *             The verb appends one event of this type, through fills and guards. {NAME} in SESSION
+ *             is replaced by what was given for NAME: team_{TEAM}.
  *         -- verb NOUN VERB   selects   [session SESSION]   "SENTENCE"
- *             The rows of the one SELECT that follows; ?1, ?2, … are the fields, in the order of
- *             their lines. The databases that packs keep for SESSION alone are asked, too.
- *     In packs that are built in the command may have code for a verb. Such a verb `runs` where it
- *     is neither an event nor a SELECT, and its event needs no `session` here.
- * (2) The lines right below, each with two dashes and three spaces in front, say what is given, and
- *     what is printed. A line that is indented deeper goes on with the one above.
- *         NAME            KIND [MEMBER] [= JSON] [(A|B|…)]   "HELP"        an operand
- *         [NAME]          …                                                that may be left out
- *         --NAME VALUE    KIND [MEMBER] [= JSON] [(A|B|…)] [required]   "HELP"
- *         --NAME          flag [MEMBER]   "HELP"
- *         MEMBER = JSON                                 is always in data
- *         says TEXT       with {NAME} for what was given, {MEMBER} for what is in data, and {seq}
- *                         and {session_id} for where the event is
- *         about TEXT      the paragraphs of its help
- *         example TEXT    commands
- *     KIND is that of enum annal_field_kind (annal/verb.h) in small letters. MEMBER is what the
- *     value becomes in data: content, run.id. JSON is what it is when it was not given; A and B are
- *     the only values.
- * (3) Verbs make no tables: they are left out of the hashes that decide whether tables are rebuilt.
+ *             The verb prints the rows of the one SELECT that follows; ?1, ?2, … are the values in
+ *             the order of their lines. It also sees the databases that packs keep for SESSION.
+ *     The command may have code for a verb of a pack that is built in. Such a verb needs no session
+ *     here, and says `runs` if it is neither one event nor one SELECT.
+ * (2) The lines directly below say what can be given, and what is printed. Each begins with two
+ *     dashes and three spaces. A line that is indented deeper continues the line above. NAME KIND
+ *     [MEMBER] [= JSON] [(A|B|…)] "HELP" an operand [NAME] … it may be left out --NAME VALUE KIND
+ *     [MEMBER] [= JSON] [(A|B|…)] [required] "HELP" --NAME flag [MEMBER] "HELP" MEMBER = JSON is
+ *     always in data says TEXT for people, after the event; {NAME} is what was given, {MEMBER} what
+ *     is in data, {seq} and {session_id} where the event is about TEXT paragraphs of its help
+ *     example TEXT commands KIND is one of enum annal_field_kind (annal/verb.h), in small letters.
+ *     MEMBER is the member of data that the value becomes: content, run.id. JSON is used if the
+ *     value is not given; A, B, … are the only values.
+ * (3) Verbs make no tables: the hashes that decide about a rebuild leave them out.
  */
 #include "index/pack/builtin.h"
 #include "index/pack/pack.h"
@@ -244,7 +239,7 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
         } else if (take_if(&at, "=") && field->preset == NULL) {
             field->preset = take_json(&at);
             if (field->preset == NULL)
-                return wrong(r, err, "JSON stands behind =, such as \"all\", 10 or [\"a\",\"b\"]");
+                return wrong(r, err, "JSON follows =, such as \"all\", 10 or [\"a\",\"b\"]");
         } else if (take_if(&at, "required") && field->name != NULL) {
             field->required = true;
         } else if (*(word = take(&at)) == '\0') {
@@ -252,7 +247,7 @@ static annal_status parse_rest(const struct reading *r, annal_field *field, char
         } else if (is_member(word) && field->to == NULL) {
             field->to = word;
         } else {
-            return wrong(r, err, "'%s' does not belong behind the kind of a value", word);
+            return wrong(r, err, "'%s' does not belong after the kind of a value", word);
         }
     }
     return ANNAL_OK;
@@ -282,8 +277,8 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
         if (!is_name(field->value, true))
             return wrong(
                 r, err,
-                "'%s' begins no line of a verb: NAME, [NAME], --name, member = JSON, says, "
-                "about and example do",
+                "'%s' is not the beginning of a line of a verb: that is NAME, [NAME], --NAME, "
+                "MEMBER =, says, about or example",
                 word);
     }
     word = field->kind == ANNAL_FIELD_FLAG ? word : take(&at);
@@ -291,12 +286,13 @@ static annal_status parse_field(const struct reading *r, annal_field *field, cha
         if (i != ANNAL_FIELD_FLAG && strcmp(word, kinds[i]) == 0)
             field->kind = (annal_field_kind)i;
     if (field->kind == ANNAL_FIELD_END)
-        return wrong(r, err, "'%s' is no kind of value: text, body, file, number, json, list, time",
+        return wrong(r, err,
+                     "'%s' is not a kind of value: text, body, file, number, json, list, time",
                      word);
     return parse_rest(r, field, at, err);
 }
 
-/* MEMBER = JSON; at is behind the =. */
+/* MEMBER = JSON; at is after the =. */
 static annal_status parse_constant(const struct reading *r, annal_field *field, char *word,
                                    char *at, annal_error *err)
 {
@@ -337,17 +333,18 @@ static annal_status check_field(const struct reading *r, const annal_verb *verb,
             before->value == NULL)
             continue;
         if (before->kind == ANNAL_FIELD_LIST)
-            return wrong(r, err, "%s takes all operands that are left: it must be the last",
+            return wrong(r, err, "%s takes all remaining operands: it must be the last",
                          before->value);
         if (field->required && !before->required)
-            return wrong(r, err, "%s may be left out, so %s behind it may, too", before->value,
+            return wrong(r, err, "%s may be left out, so %s after it may, too", before->value,
                          field->value);
     }
     if (field->choices != NULL && field->kind != ANNAL_FIELD_TEXT &&
         field->kind != ANNAL_FIELD_LIST)
         return wrong(r, err, "only a text or a list has choices");
     if (verb->type == NULL && field->to != NULL)
-        return wrong(r, err, "'%s' is a member of no event: this verb appends none", field->to);
+        return wrong(r, err, "'%s' cannot be a member of data: this verb appends no event",
+                     field->to);
     return ANNAL_OK;
 }
 
@@ -396,8 +393,7 @@ static annal_status check_session(const struct reading *r, const annal_verb *ver
     return ANNAL_OK;
 }
 
-/* The one SELECT of a verb, without the semicolon and comments around it; *sql is ended in
- * place. */
+/* The one SELECT of a verb, without the semicolon and comments around it; cut in place. */
 static annal_status cut_select(const struct reading *r, char *sql, const char **out,
                                annal_error *err)
 {
@@ -447,7 +443,7 @@ static annal_status check_verb(struct reading *r, annal_verb *verb, bool selects
                : wrong(r, err, "only a verb that selects has SQL below its lines");
 }
 
-/* Of the first line, behind NOUN VERB. */
+/* The first line after NOUN VERB. */
 static annal_status parse_clauses(const struct reading *r, annal_verb *verb, bool *selects,
                                   bool *runs, char *at, annal_error *err)
 {
@@ -457,7 +453,7 @@ static annal_status parse_clauses(const struct reading *r, annal_verb *verb, boo
             const annal_draft draft = {.type = annal_slice_of(verb->type),
                                        .data = ANNAL_SLICE("{}")};
             if (annal_draft_check(&draft, NULL) < 0)
-                return wrong(r, err, "'%s' is no event type", verb->type);
+                return wrong(r, err, "'%s' is not an event type", verb->type);
         } else if (take_if(&at, "session") && verb->session == NULL) {
             verb->session = take(&at);
         } else if (take_if(&at, "selects") && !*selects) {
@@ -484,9 +480,9 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     verb->line = r->line;
     verb->name = take(&line);
     if (strcmp(word, noun->name) != 0)
-        return wrong(r, err, "verbs of '%s' stand below '-- noun %s'", word, word);
+        return wrong(r, err, "the verbs of '%s' come after '-- noun %s'", word, word);
     if (!is_name(verb->name, false))
-        return wrong(r, err, "'%s' is no name of a verb: it has a-z, 0-9 and -", verb->name);
+        return wrong(r, err, "'%s' cannot be the name of a verb: use a-z, 0-9 and -", verb->name);
     for (const annal_verb *before = noun->verbs; before < verb; before++)
         if (strcmp(before->name, verb->name) == 0)
             return wrong(r, err, "there is another verb '%s %s'", noun->name, verb->name);
@@ -500,6 +496,11 @@ static annal_status parse_verb(struct reading *r, const annal_noun *noun, annal_
     char *item = NULL;
     for (count = 0; status >= 0 && (item = take_item(r)) != NULL;)
         status = parse_item(r, verb, fields, &count, item, err);
+    r->line = r->next;
+    if (status >= 0 && strncmp(sql, "--", 2) == 0)
+        return wrong(r, err,
+                     "a line of a verb begins with two dashes and three spaces (put an empty "
+                     "line before a comment)");
     r->line = verb->line;
     return status < 0 ? status : check_verb(r, verb, selects, runs, sql, err);
 }
@@ -520,7 +521,7 @@ static annal_status parse_noun(struct reading *r, size_t i, annal_noun *noun, an
     if (noun->verbs == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", r->pack->file);
     if (!is_name(noun->name, false) || noun->summary == NULL)
-        return wrong(r, err, "a noun is '-- noun NOUN   \"SENTENCE\"', of a-z, 0-9 and -");
+        return wrong(r, err, "a noun is '-- noun NOUN   \"SENTENCE\"'; use a-z, 0-9 and -");
     for (const annal_noun *before = r->pack->nouns; before < noun; before++)
         if (strcmp(before->name, noun->name) == 0)
             return wrong(r, err, "there is another noun '%s'", noun->name);
@@ -566,7 +567,7 @@ annal_status annal__pack_read_verbs(annal_pack *pack, annal_error *err)
             status = parse_noun(&r, i, noun, err);
             verb = (annal_verb *)noun->verbs;
         } else if (section->kind == PACK_VERB && noun == NULL) {
-            status = wrong(&r, err, "a verb stands below the line of its noun, '-- noun NOUN'");
+            status = wrong(&r, err, "a verb comes after the line of its noun, '-- noun NOUN'");
         } else if (section->kind == PACK_VERB) {
             status = split(&r, section, &sql, err);
             if (status >= 0)
@@ -634,10 +635,11 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
     for (int i = 1; status >= 0 && i <= sqlite3_bind_parameter_count(stmt); i++) {
         const char *name = sqlite3_bind_parameter_name(stmt, i); /* NULL: ?, or not used */
         if ((name != NULL && name[0] != '?') || (size_t)i > given || has_plain(verb->sql))
-            status = annal__fail(err, ANNAL_ERR_SQL,
-                                 "%s:%u: parameter '%s' is none of ?1 to ?%zu, the values of the "
-                                 "verb '%s'",
-                                 pack->file, line, name == NULL ? "?" : name, given, verb->name);
+            status =
+                annal__fail(err, ANNAL_ERR_SQL,
+                            "%s:%u: parameter '%s' is not one of ?1 to ?%zu, the values of the "
+                            "verb '%s'",
+                            pack->file, line, name == NULL ? "?" : name, given, verb->name);
     }
     sqlite3_finalize(stmt);
     return status;

@@ -602,14 +602,18 @@ annal_status annal_packs_of_users(const char *store, annal_pack_read_fn fn, void
     return status;
 }
 
-annal_status annal_packs_built_in(annal_pack_read_fn fn, void *arg, annal_error *err)
+annal_status annal_packs_built_in(const char *noun, annal_pack_read_fn fn, void *arg,
+                                  annal_error *err)
 {
     static const annal_error none = {0};
     annal_status status = ANNAL_OK;
     const char *name;
-    char file[160];
+    char file[160], line[160];
+    snprintf(line, sizeof line, "\n-- noun %.100s ", noun == NULL ? "" : noun);
     for (size_t i = 0; status == ANNAL_OK && (name = annal__builtin_name(i)) != NULL; i++) {
         annal_pack *pack = NULL;
+        if (noun != NULL && strstr(annal__builtin_pack(name), line) == NULL)
+            continue;
         snprintf(file, sizeof file, "packs/%.100s.sql", name);
         status = annal__pack_read(file, annal_slice_of(annal__builtin_pack(name)), &pack, err);
         if (status >= 0)

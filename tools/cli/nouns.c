@@ -1,12 +1,13 @@
 /*
- * The nouns: those of the command, and those that packs define, as tables of the command.
+ * All nouns: those of the command, and those of packs, which become tables of the command here.
  *
- * (1) Packs are read if a word is not one of the command's own: those that are built in, and then
- *     those of users in the store. The store is not opened for that.
- * (2) The first one has the name, in this order: verbs of one word, nouns of the command, of packs
- *     that are built in, of users' packs in the order of their files.
- * (3) A verb that is neither one event nor one SELECT has code here (struct verb_code), found by
- *     the names of noun and verb. Verbs of users have none.
+ * (1) A word that is no verb of one word and no noun of the command is looked up in packs: first in
+ *     those that are built in, of which only the one with this noun is read, then in those of users
+ *     in the store. A list of nouns reads all packs. The store is not opened.
+ * (2) If a name is used twice, the first of these has it: a verb of one word, a noun of the
+ *     command, of a pack that is built in, of a user's pack in the order of the files.
+ * (3) A verb that is neither one event nor one SELECT has code (struct verb_code), which is found
+ *     by the names of noun and verb. Verbs of users have none.
  */
 #include "index/sys/pack.h"
 #include "tools/cli/verbs.h"
@@ -32,10 +33,12 @@ struct said {
 };
 
 static struct {
-    struct said *first;
-    const char *store; /* from nouns_look_in() */
+    struct said *asked_for; /* built in, as long as not all of them were read */
+    struct said *built_in;
+    struct said *of_users;
+    bool all_built_in, all_of_users; /* were read */
+    const char *store;               /* as nouns_look_in() was told */
     bool in_store;
-    bool built_in, of_users; /* were read */
 } known;
 
 /* ---- From a pack to tables ---- */
@@ -102,13 +105,11 @@ static struct command *verbs_of(const annal_noun *noun, bool has_code)
     return verbs;
 }
 
-static const struct noun *find(const char *name)
+/* ---- Reading packs, rule 1 ---- */
+
+static const struct noun *find(const struct said *said, const char *name)
 {
-    for (size_t i = 0; i < OWN_COUNT; i++) {
-        if (strcmp(own[i]->name, name) == 0)
-            return own[i];
-    }
-    for (const struct said *said = known.first; said != NULL; said = said->next) {
+    for (; said != NULL; said = said->next) {
         for (const struct noun *noun = said->nouns; noun->name != NULL; noun++) {
             if (strcmp(noun->name, name) == 0)
                 return noun;
@@ -117,24 +118,37 @@ static const struct noun *find(const char *name)
     return NULL;
 }
 
+/* Rule 2. */
+static bool is_taken(const struct said *by_users, const char *name)
+{
+    return command_find(name) != NULL || noun_find_built_in(name) != NULL ||
+           find(by_users, name) != NULL;
+}
+
+/* arg: the list that gets it. */
 static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_error *why)
 {
-    const annal_noun *from = pack == NULL ? NULL : annal_pack_nouns(pack);
-    struct said **last = arg, *said = annal__zalloc(sizeof *said);
+    struct said **last = arg, *said = NULL;
     size_t count = 0, kept = 0;
     if (pack == NULL)
         say("a pack is left out: %s", why->message);
-    while (from != NULL && from[count].name != NULL)
+    if (pack == NULL || annal_pack_nouns(pack)->name == NULL) {
+        annal_pack_free(pack);
+        return 0;
+    }
+    const annal_noun *from = annal_pack_nouns(pack);
+    while (from[count].name != NULL)
         count++;
+    said = annal__zalloc(sizeof *said);
     if (said != NULL)
         said->nouns = annal__zalloc((count + 1) * sizeof *said->nouns);
     if (said == NULL || said->nouns == NULL)
         return ANNAL_ERR_NOMEM;
     said->pack = pack;
     for (size_t i = 0; i < count; i++) {
-        if (command_find(from[i].name) != NULL || find(from[i].name) != NULL)
+        if (file != NULL && is_taken(*(struct said **)arg, from[i].name))
             continue;
-        struct noun *noun = &said->nouns[kept];
+        struct noun *noun = &said->nouns[kept++];
         *noun = (struct noun){.name = from[i].name,
                               .summary = from[i].summary,
                               .pack = annal__pack_name(pack),
@@ -142,7 +156,6 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
                               .verbs = verbs_of(&from[i], file == NULL)};
         if (noun->verbs == NULL)
             return ANNAL_ERR_NOMEM;
-        kept++;
     }
     while (*last != NULL)
         last = &(*last)->next;
@@ -150,25 +163,28 @@ static int add_pack(void *arg, annal_pack *pack, const char *file, const annal_e
     return 0;
 }
 
-/* ---- Reading packs, rule 1 ---- */
+static void say_failure(annal_status status, const annal_error *err)
+{
+    if (status < 0)
+        say("%s", err->message[0] != '\0' ? err->message : "out of memory");
+}
 
-static void read_built_in(void)
+static void read_all_built_in(void)
 {
     annal_error err = {0};
-    if (!known.built_in && annal_packs_built_in(add_pack, &known.first, &err) < 0)
-        say("%s", err.message[0] != '\0' ? err.message : "out of memory");
-    known.built_in = true;
+    if (!known.all_built_in)
+        say_failure(annal_packs_built_in(NULL, add_pack, &known.built_in, &err), &err);
+    known.all_built_in = true;
 }
 
 static void read_of_users(void)
 {
     struct buf store = {0};
     annal_error err = {0};
-    if (!known.of_users && known.in_store &&
-        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >= 0 &&
-        annal_packs_of_users(store.ptr, add_pack, &known.first, &err) < 0)
-        say("%s", err.message[0] != '\0' ? err.message : "out of memory");
-    known.of_users = known.in_store;
+    if (!known.all_of_users && known.in_store &&
+        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >= 0)
+        say_failure(annal_packs_of_users(store.ptr, add_pack, &known.of_users, &err), &err);
+    known.all_of_users = known.in_store;
     annal__buf_done(&store);
 }
 
@@ -182,9 +198,16 @@ void nouns_look_in(const char *store)
 
 const struct noun *noun_find_built_in(const char *name)
 {
-    read_built_in();
-    const struct noun *noun = find(name);
-    return noun == NULL || noun->of_user ? NULL : noun;
+    annal_error err = {0};
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        if (strcmp(own[i]->name, name) == 0)
+            return own[i];
+    }
+    if (known.all_built_in)
+        return find(known.built_in, name);
+    if (find(known.asked_for, name) == NULL)
+        say_failure(annal_packs_built_in(name, add_pack, &known.asked_for, &err), &err);
+    return find(known.asked_for, name);
 }
 
 const struct noun *noun_find(const char *name)
@@ -192,20 +215,23 @@ const struct noun *noun_find(const char *name)
     const struct noun *noun = noun_find_built_in(name);
     if (noun == NULL)
         read_of_users();
-    return noun == NULL ? find(name) : noun;
+    return noun == NULL ? find(known.of_users, name) : noun;
 }
 
 const struct noun *noun_at(size_t i)
 {
-    read_built_in();
+    read_all_built_in();
     read_of_users();
+    const struct said *const lists[] = {known.built_in, known.of_users};
     if (i < OWN_COUNT)
         return own[i];
     i -= OWN_COUNT;
-    for (const struct said *said = known.first; said != NULL; said = said->next) {
-        for (const struct noun *noun = said->nouns; noun->name != NULL; noun++) {
-            if (i-- == 0)
-                return noun;
+    for (size_t list = 0; list < 2; list++) {
+        for (const struct said *said = lists[list]; said != NULL; said = said->next) {
+            for (const struct noun *noun = said->nouns; noun->name != NULL; noun++) {
+                if (i-- == 0)
+                    return noun;
+            }
         }
     }
     return NULL;

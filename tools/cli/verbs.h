@@ -12,7 +12,7 @@
  *     verb_select   the rows of a SELECT: a table, or with --json one object a line
  *     a function    of its own, which may use verb_open(), verb_post() and verb_close()
  *
- * Verbs of packs are said in the pack's SQL file (index/pack/pack_verbs.c), and nouns.c makes the
+ * The verbs of a pack are said in its SQL file (index/pack/pack_verbs.c), and nouns.c makes the
  * tables. The code of those that need some is found by their names:
  *
  *     const struct verb_code team_code[] = {

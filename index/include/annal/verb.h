@@ -71,8 +71,10 @@ ANNAL_API const annal_noun *annal_pack_nouns(const annal_pack *pack);
 typedef int (*annal_pack_read_fn)(void *arg, annal_pack *pack, const char *file,
                                   const annal_error *why);
 
-/* Read the packs that are built in, whether a store runs them or not. Any thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_built_in(annal_pack_read_fn fn, void *arg,
+/* Read the packs that are built in; noun (may be NULL): only the pack that has this noun. Any
+ * thread. */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_built_in(const char *noun,
+                                                             annal_pack_read_fn fn, void *arg,
                                                              annal_error *err);
 
 /*

@@ -173,25 +173,26 @@ static const struct {
     {"-- noun task\n", ":6: a noun is '-- noun NOUN"},
     {"-- noun task   \"x\"\nSELECT 1;\n", ":6: a noun has no SQL"},
     {NOUN NOUN, ":7: there is another noun 'task'"},
-    {"-- verb task ls   selects   \"y\"\nSELECT 1;\n", ":6: a verb stands below the line of its"},
-    {NOUN "-- verb note ls   selects   \"y\"\nSELECT 1;\n", ":7: verbs of 'note' stand below"},
-    {NOUN "-- verb task l_s   selects   \"y\"\nSELECT 1;\n", ":7: 'l_s' is no name of a verb"},
+    {"-- verb task ls   selects   \"y\"\nSELECT 1;\n", ":6: a verb comes after the line of its"},
+    {NOUN "-- verb note ls   selects   \"y\"\nSELECT 1;\n", ":7: the verbs of 'note' come after"},
+    {NOUN "-- verb task l_s   selects   \"y\"\nSELECT 1;\n",
+     ":7: 'l_s' cannot be the name of a verb"},
     {NOUN "-- verb task ls   selects\nSELECT 1;\n", ":7: a verb is '-- verb NOUN VERB"},
     {NOUN "-- verb task ls   \"y\"\nSELECT 1;\n", ":7: a verb is '-- verb NOUN VERB"},
     {NOUN "-- verb task ls   runs   \"y\"\n", ":7: only a pack that is built in"},
-    {NOUN "-- verb task ls   appends A   session s   \"y\"\n", ":7: 'A' is no event type"},
+    {NOUN "-- verb task ls   appends A   session s   \"y\"\n", ":7: 'A' is not an event type"},
     {NOUN "-- verb task ls   appends a   \"y\"\n", ":7: say in which session the event is"},
     {NOUN "-- verb task ls   appends a   session s_{X}   \"y\"\n", ":7: session s_{X}: a {NAME}"},
     {NOUN "-- Verb task ls\n", ":7: '-- Verb task ls' begins no section"},
     {ADD ONE, ":8: there is another verb 'task add'"},
     {ADD "--   NAME text name\n", ":8: a line ends with its help in quotes"},
-    {ADD "--   NAME text name 'x'\n", ":8: ''x'' does not belong behind the kind"},
-    {ADD "--   NAME words name \"x\"\n", ":8: 'words' is no kind of value"},
-    {ADD "--   name text name \"x\"\n", ":8: 'name' begins no line of a verb"},
+    {ADD "--   NAME text name 'x'\n", ":8: ''x'' does not belong after the kind"},
+    {ADD "--   NAME words name \"x\"\n", ":8: 'words' is not a kind of value"},
+    {ADD "--   name text name \"x\"\n", ":8: 'name' is not the beginning of a line"},
     {ADD "--   name = x\n", ":8: what is always in data is 'MEMBER = JSON'"},
-    {ADD "--   NAME text name = x \"x\"\n", ":8: JSON stands behind ="},
+    {ADD "--   NAME text name = x \"x\"\n", ":8: JSON follows ="},
     {ADD "--   A text a \"x\"\n--   A text b \"x\"\n", ":9: there is another 'A'"},
-    {ADD "--   A list a \"x\"\n--   B text b \"x\"\n", ":9: A takes all operands"},
+    {ADD "--   A list a \"x\"\n--   B text b \"x\"\n", ":9: A takes all remaining operands"},
     {ADD "--   [A] text a \"x\"\n--   B text b \"x\"\n", ":9: A may be left out, so B"},
     {ADD "--   --a text a \"x\"\n", ":8: an option is '--name VALUE kind'"},
     {ADD "--   --store DIR text a \"x\"\n", ":8: every verb has an option --store"},
@@ -201,18 +202,22 @@ static const struct {
     {ADD "--   about\n", ":8: a verb has one 'about', with a text"},
     {ADD "--   says {id\n", ":7: says: a { without its }"},
     {ADD "SELECT 1;\n", ":7: only a verb that selects has SQL"},
-    {LS "-- nothing\n", ":7: a verb that selects has one SELECT"},
+    {LS "\n-- nothing\n", ":7: a verb that selects has one SELECT"},
+    {LS "-- nothing\nSELECT 1;\n", ":8: a line of a verb begins with two dashes"},
+    {ADD "--   A text a \"x\"\n--  B text b \"x\"\n",
+     ":9: a line of a verb begins with two dashes"},
+    {ADD "--\tA text a \"x\"\n", ":8: a line of a verb begins with two dashes"},
     {LS "SELECT 1; SELECT 2;\n", ":7: a verb that selects has one SELECT"},
     {LS "DELETE FROM tasks;\n", ":7: a verb that selects has one SELECT"},
     {LS "--   says x\nSELECT 1;\n", ":7: a verb that selects prints rows"},
-    {LS "--   A text a \"x\"\nSELECT 1;\n", ":8: 'a' is a member of no event"},
+    {LS "--   A text a \"x\"\nSELECT 1;\n", ":8: 'a' cannot be a member of data"},
     {LS "--   A text \"x\"\nSELECT id,\n naem FROM tasks WHERE id = ?1;\n",
      ":10: no such column: naem"},
     {LS "SELECT id\n\nFORM tasks;\n", ":10: near \"tasks\": syntax error"},
     {LS "WITH x AS (SELECT 1) DELETE FROM tasks;\n", ":8: only reading is possible"},
-    {LS "--   A text \"x\"\nSELECT ?2;\n", ":9: parameter '?2' is none of ?1 to ?1"},
-    {LS "--   A text \"x\"\nSELECT ?;\n", ":9: parameter '?' is none of ?1 to ?1"},
-    {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is none of"},
+    {LS "--   A text \"x\"\nSELECT ?2;\n", ":9: parameter '?2' is not one of ?1 to ?1"},
+    {LS "--   A text \"x\"\nSELECT ?;\n", ":9: parameter '?' is not one of ?1 to ?1"},
+    {LS "SELECT $id FROM tasks;\n", ":8: parameter '$id' is not one of"},
 };
 
 START_TEST(check_says_where_a_mistake_in_a_verb_is)
@@ -268,6 +273,19 @@ START_TEST(code_belongs_to_verbs_that_there_are)
 }
 END_TEST
 
+/* So that it does not matter which packs were read. */
+START_TEST(names_of_nouns_that_are_built_in_are_told_apart)
+{
+    const struct noun *noun, *other;
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        ck_assert_msg(command_find(noun->name) == NULL, "%s", noun->name);
+        for (size_t j = i + 1; (other = noun_at(j)) != NULL; j++)
+            ck_assert_str_ne(noun->name, other->name);
+        ck_assert_ptr_eq(noun_find(noun->name), noun);
+    }
+}
+END_TEST
+
 Suite *suite_user_verbs(void)
 {
     Suite *suite = suite_create("user_verbs");
@@ -280,5 +298,6 @@ Suite *suite_user_verbs(void)
     tcase_add_test(tcase, check_says_where_a_mistake_in_a_verb_is);
     tcase_add_test(tcase, a_name_of_annals_own_comes_first_and_check_says_so);
     tcase_add_test(tcase, code_belongs_to_verbs_that_there_are);
+    tcase_add_test(tcase, names_of_nouns_that_are_built_in_are_told_apart);
     return suite;
 }
