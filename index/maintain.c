@@ -321,8 +321,8 @@ annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, s
     return status;
 }
 
-annal_status annal_index_checkpoint(annal_index *index, annal_checkpoint_mode mode,
-                                    annal_maintenance_fn fn, void *arg, annal_error *err)
+annal_status annal_index_wal_checkpoint(annal_index *index, annal_wal_mode mode,
+                                        annal_maintenance_fn fn, void *arg, annal_error *err)
 {
     static const char *const pragmas[] = {
         "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)",

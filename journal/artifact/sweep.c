@@ -371,8 +371,10 @@ annal_status annal_artifact_sweep(annal_store *store, const annal_artifact_sweep
                           .options = options == NULL ? &defaults : options,
                           .now_us = clock->wall_us(clock->arg)};
     int64_t age_us = sweep.options->older_than_us;
-    if (age_us == 0 && !sweep.options->all_ages)
+    if (age_us == 0)
         age_us = DAY_US;
+    else if (age_us < 0)
+        age_us = 0;
     sweep.before_us = sweep.now_us - age_us;
     annal_status status = sweep_all(&sweep);
     walk_done(&sweep.walk);

@@ -21,7 +21,7 @@ void annal__artifact_hold_free(annal__artifact_hold *hold); /* NULL is accepted 
  * Move a large member out of an event's data. data is a JSON object. If its member `field` is
  * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
  * *out_data is data with the member "<field>_ref", the reference, in its place; free it with
- * annal_artifact_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
+ * annal_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
  * *out_data is empty. The same data always yields the same *out_data. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, annal_slice session,

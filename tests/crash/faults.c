@@ -246,7 +246,7 @@ static annal_status append(struct life *life, const struct claim *claim, annal_l
             annal_pack_append(life->guards, writer, drafts, claim->count, &options, &appended, err);
     if (status >= 0 && life->guards != NULL)
         *out_seq = appended.seq;
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal_writer_close(writer);
     return status;
 }

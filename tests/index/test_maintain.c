@@ -24,10 +24,10 @@ static int keep_last(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static struct seen checkpoint(struct fixture *f, annal_checkpoint_mode mode)
+static struct seen checkpoint(struct fixture *f, annal_wal_mode mode)
 {
     struct seen seen = {0};
-    ck_ok(annal_index_checkpoint(f->index, mode, keep_last, &seen, err));
+    ck_ok(annal_index_wal_checkpoint(f->index, mode, keep_last, &seen, err));
     return seen;
 }
 
@@ -44,14 +44,14 @@ START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
         SQLITE_OK);
     fixture_append_many(&f, "s1", 50, 1767684340000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "100\n");
-    struct seen seen = checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE);
+    struct seen seen = checkpoint(&f, ANNAL_WAL_TRUNCATE);
     ck_assert(seen.last.busy);
     ck_assert_int_gt(seen.last.log_pages, 0);
     sqlite3_close(reader);
-    seen = checkpoint(&f, ANNAL_CHECKPOINT_PASSIVE);
+    seen = checkpoint(&f, ANNAL_WAL_PASSIVE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.checkpointed, seen.last.log_pages);
-    seen = checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE);
+    seen = checkpoint(&f, ANNAL_WAL_TRUNCATE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.log_pages, 0);
     ck_assert_str_eq(seen.name, "sessions.db");
@@ -65,14 +65,13 @@ START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
     struct fixture f;
     FIXTURE_INIT(&f);
     fixture_append_many(&f, "s1", 5, 1767684240000000);
-    ck_assert_uint_eq(checkpoint(&f, ANNAL_CHECKPOINT_TRUNCATE).count, 0);
+    ck_assert_uint_eq(checkpoint(&f, ANNAL_WAL_TRUNCATE).count, 0);
     struct seen seen = {0};
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_assert_uint_eq(seen.count, 0);
     ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/sessions.db"), F_OK), 0);
-    ck_assert_int_eq(
-        annal_index_checkpoint(f.index, (annal_checkpoint_mode)9, keep_last, &seen, NULL),
-        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal_index_wal_checkpoint(f.index, (annal_wal_mode)9, keep_last, &seen, NULL),
+                     ANNAL_ERR_INVALID);
     fixture_done(&f);
 }
 END_TEST

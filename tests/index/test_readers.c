@@ -146,8 +146,8 @@ START_TEST(bytes_that_were_written_over_the_file_are_not_taken_for_its_own)
     begin(&f);
     fixture_append_many(&other, "o", 3, START);
     ck_assert_uint_eq(count(&other), 3);
-    ck_ok(annal_index_checkpoint(f.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
-    ck_ok(annal_index_checkpoint(other.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
+    ck_ok(annal_index_wal_checkpoint(f.index, ANNAL_WAL_TRUNCATE, pass, NULL, err));
+    ck_ok(annal_index_wal_checkpoint(other.index, ANNAL_WAL_TRUNCATE, pass, NULL, err));
     ck_assert_uint_eq(count_by_reading(&f, true), 10);
     ck_assert_ptr_nonnull(kept(&f));
     copy_over(tmpdir_path(&other.dir, "store/sessions.db"),

@@ -169,7 +169,7 @@ START_TEST(outputs_that_became_artifacts_are_searched)
     fixture_append_at(&f, "s", "tool.returned", copy, START);
     ck_found(&f, "s:1 tool/ …and over\nthe \"<needle>\"\n", WORD("needle"), .snippet_words = 4);
     free(copy);
-    annal_artifact_free(data.ptr);
+    annal_free(data.ptr);
     free(output.ptr);
     fixture_done(&f);
 }

@@ -146,7 +146,7 @@ START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
     const annal_draft draft = {
-        .type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("null"), .has_ts = true};
+        .type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("null"), .ts_us = ANNAL_TS_ZERO};
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
     char *first = dump(store, "s");

@@ -254,10 +254,8 @@ START_TEST(time_does_not_go_back_behind_a_fork_point)
     uint64_t seq;
     int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     ck_ok(annal_writer_open(store, ANNAL_SLICE("p"), NULL, &writer, err));
-    const annal_draft soon = {.type = ANNAL_SLICE("test.event"),
-                              .data = ANNAL_SLICE("1"),
-                              .has_ts = true,
-                              .ts_us = now_us + 20000000};
+    const annal_draft soon = {
+        .type = ANNAL_SLICE("test.event"), .data = ANNAL_SLICE("1"), .ts_us = now_us + 20000000};
     ck_ok(annal_writer_append(writer, &soon, 1, NULL, &seq, err));
     annal_writer_close(writer);
     fork_at(store, "p", 1, "f");

@@ -366,7 +366,7 @@ static void follow(struct shared *shared)
     if (annal__news_open(own, &(annal__news_options){.look_ms = 60000}, &news, NULL) < 0)
         _exit(1);
     atomic_fetch_add(&shared->ready, 1);
-    while (item.end_seq < 3 && annal__news_wait(news, ANNAL_NEWS_EVER, NULL) == ANNAL_OK) {
+    while (item.end_seq < 3 && annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL) == ANNAL_OK) {
         while (annal__news_next(news, &item, NULL) == ANNAL_OK)
             ;
         if (first)

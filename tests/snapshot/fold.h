@@ -38,7 +38,7 @@ char *listed(struct fixture *f, annal_slice session);
         free(listed_);                                                                             \
     } while (0)
 
-/* The row of a snapshot as bytes; annal_index_free() it. And put it back, as it is or otherwise. */
+/* The row of a snapshot as bytes; annal_free() it. And put it back, as it is or otherwise. */
 annal_slice row_get(struct fixture *f, uint64_t seq);
 void row_put(struct fixture *f, uint64_t seq, annal_slice row);
 

@@ -182,8 +182,7 @@ static int read_age(const struct args *args, annal_artifact_sweep_options *optio
         digits[len - 1] = '\0';
         if (!parse_number(digits, &number) || number > 100000)
             break;
-        options->older_than_us = (int64_t)number * units[i].seconds * 1000000;
-        options->all_ages = true;
+        options->older_than_us = number == 0 ? -1 : (int64_t)number * units[i].seconds * 1000000;
         return 0;
     }
     return fail_usage("--older-than needs an age such as 45s, 30m, 2h, 7d, 2w, and was given '%s'",

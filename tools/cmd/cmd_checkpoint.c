@@ -37,15 +37,15 @@ static int print_one(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static int read_mode(const struct args *args, annal_checkpoint_mode *out)
+static int read_mode(const struct args *args, annal_wal_mode *out)
 {
     static const struct {
         const char *name;
-        annal_checkpoint_mode mode;
-    } modes[] = {{"TRUNCATE", ANNAL_CHECKPOINT_TRUNCATE},
-                 {"PASSIVE", ANNAL_CHECKPOINT_PASSIVE},
-                 {"FULL", ANNAL_CHECKPOINT_FULL},
-                 {"RESTART", ANNAL_CHECKPOINT_RESTART}};
+        annal_wal_mode mode;
+    } modes[] = {{"TRUNCATE", ANNAL_WAL_TRUNCATE},
+                 {"PASSIVE", ANNAL_WAL_PASSIVE},
+                 {"FULL", ANNAL_WAL_FULL},
+                 {"RESTART", ANNAL_WAL_RESTART}};
     const char *name = args_get(args, "mode");
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (name == NULL || strcasecmp(name, modes[i].name) == 0) {
@@ -58,7 +58,7 @@ static int read_mode(const struct args *args, annal_checkpoint_mode *out)
 static int run(const struct args *args)
 {
     struct checkpoint checkpoint = {.args = args};
-    annal_checkpoint_mode mode = ANNAL_CHECKPOINT_TRUNCATE;
+    annal_wal_mode mode = ANNAL_WAL_TRUNCATE;
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
@@ -67,7 +67,8 @@ static int run(const struct args *args)
         exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
-    if (exit_status == 0 && annal_index_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
+    if (exit_status == 0 &&
+        annal_index_wal_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && checkpoint.failed)
         exit_status = EXIT_STORAGE;

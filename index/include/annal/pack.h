@@ -129,9 +129,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, c
 /* ---- Appending through the packs ---- */
 
 typedef struct annal_appended {
-    uint64_t seq; /* of the first draft */
-    annal_slice
-        data; /* of the last one as it was appended, in JSON; the caller's: annal_index_free() */
+    uint64_t seq;     /* of the first draft */
+    annal_slice data; /* of the last one as it was appended, in JSON; the caller's: annal_free() */
 } annal_appended;
 
 /*
