@@ -17,6 +17,7 @@
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -407,7 +408,7 @@ static int drop_one(void *arg, const annal_artifact_info *info)
 }
 
 /* Under the lock: no process has stored for this session and not appended yet. */
-annal_status annal_artifact_drop(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal__artifact_drop(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct drop drop = {store, err};

@@ -41,4 +41,8 @@ ANNAL_MUST_CHECK annal_status annal__artifact_check_data(annal_store *store, ann
                                                          annal__artifact_missing_fn fn, void *arg,
                                                          annal_error *err);
 
+/* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
+ANNAL_MUST_CHECK annal_status annal__artifact_drop(annal_store *store, annal_slice session,
+                                                   annal_error *err);
+
 #endif

@@ -1,5 +1,6 @@
 #include "journal/store.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/verify.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"
@@ -150,10 +151,10 @@ START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_
 {
     annal_artifact_info info = *fixture_put(&f, "s", "large");
     name_it("s", &info);
-    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 1);
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 0);
 }
 END_TEST

@@ -1,6 +1,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 
 #include <sqlite3.h>
@@ -94,7 +95,7 @@ START_TEST(vacuum_gives_back_what_deleted_rows_held)
     fixture_append_many(&f, "s2", 3, 1767684240000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "3003\n");
     ck_temp_store(&f);
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
     ck_sql(&f, "SELECT count(*) FROM event_index", "3\n");
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_temp_store(&f);

@@ -1,4 +1,6 @@
+#include "index/sys/wipe.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 
 #include "index/index.h"
@@ -338,9 +340,9 @@ START_TEST(search_equals_a_rebuild)
     fixture_append(&f, "s1", "session.pruned", "{}");
     ck_found(&f, "", WORD("nothing"));
     fixture_append_at(&f, "s1", "note", "{\"text\":\"after all\"}", START);
-    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s2"), err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
+    ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s2"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
     talk(&f, "s3", START + 100 * SECOND);
     fixture_append_at(&f, "s3", "note", "{}", START); /* sizes tell journals apart */
     ck_found(&f, "", WORD("nothing"));
@@ -393,8 +395,8 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
     fixture_append_at(&f, "s", "note", "{\"text\":\"xylophone\"}", START);
     fixture_append_at(&f, "t", "note", "{\"text\":\"zebra\"}", START);
     ck_found(&f, "s:1 / <xylophone>\n", WORD("xylophone"));
-    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s"), err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
     ck_found(&f, "", WORD("xylophone"));
     ck_found(&f, "t:1 / <zebra>\n", WORD("zebra"));
     sqlite3 *db = NULL;

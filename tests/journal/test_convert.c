@@ -1,4 +1,5 @@
 #include "journal/replace.h"
+#include "journal/sys/delete.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -362,7 +363,7 @@ START_TEST(both_journals_of_a_session_are_deleted)
     ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes, len);
     free(bytes);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
     store_close(store);

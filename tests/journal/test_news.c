@@ -1,3 +1,4 @@
+#include "journal/sys/delete.h"
 #include "journal/sys/news.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
@@ -200,7 +201,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(store);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("a"), NULL, err));
     ck_assert_str_eq(hear(news, &told), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
                                 &(annal_convert_options){.format = ANNAL_FORMAT_MSGPACK}, &result,

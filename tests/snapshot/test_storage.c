@@ -1,4 +1,5 @@
 #include "index/sys/snapshot_rows.h"
+#include "journal/sys/delete.h"
 #include "snapshot/storage.h"
 #include "tests/snapshot/fold.h"
 
@@ -136,7 +137,7 @@ START_TEST(of_a_deleted_session_no_file_stays)
     if (_i == 1)
         ck_ok(annal_snapshots_open(f.index, NULL, &snapshots, err));
     ck_ok(annal_index_catch_up(f.index, S, NULL, err));
-    ck_ok(annal_session_delete(f.store, S, NULL, err));
+    ck_ok(annal__session_delete(f.store, S, NULL, err));
     if (_i == 0) {
         ck_ok(annal_index_catch_up(f.index, S, NULL, err));
         ck_assert_uint_eq(files(), 2);

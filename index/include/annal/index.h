@@ -97,18 +97,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
                                                              annal_error *err);
 
 /*
- * These sessions were deleted: remove them from every database of the store, and make sure that no
- * byte of them is left there. Rows are overwritten when they are deleted; then the write-ahead logs
- * are emptied, and search.db is merged and rewritten. Waits for others up to the index's wait_ms.
- * Any thread.
- *
- * ANNAL_ERR_BUSY  something may remain: the message says where, and why
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_wipe(annal_index *index,
-                                                         const annal_slice *sessions, size_t count,
-                                                         annal_error *err);
-
-/*
  * Delete sessions.db and rebuild it, and then the tables of all packs. Other processes notice and
  * follow. The default is to wait without limit. Any thread.
  */

@@ -122,10 +122,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
                      annal_artifact_sweep_result *out_result, annal_error *err);
 
-/* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
-                                                            annal_error *err);
-
 /* what: one sentence; valid until the callback returns. */
 typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,
                                          const char *what);
