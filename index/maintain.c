@@ -2,6 +2,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
+#include "index/sys/wipe.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -299,8 +300,8 @@ static int wipe_database(void *arg, struct derived *derived, const char *name, a
     return 0;
 }
 
-annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
-                              annal_error *err)
+annal_status annal__index_wipe(annal_index *index, const annal_slice *sessions, size_t count,
+                               annal_error *err)
 {
     struct wiping wiping = {.deadline_us = annal__deadline_after(index->derived.wait_ms),
                             .left = {.limit = 400}};
@@ -321,8 +322,8 @@ annal_status annal_index_wipe(annal_index *index, const annal_slice *sessions, s
     return status;
 }
 
-annal_status annal_index_checkpoint(annal_index *index, annal_checkpoint_mode mode,
-                                    annal_maintenance_fn fn, void *arg, annal_error *err)
+annal_status annal_index_wal_checkpoint(annal_index *index, annal_wal_mode mode,
+                                        annal_maintenance_fn fn, void *arg, annal_error *err)
 {
     static const char *const pragmas[] = {
         "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)",

@@ -1,6 +1,6 @@
 /* What may become an event, and what may name a session. */
 #include "journal/sys/draft.h"
-#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/json_msgpack.h"
@@ -122,6 +122,13 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     return status;
 }
 
+int64_t annal__draft_time(const annal_draft *draft, int64_t now_us)
+{
+    if (draft->ts_us == ANNAL_TS_ZERO)
+        return 0;
+    return annal__time_clamp(draft->ts_us != 0 ? draft->ts_us : now_us);
+}
+
 annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, annal_error *err)
 {
     struct buf json = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
@@ -136,9 +143,4 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
     }
     annal__buf_done(&json);
     return status;
-}
-
-void annal__draft_free(const void *json)
-{
-    annal__free((void *)(uintptr_t)json);
 }

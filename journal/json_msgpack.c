@@ -489,8 +489,7 @@ annal_draft annal__data_draft(const annal_event *event)
                              event->format == ANNAL_FORMAT_MSGPACK ? event->msgpack : event->data,
                          .id = event->id,
                          .cause = event->cause,
-                         .ts_us = event->ts_us,
-                         .has_ts = true,
+                         .ts_us = ANNAL_TS(event->ts_us),
                          .data_format = event->format};
 }
 

@@ -194,7 +194,7 @@ annal_status annal__news_wait(annal__news *news, uint32_t timeout_ms, annal_erro
         return status;
     int64_t now_us = annal__now_us(news->store);
     int64_t until_us =
-        timeout_ms == ANNAL_NEWS_EVER ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
+        timeout_ms == ANNAL_NO_TIMEOUT ? INT64_MAX : now_us + (int64_t)timeout_ms * 1000;
     for (;; now_us = annal__now_us(news->store)) {
         const struct bell_page *page = news->page;
         uint32_t value = page == NULL ? 0 : atomic_load(&page->word);

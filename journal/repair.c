@@ -106,10 +106,11 @@ static annal_status put_gap(struct repair *repair, uint64_t count, const annal_e
                            ANNAL_FMT(repair->session), count, repair->gap.first_seq + count,
                            GAP_EVENTS_MAX);
     annal_status status = describe_gap(repair, err);
-    const annal_draft draft = {.type = ANNAL_SLICE(gap_type),
-                               .data = annal__buf_slice(&repair->text),
-                               .ts_us = first && next != NULL ? next->ts_us : repair->last_ts_us,
-                               .has_ts = !first || next != NULL};
+    annal_draft draft = {.type = ANNAL_SLICE(gap_type), .data = annal__buf_slice(&repair->text)};
+    if (!first)
+        draft.ts_us = ANNAL_TS(repair->last_ts_us);
+    else if (next != NULL)
+        draft.ts_us = ANNAL_TS(next->ts_us);
     for (uint64_t i = 0; status == ANNAL_OK && i < count; i++)
         status = append(repair, &draft, err);
     if (status < 0)

@@ -7,6 +7,7 @@
 #include "journal/keeper.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 #include "journal/torn_tail.h"
@@ -591,14 +592,14 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     return status;
 }
 
-annal_status annal_session_delete_unwiped(annal_store *store, annal_slice session,
-                                          annal_session_info *out_info, annal_error *err)
+annal_status annal__session_delete_unwiped(annal_store *store, annal_slice session,
+                                           annal_session_info *out_info, annal_error *err)
 {
     struct change change;
     return delete_files(&change, store, session, out_info, err);
 }
 
-annal_status annal_logs_wipe(annal_store *store, annal_error *err)
+annal_status annal__logs_wipe(annal_store *store, annal_error *err)
 {
     annal_status status = annal__store_check_writable(store, err);
     if (status == ANNAL_OK)
@@ -606,8 +607,8 @@ annal_status annal_logs_wipe(annal_store *store, annal_error *err)
     return status;
 }
 
-annal_status annal_session_delete(annal_store *store, annal_slice session,
-                                  annal_session_info *out_info, annal_error *err)
+annal_status annal__session_delete(annal_store *store, annal_slice session,
+                                   annal_session_info *out_info, annal_error *err)
 {
     struct change change;
     annal_error why;

@@ -30,6 +30,7 @@
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/store.h"
+#include "journal/sys/draft.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -531,9 +532,9 @@ static annal_status check_expected(struct append *append, uint64_t *out_seq, ann
 /* Times of a live append do not go back, unless the last event is far ahead of the clock. */
 static int64_t choose_time(const struct append *append, const annal_draft *draft, int64_t last_us)
 {
-    if (draft->has_ts || draft->ts_us != 0)
-        return annal__time_clamp(draft->ts_us); /* the same in every format */
-    return annal__clock_after(append->store->clock, last_us);
+    if (draft->ts_us == 0)
+        return annal__clock_after(append->store->clock, last_us);
+    return annal__draft_time(draft, 0); /* the same in every format */
 }
 
 /* The session's end after these events. */

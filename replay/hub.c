@@ -399,7 +399,7 @@ bool annal__hub_unflag(struct listener *listener)
 static void lead(struct hub *hub, int64_t left_us)
 {
     uint32_t left_ms =
-        left_us / 1000 >= ANNAL_NEWS_EVER ? ANNAL_NEWS_EVER : (uint32_t)((left_us + 999) / 1000);
+        left_us / 1000 >= ANNAL_NO_TIMEOUT ? ANNAL_NO_TIMEOUT : (uint32_t)((left_us + 999) / 1000);
     annal_error err = {0};
     hub->led = true;
     pthread_mutex_unlock(&hub->lock);

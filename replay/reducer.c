@@ -90,7 +90,7 @@ static void load(struct reduction *reduction, annal_slice session, annal_slice r
             reduction->every = copy.every;
             reduction->info.snapshot_seq = reduction->saved_seq = found;
         }
-        annal__reduction_free(&copy);
+        annal_free(copy.data.ptr);
         if (status >= 0)
             return;
         at_most = found - 1;

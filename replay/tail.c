@@ -340,7 +340,7 @@ static bool takes_turn(annal_tail *tail, uint32_t timeout_ms, int64_t until_us)
 annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event *out_event,
                              annal_error *err)
 {
-    int64_t until_us = timeout_ms == ANNAL_TAIL_EVER
+    int64_t until_us = timeout_ms == ANNAL_NO_TIMEOUT
                            ? INT64_MAX
                            : annal__monotonic_us() + (int64_t)timeout_ms * 1000;
     if (!annal__hub_is_here(&tail->listener))

@@ -112,7 +112,7 @@ static void cache_fill(const struct cache *cache, struct msgpack_value *place, u
 static void layer_done(const struct io *io, struct layer *layer)
 {
     annal__directory_done(&layer->directory);
-    annal_index_free(layer->row.ptr);
+    annal_free(layer->row.ptr);
     annal__buf_done(&layer->bytes);
     if (layer->fd >= 0)
         io->close(io->arg, layer->fd);

@@ -48,7 +48,7 @@ static annal_status look_up_refused(annal_index *index, annal_slice session, str
         due->last = (struct snapshot_mark){row.seq, row.offset};
         due->patience = row.every;
     }
-    annal_index_free(row.state.ptr);
+    annal_free(row.state.ptr);
     return ANNAL_OK;
 }
 

@@ -66,7 +66,7 @@ static int look_in_part(void *arg, const annal_lineage_part *part)
             return status == ANNAL_ERR_NOTFOUND ? 0 : status;
         bool forked_here = row.seq != part->to_seq || row.h == part->h;
         bool found = forked_here && counts(search, &row) && unpack(row.state, &search->found.data);
-        annal_index_free(row.state.ptr);
+        annal_free(row.state.ptr);
         search->found.seq = row.seq;
         search->found.every = row.every;
         if (found)
@@ -90,14 +90,6 @@ annal_status annal__reduction_load(annal_index *index, annal_slice session, anna
     if (status == ANNAL_END)
         *out_reduction = search.found;
     return status == ANNAL_END ? ANNAL_OK : status;
-}
-
-void annal__reduction_free(annal__reduction *reduction)
-{
-    if (reduction == NULL)
-        return;
-    annal__free((void *)(uintptr_t)reduction->data.ptr);
-    *reduction = (annal__reduction){0};
 }
 
 /* ---- Saving ---- */

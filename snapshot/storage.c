@@ -127,7 +127,7 @@ annal_status annal__storage_row(const struct storage *shelf, uint64_t at_most,
 
 void annal__storage_row_done(struct shelf_row *row)
 {
-    annal_index_free(row->bytes.ptr);
+    annal_free(row->bytes.ptr);
     *row = (struct shelf_row){0};
 }
 

@@ -150,10 +150,10 @@ static annal_status take_out(struct guard_call *call, const struct pack_section 
         return status;
     struct buf copy = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
     status = annal__buf_append_slice(&copy, smaller);
-    annal_artifact_free(smaller.ptr);
+    annal_free(smaller.ptr);
     if (status < 0)
         return annal__fail(err, status, "the data of an event");
-    annal__draft_free(plain->ptr);
+    annal_free(plain->ptr);
     *plain = annal__buf_slice(&copy);
     call->smaller[draft] = true;
     return ANNAL_OK;
@@ -240,9 +240,8 @@ static annal_status ask_guards(struct guard_call *call, const annal_event *event
 static annal_event event_of(const struct guard_call *call, size_t draft, int64_t now_us)
 {
     const annal_draft *given = &call->given[draft];
-    bool has_ts = given->has_ts || given->ts_us != 0;
     return (annal_event){.seq = call->head + 1 + draft,
-                         .ts_us = annal__time_clamp(has_ts ? given->ts_us : now_us),
+                         .ts_us = annal__draft_time(given, now_us),
                          .type = given->type,
                          .id = given->id,
                          .cause = given->cause,
@@ -257,8 +256,7 @@ static annal_status try_draft(struct guard_call *call, size_t i, int64_t now_us,
         return status;
     event.data = annal__buf_slice(&call->filled[i]);
     choose_data(call, i, event.data);
-    call->drafts[i].ts_us = event.ts_us;
-    call->drafts[i].has_ts = true;
+    call->drafts[i].ts_us = ANNAL_TS(event.ts_us);
     call->tried = event;
     return ask_guards(call, &event, err);
 }
@@ -462,7 +460,7 @@ static void call_done(struct guard_call *call)
 {
     for (size_t i = 0; i < call->count; i++) {
         if (call->plain != NULL)
-            annal__draft_free(call->plain[i].ptr);
+            annal_free(call->plain[i].ptr);
         if (call->filled != NULL)
             annal__buf_done(&call->filled[i]);
     }

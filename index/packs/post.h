@@ -14,7 +14,7 @@ struct post {
     uint32_t wait_ms;  /* for a session that another process writes */
 };
 
-/* Append it through the packs, durable. The caller frees out->data: annal_index_free(). */
+/* Append it through the packs, durable. The caller frees out->data: annal_free(). */
 annal_status annal__post(annal_index *index, const struct post *post, annal_slice data,
                          annal_appended *out, annal_error *err);
 

@@ -18,6 +18,7 @@
 #include "index/db/files.h"
 #include "index/index.h"
 #include "index/search/search_text.h"
+#include "index/sys/wipe.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
@@ -448,7 +449,7 @@ annal_status annal__search_wipe(struct search *search, int64_t deadline_us, anna
     return status;
 }
 
-annal_status annal_search_forget(annal_index *index, annal_slice session, annal_error *err)
+annal_status annal__search_forget(annal_index *index, annal_slice session, annal_error *err)
 {
     struct search *search = &index->search;
     annal_error why;

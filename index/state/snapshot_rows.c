@@ -127,8 +127,3 @@ done:
     annal__db_close(db);
     return status;
 }
-
-void annal_index_free(const void *bytes)
-{
-    annal__free((void *)(uintptr_t)bytes);
-}

@@ -30,7 +30,7 @@ ANNAL_MUST_CHECK annal_status annal__index_reduction_put(annal_index *index,
 
 /*
  * The newest row of this session, reducer and version with an event at or before at_most. out_row
- * borrows session and reducer; free its state with annal_index_free(). ANNAL_ERR_NOTFOUND if there
+ * borrows session and reducer; free its state with annal_free(). ANNAL_ERR_NOTFOUND if there
  * is none. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_reduction_newest(annal_index *index, annal_slice session,

@@ -30,7 +30,7 @@ ANNAL_MUST_CHECK annal_status annal__index_snapshot_delete(annal_index *index, a
                                                            uint32_t wait_ms, annal_error *err);
 
 /*
- * The row with the largest seq that is at most at_most. Free *out_state with annal_index_free().
+ * The row with the largest seq that is at most at_most. Free *out_state with annal_free().
  * ANNAL_ERR_NOTFOUND if there is none. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__index_snapshot_newest(annal_index *index, annal_slice session,

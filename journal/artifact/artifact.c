@@ -323,11 +323,6 @@ annal_status annal_artifact_get(annal_store *store, annal_slice session, annal_s
     return status;
 }
 
-void annal_artifact_free(const void *bytes)
-{
-    annal__free((void *)(uintptr_t)bytes);
-}
-
 /* ---- Listing ---- */
 
 static annal_status each_of_session(annal_store *store, annal_slice session, annal_artifact_fn fn,

@@ -17,6 +17,7 @@
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -371,8 +372,10 @@ annal_status annal_artifact_sweep(annal_store *store, const annal_artifact_sweep
                           .options = options == NULL ? &defaults : options,
                           .now_us = clock->wall_us(clock->arg)};
     int64_t age_us = sweep.options->older_than_us;
-    if (age_us == 0 && !sweep.options->all_ages)
+    if (age_us == 0)
         age_us = DAY_US;
+    else if (age_us < 0)
+        age_us = 0;
     sweep.before_us = sweep.now_us - age_us;
     annal_status status = sweep_all(&sweep);
     walk_done(&sweep.walk);
@@ -405,7 +408,7 @@ static int drop_one(void *arg, const annal_artifact_info *info)
 }
 
 /* Under the lock: no process has stored for this session and not appended yet. */
-annal_status annal_artifact_drop(annal_store *store, annal_slice session, annal_error *err)
+annal_status annal__artifact_drop(annal_store *store, annal_slice session, annal_error *err)
 {
     const struct io *io = annal__store_io(store);
     struct drop drop = {store, err};

@@ -1,5 +1,7 @@
 #include "journal/base/alloc.h"
 
+#include <annal/base.h>
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,4 +38,9 @@ char *annal__strndup(const char *string, size_t length)
 void annal__free(void *block)
 {
     free(block);
+}
+
+void annal_free(const void *bytes)
+{
+    free((void *)(uintptr_t)bytes);
 }

@@ -12,10 +12,9 @@
  * all. The caller has proved it there with annal_verify_session(); here its header is checked and,
  * of a fork, that the event at its fork point exists here. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  `from` has no such session
- * ANNAL_ERR_CONFLICT  there is a session of that name here
- * ANNAL_ERR_CORRUPT   of a fork: what it was made from is not here, or is another history
- * ANNAL_ERR_BUSY      as for annal_session_delete(); or a commit log still names this very journal,
+ * ANNAL_ERR_NOTFOUND `from` has no such session ANNAL_ERR_CONFLICT there is a session of that name
+ * here ANNAL_ERR_CORRUPT of a fork: what it was made from is not here, or is another history
+ * ANNAL_ERR_BUSY as for annal__session_delete(); or a commit log still names this very journal,
  *                     which was deleted here: annal_checkpoint() in the process that has the log
  *                     helps
  * ANNAL_ERR_UNKNOWN   storage failed after the session was moved here

@@ -21,7 +21,7 @@ void annal__artifact_hold_free(annal__artifact_hold *hold); /* NULL is accepted 
  * Move a large member out of an event's data. data is a JSON object. If its member `field` is
  * larger than over_bytes, its value is stored (a string as its text, anything else as JSON), and
  * *out_data is data with the member "<field>_ref", the reference, in its place; free it with
- * annal_artifact_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
+ * annal_free(). Otherwise, and if there is a "<field>_ref" already, nothing happens and
  * *out_data is empty. The same data always yields the same *out_data. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, annal_slice session,
@@ -40,5 +40,9 @@ typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);
 ANNAL_MUST_CHECK annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
                                                          annal__artifact_missing_fn fn, void *arg,
                                                          annal_error *err);
+
+/* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
+ANNAL_MUST_CHECK annal_status annal__artifact_drop(annal_store *store, annal_slice session,
+                                                   annal_error *err);
 
 #endif

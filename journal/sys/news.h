@@ -4,7 +4,7 @@
  *
  *     annal__news_open(store, NULL, &news, &err);
  *     … look at what you follow …
- *     while (annal__news_wait(news, ANNAL_NEWS_EVER, &err) >= 0)
+ *     while (annal__news_wait(news, ANNAL_NO_TIMEOUT, &err) >= 0)
  *         while (annal__news_next(news, &item, &err) == ANNAL_OK)
  *             … item.kind says where to look …
  *
@@ -18,8 +18,6 @@
 #include <annal/store.h>
 
 typedef struct annal__news annal__news;
-
-#define ANNAL_NEWS_EVER UINT32_MAX /* as timeout_ms: no time-out */
 
 typedef struct annal__news_options {
     /* how often ANNAL_NEWS_LOOK comes, in milliseconds; default: 1,000 */

@@ -16,7 +16,7 @@
 typedef struct annal__reduction {
     uint64_t seq;
     uint64_t every;   /* events from one to the next */
-    annal_slice data; /* the caller's: annal__reduction_free() */
+    annal_slice data; /* the caller's: annal_free() */
 } annal__reduction;
 
 /*
@@ -29,9 +29,6 @@ ANNAL_MUST_CHECK annal_status annal__reduction_load(annal_index *index, annal_sl
                                                     uint64_t at_most,
                                                     annal__reduction *out_reduction,
                                                     annal_error *err);
-
-/* NULL is accepted. */
-void annal__reduction_free(annal__reduction *reduction);
 
 /*
  * Save one, compressed. cursor has just returned the event that it comes after. Those of one

@@ -17,7 +17,7 @@ static annal_status get(const char *session, const char *sha256, const char *exp
     if (status == ANNAL_OK) {
         ck_assert_uint_eq(content.len, strlen(expected));
         ck_assert_mem_eq(content.ptr, expected, content.len);
-        annal_artifact_free(content.ptr);
+        annal_free(content.ptr);
     }
     return status;
 }

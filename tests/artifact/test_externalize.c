@@ -16,7 +16,7 @@ static char *taken_out(const char *data, const char *field, uint64_t over, char 
     ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), field, over, annal_slice_of(data),
                                       &out, err));
     char *text = strndup(out.ptr == NULL ? "" : out.ptr, out.len);
-    annal_artifact_free(out.ptr);
+    annal_free(out.ptr);
     sha256[0] = '\0';
     char *hash = strstr(text, "\"sha256\":\"");
     if (hash != NULL) {
@@ -43,7 +43,7 @@ static void check(const char *data, const char *expected, const char *content)
                                  err));
         ck_assert_uint_eq(bytes.len, strlen(content));
         ck_assert_mem_eq(bytes.ptr, content, bytes.len);
-        annal_artifact_free(bytes.ptr);
+        annal_free(bytes.ptr);
     }
     free(got);
 }
@@ -96,8 +96,8 @@ START_TEST(the_same_data_gives_the_same_bytes_so_a_retry_is_known)
     ck_ok(annal__artifact_externalize(f.store, ANNAL_SLICE("s"), "output", 1, data, &two, err));
     ck_assert_uint_eq(one.len, two.len);
     ck_assert_mem_eq(one.ptr, two.ptr, one.len);
-    annal_artifact_free(one.ptr);
-    annal_artifact_free(two.ptr);
+    annal_free(one.ptr);
+    annal_free(two.ptr);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ START_TEST(of_any_data_one_member_is_taken_out_and_all_else_stays)
                                  err));
         ck_assert_uint_eq(content.len, value.len);
         ck_assert_mem_eq(content.ptr, value.ptr, value.len);
-        annal_artifact_free(content.ptr);
+        annal_free(content.ptr);
         free(got);
     }
     annal__buf_done(&data);

@@ -1,5 +1,6 @@
 #include "journal/store.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/verify.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"
@@ -27,7 +28,7 @@ static void name_it(const char *session, const annal_artifact_info *info)
 static annal_artifact_sweep_result sweep(bool dry_run)
 {
     annal_artifact_sweep_result result;
-    const annal_artifact_sweep_options options = {.all_ages = true, .dry_run = dry_run};
+    const annal_artifact_sweep_options options = {.older_than_us = -1, .dry_run = dry_run};
     ck_ok(annal_artifact_sweep(f.store, &options, &result, err));
     return result;
 }
@@ -91,8 +92,9 @@ START_TEST(where_a_journal_is_damaged_nothing_is_removed)
     strstr(bytes, "\"n\":2")[4] = '7';
     file_write(path, bytes, len);
     free(bytes);
-    ck_assert_int_eq(annal_artifact_sweep(
-                         f.store, &(annal_artifact_sweep_options){.all_ages = true}, &result, &why),
+    ck_assert_int_eq(annal_artifact_sweep(f.store,
+                                          &(annal_artifact_sweep_options){.older_than_us = -1},
+                                          &result, &why),
                      ANNAL_ERR_CORRUPT);
     ck_assert_ptr_nonnull(strstr(why.message, "session 't' is damaged"));
     ck_assert_uint_eq(fixture_count(&f, ""), 1);
@@ -137,10 +139,10 @@ START_TEST(the_artifacts_of_a_deleted_session_go_and_those_of_one_that_is_there_
 {
     annal_artifact_info info = *fixture_put(&f, "s", "large");
     name_it("s", &info);
-    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 1);
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_artifact_drop(f.store, ANNAL_SLICE("s"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__artifact_drop(f.store, ANNAL_SLICE("s"), err));
     ck_assert_uint_eq(fixture_count(&f, "s"), 0);
 }
 END_TEST
@@ -169,7 +171,7 @@ START_TEST(on_a_disk_that_fails_a_sweep_removes_nothing_that_is_named)
         disk.calls = 0;
         disk.fail_at = at;
         annal_status status = annal_artifact_sweep(
-            store, &(annal_artifact_sweep_options){.all_ages = true}, &result, NULL);
+            store, &(annal_artifact_sweep_options){.older_than_us = -1}, &result, NULL);
         failed = disk.failed[0] != '\0';
         ck_assert_msg(status == ANNAL_OK || failed, "call %u", at);
         disk.fail_at = 0;
@@ -203,7 +205,7 @@ _Noreturn static void store_and_name(const char *path, int ready)
         const annal_draft draft = {.type = ANNAL_SLICE("tool.returned"), .data = data};
         if (annal_writer_append(writer, &draft, 1, NULL, &seq, NULL) < 0)
             _exit(3);
-        annal_artifact_free(data.ptr);
+        annal_free(data.ptr);
         annal__artifact_hold_free(hold);
         if (n == 3)
             (void)!write(ready, "x", 1);
@@ -261,7 +263,7 @@ START_TEST(while_somebody_holds_artifacts_nothing_is_removed)
     annal_artifact_sweep_result result;
     annal__artifact_hold *hold = NULL;
     annal_error err = {0};
-    const annal_artifact_sweep_options options = {.all_ages = true};
+    const annal_artifact_sweep_options options = {.older_than_us = -1};
     const struct clock *clock = f.store->clock;
     struct clock hurried = *clock;
     hurried.monotonic_us = hurry;

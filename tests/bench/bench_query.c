@@ -615,16 +615,13 @@ static int make_many(const char *dir, unsigned sessions)
         const annal_draft drafts[] = {
             {.type = ANNAL_SLICE("session.created"),
              .data = annal_slice_of(created),
-             .ts_us = ts_us,
-             .has_ts = true},
+             .ts_us = ts_us},
             {.type = ANNAL_SLICE("turn.started"),
              .data = ANNAL_SLICE("{\"turn_id\":\"t1\"}"),
-             .ts_us = ts_us + 1000,
-             .has_ts = true},
+             .ts_us = ts_us + 1000},
             {.type = ANNAL_SLICE("message.added"),
              .data = ANNAL_SLICE("{\"id\":\"m1\",\"role\":\"user\",\"content\":\"hello\"}"),
-             .ts_us = ts_us + 2000,
-             .has_ts = true}};
+             .ts_us = ts_us + 2000}};
         check(annal_writer_open(store, annal_slice_of(name),
                                 &(annal_writer_options){.level = ANNAL_LEVEL_OS}, &writer, &err),
               "open", &err);

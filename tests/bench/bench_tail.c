@@ -165,7 +165,7 @@ static void follow_bell(annal_store *store, annal_cursor *cursor, struct shared 
         die("listen", &err);
     read_on(cursor, shared);
     atomic_store(&shared->ready, true);
-    while (annal__news_wait(news, ANNAL_NEWS_EVER, &err) >= 0) {
+    while (annal__news_wait(news, ANNAL_NO_TIMEOUT, &err) >= 0) {
         while (annal__news_next(news, &item, &err) == ANNAL_OK)
             ;
         read_on(cursor, shared);

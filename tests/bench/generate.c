@@ -200,7 +200,7 @@ static void add(struct generator *generator, const char *type, const char *forma
     va_list arguments;
     generator->starts[number] = generator->bytes.len;
     generator->drafts[number] =
-        (annal_draft){.type = annal_slice_of(type), .ts_us = generator->ts_us, .has_ts = true};
+        (annal_draft){.type = annal_slice_of(type), .ts_us = generator->ts_us};
     va_start(arguments, format);
     int len = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);

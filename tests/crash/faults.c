@@ -1,5 +1,6 @@
 #include "tests/crash/faults.h"
 
+#include "journal/sys/delete.h"
 #include "tests/support/runner.h"
 #include "tests/support/tmpdir.h"
 
@@ -245,7 +246,7 @@ static annal_status append(struct life *life, const struct claim *claim, annal_l
             annal_pack_append(life->guards, writer, drafts, claim->count, &options, &appended, err);
     if (status >= 0 && life->guards != NULL)
         *out_seq = appended.seq;
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal_writer_close(writer);
     return status;
 }
@@ -312,7 +313,7 @@ void delete_session(struct life *life, const char *session)
     bool came = fault_came(life);
     bool stopped = life->stopped;
     annal_status status =
-        annal_session_delete(life->store, annal_slice_of(session), NULL, err_for(life, &err));
+        annal__session_delete(life->store, annal_slice_of(session), NULL, err_for(life, &err));
     ck_fault(status == ANNAL_OK || fault_came(life), "delete '%s' without a fault: %s", session,
              err.message);
     ck_fault(status == ANNAL_OK || life->silent || err.message[0] != '\0',

@@ -2,6 +2,7 @@
 
 #include "journal/store.h"
 #include "journal/sys/adopt.h"
+#include "journal/sys/delete.h"
 #include "tests/support/journals.h"
 
 #include <annal/annal.h>
@@ -112,7 +113,7 @@ static annal_status try_delete(struct program *program, const char *session, ann
     int64_t tick_us = disk->tick_us;
     model_delete(&program->run->model, session);
     disk->tick_us = 1000;
-    annal_status status = annal_session_delete(program->store, annal_slice_of(session), NULL, err);
+    annal_status status = annal__session_delete(program->store, annal_slice_of(session), NULL, err);
     disk->tick_us = tick_us;
     model_deleted(&program->run->model, session, status == ANNAL_OK);
     return status;

@@ -108,7 +108,7 @@ static void append_large(annal_store *store, const char *session, char fill)
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
     annal__artifact_hold_free(hold);
-    annal_artifact_free(data.ptr);
+    annal_free(data.ptr);
 }
 
 START_TEST(no_power_cut_leaves_an_event_whose_artifact_is_missing_or_damaged)
@@ -139,7 +139,7 @@ START_TEST(no_power_cut_during_a_sweep_takes_what_an_event_names)
     append_large(store, "s", 'b');
     disk->hook = cut_at_each;
     disk->now_us += 10 * 1000000;
-    ck_ok(annal_artifact_sweep(store, &(annal_artifact_sweep_options){.all_ages = true}, &result,
+    ck_ok(annal_artifact_sweep(store, &(annal_artifact_sweep_options){.older_than_us = -1}, &result,
                                err));
     ck_assert_uint_eq(result.removed, 1);
     append_large(store, "s", 'c');

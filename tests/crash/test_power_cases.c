@@ -4,6 +4,7 @@
  * moment.
  */
 #include "index/backup/backup.h"
+#include "journal/sys/delete.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
@@ -127,7 +128,7 @@ static void ask(struct side *side, const char *session)
 static void delete_session(struct side *side, const char *session)
 {
     model_delete(&model, session);
-    ck_ok(annal_session_delete(side->store, annal_slice_of(session), NULL, err));
+    ck_ok(annal__session_delete(side->store, annal_slice_of(session), NULL, err));
     model_deleted(&model, session, true);
 }
 

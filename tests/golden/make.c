@@ -254,7 +254,7 @@ static void keep_snapshot(const char *session)
     MUST(annal__index_snapshot_newest(index, annal_slice_of(session), UINT64_MAX, &seq, &row,
                                       &reason) == ANNAL_OK);
     write_bytes(path_of("snapshot", ""), row.ptr, row.len, false);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
     annal_index_close(index);
 }
 

@@ -1,5 +1,6 @@
 #include "index/backup/backup.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/verify.h"
 
 #include "journal/store.h"
@@ -377,8 +378,8 @@ _Noreturn static void live(const char *path, int ready)
             annal_convert_result converted;
             (void)!annal_session_convert(store, annal_slice_of(name), &how, &converted, NULL);
         } else if (n % 11 == 5 &&
-                   annal_session_delete(store, annal_slice_of(name), NULL, NULL) == 0) {
-            (void)!annal_artifact_drop(store, annal_slice_of(name), NULL);
+                   annal__session_delete(store, annal_slice_of(name), NULL, NULL) == 0) {
+            (void)!annal__artifact_drop(store, annal_slice_of(name), NULL);
         }
     }
 }

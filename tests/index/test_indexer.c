@@ -1,6 +1,7 @@
 #include "index/sys/databases.h"
 #include "index/sys/snapshot_rows.h"
 #include "index/sys/state.h"
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -279,7 +280,7 @@ START_TEST(a_deleted_session_leaves_the_tables_and_comes_back_as_what_it_is_then
     fixture_append_many(&f, "s", 5, 1000000);
     fixture_append_many(&f, "t", 2, 1000000);
     ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
     if (_i == 0) { /* and if nobody looked in between, its first events are others */
         ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
         ck_sql(&f, "SELECT session_id, count(*) FROM event_index GROUP BY 1", "t|2\n");

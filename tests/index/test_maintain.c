@@ -1,6 +1,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/sys/databases.h"
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -25,10 +26,10 @@ static int keep_last(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static struct seen checkpoint(annal_checkpoint_mode mode)
+static struct seen checkpoint(annal_wal_mode mode)
 {
     struct seen seen = {0};
-    ck_ok(annal_index_checkpoint(f.index, mode, keep_last, &seen, err));
+    ck_ok(annal_index_wal_checkpoint(f.index, mode, keep_last, &seen, err));
     return seen;
 }
 
@@ -43,14 +44,14 @@ START_TEST(a_checkpoint_empties_the_wal_and_tells_of_a_reader_in_the_way)
         SQLITE_OK);
     fixture_append_many(&f, "s1", 50, 1767684340000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "100\n");
-    struct seen seen = checkpoint(ANNAL_CHECKPOINT_TRUNCATE);
+    struct seen seen = checkpoint(ANNAL_WAL_TRUNCATE);
     ck_assert(seen.last.busy);
     ck_assert_int_gt(seen.last.log_pages, 0);
     sqlite3_close(reader);
-    seen = checkpoint(ANNAL_CHECKPOINT_PASSIVE);
+    seen = checkpoint(ANNAL_WAL_PASSIVE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.checkpointed, seen.last.log_pages);
-    seen = checkpoint(ANNAL_CHECKPOINT_TRUNCATE);
+    seen = checkpoint(ANNAL_WAL_TRUNCATE);
     ck_assert(!seen.last.busy);
     ck_assert_int_eq(seen.last.log_pages, 0);
     ck_assert_str_eq(seen.name, "sessions.db");
@@ -61,14 +62,13 @@ END_TEST
 START_TEST(what_is_not_there_is_neither_made_nor_worked_on)
 {
     fixture_append_many(&f, "s1", 5, 1767684240000000);
-    ck_assert_uint_eq(checkpoint(ANNAL_CHECKPOINT_TRUNCATE).count, 0);
+    ck_assert_uint_eq(checkpoint(ANNAL_WAL_TRUNCATE).count, 0);
     struct seen seen = {0};
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_assert_uint_eq(seen.count, 0);
     ck_assert_int_ne(access(tmpdir_path(&f.dir, "store/sessions.db"), F_OK), 0);
-    ck_assert_int_eq(
-        annal_index_checkpoint(f.index, (annal_checkpoint_mode)9, keep_last, &seen, NULL),
-        ANNAL_ERR_INVALID);
+    ck_assert_int_eq(annal_index_wal_checkpoint(f.index, (annal_wal_mode)9, keep_last, &seen, NULL),
+                     ANNAL_ERR_INVALID);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(vacuum_gives_back_what_deleted_rows_held)
     fixture_append_many(&f, "s2", 3, 1767684240000000);
     ck_sql(&f, "SELECT count(*) FROM event_index", "3003\n");
     ck_temp_store();
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s1"), NULL, err));
     ck_sql(&f, "SELECT count(*) FROM event_index", "3\n");
     ck_ok(annal_index_vacuum(f.index, keep_last, &seen, err));
     ck_temp_store();

@@ -1,4 +1,5 @@
 /* What happens to the databases of packs: deleted, damaged, somebody else's, half made. */
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -91,7 +92,7 @@ START_TEST(a_session_whose_journal_is_gone_leaves_the_tables)
         fixture_append_many(&f, "s2", 7, 0);
         fixture_append_many(&f, "s3", 9, 0);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|5\ns2|7\ns3|9\n");
-        ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+        ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
         fixture_append_many(&f, "s1", 1, 0);
         ck_sql(&f, "SELECT session, n FROM counts ORDER BY 1", "s1|6\ns3|9\n");
         fixture_append_many(&f, "s2", 2, 0);

@@ -139,8 +139,8 @@ START_TEST(bytes_that_were_written_over_the_file_are_not_taken_for_its_own)
     fixture_append_many(&other, "o", 3, START);
     ck_ok(annal_query_count(other.index, NULL, &events, NULL, err));
     ck_assert_uint_eq(events, 3);
-    ck_ok(annal_index_checkpoint(f.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
-    ck_ok(annal_index_checkpoint(other.index, ANNAL_CHECKPOINT_TRUNCATE, pass, NULL, err));
+    ck_ok(annal_index_wal_checkpoint(f.index, ANNAL_WAL_TRUNCATE, pass, NULL, err));
+    ck_ok(annal_index_wal_checkpoint(other.index, ANNAL_WAL_TRUNCATE, pass, NULL, err));
     ck_assert_uint_eq(count_by_reading(true), 10);
     ck_assert_ptr_nonnull(kept());
     copy_over(tmpdir_path(&other.dir, "store/sessions.db"),

@@ -1,4 +1,6 @@
+#include "index/sys/wipe.h"
 #include "journal/sys/artifact.h"
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -156,7 +158,7 @@ START_TEST(outputs_that_became_artifacts_are_searched)
     fixture_append_at(&f, "s", "tool.returned", copy, START);
     ck_found(&f, "s:1 tool/ …and over\nthe \"<needle>\"\n", WORD("needle"), .snippet_words = 4);
     free(copy);
-    annal_artifact_free(data.ptr);
+    annal_free(data.ptr);
     free(output.ptr);
 }
 END_TEST
@@ -310,9 +312,9 @@ START_TEST(search_equals_a_rebuild)
     fixture_append(&f, "s1", "session.pruned", "{}");
     ck_found(&f, "", WORD("nothing"));
     fixture_append_at(&f, "s1", "note", "{\"text\":\"after all\"}", START);
-    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s2"), err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
+    ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s2"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s2"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s3"), NULL, err));
     talk("s3", START + 100 * SECOND);
     fixture_append_at(&f, "s3", "note", "{}", START); /* sizes tell journals apart */
     ck_found(&f, "", WORD("nothing"));
@@ -359,8 +361,8 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
     fixture_append_at(&f, "s", "note", "{\"text\":\"xylophone\"}", START);
     fixture_append_at(&f, "t", "note", "{\"text\":\"zebra\"}", START);
     ck_found(&f, "s:1 / <xylophone>\n", WORD("xylophone"));
-    ck_ok(annal_search_forget(f.index, ANNAL_SLICE("s"), err));
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__search_forget(f.index, ANNAL_SLICE("s"), err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s"), NULL, err));
     ck_found(&f, "", WORD("xylophone"));
     ck_found(&f, "t:1 / <zebra>\n", WORD("zebra"));
     sqlite3 *db = NULL;

@@ -35,12 +35,12 @@ START_TEST(the_newest_row_up_to_a_seq_is_found)
     put(20, "twenty again");
     ck_ok(annal__index_snapshot_newest(f.index, S, 19, &seq, &state, err));
     ck_assert_uint_eq(seq, 10);
-    annal_index_free(state.ptr);
+    annal_free(state.ptr);
     ck_ok(annal__index_snapshot_newest(f.index, S, UINT64_MAX, &seq, &state, err));
     ck_assert_uint_eq(seq, 20);
     ck_assert_uint_eq(state.len, 12);
     ck_assert_mem_eq(state.ptr, "twenty again", 12);
-    annal_index_free(state.ptr);
+    annal_free(state.ptr);
     ck_assert_int_eq(annal__index_snapshot_newest(f.index, S, 9, &seq, &state, NULL),
                      ANNAL_ERR_NOTFOUND);
 }

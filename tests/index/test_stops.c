@@ -139,7 +139,7 @@ START_TEST(a_process_that_is_stopped_while_it_makes_the_index_of_the_wal_is_name
     ck_assert_msg(strstr(err.message, stopped.who) != NULL, "%s", err.message);
     char whole[600] = "";
     annal_status status =
-        annal_index_checkpoint(f.index, ANNAL_CHECKPOINT_TRUNCATE, keep_problem, whole, &err);
+        annal_index_wal_checkpoint(f.index, ANNAL_WAL_TRUNCATE, keep_problem, whole, &err);
     ck_assert_msg(status == ANNAL_OK && strstr(whole, stopped.who) != NULL, "%s", whole);
     stopped_end(&stopped);
     annal__store_limit_waits(f.store, UINT32_MAX);

@@ -1,4 +1,5 @@
 #include "journal/replace.h"
+#include "journal/sys/delete.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -146,7 +147,7 @@ START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
     const annal_draft draft = {
-        .type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("null"), .has_ts = true};
+        .type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("null"), .ts_us = ANNAL_TS_ZERO};
     ck_ok(annal_writer_append(writer, &draft, 1, NULL, &seq, err));
     annal_writer_close(writer);
     char *first = dump(store, "s");
@@ -362,7 +363,7 @@ START_TEST(both_journals_of_a_session_are_deleted)
     ck_ok(convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     file_write(tmpdir_path(&dir, "store/events/s.jsonl"), bytes, len);
     free(bytes);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
     store_close(store);

@@ -1,3 +1,4 @@
+#include "journal/sys/delete.h"
 #include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -75,7 +76,7 @@ START_TEST(a_journal_that_is_another_one_now_is_opened_anew)
 {
     annal_event event;
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_OK);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_int_eq(read_at("s", 7, &event), ANNAL_ERR_NOTFOUND);
     ck_assert_int_eq(read_at("t", 7, &event), ANNAL_OK);
     append_numbers(store, "s", 8, 8, ANNAL_LEVEL_OS);
@@ -194,7 +195,7 @@ START_TEST(a_journal_that_was_replaced_is_read_ahead_anew)
 {
     annal_event event;
     ck_assert_uint_eq(read_ahead("s", 1, 3), 3);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_assert_uint_eq(read_ahead("s", 1, 3), 0);
     append_numbers(store, "s", 8, 12, ANNAL_LEVEL_OS);
     ck_assert_uint_eq(read_ahead("s", 2, 3), 3);

@@ -1,5 +1,6 @@
 #include "journal/codec.h"
 #include "journal/sys/cursor.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/lineage.h"
 #include "tests/support/journals.h"
 #include "tests/support/random.h"
@@ -254,10 +255,8 @@ START_TEST(time_does_not_go_back_behind_a_fork_point)
     uint64_t seq;
     int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     ck_ok(annal_writer_open(store, ANNAL_SLICE("p"), NULL, &writer, err));
-    const annal_draft soon = {.type = ANNAL_SLICE("test.event"),
-                              .data = ANNAL_SLICE("1"),
-                              .has_ts = true,
-                              .ts_us = now_us + 20000000};
+    const annal_draft soon = {
+        .type = ANNAL_SLICE("test.event"), .data = ANNAL_SLICE("1"), .ts_us = now_us + 20000000};
     ck_ok(annal_writer_append(writer, &soon, 1, NULL, &seq, err));
     annal_writer_close(writer);
     fork_at(store, "p", 1, "f");
@@ -279,7 +278,7 @@ START_TEST(what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is)
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     fork_at(store, "p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_CONFLICT, annal_session_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_status(ANNAL_ERR_CONFLICT, annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_convert(store, ANNAL_SLICE("p"), &msgpack, &converted, err));
     ck_ok(annal_session_convert(store, ANNAL_SLICE("f"), &msgpack, &converted, err));
@@ -293,9 +292,9 @@ START_TEST(what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is)
     ck_ok(annal_session_convert(store, ANNAL_SLICE("g"), &json, &converted, err));
     ck_assert_str_eq(history(store, "g", 0), "1 2 3 70 ");
     ck_sound(store, "g");
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("g"), NULL, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("f"), NULL, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("g"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("f"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
     store_close(store);
     tmpdir_done(&dir);
 }

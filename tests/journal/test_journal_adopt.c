@@ -1,5 +1,6 @@
 /* Taking a session over from another store. */
 #include "journal/sys/adopt.h"
+#include "journal/sys/delete.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
@@ -83,7 +84,7 @@ START_TEST(a_fork_is_taken_only_where_its_history_is)
     append_numbers(pair.here, "p", 1, 5, ANNAL_LEVEL_SYNC); /* the same events at other times */
     ck_status(ANNAL_ERR_CORRUPT,
               annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
-    ck_ok(annal_session_delete(pair.here, ANNAL_SLICE("p"), NULL, err));
+    ck_ok(annal__session_delete(pair.here, ANNAL_SLICE("p"), NULL, err));
     ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("p"), err));
     ck_ok(annal__session_adopt(pair.here, pair.there, ANNAL_SLICE("f"), err));
     ck_numbers(pair.here, "f", 3);
@@ -104,9 +105,9 @@ START_TEST(a_journal_that_another_log_would_redo_waits_for_its_checkpoint)
     annal_store *deleter = NULL;
     const annal_store_options hasty = {.no_keeper = true, .wait_ms = 20};
     ck_ok(annal_store_open(tmpdir_path(&pair.dir, "here"), &hasty, &deleter, err));
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(pair.here, err)); /* gives it back; its log is not overwritten in time */
-    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     annal_store *again = store_open(tmpdir_path(&pair.dir, "again"));
     store_close(again);
     file_write(tmpdir_path(&pair.dir, "again/events/s.jsonl"), bytes, len);

@@ -1,3 +1,4 @@
+#include "journal/sys/delete.h"
 #include "journal/sys/news.h"
 #include "tests/support/journals.h"
 #include "tests/support/picky_io.h"
@@ -200,7 +201,7 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "b", 1, 2, ANNAL_LEVEL_SYNC);
     annal__news *news = listen_to(store);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("a"), NULL, err));
     ck_assert_str_eq(hear(news, &told), "missed");
     ck_ok(annal_session_convert(store, ANNAL_SLICE("b"),
                                 &(annal_convert_options){.format = ANNAL_FORMAT_MSGPACK}, &result,
@@ -229,11 +230,11 @@ START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 50}, &news, err));
     ck_assert_int_eq(annal__news_wait(news, 0, NULL), ANNAL_END);
     ck_assert_int_eq(annal__news_wait(news, 5, NULL), ANNAL_END);
-    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
     ck_assert_str_eq(hear(news, &told), "look");
     annal__news_interrupt(news);
-    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
-    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
     annal__news_close(news);
     annal__news_close(NULL);
     store_close(store);
@@ -256,7 +257,7 @@ START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     ck_assert_int_eq(pthread_create(&thread, NULL, interrupt_soon, news), 0);
-    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_END);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_END);
     pthread_join(thread, NULL);
     annal__news_close(news);
     store_close(store);
@@ -278,7 +279,7 @@ START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/locks/bell"), F_OK), 0);
     int64_t begun_us = annal__now_us(store);
     ck_assert_int_eq(annal__news_wait(news, 100, NULL), ANNAL_END);
-    ck_assert_int_eq(annal__news_wait(news, ANNAL_NEWS_EVER, NULL), ANNAL_OK);
+    ck_assert_int_eq(annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL), ANNAL_OK);
     ck_assert_int_ge(annal__now_us(store) - begun_us, 250000);
     ck_assert_str_eq(hear(news, &told), "missed");
     annal__news_close(news);

@@ -1,5 +1,6 @@
 #include "journal/replace.h"
 #include "journal/sys/adopt.h"
+#include "journal/sys/delete.h"
 
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -80,12 +81,12 @@ START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_OS);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), &info, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_eq(info.last_seq, 5);
     ck_assert_str_eq(info.session, "s");
     ck_no_session(store, "s");
-    ck_status(ANNAL_ERR_NOTFOUND, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("t"), NULL, err));
+    ck_status(ANNAL_ERR_NOTFOUND, annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("t"), NULL, err));
     ck_no_session(store, "t");
 
     ck_ok(append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
@@ -113,9 +114,9 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *deleter = open_hasty(path);
     append_numbers(deleter, "other", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(writer, err)); /* gives it back */
-    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ignore_wipe(writer);
     *out_writer = writer;
     *out_deleter = deleter;
@@ -233,7 +234,7 @@ START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
     tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     append_numbers(store, "t", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
     store->keeper.rotated_us -= 60000000; /* a minute has passed */
@@ -260,7 +261,7 @@ static bool delete_with_failure(const char *path, const char *gone, const char *
     store = store_open_seams(path, &broken);
     append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
     disk.fail_at = disk.calls + at;
-    annal_status status = annal_session_delete(store, ANNAL_SLICE("s"), NULL, NULL);
+    annal_status status = annal__session_delete(store, ANNAL_SLICE("s"), NULL, NULL);
     bool failed = disk.calls >= disk.fail_at;
     ck_assert(failed || status == ANNAL_OK);
     store_abandon(store);
@@ -336,7 +337,7 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
     int fd = open(journal, O_WRONLY | O_CLOEXEC);
     ck_assert_int_eq(pwrite(fd, "x", 1, 3), 1);
     close(fd);
-    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), &info, err));
+    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_gt(info.bytes, 300);
     store_abandon(deleter);
     store_abandon(writer);
@@ -368,8 +369,8 @@ START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
         annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
         append_numbers(writer, "orig", 1, 3, ANNAL_LEVEL_SYNC);
         copy_file(journal, tmpdir_path(&dir, "store/events/origbak.jsonl"));
-        ck_ok(annal_session_delete(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL,
-                                   err));
+        ck_ok(annal__session_delete(same_process ? writer : deleter, ANNAL_SLICE("origbak"), NULL,
+                                    err));
         ck_no_session(deleter, "origbak");
         if (!same_process)
             ignore_wipe(writer);
@@ -398,7 +399,7 @@ START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
     append_numbers(writer, "t", 1, 3, ANNAL_LEVEL_SYNC);
     hand_over(writer, deleter, "t", 4);
     copy_file(tmpdir_path(&dir, "store/events/s.jsonl"), tmpdir_path(&dir, "store/events/t.jsonl"));
-    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("t"), NULL, err));
+    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("t"), NULL, err));
     store_abandon(deleter);
     store_abandon(writer);
     annal_store *store = store_open_seams(path, &after_a_power_cut);
@@ -595,7 +596,7 @@ START_TEST(a_full_disk_without_a_commit_log_can_be_read_and_emptied)
     store = open_on_full_disk(&full);
     ck_numbers(store, "s", 3);
     ck_status(ANNAL_ERR_IO, append_number(store, "s", 4, 40, ANNAL_LEVEL_SYNC, &seq, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(store, "s");
     ck_numbers(store, "t", 2);
     ck_assert_uint_eq(count_names(tmpdir_path(&full.dir, "store/commit"), ""), 0);
@@ -618,16 +619,16 @@ START_TEST(on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_red
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_on_full_disk(&full);
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(owner, err)); /* gives it back; its log has the redo, and no room is for a
                                       tombstone */
-    ck_status(ANNAL_ERR_IO, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_IO, annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(store, "s", 3);
     append_numbers(owner, "s", 4, 4, ANNAL_LEVEL_SYNC);
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_ok(annal_keep(owner, err));
     ck_ok(annal_checkpoint(owner, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_session(owner, "s");
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC);
     store_close(store);
@@ -648,10 +649,10 @@ START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_store_open(path, &(annal_store_options){.no_keeper = true, .wait_ms = 20}, &deleter,
                            err));
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     ck_numbers(owner, "s", 2);
     ck_ok(annal_keep(owner, err)); /* now it gives it back: it was asked to */
-    ck_ok(annal_session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(deleter, ANNAL_SLICE("s"), NULL, err));
     append_numbers(owner, "s", 1, 1, ANNAL_LEVEL_SYNC); /* through no descriptor of before */
     ck_numbers(deleter, "s", 1);
     store_close(deleter);
@@ -672,10 +673,10 @@ START_TEST(while_another_process_changes_journals_this_one_does_not)
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     int fd = open(tmpdir_path(&dir, "store/locks/structure"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_eq(flock(fd, LOCK_EX), 0);
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     append_numbers(store, "s", 3, 3, ANNAL_LEVEL_SYNC);
     close(fd);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -703,11 +704,11 @@ START_TEST(a_session_that_a_fork_needs_is_not_deleted)
     ck_assert_int_eq(annal__buf_printf(&line, ",\"h\":\"%016llx\"}\n", (unsigned long long)h),
                      ANNAL_OK);
     file_write(tmpdir_path(&dir, "store/events/child.jsonl"), line.ptr, line.len);
-    ck_status(ANNAL_ERR_CONFLICT, annal_session_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    ck_status(ANNAL_ERR_CONFLICT, annal__session_delete(store, ANNAL_SLICE("parent"), NULL, err));
     ck_numbers(store, "parent", 3);
     append_numbers(store, "parent", 4, 4, ANNAL_LEVEL_SYNC);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("child"), NULL, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("parent"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("child"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("parent"), NULL, err));
     annal__buf_done(&line);
     store_close(store);
     tmpdir_done(&dir);
@@ -744,7 +745,7 @@ START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
     ck_assert_int_eq(pthread_create(&thread, NULL, append_on, &appender), 0);
     for (unsigned deleted = 0; deleted < 20;) {
         annal_error err;
-        annal_status status = annal_session_delete(appender.store, ANNAL_SLICE("s"), NULL, &err);
+        annal_status status = annal__session_delete(appender.store, ANNAL_SLICE("s"), NULL, &err);
         ck_assert_msg(status == ANNAL_OK || status == ANNAL_ERR_NOTFOUND, "%s", err.message);
         deleted += status == ANNAL_OK;
     }

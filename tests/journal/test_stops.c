@@ -2,6 +2,7 @@
  * not at all. */
 #include "journal/session.h"
 #include "journal/slot.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"
 
@@ -401,7 +402,7 @@ START_TEST(who_deletes_beside_a_stopped_holder_of_structure_is_told_in_time_whic
     append_numbers(store, "a", 1, 1, ANNAL_LEVEL_SYNC);
     stop_with("store/locks/structure");
     int64_t begun_us = stopped_now_us();
-    ck_named(annal_session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(annal__session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     store_close(store);
 }
 END_TEST
@@ -519,7 +520,7 @@ START_TEST(a_thread_does_not_wait_as_long_as_another_one_that_wants_the_same_ses
     int64_t begun_us = stopped_now_us();
     ck_named(append_within(store, "a", LIMIT_MS, &failure), &failure, begun_us);
     begun_us = stopped_now_us();
-    ck_named(annal_session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
+    ck_named(annal__session_delete(store, ANNAL_SLICE("a"), NULL, &failure), &failure, begun_us);
     stopped_end(&stopped);
     end_patient(&patient);
     store_close(store);

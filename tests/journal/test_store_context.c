@@ -1,5 +1,6 @@
 #include "journal/store.h"
 #include "journal/sys/chore.h"
+#include "journal/sys/delete.h"
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"
 
@@ -83,7 +84,7 @@ static void ck_writes_are(annal_status expected)
     ck_status(expected, annal_writer_open(store, s, NULL, &writer, err));
     ck_status(expected, annal_sync(store, err));
     ck_status(expected, annal_checkpoint(store, err));
-    ck_status(expected, annal_session_delete(store, s, NULL, err));
+    ck_status(expected, annal__session_delete(store, s, NULL, err));
     ck_status(expected,
               annal_session_repair(store, s, ANNAL_SLICE("to"), NULL, NULL, NULL, &repaired, err));
 }
@@ -161,7 +162,7 @@ START_TEST(what_is_no_session_id_is_refused_by_whoever_reads)
         ck_status(ANNAL_ERR_INVALID,
                   annal__event_read_at(store, bad[i], 1, 0, 100, &buffer, &event, err));
         ck_status(ANNAL_ERR_INVALID, annal_session_info_get(store, bad[i], &info, err));
-        ck_status(ANNAL_ERR_INVALID, annal_session_delete(store, bad[i], NULL, err));
+        ck_status(ANNAL_ERR_INVALID, annal__session_delete(store, bad[i], NULL, err));
     }
     annal__event_buffer_free(buffer);
 }

@@ -1,3 +1,4 @@
+#include "journal/sys/delete.h"
 #include "journal/sys/news.h"
 #include "tests/support/failing_io.h"
 #include "tests/support/journals.h"
@@ -215,7 +216,7 @@ START_TEST(where_the_page_cannot_be_had_everything_is_looked_at_until_it_can)
         ck_hears(news, 2);
         ck_assert_ptr_nonnull(atomic_load(&own->bell.map));
         annal__news_close(news);
-        ck_ok(annal_session_delete(own, ANNAL_SLICE("s"), NULL, err));
+        ck_ok(annal__session_delete(own, ANNAL_SLICE("s"), NULL, err));
         store_close(own);
         ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/locks/bell")), 0);
     }
@@ -366,7 +367,7 @@ static void follow(struct shared *shared)
     if (annal__news_open(own, &(annal__news_options){.look_ms = 60000}, &news, NULL) < 0)
         _exit(1);
     atomic_fetch_add(&shared->ready, 1);
-    while (item.end_seq < 3 && annal__news_wait(news, ANNAL_NEWS_EVER, NULL) == ANNAL_OK) {
+    while (item.end_seq < 3 && annal__news_wait(news, ANNAL_NO_TIMEOUT, NULL) == ANNAL_OK) {
         while (annal__news_next(news, &item, NULL) == ANNAL_OK)
             ;
         if (first)

@@ -1,6 +1,7 @@
 /* What a deleted session leaves in the files of its store: nothing. */
 #include "journal/held_list.h"
 #include "journal/store.h"
+#include "journal/sys/delete.h"
 
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"
@@ -88,7 +89,7 @@ START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
         append_secrets(store, "gone", amounts[i].count, amounts[i].pad);
         append_numbers(store, "other", 4, 6, ANNAL_LEVEL_SYNC);
         ck_assert_uint_ge(grep_tree(path, SECRET, NULL, 0), 1);
-        ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+        ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
         ck_no_secret(path);
         append_numbers(store, "other", 7, 9, ANNAL_LEVEL_SYNC);
         store_abandon(store);
@@ -112,7 +113,7 @@ START_TEST(another_process_overwrites_its_log_when_it_is_asked)
     append_secrets(owner, "gone", 10, 900);
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_store(path, true, &remarks);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_no_secret(path);
     ck_assert_msg(remarks.count == 0, "%s", remarks.last);
     append_numbers(owner, "other", 4, 5, ANNAL_LEVEL_SYNC);
@@ -153,7 +154,7 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
     ck_assert_int_eq(pthread_create(&thread, NULL, append_until_told, &busy), 0);
     for (int i = 0; i < 5; i++) {
         append_secrets(busy.store, "gone", 10, 900);
-        ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+        ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
         ck_no_secret(path);
     }
     atomic_store(&busy.stop, true);
@@ -179,9 +180,9 @@ START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
     append_secrets(owner, "gone", 10, 900);
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
     annal_store *store = open_store(path, false, &remarks);
-    ck_status(ANNAL_ERR_BUSY, annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_status(ANNAL_ERR_BUSY, annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_ok(annal_keep(owner, err)); /* gives it back, and is stopped */
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_assert_uint_eq(remarks.count, 1);
     ck_assert_msg(strstr(remarks.last, "may remain in commit log 00 of process ") != NULL, "%s",
                   remarks.last);
@@ -238,7 +239,7 @@ START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
     ck_ok(annal_store_open(path, &options, &store, err));
     ck_assert_int_eq(pthread_create(&thread, NULL, give_back_late, &giver), 0);
     int64_t begun_ms = now_ms();
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     int64_t took_ms = now_ms() - begun_ms;
     ck_assert_int_ge(took_ms, 1000);
     ck_assert_msg(took_ms < 2300, "%lld ms", (long long)took_ms);
@@ -263,12 +264,12 @@ START_TEST(many_who_are_stopped_cost_one_limit_together)
     for (unsigned i = 0; i < STOPPED; i++) {
         stopped[i] = open_store(path, false, NULL);
         append_numbers(stopped[i], "other", 1, 1, ANNAL_LEVEL_SYNC);
-        ck_ok(annal_session_delete(stopped[i], ANNAL_SLICE("other"), NULL, err));
+        ck_ok(annal__session_delete(stopped[i], ANNAL_SLICE("other"), NULL, err));
     }
     annal_store *store = open_store(path, false, &remarks);
     append_numbers(store, "gone", 1, 1, ANNAL_LEVEL_SYNC);
     int64_t begun_ms = now_ms();
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     int64_t took_ms = now_ms() - begun_ms;
     ck_assert_msg(took_ms < 5000, "%lld ms", (long long)took_ms);
     ck_assert_uint_eq(remarks.count, 1);
@@ -300,7 +301,7 @@ START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
     ck_ok(annal_store_open(path, &options, &store, err));
     append_secrets(store, "gone", 1, 100);
     int64_t begun_us = stopped_now_us();
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_in_time(begun_us, 0);
     ck_assert_uint_eq(remarks.count, 1);
     ck_assert_ptr_nonnull(strstr(remarks.last, stopped.who));
@@ -329,16 +330,16 @@ START_TEST(whoever_deletes_many_asks_other_processes_once)
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
     append_secrets(store, "a", 3, 900);
     append_secrets(store, "b", 3, 900);
-    ck_ok(annal_session_delete_unwiped(store, ANNAL_SLICE("a"), NULL, err));
-    ck_ok(annal_session_delete_unwiped(store, ANNAL_SLICE("b"), NULL, err));
+    ck_ok(annal__session_delete_unwiped(store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__session_delete_unwiped(store, ANNAL_SLICE("b"), NULL, err));
     ck_assert_uint_eq(asked_of(tmpdir_path(&dir, "store/locks/00.held")), 0);
-    ck_status(ANNAL_ERR_BUSY, annal_logs_wipe(store, err));
+    ck_status(ANNAL_ERR_BUSY, annal__logs_wipe(store, err));
     ck_assert_uint_eq(asked_of(tmpdir_path(&dir, "store/locks/00.held")), 1);
     ck_no_secret(path);
     ck_ok(annal_keep(owner, err));
     ck_ok(annal_keep(owner, err));
     store_close(owner);
-    ck_ok(annal_logs_wipe(store, err));
+    ck_ok(annal__logs_wipe(store, err));
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -358,8 +359,8 @@ START_TEST(logs_that_nobody_has_keep_nothing)
     if (_i == 0)
         append_numbers(store, "other", 1, 1, ANNAL_LEVEL_SYNC);
     store_abandon(first);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("too"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("too"), NULL, err));
     ck_no_secret(path);
     append_numbers(store, "other", _i == 0 ? 2 : 1, 3, ANNAL_LEVEL_SYNC);
     store_close(store);
@@ -384,7 +385,7 @@ START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
     file_write(tmpdir_path(&dir, "store/events/.new-0123"), SECRET, 8);
     const char *other = tmpdir_path(&dir, "store/events/.torn/s.1.120.1780000000000000");
     file_write(other, "{", 1);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     ck_no_secret(path);
     ck_assert_int_eq(access(other, F_OK), 0);
     store_close(store);
@@ -403,11 +404,11 @@ START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_del
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.torn"), 0700), 0);
     const char *piece = tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000");
     ck_assert_int_eq(mkdir(piece, 0700), 0);
-    ck_status(ANNAL_ERR_IO, annal_session_delete(store, ANNAL_SLICE("s"), &info, err));
+    ck_status(ANNAL_ERR_IO, annal__session_delete(store, ANNAL_SLICE("s"), &info, err));
     ck_assert_uint_eq(info.last_seq, 77);
     ck_numbers(store, "s", 3);
     ck_assert_int_eq(rmdir(tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000")), 0);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("s"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     store_close(store);
     tmpdir_done(&dir);
 }
@@ -469,7 +470,7 @@ START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
     append_secrets(store, "gone", 3, 900);
     append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
     atomic_store(&zeros.syncs, 1);
-    ck_ok(annal_session_delete(store, ANNAL_SLICE("gone"), NULL, err));
+    ck_ok(annal__session_delete(store, ANNAL_SLICE("gone"), NULL, err));
     ck_assert_int_eq(atomic_load(&zeros.syncs), 0);
     ck_assert_uint_eq(remarks.count, 1);
     ck_assert_ptr_nonnull(strstr(remarks.last, "sync commit log"));
@@ -494,7 +495,7 @@ START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
     atomic_store(&zeros.writes, 1);
     annal_status status = ANNAL_ERR_BUSY;
     for (int i = 0; i < 100 && status == ANNAL_ERR_BUSY; i++)
-        status = annal_session_delete(store, ANNAL_SLICE("gone"), NULL, NULL);
+        status = annal__session_delete(store, ANNAL_SLICE("gone"), NULL, NULL);
     ck_assert_int_eq(status, ANNAL_OK);
     int64_t begun_ms = now_ms();
     while (grep_tree(path, SECRET, NULL, 0) > 0) {

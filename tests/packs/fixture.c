@@ -184,7 +184,7 @@ annal_status packs_append_id(struct packs *packs, const char *session, const cha
     if (status >= 0) {
         if (out_seq != NULL)
             *out_seq = appended.seq;
-        annal_index_free(appended.data.ptr);
+        annal_free(appended.data.ptr);
     }
     annal_writer_close(writer);
     return status;

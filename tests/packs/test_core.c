@@ -363,7 +363,7 @@ START_TEST(an_output_over_the_limit_goes_to_an_artifact_and_one_below_stays)
     ck_ok(annal_artifact_get(p.store, ANNAL_SLICE("t"), (annal_slice){hash, 64}, 200000, &content,
                              err));
     ck_assert_uint_eq(content.len, 102401);
-    annal_artifact_free(content.ptr);
+    annal_free(content.ptr);
     free(hash);
     free(inline_data);
     free(large);

@@ -176,7 +176,7 @@ static annal_status append_two(const char *session, const annal_draft drafts[2],
     ck_ok(annal_writer_open(p.store, annal_slice_of(session), NULL, &writer, err));
     annal_status status = annal_pack_append(p.index, writer, drafts, 2, options, &appended, error);
     *out_seq = appended.seq;
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal_writer_close(writer);
     return status;
 }
@@ -315,7 +315,7 @@ START_TEST(a_sweep_right_behind_an_append_at_level_batch_keeps_its_artifact)
     memcpy(data + at + 3000, "\"}", 3);
     const annal_draft draft = {.type = ANNAL_SLICE("note.added"), .data = annal_slice_of(data)};
     const annal_writer_options options = {.level = ANNAL_LEVEL_BATCH};
-    const annal_artifact_sweep_options all = {.all_ages = true};
+    const annal_artifact_sweep_options all = {.older_than_us = -1};
     annal_artifact_sweep_result result = {0};
     annal_writer *writer = NULL;
     annal_store *other = NULL;
@@ -345,7 +345,7 @@ START_TEST(msgpack_is_guarded_as_json_is)
     for (int again = 0; again < 2; again++) {
         ck_ok(annal_pack_append(p.index, writer, &draft, 1, NULL, &appended, err));
         ck_assert_uint_eq(appended.seq, 1);
-        annal_index_free(appended.data.ptr);
+        annal_free(appended.data.ptr);
     }
     annal_writer_close(writer);
     ck_refused(&p, "s", "task.added", ADD("a"), "already");

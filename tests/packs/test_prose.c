@@ -889,7 +889,7 @@ static _Noreturn void drain_for_ever(const char *path, int said)
         else
             status = annal_pack_append(index, writer, &draft, 1, &append, &appended, NULL);
         (void)status; /* busy, perhaps: the next round comes */
-        annal_index_free(appended.data.ptr);
+        annal_free(appended.data.ptr);
         good = write(said, "", 1) == 1;
     }
     _exit(1);
@@ -998,7 +998,7 @@ static void vm_append(struct vm *vm, const annal_draft *drafts, size_t count)
     vm->good = vm->good && status == ANNAL_OK && (vm->said < 0 || write(vm->said, "", 1) == 1);
     if (status != ANNAL_OK)
         fprintf(stderr, "%s\n", err.message);
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
 }
 
 /* As a VM asks: straight from the database. The first value, whose ?1 is id; -1: none. */

@@ -155,7 +155,7 @@ static bool append_quietly(annal_store *store, annal_index *index, const char *s
         status = index == NULL
                      ? annal_writer_append(writer, &draft, 1, &options, &seq, NULL)
                      : annal_pack_append(index, writer, &draft, 1, &options, &appended, NULL);
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal_writer_close(writer);
     return status == ANNAL_OK || status == ANNAL_ERR_REFUSED;
 }

@@ -210,7 +210,7 @@ static void damage_snapshot(void)
     ck_ok(annal__index_snapshot_put(world.f.index, session, seq, (annal_slice){bytes, row.len}, 0,
                                     1000, err));
     free(bytes);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 
 static void delete_index(void)

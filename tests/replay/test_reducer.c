@@ -209,7 +209,7 @@ START_TEST(a_copy_that_is_damaged_or_of_another_journal_is_passed_over)
     ck_assert_uint_eq(row.seq, 100);
     char *bytes = malloc(row.state.len);
     memcpy(bytes, row.state.ptr, row.state.len);
-    annal_index_free(row.state.ptr);
+    annal_free(row.state.ptr);
     row.state.ptr = bytes;
     bytes[row.state.len - 1] ^= 1;
     ck_ok(annal__index_reduction_put(f.index, &row, 1 << 20, 1000, &every, err));

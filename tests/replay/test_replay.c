@@ -469,7 +469,7 @@ START_TEST(verify_names_a_snapshot_that_is_damaged)
     ck_assert_uint_eq(result.findings, 1);
     ck_assert_uint_eq(findings.seq, 250);
     ck_assert_uint_eq(result.snapshots, 2);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 

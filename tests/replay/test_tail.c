@@ -1,3 +1,4 @@
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -371,7 +372,7 @@ START_TEST(a_tail_of_a_session_that_is_deleted_gives_all_and_then_says_so)
     append(3);
     open_tail(1);
     ck_next(1, 0);
-    ck_ok(annal_session_delete(f.store, S, NULL, err));
+    ck_ok(annal__session_delete(f.store, S, NULL, err));
     append(1);
     ck_next(2, 0);
     ck_next(3, 0);

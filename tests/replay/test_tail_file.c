@@ -1,4 +1,5 @@
 /* Named cursors. */
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -117,7 +118,7 @@ START_TEST(a_cursor_of_one_session_is_kept_too)
     ck_given("a", 4);
     ck_nothing();
     ck_ok(annal_tail_commit(tail, err));
-    ck_ok(annal_session_delete(f.store, a, NULL, err));
+    ck_ok(annal__session_delete(f.store, a, NULL, err));
     fixture_append(&f, "a", "a.one", "{\"n\":1}");
     open_tail(&options);
     ck_given("a", 1);
@@ -138,7 +139,7 @@ START_TEST(a_session_that_is_not_what_it_was_is_given_from_its_first_event)
     ck_ok(annal_tail_commit(tail, err));
     annal_tail_close(tail);
     tail = NULL;
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("a"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("a"), NULL, err));
     for (int i = 0; i < 3; i++)
         fixture_append(&f, "a", "a.two", "{}");
     open_tail(&everything);

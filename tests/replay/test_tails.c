@@ -1,4 +1,5 @@
 /* Tails of several sessions, and many tails. */
+#include "journal/sys/delete.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -265,7 +266,7 @@ START_TEST(a_session_that_is_deleted_and_begun_anew_is_given_from_its_first_even
     ck_given(tail, "s01", 1);
     annal_writer_close(writers[0]);
     writers[0] = NULL;
-    ck_ok(annal_session_delete(f.store, ANNAL_SLICE("s00"), NULL, err));
+    ck_ok(annal__session_delete(f.store, ANNAL_SLICE("s00"), NULL, err));
     ck_nothing(tail);
     append(1);
     append(0);

@@ -39,7 +39,7 @@ char *listed(struct fixture *fixture, annal_slice session);
         free(listed_);                                                                             \
     } while (0)
 
-/* The row of a snapshot as bytes; annal_index_free() it. And put it back, as it is or otherwise. */
+/* The row of a snapshot as bytes; annal_free() it. And put it back, as it is or otherwise. */
 annal_slice row_get(struct fixture *fixture, uint64_t seq);
 void row_put(struct fixture *fixture, uint64_t seq, annal_slice row);
 

@@ -52,7 +52,7 @@ START_TEST(every_flipped_byte_falls_back_to_an_older_one_or_changes_nothing)
     free(flipped);
     free(sound);
     free(older);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 
@@ -68,7 +68,7 @@ START_TEST(a_row_cut_short_anywhere_falls_back)
         ck_assert_uint_eq(seq, 200);
         free(loaded);
     }
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 
@@ -88,7 +88,7 @@ START_TEST(a_damaged_base_takes_those_stored_against_it_with_it)
     ck_listed(&f, S, "100 200 300 400 500 600 700 800 ");
     ck_newest(&f, S, UINT64_MAX, 800);
     free(flipped);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 
@@ -107,7 +107,7 @@ START_TEST(a_snapshot_of_a_session_deleted_and_made_again_does_not_count)
     take();
     ck_listed(&f, S, "100 120 ");
     ck_newest(&f, S, UINT64_MAX, 120);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 
@@ -146,7 +146,7 @@ START_TEST(a_snapshot_is_not_that_of_its_neighbours_row)
     annal_slice row = row_get(&f, 200);
     row_put(&f, 210, row);
     ck_newest(&f, S, UINT64_MAX, 200);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
 }
 END_TEST
 

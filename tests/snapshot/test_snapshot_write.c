@@ -224,8 +224,8 @@ START_TEST(what_another_process_took_meanwhile_stays)
     ck_assert_uint_eq(before.len, after.len);
     ck_assert_mem_eq(before.ptr, after.ptr, before.len);
     ck_listed(&f, S, "100 200 300 ");
-    annal_index_free(before.ptr);
-    annal_index_free(after.ptr);
+    annal_free(before.ptr);
+    annal_free(after.ptr);
 }
 END_TEST
 

@@ -1,4 +1,5 @@
 #include "index/sys/snapshot_rows.h"
+#include "journal/sys/delete.h"
 #include "snapshot/storage.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/runner.h"
@@ -29,7 +30,7 @@ static void put_again(uint64_t seq, bool in_file, uint64_t base_hash, uint64_t *
         &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
     *out_hash = header.header_hash;
 }
 
@@ -53,7 +54,7 @@ START_TEST(a_large_snapshot_is_in_a_file_that_its_row_names)
     put_again(210, true, hash, &hash);
     annal_slice row = row_get(&f, 210);
     ck_assert_uint_eq(row.len, SNAPSHOT_HEADER_BYTES);
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
     ck_assert_uint_eq(files(), 2);
     ck_assert_int_eq(access(tmpdir_path(&f.dir, "store/snapshots/s/210.zst"), R_OK), 0);
     ck_newest(&f, S, UINT64_MAX, 210);
@@ -73,7 +74,7 @@ START_TEST(a_snapshot_that_was_made_with_another_text_of_the_packs_does_not_coun
         &shelf, &header, NULL,
         (annal_slice){row.ptr + SNAPSHOT_HEADER_BYTES, row.len - SNAPSHOT_HEADER_BYTES}, 1000,
         err));
-    annal_index_free(row.ptr);
+    annal_free(row.ptr);
     ck_newest(&f, S, UINT64_MAX, 200);
 }
 END_TEST
@@ -129,7 +130,7 @@ START_TEST(of_a_deleted_session_no_file_stays)
     if (_i == 1)
         ck_ok(annal_snapshots_open(f.index, NULL, &snapshots, err));
     ck_ok(annal_index_catch_up(f.index, S, NULL, err));
-    ck_ok(annal_session_delete(f.store, S, NULL, err));
+    ck_ok(annal__session_delete(f.store, S, NULL, err));
     if (_i == 0) {
         ck_ok(annal_index_catch_up(f.index, S, NULL, err));
         ck_assert_uint_eq(files(), 2);

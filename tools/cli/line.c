@@ -101,8 +101,9 @@ static annal_status fill_draft(annal_slice values[KEY_COUNT], struct buf *scratc
     draft->data = values[KEY_DATA];
     if (ts.ptr == NULL)
         return ANNAL_OK;
-    draft->has_ts = true;
-    return annal_time_parse(ts, &draft->ts_us, err);
+    status = annal_time_parse(ts, &draft->ts_us, err);
+    draft->ts_us = ANNAL_TS(draft->ts_us);
+    return status;
 }
 
 annal_status line_to_draft(annal_slice line, annal_slice type, struct buf *scratch,

@@ -188,7 +188,7 @@ annal_status verb_try_all(struct verb_call *call, const annal_draft *drafts, siz
     if (status == ANNAL_OK)
         status = annal_pack_append(call->index, writer, drafts, count, &options, &appended, err);
     if (status == ANNAL_OK) {
-        annal_index_free(call->data.ptr);
+        annal_free(call->data.ptr);
         call->seq = appended.seq;
         call->data = appended.data;
     }
@@ -225,7 +225,7 @@ int verb_close(struct verb_call *call, int exit_status)
         annal__buf_done(&call->members[i].json);
     }
     annal__free(call->members);
-    annal_index_free(call->data.ptr);
+    annal_free(call->data.ptr);
     annal_index_close(call->index);
     exit_status = store_close(call->store, exit_status);
     *call = (struct verb_call){0};

@@ -150,7 +150,7 @@ static annal_status append_draft(struct append *append, const annal_draft *draft
             annal_pack_append(append->index, append->writer, draft, 1, &options, &appended, err);
     if (status >= 0)
         *out_seq = appended.seq;
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     return status;
 }
 

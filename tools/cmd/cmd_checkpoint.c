@@ -38,18 +38,18 @@ static int print_one(void *arg, const annal_maintenance *what)
 static int run(const struct args *args)
 {
     struct checkpoint checkpoint = {.args = args};
-    static const annal_checkpoint_mode modes[] = {ANNAL_CHECKPOINT_TRUNCATE,
-                                                  ANNAL_CHECKPOINT_PASSIVE, ANNAL_CHECKPOINT_FULL,
-                                                  ANNAL_CHECKPOINT_RESTART};
+    static const annal_wal_mode modes[] = {ANNAL_WAL_TRUNCATE, ANNAL_WAL_PASSIVE, ANNAL_WAL_FULL,
+                                           ANNAL_WAL_RESTART};
     int choice = args_choice(args, "mode");
-    annal_checkpoint_mode mode = modes[choice < 0 ? 0 : choice];
+    annal_wal_mode mode = modes[choice < 0 ? 0 : choice];
     annal_error err = {0};
     annal_store *store = NULL;
     annal_index *index = NULL;
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
-    if (exit_status == 0 && annal_index_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
+    if (exit_status == 0 &&
+        annal_index_wal_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0 && checkpoint.failed)
         exit_status = EXIT_STORAGE;

@@ -1,13 +1,12 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
+#include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
-
-#include <annal/artifact.h>
-#include <annal/snapshot.h>
+#include "tools/export/bundle.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -30,11 +29,11 @@ static bool is_wanted(const struct args *args)
     return fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static void print_deleted(const struct args *args, const annal_session_info *info)
+static void print_deleted(bool json, const annal_session_info *info)
 {
     char events[HUMAN_BYTES], bytes[HUMAN_BYTES];
     uint64_t count = info->last_seq - info->fork_seq; /* its own: what it shares stays */
-    if (args->json)
+    if (json)
         printf("{\"session_id\":\"%s\",\"deleted\":true,\"events\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"file\":\"%s\"}\n",
                info->session, count, info->bytes, info->file);
@@ -43,55 +42,44 @@ static void print_deleted(const struct args *args, const annal_session_info *inf
                count == 1 ? "" : "s", human_bytes(bytes, info->bytes));
 }
 
-/* Snapshots follow by themselves, sooner or later; here they do so at once. */
-static void drop_snapshots(annal_index *index, annal_slice session)
+/* An annal_delete_fn. A session that is not deleted is told by whoever asked. */
+static void tell(void *arg, const annal_delete_note *note)
 {
-    annal_error err = {0};
-    if (annal_snapshot_drop(index, session, &err) < 0)
-        say("session '%.*s' is deleted, and its snapshots are not yet: %s", ANNAL_FMT(session),
-            err.message);
-}
-
-/* Somebody may be storing artifacts, or saving the store: then they are left to a sweep. */
-static void drop_artifacts(annal_store *store, annal_slice session)
-{
-    annal_error err = {0};
-    if (annal_artifact_drop(store, session, &err) < 0)
-        say("session '%.*s' is deleted, and its artifacts stay until 'annal artifact sweep': %s",
-            ANNAL_FMT(session), err.message);
+    const bool *json = arg;
+    if (note->part != ANNAL_DELETE_SESSION) {
+        say_what_remains(note);
+    } else if (note->error == NULL) {
+        print_deleted(*json, note->info);
+        (void)out_flush();
+    }
 }
 
 static int delete_all(const struct args *args, annal_store *store)
 {
     annal_index *index = NULL;
     int exit_status = EXIT_DONE;
+    bool json = args->json;
     int64_t begun_us = annal__monotonic_us();
     annal_slice *deleted = annal__zalloc((size_t)args->operand_count * sizeof *deleted);
     size_t count = 0;
     if (deleted == NULL)
         return fail_storage("delete: out of memory");
     for (int i = 0; i < args->operand_count && exit_status != EXIT_STORAGE; i++) {
-        annal_session_info info;
         annal_error err = {0};
         annal_slice session = annal_slice_of(args->operands[i]);
         if (index == NULL && annal_index_open(store, NULL, &index, &err) < 0) {
             exit_status = fail_error(&err);
             break;
         }
-        index_forget_words(index, session);
-        if (annal_session_delete_unwiped(store, session, &info, &err) < 0) {
+        if (annal__delete_session(index, session, tell, &json, &err) < 0)
             exit_status = fail_error(&err);
-            continue;
-        }
-        deleted[count++] = session;
-        print_deleted(args, &info);
-        (void)out_flush();
-        drop_snapshots(index, session);
-        drop_artifacts(store, session);
+        else
+            deleted[count++] = session;
     }
     if (count > 0) {
         store_wait_within(args, store, begun_us);
-        wipe_deleted(store, index, deleted, count);
+        bundle_remove_stale(store);
+        annal__delete_wipe(index, deleted, count, tell, &json);
     }
     annal__free(deleted);
     annal_index_close(index);

@@ -4,15 +4,15 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/sys/seam.h"
+#include "snapshot/sys/delete.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
+#include "tools/export/bundle.h"
 
-#include <annal/artifact.h>
 #include <annal/pack.h>
-#include <annal/snapshot.h>
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -33,16 +33,31 @@ struct prune {
     uint64_t stayed;    /* whose journal stays: a fork needs it, or it was not to be had */
     struct buf deleted; /* sessions whose journal was: their ids, a NUL behind each */
     uint64_t left;      /* with a journal or artifacts that could not be deleted */
+    int failed;         /* the exit status, when what belongs to a session could not be deleted */
 };
 
 /* ---- One session ---- */
+
+/* An annal_delete_fn. A session that is not deleted is told by delete_journal(). */
+static void tell_deleted(void *arg, const annal_delete_note *note)
+{
+    struct prune *prune = arg;
+    if (note->part == ANNAL_DELETE_SESSION)
+        return;
+    bool files = note->part == ANNAL_DELETE_SNAPSHOTS || note->part == ANNAL_DELETE_ARTIFACTS;
+    if (files && note->error->status != ANNAL_ERR_BUSY) {
+        prune->failed = fail_error(note->error);
+        return;
+    }
+    prune->left += files;
+    say_what_remains(note);
+}
 
 /* What cannot be deleted now stays, and the sessions behind it have their turn. */
 static int delete_journal(struct prune *prune, annal_slice session)
 {
     annal_error err = {0};
-    index_forget_words(prune->index, session);
-    annal_status status = annal_session_delete_unwiped(prune->store, session, NULL, &err);
+    annal_status status = annal__delete_session(prune->index, session, tell_deleted, prune, &err);
     if (status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT) {
         prune->stayed++;
         prune->left++;
@@ -50,23 +65,13 @@ static int delete_journal(struct prune *prune, annal_slice session)
             err.message);
         return 0;
     }
-    if (status >= 0)
-        prune->journals++;
-    if (status >= 0)
-        status = annal__buf_append_slice(&prune->deleted, session);
-    if (status >= 0)
-        status = annal__buf_append(&prune->deleted, "", 1);
-    if (status >= 0)
-        status = annal_snapshot_drop(prune->index, session, &err);
-    if (status >= 0)
-        status = annal_artifact_drop(prune->store, session, &err);
-    if (status == ANNAL_ERR_BUSY) {
-        prune->left++;
-        say("session '%.*s' is deleted, and its artifacts stay until 'annal artifact sweep': %s",
-            ANNAL_FMT(session), err.message);
-        return 0;
-    }
-    return status < 0 ? fail_error(&err) : 0;
+    if (status < 0)
+        return fail_error(&err);
+    prune->journals++;
+    if (annal__buf_append_slice(&prune->deleted, session) < 0 ||
+        annal__buf_append(&prune->deleted, "", 1) < 0)
+        return fail_storage("prune: out of memory");
+    return prune->failed;
 }
 
 static void print_one(const struct prune *prune, const annal_pruned *pruned)
@@ -200,8 +205,9 @@ static void wipe(struct prune *prune)
         sessions[count] = annal_slice_of(prune->deleted.ptr + at);
         at += sessions[count].len + 1;
     }
-    wipe_deleted(prune->store, prune->index, sessions,
-                 count); /* without memory: as far as that goes */
+    bundle_remove_stale(prune->store);
+    /* without memory: as far as that goes */
+    annal__delete_wipe(prune->index, sessions, count, tell_deleted, prune);
     annal__free(sessions);
 }
 

@@ -41,8 +41,7 @@ static annal_status add(struct piece *piece, const annal_event *event, annal_err
                          .data = packed ? event->msgpack : event->data,
                          .id = event->id,
                          .cause = event->cause,
-                         .ts_us = event->ts_us,
-                         .has_ts = true,
+                         .ts_us = ANNAL_TS(event->ts_us),
                          .data_format = event->format};
     annal_status status = keep(piece, &draft.type, err);
     if (status == ANNAL_OK)

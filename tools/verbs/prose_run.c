@@ -449,7 +449,7 @@ static int check_attachment(void *arg, const annal_row *row)
         out_plain(values[0].bytes);
         printf(": %s\n", did);
     }
-    annal_artifact_free(content.ptr);
+    annal_free(content.ptr);
     return 0;
 }
 

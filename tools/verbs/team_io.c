@@ -154,8 +154,7 @@ static int append_items(struct import *import)
             const struct item *item = &import->items[from + i];
             drafts[i] = (annal_draft){.type = annal_slice_of(item->type),
                                       .data = annal_slice_of(item->data),
-                                      .ts_us = item->ts_us,
-                                      .has_ts = true};
+                                      .ts_us = ANNAL_TS(item->ts_us)};
         }
         if (verb_try_all(import->call, drafts, count, &err) < 0) {
             annal__error_context(&err, "import '%s'", import->path);

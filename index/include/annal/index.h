@@ -81,8 +81,6 @@ typedef struct annal_catch_up_options {
     bool every_database;
 } annal_catch_up_options;
 
-#define ANNAL_NO_TIMEOUT UINT32_MAX
-
 /*
  * Index everything that was durable when this was called, of one session, or of all if session is
  * empty. Damage in a journal, and a payload that a pack cannot accept, cost that line and are kept
@@ -97,18 +95,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_catch_up(annal_index *index,
                                                              annal_slice session,
                                                              const annal_catch_up_options *options,
                                                              annal_error *err);
-
-/*
- * These sessions were deleted: remove them from every database of the store, and make sure that no
- * byte of them is left there. Rows are overwritten when they are deleted; then the write-ahead logs
- * are emptied, and search.db is merged and rewritten. Waits for others up to the index's wait_ms.
- * Any thread.
- *
- * ANNAL_ERR_BUSY  something may remain: the message says where, and why
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_wipe(annal_index *index,
-                                                         const annal_slice *sessions, size_t count,
-                                                         annal_error *err);
 
 /*
  * Delete sessions.db and rebuild it, and then the tables of all packs. Other processes notice and
@@ -164,12 +150,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_findings(annal_index *index,
 /* ---- The databases as files: sessions.db and those of the packs ---- */
 
 /* As in SQLite's PRAGMA wal_checkpoint. */
-typedef enum annal_checkpoint_mode {
-    ANNAL_CHECKPOINT_TRUNCATE = 0, /* everything, and the -wal file is truncated to length 0 */
-    ANNAL_CHECKPOINT_PASSIVE = 1,  /* what is possible without waiting */
-    ANNAL_CHECKPOINT_FULL = 2,
-    ANNAL_CHECKPOINT_RESTART = 3
-} annal_checkpoint_mode;
+typedef enum annal_wal_mode {
+    ANNAL_WAL_TRUNCATE = 0, /* everything, and the -wal file is truncated to length 0 */
+    ANNAL_WAL_PASSIVE = 1,  /* what is possible without waiting */
+    ANNAL_WAL_FULL = 2,
+    ANNAL_WAL_RESTART = 3
+} annal_wal_mode;
 
 typedef struct annal_maintenance {
     const char *name;     /* of the database */
@@ -190,19 +176,16 @@ typedef int (*annal_maintenance_fn)(void *arg, const annal_maintenance *what);
  * 3.51.3 can corrupt a database if two connections write and checkpoint at once); one that does not
  * exist is left out. Appends do not wait; a catch-up does. Any thread.
  */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_checkpoint(annal_index *index,
-                                                               annal_checkpoint_mode mode,
-                                                               annal_maintenance_fn fn, void *arg,
-                                                               annal_error *err);
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_wal_checkpoint(annal_index *index,
+                                                                   annal_wal_mode mode,
+                                                                   annal_maintenance_fn fn,
+                                                                   void *arg, annal_error *err);
 
 /* Rewrite each database without its free pages, under its lock; readers continue. Needs as much
  * space again. Any thread. */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_vacuum(annal_index *index,
                                                            annal_maintenance_fn fn, void *arg,
                                                            annal_error *err);
-
-/* Free what a function of this folder returned. NULL is accepted. */
-ANNAL_API void annal_index_free(const void *bytes);
 
 #ifdef __cplusplus
 }

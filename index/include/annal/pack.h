@@ -129,9 +129,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_rebuild(annal_index *index, c
 /* ---- Appending through the packs ---- */
 
 typedef struct annal_appended {
-    uint64_t seq; /* of the first draft */
-    annal_slice
-        data; /* of the last one as it was appended, in JSON; the caller's: annal_index_free() */
+    uint64_t seq;     /* of the first draft */
+    annal_slice data; /* of the last one as it was appended, in JSON; the caller's: annal_free() */
 } annal_appended;
 
 /*
@@ -250,7 +249,7 @@ typedef int (*annal_prune_fn)(void *arg, const annal_pruned *pruned);
 
 /*
  * Remove old sessions from the tables: each by an event session.pruned in its own journal, which
- * stays (annal_session_delete() deletes it). Only sessions that began with session.created are
+ * stays (annal_delete() deletes it). Only sessions that began with session.created are
  * chosen, and none that a team's message refers to: fn is called for these, too, at the end, as for
  * sessions that are kept. With the pack lionagi a session's age is its updated_at, its branches are
  * removed, its progressions stay, and of its messages those are removed that no progression names;

@@ -108,14 +108,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_info_get(annal_index *index
                                                               annal_search_info *out_info,
                                                               annal_error *err);
 
-/*
- * A session is about to be deleted: remove its words from search.db while its journal can still say
- * which they are. Their bytes leave the file with annal_index_wipe(). If they cannot be removed
- * search.db is deleted. Does nothing if there is none. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_search_forget(annal_index *index, annal_slice session,
-                                                            annal_error *err);
-
 #ifdef __cplusplus
 }
 #endif

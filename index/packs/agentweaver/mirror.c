@@ -412,7 +412,7 @@ static int post_proposal(struct import *import, const char *path, const struct p
     }
 
 done:
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal__buf_done(&data);
     return status;
 }

@@ -67,7 +67,7 @@ static int revert(annal_index *index, const annal_run_recover_options *how,
     status = fn == NULL ? 0 : fn(arg, recovered);
 
 done:
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal__buf_done(&session);
     annal__buf_done(&data);
     return status;

@@ -172,7 +172,7 @@ static annal_status record(const struct stale *stale, const struct quiet *quiet,
         annal__fail(err, status, "session '%s': out of memory", quiet->session);
     else
         status = annal__post(stale->index, &post, annal__buf_slice(&data), &appended, err);
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal__buf_done(&data);
     return status;
 }
@@ -193,7 +193,7 @@ static annal_status end_session(const struct stale *stale, const struct quiet *q
         status = annal__post(stale->index, &post, annal__buf_slice(&data), &appended, err);
     if (status == ANNAL_OK)
         *out_seq = appended.seq;
-    annal_index_free(appended.data.ptr);
+    annal_free(appended.data.ptr);
     annal__buf_done(&data);
     return status;
 }

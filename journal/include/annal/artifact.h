@@ -55,8 +55,6 @@ ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_put_stream(annal_store *store, annal_slice session, annal_artifact_source source,
                           void *arg, annal_artifact_info *out_info, annal_error *err);
 
-ANNAL_API void annal_artifact_free(const void *bytes); /* NULL is accepted */
-
 /* ---- Reading ---- */
 
 /* Return 0 to continue; any other value stops, and is returned. */
@@ -76,7 +74,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_read(annal_store *store, 
                                                             annal_artifact_info *out_info,
                                                             annal_error *err);
 
-/* As above, as one piece of memory; free it with annal_artifact_free(). */
+/* As above, as one piece of memory; free it with annal_free(). */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_get(annal_store *store, annal_slice session,
                                                            annal_slice sha256, uint64_t bytes_max,
                                                            annal_slice *out_content,
@@ -97,11 +95,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_each(annal_store *store, 
 
 typedef struct annal_artifact_sweep_options {
     /*
-     * Only what was stored longer ago than this; default: a day. After storing an artifact a caller
-     * has that long to append the event that names it, unless it keeps a hold.
+     * Only what was stored longer ago than this; default: a day; below 0: of any age. After storing
+     * an artifact a caller has that long to append the event that names it.
      */
     int64_t older_than_us;
-    bool all_ages;        /* older_than_us is 0, and is not the default */
     bool dry_run;         /* remove nothing */
     annal_artifact_fn fn; /* called for each that is removed; may be NULL; its result is ignored */
     void *arg;
@@ -124,10 +121,6 @@ typedef struct annal_artifact_sweep_result {
 ANNAL_API ANNAL_MUST_CHECK annal_status
 annal_artifact_sweep(annal_store *store, const annal_artifact_sweep_options *options,
                      annal_artifact_sweep_result *out_result, annal_error *err);
-
-/* Remove the artifacts of a session that was deleted; a session that has a journal keeps them. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_artifact_drop(annal_store *store, annal_slice session,
-                                                            annal_error *err);
 
 /* what: one sentence; valid until the callback returns. */
 typedef void (*annal_artifact_damage_fn)(void *arg, const annal_artifact_info *info,

@@ -77,6 +77,14 @@ typedef struct annal_slice {
 /* The slice of a C string; for NULL the empty one. */
 ANNAL_API annal_slice annal_slice_of(const char *string);
 
+/*
+ * Give back bytes that the library handed out: those of which a function says "the caller's:
+ * annal_free()". NULL is accepted. Any thread.
+ */
+ANNAL_API void annal_free(const void *bytes);
+
+#define ANNAL_NO_TIMEOUT UINT32_MAX /* as timeout_ms: as long as it takes */
+
 typedef enum annal_log_level {
     ANNAL_LOG_INFO = 1,   /* for instance: a torn tail was cut */
     ANNAL_LOG_WARNING = 2 /* for instance: a snapshot was skipped as damaged */

@@ -42,6 +42,10 @@ typedef struct annal_event {
     uint64_t length;     /* in the journal: of the line with its newline, or of the array */
 } annal_event;
 
+/* The ts_us of a draft for a time that may be 0, 1970-01-01T00:00:00Z. */
+#define ANNAL_TS(time_us) ((time_us) == 0 ? ANNAL_TS_ZERO : (time_us))
+#define ANNAL_TS_ZERO     (INT64_MIN + 1) /* a number that is no time */
+
 typedef struct annal_draft {
     annal_slice type; /* required */
     /* required: one JSON value, RFC 8259, valid UTF-8, no line break outside strings; or one
@@ -49,9 +53,8 @@ typedef struct annal_draft {
     annal_slice data;
     annal_slice id;    /* optional: makes the append exactly-once; see annal_writer_append() */
     annal_slice cause; /* optional: "session:seq" */
-    /* 0, without has_ts: now, but never before the session's last event. Imports set it */
+    /* 0: now, but never before the session's last event. Imports set it, with ANNAL_TS() */
     int64_t ts_us;
-    bool has_ts;              /* ts_us is the time, even if it is 0: 1970-01-01T00:00:00Z */
     annal_format data_format; /* of data, independent of the journal's; default: JSON */
 } annal_draft;
 

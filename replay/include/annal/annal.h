@@ -15,6 +15,7 @@
  *   <annal/verb.h>      the verbs that packs define
  *   <annal/diff.h>      the differences between two states
  *   <annal/snapshot.h>  states on disk
+ *   <annal/delete.h>    sessions go, with all that is made from them
  *   <annal/replay.h>    the state at any past moment
  *   <annal/reduce.h>    what a program of yours makes of a session's events, with snapshots of it
  *   <annal/tail.h>      follow a session live
@@ -64,6 +65,7 @@
 
 #include <annal/artifact.h>
 #include <annal/backup.h>
+#include <annal/delete.h>
 #include <annal/diff.h>
 #include <annal/import.h>
 #include <annal/index.h>

@@ -37,8 +37,6 @@ extern "C" {
 
 typedef struct annal_tail annal_tail;
 
-#define ANNAL_TAIL_EVER UINT32_MAX /* as timeout_ms: no time-out */
-
 typedef struct annal_tail_options {
     /*
      * Which sessions; each may not exist yet. None: all, including those that are created later. Of

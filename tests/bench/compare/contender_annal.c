@@ -118,8 +118,7 @@ static size_t append_stretch(struct writers *writers, const struct bench_event *
     for (; stretch < count && events[stretch].session == events->session; stretch++)
         writers->drafts[stretch] = (annal_draft){.type = events[stretch].type,
                                                  .data = events[stretch].data,
-                                                 .ts_us = events[stretch].ts_us,
-                                                 .has_ts = true};
+                                                 .ts_us = ANNAL_TS(events[stretch].ts_us)};
     check(annal_writer_append(writer_of(writers, events), writers->drafts, stretch,
                               &(annal_append_options){.level = level}, &seq, &err),
           &err);
