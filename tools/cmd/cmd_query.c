@@ -54,8 +54,7 @@ static int read_range(struct query *query)
     if (good && to[0] != '\0' && query->filter.to_seq == 0)
         good = false;
     if (!good)
-        return fail_usage("--seq needs a range such as 10..20, 10.. or ..20, not '%s'",
-                          text);
+        return fail_usage("--seq needs a range such as 10..20, 10.. or ..20, not '%s'", text);
     if (query->filter.to_seq != 0 && query->filter.from_seq > query->filter.to_seq)
         return fail_usage("--seq %s: the range ends before it begins", text);
     return 0;

@@ -136,8 +136,8 @@ static int run(const struct args *args)
     return store_close(store, out_finish(exit_status));
 }
 
-static const struct field fields[] = {
-    OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "whose columns"), FIELDS_END};
+static const struct field fields[] = {OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "whose columns"),
+                                      FIELDS_END};
 
 const struct command cmd_schema = {
     .name = "schema",
