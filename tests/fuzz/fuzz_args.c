@@ -18,11 +18,11 @@
 
 #define WORDS_MAX 24
 
-/* Fields whose value was refused did not come here. */
+/* The values were checked; with --help none is. */
 static void ask(const struct args *args)
 {
     enum out_format format = OUT_TABLE;
-    const struct field *field = args->command != NULL ? args->command->fields : NULL;
+    const struct field *field = args->command->fields;
     for (int i = 0; i < args->value_count; i++) {
         const char *name = args->values[i].option->name;
         int at = 0;
@@ -120,10 +120,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     FILE *told = stderr;
     stderr = nowhere;
     int status = args_parse(&args, count, words);
-    if (status == 0)
+    if (status == 0 && args.command != NULL && !args.help) {
         ask(&args);
-    if (status == 0 && args.command != NULL && !args.help)
         make_data(&args);
+    }
     stderr = told;
     MUST(status == 0 || status == EXIT_USAGE);
     if (status == 0)
