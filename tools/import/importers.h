@@ -1,6 +1,7 @@
 /*
- * The importers: one SQL file each, tools/import/<kind>.sql, which is built in because it is there.
- * Directives at its head may say what its logs look like; annal/import.h describes the rest.
+ * The importers: one SQL file each, tools/import/formats/<kind>.sql, which is built in because it
+ * is there. Directives at its head may say what its logs look like; annal/import.h describes the
+ * rest.
  */
 #ifndef TOOLS_IMPORT_IMPORTERS_H
 #define TOOLS_IMPORT_IMPORTERS_H

@@ -1,4 +1,4 @@
-/* The rules of the importers, tools/import/<kind>.sql: what the lines of a log give. */
+/* The rules of the importers, tools/import/formats/<kind>.sql: what the lines of a log give. */
 #include "tests/support/runner.h"
 #include "tests/tools/import/import_log.h"
 
