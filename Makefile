@@ -83,12 +83,13 @@ soak: setup
 	cmake --preset bench && cmake --build --preset bench --target soak
 	build/bench/tests/crash/soak $(or $(ROUNDS),100000) $(or $(SEED),1) $(or $(FIRST),0) $(SECONDS_MOST)
 
-# Eight stores at once, eight processes in each: with these numbers a quarter of an hour. SPARE: how many milliseconds
-# beyond its limit a command may be kept waiting, more where the disk is busy.
+# Eight stores at once, eight processes in each: with these numbers a quarter of an hour. PACE=1: the processes hardly pause
+# and keep two cores busy. SPARE: how many milliseconds beyond its limit a command may be kept waiting, more where the disk
+# is busy.
 stops: setup
 	cmake --preset bench && cmake --build --preset bench --target annal_command
 	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
-		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100)
+		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100) --pace $(or $(PACE),8)
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -10,8 +10,8 @@ may wait for the stopped one itself. Then SIGCONT, and at the end every acknowle
 nothing.
 
 Blocked is a command while it neither runs nor wants to, for a lock or for the disk: what it computes, and what it waits
-for a processor (/proc/PID/schedstat), is not, unless --strict says so: that needs a machine that is not busy. Without
---wait a command has the limit of 10 s; most are given --wait 1.
+for a processor (/proc/PID/schedstat), is not, unless --strict says so: that needs a machine that is not busy, and --pace 8,
+since the workers alone keep two cores busy. Without --wait a command has the limit of 10 s; most are given --wait 1.
 """
 import argparse
 import collections
@@ -40,6 +40,8 @@ def parse():
     parser.add_argument("--stores", type=int, default=8, help="how many at once")
     parser.add_argument("--seconds", type=float, default=20, help="how long a process is stopped")
     parser.add_argument("--spare", type=int, default=100, help="milliseconds beyond the limit")
+    parser.add_argument("--pace", type=float, default=1,
+                        help="how many times longer the workers pause; from 6 on two cores are not busy all the time")
     parser.add_argument("--strict", action="store_true", help="count all the time, also that of a busy machine")
     parser.add_argument("--keep", action="store_true", help="leave the stores where they are")
     return parser.parse_args()
@@ -94,6 +96,9 @@ class Worker(threading.Thread):
         self.count += 1
         return LINE % (self.count, "x" * self.random.choice((10, 200, 5000)))
 
+    def pause(self, seconds):
+        time.sleep(seconds * self.store.options.pace)
+
     def session(self):
         return "shared%d" % self.random.randrange(SHARED) if self.number % 2 else "own%d" % self.number
 
@@ -125,7 +130,7 @@ class Worker(threading.Thread):
             if '"seq"' not in answer:
                 break
             self.answered[session] += 1
-            time.sleep(self.random.choice((0, 0.005, 0.02, 0.1)))
+            self.pause(self.random.choice((0, 0.005, 0.02, 0.1)))
         process.stdin.close()
         for answer in process.stdout:
             self.answered[session] += '"seq"' in answer
@@ -141,7 +146,7 @@ class Worker(threading.Thread):
         out, err = process.communicate(self.line())
         self.answered[session] += out.count('"seq"')
         self.note(err)
-        time.sleep(self.random.random() * 0.3)
+        self.pause(self.random.random() * 0.3)
 
     def run_claim(self):
         """Guarded: an append that asks the tables."""
@@ -151,7 +156,7 @@ class Worker(threading.Thread):
             return
         self.count += 1
         self.note(process.communicate()[1])
-        time.sleep(self.random.random() * 0.3)
+        self.pause(self.random.random() * 0.3)
 
     def run_follow(self):
         log = os.path.join(self.store.dir, "agent%d.jsonl" % self.number)
@@ -166,7 +171,7 @@ class Worker(threading.Thread):
                 for _ in range(self.random.randrange(1, 20)):
                     self.count += 1
                     file.write(json.dumps({"s": "import%d" % self.number, "t": "turn.started", "n": self.count}) + "\n")
-            time.sleep(self.random.random() * 0.5)
+            self.pause(self.random.random() * 0.5)
         self.note(process.stderr.read())
         process.wait()
 
@@ -189,7 +194,7 @@ class Worker(threading.Thread):
         if process is None:
             return
         self.note(process.communicate()[1])
-        time.sleep(self.random.random() * 0.3)
+        self.pause(self.random.random() * 0.3)
 
 
 KINDS = ("pipe", "pipe", "short", "short", "claim", "follow", "tail", "read")
