@@ -21,54 +21,21 @@
  *     only moved aside. Another program may switch to WAL nevertheless: then -wal and -shm come and
  *     go, and say nothing about the file.
  */
-#include "index/db/derived.h"
+#include "index/db/derived_file.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/lock_holder.h"
 #include "journal/sys/seam.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define CACHE_KIB   16384
-#define IO_ATTEMPTS 5
-
-/* A walk through an index reads the pages of its table again and again; a connection that is kept
- * for long gets a smaller cache. */
-#define READER_CACHE_KIB 32768
-#define KEPT_CACHE_KIB   4096
-
-static const struct io *io_of(const struct derived *derived)
-{
-    return annal__store_io(derived->store);
-}
-
-bool annal__index_is_hopeless(const annal_error *why)
-{
-    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
-                                  EROFS,  EISDIR, ENOTDIR, ELOOP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (why->os_errno == numbers[i])
-            return true;
-    return false;
-}
+#define CACHE_KIB 16384
 
 /* ---- The writer's connection ---- */
-
-/* Our own statements on our own tables are correct; if SQLite reports an error in them, a table is
- * gone. */
-static annal_status or_corrupt(const struct derived *derived, annal_status status, annal_error *err)
-{
-    return status == ANNAL_ERR_SQL
-               ? annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
-                             derived->path)
-               : status;
-}
 
 static void close_writer(struct derived *derived)
 {
@@ -109,17 +76,10 @@ static annal_status make_schema(struct derived *derived, annal_error *err)
     return status;
 }
 
-static annal_status open_on(struct derived *derived, const char *uri, int flags, sqlite3 **out_db,
-                            annal_error *err)
-{
-    return annal__db_open_on(derived->private ? NULL : annal__patience_vfs(&derived->patience), uri,
-                             flags | SQLITE_OPEN_URI, out_db, err);
-}
-
 static annal_status open_writer(struct derived *derived, int flags, annal_error *err)
 {
-    annal_status status =
-        open_on(derived, derived->path, flags | SQLITE_OPEN_READWRITE, &derived->db, err);
+    annal_status status = annal__derived_open_db(derived, derived->path,
+                                                 flags | SQLITE_OPEN_READWRITE, &derived->db, err);
     if (status < 0)
         return status;
     /* The statement journal is kept in memory: otherwise SQLite writes it into a file, page by
@@ -133,32 +93,12 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
     return annal__db_exec(derived->db, sql, err);
 }
 
-enum whose { OURS, STALE, EMPTY, FOREIGN };
-
-static annal_status inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
-                            annal_error *err)
-{
-    int64_t application = 0, version = 0, tables = 0;
-    annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
-    if (status >= 0)
-        status = annal__db_integer(db, "PRAGMA user_version", &version, err);
-    if (status >= 0)
-        status = annal__db_integer(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, err);
-    if (status < 0)
-        return status;
-    if (application == derived->application_id)
-        *out = version == derived->user_version ? OURS : STALE;
-    else
-        *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
-    return ANNAL_OK;
-}
-
 /* Delete a file that cannot be used; but one that other programs write has data of theirs, so it is
  * kept. */
 static annal_status take_away(const struct derived *derived, annal_error *err)
 {
-    return derived->rollback ? annal__files_move_aside(io_of(derived), derived->path, err)
-                             : annal__files_remove(io_of(derived), derived->path, err);
+    return derived->rollback ? annal__files_move_aside(derived_io(derived), derived->path, err)
+                             : annal__files_remove(derived_io(derived), derived->path, err);
 }
 
 /* A file that exists: keep it, or move it out of the way. */
@@ -167,7 +107,7 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
     annal_error why = {0};
     annal_status status = open_writer(derived, 0, &why);
     if (status >= 0)
-        status = inspect(derived, derived->db, out_whose, &why);
+        status = annal__derived_inspect(derived, derived->db, out_whose, &why);
     if (status == ANNAL_ERR_CORRUPT)
         *out_whose = FOREIGN;
     else if (status < 0) {
@@ -180,7 +120,7 @@ static annal_status open_existing(struct derived *derived, enum whose *out_whose
         return ANNAL_OK;
     close_writer(derived);
     return *out_whose == STALE ? take_away(derived, err)
-                               : annal__files_move_aside(io_of(derived), derived->path, err);
+                               : annal__files_move_aside(derived_io(derived), derived->path, err);
 }
 
 enum moved { IN_PLACE, MOVED, TORN_APART };
@@ -193,40 +133,14 @@ static enum moved was_moved(const struct derived *derived)
     if (sqlite3_file_control(derived->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
-    if (derived->rollback) /* rule 7 */
+    if (derived->rollback) /* rule 8 */
         return IN_PLACE;
-    return annal__file_is_same(annal__file_id(io_of(derived), derived->path, "-wal"),
+    return annal__file_is_same(annal__file_id(derived_io(derived), derived->path, "-wal"),
                                derived->wal) &&
-                   annal__file_is_same(annal__file_id(io_of(derived), derived->path, "-shm"),
+                   annal__file_is_same(annal__file_id(derived_io(derived), derived->path, "-shm"),
                                        derived->shm)
                ? IN_PLACE
                : TORN_APART;
-}
-
-static annal_status step_stamp(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
-    else
-        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
-                                   : annal__db_fail(err, db, rc, "read the index");
-    sqlite3_reset(stmt);
-    return status;
-}
-
-annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
-                                       annal_error *err)
-{
-    char sql[160];
-    sqlite3_stmt *stmt = NULL;
-    sqlite3_snprintf((int)sizeof sql, sql, "SELECT id, commits FROM \"%w\"._stamp", schema);
-    annal_status status = annal__db_prepare(db, sql, &stmt, err);
-    if (status >= 0)
-        status = step_stamp(db, stmt, out, err);
-    sqlite3_finalize(stmt);
-    return status;
 }
 
 /* The stamp, read on the writer's connection, which does this in each transaction. */
@@ -237,8 +151,8 @@ static annal_status read_own_stamp(struct derived *derived, annal_error *err)
         status = annal__db_prepare(derived->db, "SELECT id, commits FROM main._stamp",
                                    &derived->get_stamp, err);
     if (status >= 0)
-        status = step_stamp(derived->db, derived->get_stamp, &derived->stamp, err);
-    return or_corrupt(derived, status, err);
+        status = annal__stamp_step(derived->db, derived->get_stamp, &derived->stamp, err);
+    return annal__derived_or_corrupt(derived, status, err);
 }
 
 static annal_status count_commit(struct derived *derived, annal_error *err)
@@ -262,11 +176,6 @@ annal_status annal__derived_renew(struct derived *derived, annal_error *err)
     return status;
 }
 
-bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
-{
-    return opened.id == caught_up.id && opened.commits >= caught_up.commits;
-}
-
 /* Under the lock: open the writer, on a file that is ours and in its place. */
 static annal_status ensure_writer(struct derived *derived, annal_error *err)
 {
@@ -277,18 +186,19 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
         if (moved == IN_PLACE)
             return ANNAL_OK;
         close_writer(derived);
-        status = moved == TORN_APART ? annal__files_remove(io_of(derived), derived->path, err)
+        status = moved == TORN_APART ? annal__files_remove(derived_io(derived), derived->path, err)
                                      : ANNAL_OK;
         if (status < 0)
             return status;
     }
     if (!derived->private)
-        status = annal__file_check(io_of(derived), derived->path, derived->given_bytes, err);
-    if (status >= 0 && (derived->private || annal__file_is_there(io_of(derived), derived->path)))
+        status = annal__file_check(derived_io(derived), derived->path, derived->given_bytes, err);
+    if (status >= 0 &&
+        (derived->private || annal__file_is_there(derived_io(derived), derived->path)))
         status = open_existing(derived, &whose, err);
     bool fills = status >= 0 && (derived->db == NULL || whose == EMPTY);
     if (status >= 0 && derived->db == NULL) {
-        status = annal__files_make(io_of(derived), derived->path, derived->root_bytes, err);
+        status = annal__files_make(derived_io(derived), derived->path, derived->root_bytes, err);
         whose = EMPTY;
         if (status >= 0)
             status = open_writer(derived, SQLITE_OPEN_CREATE, err);
@@ -298,17 +208,17 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
     if (status >= 0)
         status = derived->ops->opened(derived->arg, derived->db, err);
     if (status >= 0)
-        status = or_corrupt(
+        status = annal__derived_or_corrupt(
             derived, annal__derived_read_stamp(derived->db, "main", &derived->stamp, err), err);
     if (status < 0) {
         close_writer(derived);
         if (fills && status == ANNAL_ERR_IO && !derived->private) /* full disk: no empty file */
-            (void)annal__files_remove(io_of(derived), derived->path, NULL);
+            (void)annal__files_remove(derived_io(derived), derived->path, NULL);
         return status;
     }
     derived->wal =
-        annal__file_id(io_of(derived), derived->path, "-wal"); /* reading has opened them */
-    derived->shm = annal__file_id(io_of(derived), derived->path, "-shm");
+        annal__file_id(derived_io(derived), derived->path, "-wal"); /* reading has opened them */
+    derived->shm = annal__file_id(derived_io(derived), derived->path, "-shm");
     return ANNAL_OK;
 }
 
@@ -339,41 +249,6 @@ static bool gives_up(const struct derived *derived, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(derived->store, 1) <= 0;
 }
 
-/* The process that has a lock on the database, as far as is known: SQLite's locks of a WAL are on
- * its -shm. */
-static uint32_t holder_of(const struct derived *derived)
-{
-    static const char *const suffixes[] = {"", "-shm"};
-    const struct io *io = io_of(derived);
-    uint32_t pid = 0;
-    for (size_t i = 0; i < 2 && pid == 0; i++) {
-        struct buf path = {0};
-        struct stat file;
-        if (annal__buf_printf(&path, "%s%s", derived->path, suffixes[i]) >= 0 &&
-            annal__buf_cstr(&path) != NULL && io->stat(io->arg, path.ptr, &file) == 0)
-            pid = annal__holder_of(&file, true);
-        annal__buf_done(&path);
-    }
-    return pid;
-}
-
-static annal_status tell_locked(const struct derived *derived, annal_error *err)
-{
-    char name[HOLDER_BYTES];
-    uint32_t pid = holder_of(derived);
-    return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps '%s' locked%s%s", derived->path,
-                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
-}
-
-static annal_status is_current(const struct derived *derived, sqlite3 *db, bool *out,
-                               annal_error *err)
-{
-    *out = true;
-    if (derived->ops->is_current == NULL)
-        return ANNAL_OK;
-    return or_corrupt(derived, derived->ops->is_current(derived->arg, db, out, err), err);
-}
-
 /* Begin a transaction on a file that is ours; its stamp is read in it. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
@@ -381,12 +256,12 @@ static annal_status try_transaction(struct derived *derived, bool *out_current, 
     if (status >= 0)
         status = annal__db_exec(derived->db, "BEGIN IMMEDIATE", err);
     if (status == ANNAL_ERR_BUSY)
-        return tell_locked(derived, err);
+        return annal__derived_fail_locked(derived, err);
     if (status < 0)
         return status;
     status = read_own_stamp(derived, err);
     if (status >= 0)
-        status = is_current(derived, NULL, out_current, err);
+        status = annal__derived_is_current(derived, NULL, out_current, err);
     if (status >= 0 && *out_current && derived->ops->begun != NULL)
         status = derived->ops->begun(derived->arg, err);
     if (status < 0 || !*out_current) {
@@ -440,8 +315,9 @@ annal_status annal__derived_begin(struct derived *derived, int64_t deadline_us, 
     for (unsigned attempt = 0;; attempt++) {
         annal_error why = {0};
         annal_status status = begin_once(derived, deadline_us, &why);
-        bool again = status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < IO_ATTEMPTS &&
-                                                  !annal__index_is_hopeless(&why));
+        bool again =
+            status == ANNAL_ERR_BUSY || (status == ANNAL_ERR_IO && attempt < DERIVED_IO_ATTEMPTS &&
+                                         !annal__index_is_hopeless(&why));
         if (!again || gives_up(derived, deadline_us)) {
             if (status < 0 && err != NULL)
                 *err = why;
@@ -497,12 +373,12 @@ annal_status annal__derived_hold(struct derived *derived, int64_t deadline_us, a
     annal_status status = take_lock(derived, deadline_us, err);
     if (status < 0)
         return status;
-    if (!annal__file_is_there(io_of(derived), derived->path))
+    if (!annal__file_is_there(derived_io(derived), derived->path))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "'%s' is not there", derived->path);
     if (status >= 0)
         status = ensure_writer(derived, err);
     if (status == ANNAL_ERR_BUSY)
-        status = tell_locked(derived, err);
+        status = annal__derived_fail_locked(derived, err);
     if (status < 0)
         annal__index_lock_give(&derived->lock);
     return status;
@@ -518,8 +394,8 @@ static annal_status open_keep(struct derived *derived, annal_error *err)
 {
     annal__db_close(derived->keep);
     derived->keep = NULL;
-    return open_on(derived, derived->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
-                   &derived->keep, err);
+    return annal__derived_open_db(derived, derived->path,
+                                  SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &derived->keep, err);
 }
 
 annal_status annal__derived_discard(struct derived *derived, int64_t deadline_us, annal_error *err)
@@ -558,193 +434,6 @@ bool annal__derived_heal(struct derived *derived)
     return annal__derived_discard(derived, annal__deadline_after(derived->wait_ms), NULL) >= 0;
 }
 
-/* ---- Readers ---- */
-
-bool annal__derived_exists(const struct derived *derived)
-{
-    return derived->private || annal__file_is_there(io_of(derived), derived->path);
-}
-
-static void set_cache(sqlite3 *db, int kib)
-{
-    char sql[60];
-    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%d", kib);
-    (void)annal__db_exec(db, sql, NULL);
-}
-
-static annal_status open_reader(struct derived *derived, const char *uri, sqlite3 **out_db,
-                                struct stamp *out_stamp, annal_error *err)
-{
-    sqlite3 *db = NULL;
-    enum whose whose = EMPTY;
-    bool current = true;
-    annal_status status = derived->private ? ANNAL_OK
-                                           : annal__file_check(io_of(derived), derived->path,
-                                                               derived->given_bytes, err);
-    if (status >= 0)
-        status = open_on(derived, uri, SQLITE_OPEN_READONLY, &db, err);
-    if (status < 0)
-        return status;
-    annal__patience_on(&derived->patience, db);
-    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
-    set_cache(db, READER_CACHE_KIB);
-    status = inspect(derived, db, &whose, err);
-    if (status >= 0 && whose != OURS)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
-                             derived->path);
-    if (status >= 0)
-        status = or_corrupt(derived, annal__derived_read_stamp(db, "main", out_stamp, err), err);
-    if (status >= 0 && !derived->frozen)
-        status = is_current(derived, db, &current, err);
-    if (status >= 0 && !current)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' are of another version",
-                             derived->path);
-    if (status == ANNAL_ERR_BUSY)
-        status = tell_locked(derived, err);
-    if (status < 0) {
-        annal__db_close(db);
-        return status;
-    }
-    *out_db = db;
-    return ANNAL_OK;
-}
-
-static annal_status immutable_uri(const struct derived *derived, struct buf *uri, annal_error *err)
-{
-    annal_status status = annal__buf_printf(uri, "file:");
-    for (const char *c = derived->path; status >= 0 && *c != '\0'; c++)
-        status = strchr("?#%", *c) != NULL ? annal__buf_printf(uri, "%%%02x", (unsigned)*c)
-                                           : annal__buf_append(uri, c, 1);
-    if (status >= 0)
-        status = annal__buf_printf(uri, "?immutable=1");
-    if (status < 0 || annal__buf_cstr(uri) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
-    return ANNAL_OK;
-}
-
-/*
- * On read-only media a WAL database can be opened only as immutable, and then without the content
- * of its WAL.
- */
-static annal_status open_frozen(struct derived *derived, sqlite3 **out_db, struct stamp *out_stamp,
-                                annal_error *err)
-{
-    struct buf uri = {0};
-    annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
-    if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
-        return status;
-    status = immutable_uri(derived, &uri, err);
-    if (status >= 0)
-        status = open_reader(derived, uri.ptr, out_db, out_stamp, err);
-    annal__buf_done(&uri);
-    return status;
-}
-
-static annal_status reader_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
-                                 struct stamp *out_stamp, annal_error *err)
-{
-    if (derived->frozen)
-        return open_frozen(derived, out_db, out_stamp, err);
-    for (unsigned attempt = 0;; attempt++) {
-        annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
-        if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= IO_ATTEMPTS ||
-            (attempt > 0 && annal__deadline_passed(deadline_us)))
-            return status;
-        /* Missing, foreign, not current, or just deleted: make sure that it exists. */
-        status = annal__derived_begin(derived, deadline_us, err);
-        if (status >= 0)
-            status = annal__derived_end(derived, true, err);
-        if (status < 0)
-            return status;
-        annal__pause(attempt);
-    }
-}
-
-annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
-                                   struct stamp *out_stamp, annal_error *err)
-{
-    struct patience_limit limit;
-    int64_t deadline_us = annal__deadline_after(wait_ms);
-    annal__patience_limit(&derived->patience, &limit, deadline_us);
-    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
-    annal__patience_unlimit(&derived->patience, &limit);
-    return status;
-}
-
-static annal_status check(sqlite3 *db, annal_error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db, "PRAGMA integrity_check(1)", &stmt, err);
-    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
-    if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(stmt, 0), "ok") != 0)
-        status = ANNAL_ERR_CORRUPT;
-    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "check a database");
-    sqlite3_finalize(stmt);
-    return status;
-}
-
-bool annal__derived_heal_if_corrupt(struct derived *derived)
-{
-    struct stamp unused;
-    sqlite3 *db = NULL;
-    if (derived->frozen)
-        return false;
-    annal_status status = annal__derived_reader(derived, derived->wait_ms, &db, &unused, NULL);
-    if (status >= 0)
-        status = check(db, NULL);
-    annal__db_close(db);
-    return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
-}
-
-/* The tables are looked at again only if the schema has changed. */
-static bool is_still_current(struct derived *derived, struct reader *reader)
-{
-    int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);
-    bool current = now == reader->current_at;
-    if (!current && is_current(derived, reader->db, &current, NULL) >= 0 && current)
-        reader->current_at = now;
-    return current;
-}
-
-static annal_status borrow_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
-                                 struct stamp *out_stamp, annal_error *err)
-{
-    if (derived->frozen || derived->private || derived->rollback)
-        return reader_until(derived, deadline_us, out_db, out_stamp, err);
-    struct reader *reader = annal__readers_take(&derived->readers, io_of(derived), derived->path);
-    if (reader != NULL) {
-        if (step_stamp(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
-            is_still_current(derived, reader)) {
-            *out_db = reader->db;
-            return ANNAL_OK;
-        }
-        annal__readers_give(&derived->readers, reader->db, false);
-    }
-    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
-    if (status >= 0)
-        set_cache(*out_db, KEPT_CACHE_KIB);
-    if (status >= 0)
-        annal__readers_add(&derived->readers, io_of(derived), derived->path, *out_db);
-    return status;
-}
-
-annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
-                                   struct stamp *out_stamp, annal_error *err)
-{
-    struct patience_limit limit;
-    int64_t deadline_us = annal__deadline_after(wait_ms);
-    annal__patience_limit(&derived->patience, &limit, deadline_us);
-    annal_status status = borrow_until(derived, deadline_us, out_db, out_stamp, err);
-    annal__patience_unlimit(&derived->patience, &limit);
-    return status;
-}
-
-void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean)
-{
-    annal__readers_give(&derived->readers, db, clean);
-}
-
 /* ---- Init and done ---- */
 
 annal_status annal__derived_init(struct derived *derived, annal_store *store, const char *path,
@@ -753,7 +442,8 @@ annal_status annal__derived_init(struct derived *derived, annal_store *store, co
     derived->store = store;
     if (derived->wait_ms == 0)
         derived->wait_ms = annal__store_wait_ms(store);
-    annal_status status = annal__index_lock_init(&derived->lock, io_of(derived), lock_name, err);
+    annal_status status =
+        annal__index_lock_init(&derived->lock, derived_io(derived), lock_name, err);
     if (status < 0)
         return status;
     status = annal__patience_init(&derived->patience, store, &derived->wait_ms, err);
@@ -792,18 +482,6 @@ annal_status annal__derived_make_private(struct derived *derived, annal_error *e
     derived->path = path;
     derived->private = true;
     return open_keep(derived, err);
-}
-
-annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err)
-{
-    sqlite3 *db = NULL;
-    struct stamp stamp;
-    if (!annal__file_is_there(io_of(derived), derived->path) ||
-        open_frozen(derived, &db, &stamp, NULL) < 0)
-        return annal__derived_make_private(derived, err);
-    annal__db_close(db);
-    derived->frozen = true;
-    return ANNAL_OK;
 }
 
 /* Leave only a short WAL. */

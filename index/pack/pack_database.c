@@ -19,7 +19,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
-#include "index/pack/pack_reconcile.h"
+#include "index/pack/pack_tables.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -31,156 +31,6 @@
 
 #define PACK_APPLICATION_ID 0x416e6e70 /* "Annp" */
 #define PACK_SCHEMA_VERSION 1          /* of packs_schema.sql */
-
-/* ---- One pack's tables ---- */
-
-static sqlite3 *db_of(const struct pack_fill *fill)
-{
-    return fill->follower.derived->db;
-}
-
-/* Run sql, whose ?1 is the pack's name. */
-static annal_status run_for_pack(struct pack_fill *fill, const char *sql, annal_error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db_of(fill), sql, &stmt, err);
-    if (status < 0)
-        return status;
-    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
-    status = annal__db_run(stmt, err);
-    sqlite3_finalize(stmt);
-    return status;
-}
-
-/* One statement that drops something of this pack, or NULL if nothing is left. */
-static annal_status next_drop(struct pack_fill *fill, char **out_sql, annal_error *err)
-{
-    /* Views and triggers first: they name tables. Indexes go with their tables. */
-    static const char select[] =
-        "SELECT o.type, o.name FROM _object AS o JOIN sqlite_schema AS s ON s.type = o.type "
-        "AND s.name = o.name WHERE o.pack = ?1 "
-        "ORDER BY o.type = 'trigger' DESC, o.type = 'view' DESC, o.type = 'index' DESC LIMIT 1";
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db_of(fill), select, &stmt, err);
-    if (status < 0)
-        return status;
-    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
-    *out_sql = NULL;
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW) {
-        *out_sql = sqlite3_mprintf("DROP %s main.\"%w\"", sqlite3_column_text(stmt, 0),
-                                   sqlite3_column_text(stmt, 1));
-        if (*out_sql == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "the tables of a pack");
-    } else if (rc != SQLITE_DONE) {
-        status = annal__db_fail(err, db_of(fill), rc, "the tables of pack '%s'", fill->slot->name);
-    }
-    sqlite3_finalize(stmt);
-    return status;
-}
-
-static annal_status drop_tables(struct pack_fill *fill, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    char *sql = NULL;
-    do {
-        sqlite3_free(sql);
-        sql = NULL;
-        status = next_drop(fill, &sql, err);
-        if (status >= 0 && sql != NULL)
-            status = annal__db_exec(db_of(fill), sql, err);
-    } while (status >= 0 && sql != NULL);
-    sqlite3_free(sql);
-    if (status >= 0)
-        status = run_for_pack(fill, "DELETE FROM _object WHERE pack = ?1", err);
-    return status;
-}
-
-/* Note what exists now and did not at `before` (a rowid of the schema), for the next drop. */
-static annal_status note_objects(struct pack_fill *fill, int64_t before, annal_error *err)
-{
-    char sql[200];
-    snprintf(sql, sizeof sql,
-             "INSERT OR IGNORE INTO _object SELECT ?1, type, name FROM sqlite_schema "
-             "WHERE rowid > %lld AND name NOT LIKE 'sqlite\\_%%' ESCAPE '\\'",
-             (long long)before);
-    return run_for_pack(fill, sql, err);
-}
-
-static annal_status last_object(struct pack_fill *fill, int64_t *out, annal_error *err)
-{
-    return annal__db_integer(db_of(fill), "SELECT IFNULL(MAX(rowid), 0) FROM sqlite_schema", out,
-                             err);
-}
-
-static annal_status make_tables(struct pack_fill *fill, annal_error *err)
-{
-    int64_t before = 0;
-    annal_status status = last_object(fill, &before, err);
-    if (status >= 0)
-        status = annal__pack_make_tables(fill->slot->pack, db_of(fill), err);
-    return status < 0 ? status : note_objects(fill, before, err);
-}
-
-static annal_status note_made(struct pack_fill *fill, uint64_t rest_hash, annal_error *err)
-{
-    const annal_pack *pack = fill->slot->pack;
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(
-        db_of(fill), "INSERT OR REPLACE INTO _pack VALUES (?1, ?2, ?3, ?4, ?5)", &stmt, err);
-    if (status < 0)
-        return status;
-    annal__db_bind_text(stmt, 1, annal_slice_of(pack->name));
-    sqlite3_bind_int64(stmt, 2, pack->version);
-    sqlite3_bind_int64(stmt, 3, (sqlite3_int64)pack->tables_hash);
-    sqlite3_bind_int64(stmt, 4, (sqlite3_int64)rest_hash);
-    sqlite3_bind_int64(stmt, 5, (sqlite3_int64)(pack->handlers_hash + INDEX_CODE_VERSION));
-    status = annal__db_run(stmt, err);
-    sqlite3_finalize(stmt);
-    return status < 0 ? status : annal__shape_note_pack(db_of(fill), pack->name, err);
-}
-
-/* Rule 2, inside a transaction. */
-static annal_status make_anew(struct pack_fill *fill, annal_error *err)
-{
-    bool writable = fill->slot->pack->writable;
-    sqlite3 *fresh = NULL;
-    uint64_t rest_hash = 0;
-    annal_status status = annal__pack_fresh(fill->slot->pack, &fresh, &rest_hash, err);
-    annal__db_close(fresh);
-    fill->follower.began_anew = true;
-    if (status >= 0)
-        status = annal__derived_renew(fill->follower.derived, err);
-    if (status >= 0) /* guards must not trust tables that are being filled: lock.h, rule 5 */
-        annal__lock_note_wipe(&fill->follower.derived->lock);
-    if (status >= 0 && writable)
-        status = annal__outbox_drop(db_of(fill), err);
-    if (status >= 0)
-        status = drop_tables(fill, err);
-    if (status >= 0)
-        status =
-            run_for_pack(fill, "DELETE FROM _cursor WHERE pack IN (?1, ?1 || ' settled')", err);
-    if (status >= 0)
-        status = run_for_pack(fill, "DELETE FROM _findings WHERE pack = ?1", err);
-    if (status >= 0)
-        status = run_for_pack(fill, "DELETE FROM _pack WHERE name = ?1", err);
-    if (status >= 0)
-        status = make_tables(fill, err);
-    if (status >= 0 && writable)
-        status = annal__outbox_make(db_of(fill), err);
-    if (status >= 0)
-        status = note_made(fill, rest_hash, err);
-    return status;
-}
-
-/* Whether its tables are as it created them. If users write, the outbox sees what they changed. */
-static annal_status is_whole(struct pack_fill *fill, sqlite3 *db, bool *out, annal_error *err)
-{
-    *out = true;
-    return fill->slot->pack->writable
-               ? ANNAL_OK
-               : annal__shape_holds(db, fill->slot->name, &fill->shape, out, err);
-}
 
 /* ---- What users wrote, rule 7 ---- */
 
@@ -202,8 +52,8 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = annal__db_prepare(
-        db_of(fill), "SELECT seq, offset, h FROM _cursor WHERE pack = ?1 AND session_id = ?2",
-        &stmt, err);
+        pack_fill_db(fill),
+        "SELECT seq, offset, h FROM _cursor WHERE pack = ?1 AND session_id = ?2", &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
@@ -214,7 +64,8 @@ static annal_status read_applied(const struct pack_fill *fill, annal_slice sessi
                                 (uint64_t)sqlite3_column_int64(stmt, 1),
                                 (uint64_t)sqlite3_column_int64(stmt, 2)};
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db_of(fill), rc, "where pack '%s' stands", fill->slot->name);
+        status =
+            annal__db_fail(err, pack_fill_db(fill), rc, "where pack '%s' stands", fill->slot->name);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -227,7 +78,7 @@ static annal_status drain(struct pack_fill *fill, struct outbox_drained *out, an
                                    .session = session_of(fill, id),
                                    .pack = fill->slot->pack};
     annal_status status = read_applied(fill, target.session, &target.applied, err);
-    return status < 0 ? status : annal__outbox_drain(db_of(fill), &target, out, err);
+    return status < 0 ? status : annal__outbox_drain(pack_fill_db(fill), &target, out, err);
 }
 
 /*
@@ -241,96 +92,16 @@ static annal_status take_in(struct pack_fill *fill, annal_error *err)
     bool waits = false;
     annal_status status = ANNAL_OK;
     if (fill->outbox == NULL)
-        status = annal__outbox_watch_new(db_of(fill), &fill->outbox, err);
+        status = annal__outbox_watch_new(pack_fill_db(fill), &fill->outbox, err);
     if (status >= 0)
         status = annal__outbox_watch_ask(fill->outbox, &waits, err);
     if (status < 0 || !waits)
         return status;
     status = drain(fill, &drained, err);
-    if (status >= 0 && drained.anew) {
-        status = make_anew(fill, err);
-    }
+    if (status >= 0 && drained.anew)
+        status = annal__pack_tables_remake(fill, err);
     if (status >= 0 && (drained.anew || drained.changes > 0))
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
-    return status;
-}
-
-/* What the existing tables were made from. */
-struct made {
-    bool known;
-    int64_t version;
-    uint64_t tables_hash, rest_hash, handlers_hash;
-};
-
-static annal_status prepare_made(sqlite3 *db, sqlite3_stmt **out_stmt, annal_error *err)
-{
-    return annal__db_prepare(
-        db, "SELECT version, tables_hash, rest_hash, handlers_hash FROM main._pack WHERE name = ?1",
-        out_stmt, err);
-}
-
-static annal_status step_made(const struct pack_fill *fill, sqlite3_stmt *stmt, struct made *out,
-                              annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *out = (struct made){
-            true, sqlite3_column_int64(stmt, 0), (uint64_t)sqlite3_column_int64(stmt, 1),
-            (uint64_t)sqlite3_column_int64(stmt, 2), (uint64_t)sqlite3_column_int64(stmt, 3)};
-    else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, sqlite3_db_handle(stmt), rc, "what pack '%s' made",
-                                fill->slot->name);
-    sqlite3_reset(stmt);
-    return status;
-}
-
-/* On the connection of a reader, which belongs to the caller, and may be on another thread. */
-static annal_status read_made(const struct pack_fill *fill, sqlite3 *db, struct made *out,
-                              annal_error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = prepare_made(db, &stmt, err);
-    if (status >= 0)
-        status = step_made(fill, stmt, out, err);
-    sqlite3_finalize(stmt);
-    return status;
-}
-
-/* On the writer's connection, which asks in each transaction. */
-static annal_status read_own_made(struct pack_fill *fill, struct made *out, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    if (fill->get_made == NULL)
-        status = prepare_made(db_of(fill), &fill->get_made, err);
-    return status < 0 ? status : step_made(fill, fill->get_made, out, err);
-}
-
-static bool is_same(const struct made *made, const annal_pack *pack)
-{
-    return made->known && made->tables_hash == pack->tables_hash &&
-           made->handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION;
-}
-
-/* Only the tables differ: it may be possible to mend them in place. */
-static annal_status mend(struct pack_fill *fill, const struct made *made, bool *out_mended,
-                         annal_error *err)
-{
-    const annal_pack *pack = fill->slot->pack;
-    sqlite3 *fresh = NULL;
-    uint64_t rest_hash = 0;
-    int64_t before = 0;
-    annal_status status = annal__pack_fresh(pack, &fresh, &rest_hash, err);
-    if (status >= 0 && rest_hash == made->rest_hash)
-        status = last_object(fill, &before, err);
-    if (status >= 0 && rest_hash == made->rest_hash)
-        status = annal__pack_reconcile(db_of(fill), pack, fresh, out_mended, err);
-    if (status >= 0 && *out_mended)
-        status = note_objects(fill, before, err);
-    if (status >= 0 && *out_mended)
-        status = note_made(fill, rest_hash, err);
-    annal__db_close(fresh);
     return status;
 }
 
@@ -339,7 +110,7 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
 {
     const annal_pack *pack = fill->slot->pack;
     struct made made = {0};
-    annal_status status = read_made(fill, db_of(fill), &made, err);
+    annal_status status = annal__pack_made_read(fill, pack_fill_db(fill), &made, err);
     if (status < 0)
         return status;
     if (made.known && made.version > pack->version)
@@ -348,8 +119,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
                            "version %u; they stay as they are",
                            pack->name, (long long)made.version, (unsigned)pack->version);
     bool whole = false;
-    status = is_whole(fill, db_of(fill), &whole, err);
-    if (status < 0 || (is_same(&made, pack) && whole))
+    status = annal__pack_tables_whole(fill, pack_fill_db(fill), &whole, err);
+    if (status < 0 || (annal__pack_made_is_same(&made, pack) && whole))
         return status;
     if (made.known && !whole)
         annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
@@ -361,8 +132,8 @@ static annal_status settle_tables(struct pack_fill *fill, annal_error *err)
     if (made.known && pack->writable) /* what users changed in the tables is in the journal, too */
         status = drain(fill, &unused, err);
     else if (whole && made.known && made.handlers_hash == pack->handlers_hash + INDEX_CODE_VERSION)
-        status = mend(fill, &made, &mended, err);
-    return status < 0 || mended ? status : make_anew(fill, err);
+        status = annal__pack_tables_mend(fill, &made, &mended, err);
+    return status < 0 || mended ? status : annal__pack_tables_remake(fill, err);
 }
 
 /* Whether a failure is the pack's fault, and stops only that pack. */
@@ -397,7 +168,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
                fill->slot->name, why.message);
     status = drain(fill, &unused, err);
     if (status >= 0)
-        status = make_anew(fill, err);
+        status = annal__pack_tables_remake(fill, err);
     if (status >= 0)
         status = annal__follower_open(&fill->follower, packs, 1, err);
     if (status >= 0)
@@ -409,7 +180,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
 static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 {
     annal_error why = {0};
-    sqlite3 *db = db_of(fill);
+    sqlite3 *db = pack_fill_db(fill);
     annal_status status = annal__db_exec(db, "BEGIN IMMEDIATE", err);
     if (status < 0)
         return status;
@@ -440,10 +211,10 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
 /* Creating an index on a full table sorts all of it: not in memory. */
 static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 {
-    annal_status status = annal__db_exec(db_of(fill), "PRAGMA temp_store = FILE", err);
+    annal_status status = annal__db_exec(pack_fill_db(fill), "PRAGMA temp_store = FILE", err);
     if (status >= 0)
         status = settle_fill(fill, err);
-    (void)annal__db_exec(db_of(fill), "PRAGMA temp_store = MEMORY", NULL);
+    (void)annal__db_exec(pack_fill_db(fill), "PRAGMA temp_store = MEMORY", NULL);
     return status;
 }
 
@@ -465,7 +236,7 @@ static annal_status run_for_session(struct pack_fill *fill, const char *sql, ann
                                     annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db_of(fill), sql, &stmt, err);
+    annal_status status = annal__db_prepare(pack_fill_db(fill), sql, &stmt, err);
     if (status < 0)
         return status;
     annal__db_bind_text(stmt, 1, annal_slice_of(fill->slot->name));
@@ -479,9 +250,8 @@ static annal_status run_for_session(struct pack_fill *fill, const char *sql, ann
 static annal_status forget(struct follower *follower, annal_slice session, annal_error *err)
 {
     struct pack_fill *fill = follower->own;
-    if (!annal__pack_forgets(fill->slot->pack)) {
-        return make_anew(fill, err);
-    }
+    if (!annal__pack_forgets(fill->slot->pack))
+        return annal__pack_tables_remake(fill, err);
     annal_status status = annal__applier_drop(follower->applier, session, err);
     if (status >= 0)
         status = run_for_session(fill, "DELETE FROM _findings WHERE pack = ?1 AND session_id = ?2",
@@ -536,12 +306,12 @@ static annal_status fill_is_current(struct pack_fill *fill, sqlite3 *db, bool *o
                                     annal_error *err)
 {
     struct made made = {0};
-    annal_status status =
-        db == NULL ? read_own_made(fill, &made, err) : read_made(fill, db, &made, err);
-    *out = fill->left_out || is_same(&made, fill->slot->pack);
+    annal_status status = db == NULL ? annal__pack_made_read_own(fill, &made, err)
+                                     : annal__pack_made_read(fill, db, &made, err);
+    *out = fill->left_out || annal__pack_made_is_same(&made, fill->slot->pack);
     return status < 0 || fill->left_out || !*out
                ? status
-               : is_whole(fill, db == NULL ? db_of(fill) : db, out, err);
+               : annal__pack_tables_whole(fill, db == NULL ? pack_fill_db(fill) : db, out, err);
 }
 
 static annal_status is_current(void *arg, sqlite3 *db, bool *out, annal_error *err)
@@ -617,7 +387,7 @@ annal_status annal__pack_empty(struct pack_database *database, struct pack_fill 
     if (fill->left_out)
         status = annal__fail(err, fill->why.status, "%s", fill->why.message);
     if (status >= 0)
-        status = make_anew(fill, err);
+        status = annal__pack_tables_remake(fill, err);
     if (status >= 0 && fill->slot->pack->writable) { /* users see all of it or nothing */
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);

@@ -1,0 +1,126 @@
+#include "index/db/derived_file.h"
+
+#include "index/db/database.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/lock_holder.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+bool annal__index_is_hopeless(const annal_error *why)
+{
+    static const int numbers[] = {ENOSPC, EDQUOT, EFBIG,   EACCES, EPERM,
+                                  EROFS,  EISDIR, ENOTDIR, ELOOP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (why->os_errno == numbers[i])
+            return true;
+    return false;
+}
+
+/* ---- Opening it ---- */
+
+annal_status annal__derived_open_db(struct derived *derived, const char *uri, int flags,
+                                    sqlite3 **out_db, annal_error *err)
+{
+    return annal__db_open_on(derived->private ? NULL : annal__patience_vfs(&derived->patience), uri,
+                             flags | SQLITE_OPEN_URI, out_db, err);
+}
+
+annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
+                                    annal_error *err)
+{
+    int64_t application = 0, version = 0, tables = 0;
+    annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "PRAGMA user_version", &version, err);
+    if (status >= 0)
+        status = annal__db_integer(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, err);
+    if (status < 0)
+        return status;
+    if (application == derived->application_id)
+        *out = version == derived->user_version ? OURS : STALE;
+    else
+        *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
+    return ANNAL_OK;
+}
+
+annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *db, bool *out,
+                                       annal_error *err)
+{
+    *out = true;
+    if (derived->ops->is_current == NULL)
+        return ANNAL_OK;
+    return annal__derived_or_corrupt(derived, derived->ops->is_current(derived->arg, db, out, err),
+                                     err);
+}
+
+/* ---- Stamps ---- */
+
+annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *out = (struct stamp){sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1)};
+    else
+        status = rc == SQLITE_DONE ? annal__fail(err, ANNAL_ERR_CORRUPT, "the index has no stamp")
+                                   : annal__db_fail(err, db, rc, "read the index");
+    sqlite3_reset(stmt);
+    return status;
+}
+
+annal_status annal__derived_read_stamp(sqlite3 *db, const char *schema, struct stamp *out,
+                                       annal_error *err)
+{
+    char sql[160];
+    sqlite3_stmt *stmt = NULL;
+    sqlite3_snprintf((int)sizeof sql, sql, "SELECT id, commits FROM \"%w\"._stamp", schema);
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    if (status >= 0)
+        status = annal__stamp_step(db, stmt, out, err);
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+bool annal__stamp_holds(struct stamp opened, struct stamp caught_up)
+{
+    return opened.id == caught_up.id && opened.commits >= caught_up.commits;
+}
+
+/* ---- Failures ---- */
+
+annal_status annal__derived_or_corrupt(const struct derived *derived, annal_status status,
+                                       annal_error *err)
+{
+    return status == ANNAL_ERR_SQL
+               ? annal__fail(err, ANNAL_ERR_CORRUPT, "tables of '%s' were dropped or altered",
+                             derived->path)
+               : status;
+}
+
+/* The process that has a lock on the database, as far as is known: SQLite's locks of a WAL are on
+ * its -shm. */
+static uint32_t holder_of(const struct derived *derived)
+{
+    static const char *const suffixes[] = {"", "-shm"};
+    const struct io *io = derived_io(derived);
+    uint32_t pid = 0;
+    for (size_t i = 0; i < 2 && pid == 0; i++) {
+        struct buf path = {0};
+        struct stat file;
+        if (annal__buf_printf(&path, "%s%s", derived->path, suffixes[i]) >= 0 &&
+            annal__buf_cstr(&path) != NULL && io->stat(io->arg, path.ptr, &file) == 0)
+            pid = annal__holder_of(&file, true);
+        annal__buf_done(&path);
+    }
+    return pid;
+}
+
+annal_status annal__derived_fail_locked(const struct derived *derived, annal_error *err)
+{
+    char name[HOLDER_BYTES];
+    uint32_t pid = holder_of(derived);
+    return annal__fail(err, ANNAL_ERR_BUSY, "another program keeps '%s' locked%s%s", derived->path,
+                       pid == 0 ? "" : ": ", pid == 0 ? "" : annal__holder_name(pid, name));
+}

@@ -1,0 +1,45 @@
+/*
+ * The file of a derived database, as its writer (derived.c) and its readers (derived_read.c) see
+ * it: whether it is ours, which stamp it has, and what a failure of SQLite means.
+ */
+#ifndef INDEX_DB_DERIVED_FILE_H
+#define INDEX_DB_DERIVED_FILE_H
+
+#include "index/db/derived.h"
+#include "journal/sys/seam.h"
+
+/* While a file is deleted and created by others, this many tries. */
+#define DERIVED_IO_ATTEMPTS 5
+
+static inline const struct io *derived_io(const struct derived *derived)
+{
+    return annal__store_io(derived->store);
+}
+
+annal_status annal__derived_open_db(struct derived *derived, const char *uri, int flags,
+                                    sqlite3 **out_db, annal_error *err);
+
+enum whose { OURS, STALE, EMPTY, FOREIGN };
+
+annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
+                                    annal_error *err);
+
+/* Whether the tables are what this program makes; db as in derived_ops. */
+annal_status annal__derived_is_current(const struct derived *derived, sqlite3 *db, bool *out,
+                                       annal_error *err);
+
+/* Read the stamp with "SELECT id, commits FROM _stamp", and reset stmt. */
+annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *out,
+                               annal_error *err);
+
+/*
+ * Our own statements on our own tables are correct; if SQLite reports an error in them, a table is
+ * gone: ANNAL_ERR_CORRUPT. Any other status is returned as it is.
+ */
+annal_status annal__derived_or_corrupt(const struct derived *derived, annal_status status,
+                                       annal_error *err);
+
+/* ANNAL_ERR_BUSY: another program, which is named if it is known, keeps the database locked. */
+annal_status annal__derived_fail_locked(const struct derived *derived, annal_error *err);
+
+#endif

@@ -1,0 +1,217 @@
+/*
+ * The readers of a derived database: connections that are opened, and those that are kept. Rules 2
+ * and 5 of derived.c say what a reader makes sure of.
+ */
+#include "index/db/derived_file.h"
+
+#include "index/db/database.h"
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A walk through an index reads the pages of its table again and again; a connection that is kept
+ * for long gets a smaller cache. */
+#define READER_CACHE_KIB 32768
+#define KEPT_CACHE_KIB   4096
+
+bool annal__derived_exists(const struct derived *derived)
+{
+    return derived->private || annal__file_is_there(derived_io(derived), derived->path);
+}
+
+static void set_cache(sqlite3 *db, int kib)
+{
+    char sql[60];
+    snprintf(sql, sizeof sql, "PRAGMA cache_size = -%d", kib);
+    (void)annal__db_exec(db, sql, NULL);
+}
+
+static annal_status open_reader(struct derived *derived, const char *uri, sqlite3 **out_db,
+                                struct stamp *out_stamp, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    enum whose whose = EMPTY;
+    bool current = true;
+    annal_status status = derived->private ? ANNAL_OK
+                                           : annal__file_check(derived_io(derived), derived->path,
+                                                               derived->given_bytes, err);
+    if (status >= 0)
+        status = annal__derived_open_db(derived, uri, SQLITE_OPEN_READONLY, &db, err);
+    if (status < 0)
+        return status;
+    annal__patience_on(&derived->patience, db);
+    sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FKEY, 1, NULL);
+    set_cache(db, READER_CACHE_KIB);
+    status = annal__derived_inspect(derived, db, &whose, err);
+    if (status >= 0 && whose != OURS)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is not an index of this version",
+                             derived->path);
+    if (status >= 0)
+        status = annal__derived_or_corrupt(
+            derived, annal__derived_read_stamp(db, "main", out_stamp, err), err);
+    if (status >= 0 && !derived->frozen)
+        status = annal__derived_is_current(derived, db, &current, err);
+    if (status >= 0 && !current)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "the tables of '%s' are of another version",
+                             derived->path);
+    if (status == ANNAL_ERR_BUSY)
+        status = annal__derived_fail_locked(derived, err);
+    if (status < 0) {
+        annal__db_close(db);
+        return status;
+    }
+    *out_db = db;
+    return ANNAL_OK;
+}
+
+static annal_status immutable_uri(const struct derived *derived, struct buf *uri, annal_error *err)
+{
+    annal_status status = annal__buf_printf(uri, "file:");
+    for (const char *c = derived->path; status >= 0 && *c != '\0'; c++)
+        status = strchr("?#%", *c) != NULL ? annal__buf_printf(uri, "%%%02x", (unsigned)*c)
+                                           : annal__buf_append(uri, c, 1);
+    if (status >= 0)
+        status = annal__buf_printf(uri, "?immutable=1");
+    if (status < 0 || annal__buf_cstr(uri) == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "a file name");
+    return ANNAL_OK;
+}
+
+/*
+ * On read-only media a WAL database can be opened only as immutable, and then without the content
+ * of its WAL.
+ */
+static annal_status open_frozen(struct derived *derived, sqlite3 **out_db, struct stamp *out_stamp,
+                                annal_error *err)
+{
+    struct buf uri = {0};
+    annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
+    if (status != ANNAL_ERR_IO) /* a file that others lock or write is not immutable */
+        return status;
+    status = immutable_uri(derived, &uri, err);
+    if (status >= 0)
+        status = open_reader(derived, uri.ptr, out_db, out_stamp, err);
+    annal__buf_done(&uri);
+    return status;
+}
+
+static annal_status reader_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err)
+{
+    if (derived->frozen)
+        return open_frozen(derived, out_db, out_stamp, err);
+    for (unsigned attempt = 0;; attempt++) {
+        annal_status status = open_reader(derived, derived->path, out_db, out_stamp, err);
+        if (status >= 0 || status == ANNAL_ERR_BUSY || attempt >= DERIVED_IO_ATTEMPTS ||
+            (attempt > 0 && annal__deadline_passed(deadline_us)))
+            return status;
+        /* Missing, foreign, not current, or just deleted: make sure that it exists. */
+        status = annal__derived_begin(derived, deadline_us, err);
+        if (status >= 0)
+            status = annal__derived_end(derived, true, err);
+        if (status < 0)
+            return status;
+        annal__pause(attempt);
+    }
+}
+
+annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    struct patience_limit limit;
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    annal__patience_limit(&derived->patience, &limit, deadline_us);
+    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
+    annal__patience_unlimit(&derived->patience, &limit);
+    return status;
+}
+
+static annal_status check(sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, "PRAGMA integrity_check(1)", &stmt, err);
+    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
+    if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(stmt, 0), "ok") != 0)
+        status = ANNAL_ERR_CORRUPT;
+    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "check a database");
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+bool annal__derived_heal_if_corrupt(struct derived *derived)
+{
+    struct stamp unused;
+    sqlite3 *db = NULL;
+    if (derived->frozen)
+        return false;
+    annal_status status = annal__derived_reader(derived, derived->wait_ms, &db, &unused, NULL);
+    if (status >= 0)
+        status = check(db, NULL);
+    annal__db_close(db);
+    return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
+}
+
+/* The tables are looked at again only if the schema has changed. */
+static bool is_still_current(struct derived *derived, struct reader *reader)
+{
+    int now = sqlite3_stmt_status(reader->get_stamp, SQLITE_STMTSTATUS_REPREPARE, 0);
+    bool current = now == reader->current_at;
+    if (!current && annal__derived_is_current(derived, reader->db, &current, NULL) >= 0 && current)
+        reader->current_at = now;
+    return current;
+}
+
+static annal_status borrow_until(struct derived *derived, int64_t deadline_us, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err)
+{
+    if (derived->frozen || derived->private || derived->rollback)
+        return reader_until(derived, deadline_us, out_db, out_stamp, err);
+    struct reader *reader =
+        annal__readers_take(&derived->readers, derived_io(derived), derived->path);
+    if (reader != NULL) {
+        if (annal__stamp_step(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
+            is_still_current(derived, reader)) {
+            *out_db = reader->db;
+            return ANNAL_OK;
+        }
+        annal__readers_give(&derived->readers, reader->db, false);
+    }
+    annal_status status = reader_until(derived, deadline_us, out_db, out_stamp, err);
+    if (status >= 0)
+        set_cache(*out_db, KEPT_CACHE_KIB);
+    if (status >= 0)
+        annal__readers_add(&derived->readers, derived_io(derived), derived->path, *out_db);
+    return status;
+}
+
+annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
+                                   struct stamp *out_stamp, annal_error *err)
+{
+    struct patience_limit limit;
+    int64_t deadline_us = annal__deadline_after(wait_ms);
+    annal__patience_limit(&derived->patience, &limit, deadline_us);
+    annal_status status = borrow_until(derived, deadline_us, out_db, out_stamp, err);
+    annal__patience_unlimit(&derived->patience, &limit);
+    return status;
+}
+
+void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean)
+{
+    annal__readers_give(&derived->readers, db, clean);
+}
+
+annal_status annal__derived_open_read_only(struct derived *derived, annal_error *err)
+{
+    sqlite3 *db = NULL;
+    struct stamp stamp;
+    if (!annal__file_is_there(derived_io(derived), derived->path) ||
+        open_frozen(derived, &db, &stamp, NULL) < 0)
+        return annal__derived_make_private(derived, err);
+    annal__db_close(db);
+    derived->frozen = true;
+    return ANNAL_OK;
+}

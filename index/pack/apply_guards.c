@@ -1,0 +1,87 @@
+/*
+ * Guards: whether the packs let an event happen, before it is appended, or long after.
+ *
+ * To ask is to apply: the sections of the event run as they will at replay, in a savepoint, and a
+ * guarded one refuses if its first statement changes no row or a constraint fails. A section
+ * without a guard that fails is a finding later, and refuses nothing.
+ */
+#include "index/pack/applier.h"
+
+#include "index/db/database.h"
+#include "index/pack/outbox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* After a guard refused: its sentence, and after it why a row could not be written. */
+static const char *refusal(struct applier *applier, const struct pack_section *section, bool holds)
+{
+    char why[sizeof applier->refused];
+    memcpy(why, applier->refused, sizeof why);
+    snprintf(applier->refused, sizeof applier->refused, "%.300s%s%.200s", section->guard,
+             holds ? ": " : "", holds ? why : "");
+    return applier->refused;
+}
+
+static annal_status try_all(struct applier *applier, annal_slice session, const annal_event *event,
+                            bool own_only, const char **out_refused, bool *out_whole,
+                            annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    *out_refused = NULL;
+    if (applier->outbox != NULL && annal__outbox_takes(event->type))
+        *out_whole = false;
+    if (applier->has_core)
+        status = annal__applier_begin(applier, session, event->ts_us, err);
+    for (size_t i = 0; status >= 0 && *out_refused == NULL && i < applier->handler_count; i++) {
+        const struct handler *handler = &applier->handlers[i];
+        const struct pack_section *section = handler->section;
+        bool holds = true;
+        int rc = SQLITE_OK;
+        if (section->kind != PACK_ON || !annal__section_takes(section, event->type))
+            continue;
+        bool asked = section->guard != NULL && !(own_only && section->reads != NULL);
+        status =
+            annal__applier_run(applier, handler, session, event, asked ? &holds : NULL, &rc, err);
+        /* Without a guard it would be a finding, and is not a reason to refuse. */
+        if (status >= 0 && rc != SQLITE_OK && asked)
+            *out_refused = refusal(applier, section, holds);
+        if (rc != SQLITE_OK)
+            *out_whole = false;
+    }
+    return status;
+}
+
+annal_status annal__applier_try(struct applier *applier, annal_slice session,
+                                const annal_event *event, const char **out_refused, bool *out_whole,
+                                annal_error *err)
+{
+    return try_all(applier, session, event, false, out_refused, out_whole, err);
+}
+
+static bool is_guarded(const struct applier *applier, annal_slice type)
+{
+    for (size_t i = 0; i < applier->handler_count; i++) {
+        const struct pack_section *section = applier->handlers[i].section;
+        if (section->guard != NULL && annal__section_takes(section, type))
+            return true;
+    }
+    return false;
+}
+
+annal_status annal__applier_check(struct applier *applier, annal_slice session,
+                                  const annal_event *event, const char **out_refused,
+                                  annal_error *err)
+{
+    *out_refused = NULL;
+    if (!is_guarded(applier, event->type))
+        return ANNAL_OK;
+    annal_status status = annal__db_exec(applier->db, "SAVEPOINT asked", err);
+    if (status < 0)
+        return status;
+    bool unused = true;
+    status = try_all(applier, session, event, true, out_refused, &unused, err);
+    annal_status undone =
+        annal__db_exec(applier->db, "ROLLBACK TO asked; RELEASE asked", status >= 0 ? err : NULL);
+    return status < 0 ? status : undone;
+}

@@ -1,0 +1,240 @@
+/*
+ * Compiling the sections of packs, and running them.
+ *
+ * A parameter is looked up once, when its statement is compiled: it is a part of the event's
+ * envelope, or field number N of data. The fields that the statements of a section name are found
+ * in one pass over the data (fields.c), before the first statement runs.
+ */
+#include "index/pack/handler.h"
+
+#include "index/db/database.h"
+#include "index/pack/fields.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+
+#include <string.h>
+
+/* ---- Compiling ---- */
+
+static annal_status envelope_source(const char *name, enum source *out)
+{
+    static const char *const names[] = {":session", ":seq",   ":ts",  ":type",
+                                        ":id",      ":cause", ":data"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *out = (enum source)i;
+            return ANNAL_OK;
+        }
+    return ANNAL_ERR_INVALID;
+}
+
+/*
+ * The names of the fields met so far, each followed by a NUL; returns the index of name among them.
+ */
+static int field_place(struct buf *fields, const char *name, annal_status *status)
+{
+    int place = 0;
+    for (size_t at = 0; at < fields->len; at += strlen(fields->ptr + at) + 1, place++)
+        if (strcmp(fields->ptr + at, name) == 0)
+            return place;
+    *status = annal__buf_append(fields, name, strlen(name) + 1);
+    return place;
+}
+
+static annal_status bind_plan(const annal_pack *pack, const struct pack_section *source,
+                              struct statement *statement, struct buf *fields, annal_error *err)
+{
+    statement->param_count = sqlite3_bind_parameter_count(statement->stmt);
+    statement->params =
+        annal__zalloc((size_t)(statement->param_count + 1) * sizeof *statement->params);
+    if (statement->params == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    for (int i = 0; i < statement->param_count; i++) {
+        const char *name = sqlite3_bind_parameter_name(statement->stmt, i + 1);
+        struct param *param = &statement->params[i];
+        annal_status status = ANNAL_OK;
+        if ((source->kind == PACK_FORGET || source->kind == PACK_SETTLE) &&
+            (name == NULL || strcmp(name, ":session") != 0))
+            return annal__fail(err, ANNAL_ERR_SQL, "%s:%u: to %s has no parameter but :session",
+                               pack->file, source->line,
+                               source->kind == PACK_FORGET ? "forget" : "settle");
+        if (name != NULL && name[0] == '$' && strpbrk(name, "('\"") == NULL) {
+            param->source = FIELD;
+            param->field = field_place(fields, name + 1, &status);
+        } else if (name == NULL || envelope_source(name, &param->source) < 0) {
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "%s:%u: parameter '%s' is neither $field nor one of :session :seq "
+                               ":ts :type :id :cause :data",
+                               pack->file, source->line, name == NULL ? "?" : name);
+        }
+        if (status < 0)
+            return annal__fail(err, status, "pack '%s'", pack->file);
+    }
+    return ANNAL_OK;
+}
+
+/* An artifact section has no statement, a fill one SELECT, the others as many as they need. */
+static annal_status check_count(const struct handler *handler, const annal_pack *pack,
+                                annal_error *err)
+{
+    const struct pack_section *section = handler->section;
+    unsigned line = section->line - 1;
+    if (section->kind == PACK_ARTIFACT)
+        return handler->count == 0
+                   ? ANNAL_OK
+                   : annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: an artifact has no statement",
+                                 pack->file, line);
+    if (handler->count == 0)
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: this section has no statement",
+                           pack->file, line);
+    sqlite3_stmt *first = handler->statements[0].stmt;
+    if (section->kind == PACK_FILL &&
+        (handler->count > 1 || sqlite3_column_count(first) == 0 || !sqlite3_stmt_readonly(first)))
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:%u: to fill is one SELECT", pack->file,
+                           line);
+    for (int i = 0; section->kind == PACK_FILL && i < sqlite3_column_count(first); i++) {
+        const char *name = sqlite3_column_name(first, i);
+        if (!annal__is_field(annal_slice_of(name)))
+            return annal__fail(err, ANNAL_ERR_INVALID,
+                               "%s:%u: column '%s' of a fill is no field of data", pack->file, line,
+                               name);
+    }
+    return ANNAL_OK;
+}
+
+annal_status annal__handler_compile(struct handler *handler, const annal_pack *pack,
+                                    const struct pack_section *source, sqlite3 *db,
+                                    annal_error *err)
+{
+    struct buf fields = {0};
+    const char *at = source->sql;
+    annal_status status = ANNAL_OK;
+    handler->section = source;
+    for (;;) {
+        sqlite3_stmt *stmt = NULL;
+        status = annal__pack_next_statement(pack, source, &at, db, &stmt, err);
+        if (status < 0 || stmt == NULL)
+            break;
+        struct statement *grown =
+            annal__realloc_array(handler->statements, handler->count + 1, sizeof *grown);
+        if (grown == NULL) {
+            sqlite3_finalize(stmt);
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+            break;
+        }
+        handler->statements = grown;
+        grown[handler->count] = (struct statement){.stmt = stmt};
+        status = bind_plan(pack, source, &grown[handler->count++], &fields, err);
+        if (status < 0)
+            break;
+    }
+    if (status >= 0)
+        status = check_count(handler, pack, err);
+    if (status >= 0 && source->guard != NULL)
+        handler->asks = sqlite3_stmt_readonly(handler->statements[0].stmt) != 0;
+    if (status >= 0)
+        status = annal__fields_new(db, annal__buf_slice(&fields), &handler->fields, err);
+    annal__buf_done(&fields);
+    return status;
+}
+
+void annal__handler_done(struct handler *handler)
+{
+    for (size_t i = 0; i < handler->count; i++) {
+        sqlite3_finalize(handler->statements[i].stmt);
+        annal__free(handler->statements[i].params);
+    }
+    annal__free(handler->statements);
+    annal__fields_free(handler->fields);
+}
+
+/* ---- Running ---- */
+
+static void bind_optional(sqlite3_stmt *stmt, int at, annal_slice text)
+{
+    if (text.len == 0)
+        sqlite3_bind_null(stmt, at);
+    else
+        annal__db_bind_text(stmt, at, text);
+}
+
+void annal__handler_bind(const struct handler *handler, const struct statement *statement,
+                         annal_slice session, const annal_event *event, const char *ts)
+{
+    for (int i = 0; i < statement->param_count; i++) {
+        const struct param *param = &statement->params[i];
+        sqlite3_stmt *stmt = statement->stmt;
+        switch (param->source) {
+        case SESSION:
+            annal__db_bind_text(stmt, i + 1, session);
+            break;
+        case SEQ:
+            sqlite3_bind_int64(stmt, i + 1, (sqlite3_int64)event->seq);
+            break;
+        case TS:
+            sqlite3_bind_text(stmt, i + 1, ts, ANNAL_TIME_BYTES - 1, SQLITE_STATIC);
+            break;
+        case TYPE:
+            annal__db_bind_text(stmt, i + 1, event->type);
+            break;
+        case ID:
+            bind_optional(stmt, i + 1, event->id);
+            break;
+        case CAUSE:
+            bind_optional(stmt, i + 1, event->cause);
+            break;
+        case DATA:
+            annal__db_bind_text(stmt, i + 1, event->data);
+            break;
+        case FIELD:
+            annal__fields_bind(handler->fields, param->field, stmt, i + 1);
+            break;
+        }
+    }
+}
+
+bool annal__is_refusal(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_ERROR:
+    case SQLITE_CONSTRAINT:
+    case SQLITE_MISMATCH:
+    case SQLITE_RANGE:
+    case SQLITE_TOOBIG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Of the first statement of a guarded section, after it was run. */
+static bool guard_holds(const struct handler *handler, bool gave_row)
+{
+    sqlite3_stmt *first = handler->statements[0].stmt;
+    return handler->asks ? gave_row : sqlite3_changes(sqlite3_db_handle(first)) > 0;
+}
+
+int annal__handler_run(const struct handler *handler, annal_slice session, const annal_event *event,
+                       bool *out_holds)
+{
+    char ts[ANNAL_TIME_BYTES];
+    annal_time_format(event->ts_us, ts);
+    int rc = annal__fields_read(handler->fields, event->data);
+    size_t i = out_holds == NULL && handler->asks ? 1 : 0;
+    for (; i < handler->count && (rc == SQLITE_OK || rc == SQLITE_DONE); i++) {
+        sqlite3_stmt *stmt = handler->statements[i].stmt;
+        bool gave_row = false;
+        annal__handler_bind(handler, &handler->statements[i], session, event, ts);
+        while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+            gave_row = true;
+        if (i == 0 && out_holds != NULL && rc == SQLITE_DONE) {
+            *out_holds = guard_holds(handler, gave_row);
+            if (!*out_holds)
+                rc = SQLITE_CONSTRAINT;
+        }
+        sqlite3_reset(stmt);
+        sqlite3_clear_bindings(stmt);
+    }
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
