@@ -49,11 +49,23 @@ START_TEST(the_columns_of_one_table_are_rows)
 }
 END_TEST
 
+START_TEST(what_people_type_in_the_shell_of_sqlite_works_in_sql)
+{
+    CLI(&cli, NULL, "sql", ".tables");
+    ASSERT_OUT("usage_by_day ");
+    CLI(&cli, NULL, "sql", ".schema sessions");
+    ASSERT_OUT("total_tokens ");
+    CLI(&cli, NULL, "sql", ".mode box");
+    cli_assert_refused(&cli, EXIT_USAGE, "there are .tables and .schema TABLE");
+}
+END_TEST
+
 Suite *suite_schema(void)
 {
     Suite *suite = suite_create("schema");
     TCase *all = suite_case(suite, "all", set_up, cli_teardown);
     tcase_add_test(all, the_tables_of_the_index_and_of_packs_are_listed_with_their_columns);
     tcase_add_test(all, the_columns_of_one_table_are_rows);
+    tcase_add_test(all, what_people_type_in_the_shell_of_sqlite_works_in_sql);
     return suite;
 }

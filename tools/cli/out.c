@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- The streams ---- */
@@ -294,6 +295,18 @@ int out_columns(void)
 }
 
 /* ---- For people ---- */
+
+void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us)
+{
+    char utc[ANNAL_TIME_BYTES];
+    struct tm local;
+    time_t seconds = (time_t)(time_us / 1000000 - (time_us % 1000000 < 0));
+    annal_time_format(time_us, utc);
+    snprintf(text, SHOWN_TIME_BYTES, "%.10s %.8s", utc, utc + 11);
+    tzset();
+    if (isatty(STDOUT_FILENO) && localtime_r(&seconds, &local) != NULL)
+        (void)strftime(text, SHOWN_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &local);
+}
 
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes)
 {

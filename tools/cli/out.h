@@ -96,6 +96,9 @@ struct table *table_new(enum out_format format, const struct column *columns, in
 /* Even without a terminal, print flexible columns in at most this many columns. */
 void table_limit(struct table *table, int columns);
 
+/* If rows are wider than the terminal, print each with a line for a column, and nothing cut. */
+void table_unfold(struct table *table);
+
 /* The cells of a row, in order; then table_row(). */
 void table_text(struct table *table, annal_slice text);
 void table_number(struct table *table, uint64_t number);
@@ -117,6 +120,13 @@ void table_free(struct table *table); /* prints what is left */
 const char *real_text(char text[REAL_BYTES], double number);
 
 /* ---- For people ---- */
+
+/*
+ * A time in whole seconds, "2026-03-02 10:14:06": in the local time zone if standard output is a
+ * terminal, else in UTC.
+ */
+#define SHOWN_TIME_BYTES 24
+void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us);
 
 /* "1.2 MB", "3,456", "3 min ago"; written to text, which is returned. */
 #define HUMAN_BYTES 40

@@ -58,7 +58,8 @@ int rows_columns(void *arg, const annal_row *row)
     struct rows *rows = arg;
     rows->columns = annal__zalloc(row->count * sizeof *rows->columns);
     rows->names = annal__zalloc(row->count * sizeof *rows->names);
-    if (rows->columns == NULL || rows->names == NULL)
+    rows->typed = annal__zalloc(row->count * sizeof *rows->typed);
+    if (rows->columns == NULL || rows->names == NULL || rows->typed == NULL)
         return fail_storage("print the answer: out of memory");
     rows->count = (int)row->count;
     for (size_t i = 0; i < row->count; i++) {
@@ -69,7 +70,11 @@ int rows_columns(void *arg, const annal_row *row)
             (struct column){.name = rows->names[i], .title = rows->names[i], .flexible = true};
     }
     rows->table = table_new(rows->format, rows->columns, rows->count);
-    return rows->table == NULL ? fail_storage("print the answer: out of memory") : 0;
+    if (rows->table == NULL)
+        return fail_storage("print the answer: out of memory");
+    if (rows->unfold)
+        table_unfold(rows->table);
+    return 0;
 }
 
 int rows_row(void *arg, const annal_row *row)
@@ -77,8 +82,9 @@ int rows_row(void *arg, const annal_row *row)
     struct rows *rows = arg;
     for (size_t i = 0; i < row->count; i++) {
         annal_value_kind kind = row->values[i].kind;
-        if (!rows->begun) /* the first value decides what a column is */
+        if (!rows->typed[i]) /* the first value that is not NULL decides what a column is */
             rows->columns[i].right = kind == ANNAL_VALUE_INTEGER || kind == ANNAL_VALUE_REAL;
+        rows->typed[i] = rows->typed[i] || kind != ANNAL_VALUE_NULL;
         rows_cell(rows->table, &row->values[i]);
     }
     rows->begun = true;
@@ -92,6 +98,7 @@ void rows_done(struct rows *rows)
     for (int i = 0; rows->names != NULL && i < rows->count; i++)
         annal__free(rows->names[i]);
     annal__free(rows->names);
+    annal__free(rows->typed);
     annal__free(rows->columns);
     *rows = (struct rows){0};
 }

@@ -9,11 +9,13 @@
 /* Prints an answer of any shape as a table; begin with {.format = …}. */
 struct rows {
     enum out_format format;
+    bool unfold; /* see table_unfold() */
     struct table *table;
     struct column *columns;
     char **names;
     int count;
-    bool begun; /* there was a row */
+    bool begun;  /* there was a row */
+    bool *typed; /* of each column: there was a value that is not NULL */
 };
 
 /* For annal_sql(): options.columns, and fn. arg is a struct rows. */

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROWS_HELD = 500, GAP = 2, FLEXIBLE_LEAST = 8, CELL_COLUMNS_MAX = 100 };
 
@@ -30,6 +31,7 @@ struct table {
     bool begun;  /* the heading is printed */
     bool cut;    /* flexible columns are made to fit */
     int limit;   /* of a flexible column off a terminal; 0: it is aligned so far, and never cut */
+    bool unfold; /* if it is too wide; once it has begun: it is unfolded */
 };
 
 struct table *table_new(enum out_format format, const struct column *columns, int count)
@@ -58,6 +60,11 @@ struct table *table_new(enum out_format format, const struct column *columns, in
 void table_limit(struct table *table, int columns)
 {
     table->limit = columns;
+}
+
+void table_unfold(struct table *table)
+{
+    table->unfold = isatty(STDOUT_FILENO);
 }
 
 /* ---- Width on a terminal ---- */
@@ -291,12 +298,10 @@ static void fit(struct table *table, int columns)
     }
 }
 
-static void begin_aligned(struct table *table)
+/* The widths of the columns as their titles and cells are, up to the limit off a terminal. */
+static int measure(struct table *table, int columns)
 {
-    int columns = out_columns();
-    char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
-    table->begun = true;
-    table->cut = columns > 0 || table->limit > 0;
+    int total = -GAP;
     const int limit = table->limit > 0 ? table->limit : CELL_COLUMNS_MAX;
     for (int i = 0; i < table->count; i++) {
         const char *title = table->columns[i].title;
@@ -309,17 +314,49 @@ static void begin_aligned(struct table *table)
             if (width > table->widths[i])
                 table->widths[i] = width;
         }
+        total += table->widths[i] + GAP;
     }
+    return total;
+}
+
+/* A line for each column, its text in lines of what is left of the width. */
+static void print_unfolded(struct table *table, char **cells)
+{
+    int columns = out_columns(), widest = 0;
+    for (int i = 0; i < table->count; i++) {
+        int width = width_of_text(table->columns[i].title);
+        widest = width > widest ? width : widest;
+    }
+    int room = columns - widest - GAP < FLEXIBLE_LEAST ? FLEXIBLE_LEAST : columns - widest - GAP;
+    for (int i = 0; i < table->count; i++) {
+        const char *title = table->columns[i].title, *text = cells[i] == NULL ? "" : cells[i];
+        out_style("1");
+        printf("%s%*s", title, widest + GAP - width_of_text(title), "");
+        out_style("0");
+        for (size_t len; (len = width_fitting(text, room)), text[len] != '\0'; text += len)
+            printf("%.*s\n%*s", (int)len, text, widest + GAP, "");
+        puts(text);
+    }
+}
+
+static void begin_aligned(struct table *table)
+{
+    int columns = out_columns();
+    char **titles = annal__zalloc((size_t)table->count * sizeof *titles);
+    table->begun = true;
+    table->cut = columns > 0 || table->limit > 0;
+    table->unfold = measure(table, columns) > columns && columns > 0 && table->unfold;
     if (columns > 0)
         fit(table, columns);
     for (int i = 0; titles != NULL && i < table->count; i++)
         titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
                                    table->columns[i].title ? strlen(table->columns[i].title) : 0);
-    out_style("1");
-    if (titles != NULL)
+    if (titles != NULL && !table->unfold) {
+        out_style("1");
         print_aligned(table, titles);
-    out_style("0");
-    fputc('\n', stdout);
+        out_style("0");
+        fputc('\n', stdout);
+    }
     for (int i = 0; titles != NULL && i < table->count; i++)
         annal__free(titles[i]);
     annal__free(titles);
@@ -331,7 +368,10 @@ static void print_held(struct table *table)
         begin_aligned(table);
     for (int row = 0; row < table->rows; row++) {
         char **cells = table->held + row * table->count;
-        print_aligned(table, cells);
+        if (table->unfold)
+            print_unfolded(table, cells);
+        else
+            print_aligned(table, cells);
         fputc('\n', stdout);
         for (int i = 0; i < table->count; i++) {
             annal__free(cells[i]);

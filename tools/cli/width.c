@@ -32,3 +32,17 @@ int width_of_text(const char *text)
     }
     return width;
 }
+
+size_t width_fitting(const char *text, int columns)
+{
+    const char *at = text;
+    while (*at != '\0') {
+        wchar_t c;
+        size_t len = width_decode(at, &c);
+        columns -= width_of(c);
+        if (columns < 0)
+            break;
+        at += len;
+    }
+    return (size_t)(at - text);
+}

@@ -12,4 +12,7 @@ size_t width_decode(const char *text, wchar_t *out);
 int width_of(wchar_t c);
 int width_of_text(const char *text);
 
+/* How many bytes of a text fit in so many columns. */
+size_t width_fitting(const char *text, int columns);
+
 #endif

@@ -2,12 +2,14 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
+#include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
 
 #include <annal/journal.h>
 
-/* What of a session is asked for. */
+/* What of a session is asked for, and how it is printed. */
 struct range {
+    bool for_people;
     uint64_t from_seq;
     bool has_last;
     uint64_t last; /* only so many of its last events */
@@ -22,12 +24,27 @@ static annal_status open_cursor(annal_store *store, annal_slice session, const s
     return status;
 }
 
+/* As a line for people; of data that is too long only the size. */
+static annal_status print_line(annal_cursor *cursor, annal_slice session, annal_event *event,
+                               uint64_t data_bytes, struct event_lines *lines, annal_error *err)
+{
+    struct buf data = {0};
+    annal_status status = event_read_data(cursor, event, data_bytes, &data, err);
+    if (status == ANNAL_OK && event->data.len > 0)
+        event_line_print(lines, session, event);
+    else if (status == ANNAL_OK)
+        event_line_print_long(lines, session, event, data_bytes);
+    annal__buf_done(&data);
+    return status;
+}
+
 static int print_all(annal_store *store, annal_slice session, const struct range *range)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
     uint64_t data_bytes;
     annal_error err = {0};
+    struct event_lines lines = {0};
     int exit_status = EXIT_DONE;
     annal_status status = open_cursor(store, session, range, &cursor, &err);
     while (status >= 0 && out_wanted()) {
@@ -42,6 +59,8 @@ static int print_all(annal_store *store, annal_slice session, const struct range
             annal_damage damage = annal_cursor_damage(cursor);
             event_say_damage(annal__cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
+        } else if (status == ANNAL_OK && range->for_people) {
+            status = print_line(cursor, session, &event, data_bytes, &lines, &err);
         } else if (status == ANNAL_OK &&
                    !event_print_head(cursor, &event, (annal_slice){0}, data_bytes, &err)) {
             status = err.status;
@@ -53,7 +72,8 @@ static int print_all(annal_store *store, annal_slice session, const struct range
 
 static int run(const struct args *args)
 {
-    const struct range range = {.from_seq = args_count(args, "from", 1),
+    const struct range range = {.for_people = event_lines_wanted(args),
+                                .from_seq = args_count(args, "from", 1),
                                 .has_last = args_has(args, "last"),
                                 .last = args_count(args, "last", 0)};
     annal_store *store = NULL;
@@ -72,7 +92,9 @@ static const struct field fields[] = {
 const struct command cmd_cat = {
     .name = "cat",
     .summary = "print the events of a session, straight from its journal",
-    .about = "Prints one JSON object a line: seq, ts, type, id and cause where the event has\n"
+    .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
+             "the width. With --json, or into a file or pipe, one JSON object a line: seq, ts, "
+             "type, id and cause where the event has\n"
              "them, and data byte for byte as it was appended; from a msgpack journal, as\n"
              "JSON of the same value. Every hash is checked on the\n"
              "way; what is damaged is named on standard error, everything else is printed,\n"

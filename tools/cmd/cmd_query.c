@@ -6,6 +6,7 @@
 #include "tools/cli/overdue.h"
 #include "tools/cli/sessions.h"
 #include "tools/export/parquet.h"
+#include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
 
 #include <annal/query.h>
@@ -296,6 +297,8 @@ static int print_events(struct query *query)
     annal_event event;
     struct table *table = NULL;
     annal_status status = ANNAL_OK;
+    bool for_people = event_lines_wanted(query->args);
+    struct event_lines lines = {.index = query->index, .sessions = query->list.count != 1};
     if (query->format != OUT_JSONL) {
         table = table_new(query->format, columns, sizeof columns / sizeof columns[0]);
         if (table == NULL)
@@ -303,7 +306,9 @@ static int print_events(struct query *query)
         table_limit(table, CELL_COLUMNS_MAX);
     }
     while (out_wanted() && (status = next_event(query, &session, &event, &err)) == ANNAL_OK) {
-        if (query->format == OUT_JSONL)
+        if (for_people)
+            event_line_print(&lines, session, &event);
+        else if (query->format == OUT_JSONL)
             event_print(&event, session);
         else
             print_row(table, session, &event);
@@ -417,8 +422,8 @@ static const struct field fields[] = {
     OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
                 .choices = "type|session|day"),
     LIMIT_OPTIONS,
-    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (jsonl)",
-                .choices = PARQUET_FORMATS),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
+                "how to print them (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),
     FIELDS_END};
 
@@ -429,6 +434,8 @@ const struct command cmd_query = {
              "order of seq, of several by time. Without SESSION all sessions are searched.\n"
              "The index finds them, the journals give them, and every hash is checked on the\n"
              "way. What is damaged is named on standard error; then the exit status is 1.\n"
+             "On a terminal an event is a line: seq, time, type, who and what, cut to the\n"
+             "width. With --json, or into a file or pipe, it is a JSON object.\n"
              "--order commit keeps each session in order of seq, also where its clock went\n"
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
              "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"

@@ -79,7 +79,7 @@ static int write_bytes(void *arg, const char *bytes, size_t len)
 static int print_sql(struct replay *replay, annal_state *state)
 {
     annal_error err = {0};
-    struct rows rows = {.format = replay->format};
+    struct rows rows = {.format = replay->format, .unfold = !args_has(replay->args, "format")};
     annal_status status =
         annal_state_sql(state, annal_slice_of(args_get(replay->args, "sql")),
                         &(annal_sql_options){.columns = rows_columns, .limits = replay->limits},

@@ -6,6 +6,7 @@
 #include "tools/cli/catch_up.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/cmd/schema.h"
 
 #include <annal/query.h>
 
@@ -121,19 +122,24 @@ static int list_columns(struct schema *schema, const char *name)
                  : fail_refused("there is no table '%s': 'annal schema' lists them", name);
 }
 
-static int run(const struct args *args)
+int schema_print(const struct args *args, const char *table)
 {
     struct schema schema = {.args = args};
     annal_store *store = NULL;
     int exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)
         exit_status = index_open_with_packs(store, &schema.index);
-    if (exit_status == EXIT_DONE && args->operand_count > 0)
-        exit_status = list_columns(&schema, args->operands[0]);
+    if (exit_status == EXIT_DONE && table != NULL)
+        exit_status = list_columns(&schema, table);
     else if (exit_status == EXIT_DONE)
         exit_status = list_tables(&schema);
     annal_index_close(schema.index);
     return store_close(store, out_finish(exit_status));
+}
+
+static int run(const struct args *args)
+{
+    return schema_print(args, args->operand_count > 0 ? args->operands[0] : NULL);
 }
 
 static const struct field fields[] = {OPERAND_MAYBE("TABLE", FIELD_TEXT, NULL, "whose columns"),

@@ -3,7 +3,10 @@
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
+#include "tools/cmd/schema.h"
 #include "tools/export/parquet.h"
+
+#include <string.h>
 
 static annal_status ask(const struct args *args, const annal_limits *limits, annal_index *index,
                         annal_row_fn columns, annal_row_fn row, void *arg, annal_error *err)
@@ -19,7 +22,7 @@ static int print_answer(const struct args *args, const annal_limits *limits, enu
                         annal_index *index)
 {
     annal_error err = {0};
-    struct rows rows = {.format = format};
+    struct rows rows = {.format = format, .unfold = !args_has(args, "format")};
     annal_status status = ask(args, limits, index, rows_columns, rows_row, &rows, &err);
     rows_done(&rows);
     if (status < 0)
@@ -44,6 +47,19 @@ static int write_answer(const struct args *args, const annal_limits *limits,
     return exit_status;
 }
 
+/* What people type who know the shell of SQLite: .tables, .schema, .schema TABLE. */
+static int run_dot(const struct args *args)
+{
+    static const char schema[] = ".schema ";
+    const char *word = args->operands[0];
+    if (strcmp(word, ".tables") == 0 || strcmp(word, ".schema") == 0)
+        return schema_print(args, NULL);
+    if (strncmp(word, schema, strlen(schema)) == 0)
+        return schema_print(args, word + strlen(schema));
+    return fail_usage("'%s' is not SQL: of the shell of SQLite there are .tables and .schema TABLE",
+                      word);
+}
+
 static int run(const struct args *args)
 {
     enum out_format format = OUT_TABLE;
@@ -52,6 +68,8 @@ static int run(const struct args *args)
     annal_index *index = NULL;
     struct parquet *parquet = NULL;
     annal_limits limits = args_limits(args);
+    if (args->operands[0][0] == '.')
+        return run_dot(args);
     int exit_status = parquet_args(args, &format, &path);
     if (exit_status == 0)
         overdue_watch(&limits);
@@ -85,15 +103,18 @@ const struct command cmd_sql = {
     .name = "sql",
     .takes_sql = true,
     .summary = "ask the tables and the events in SQL",
-    .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
-             "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
-             "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
-             "lists the tables and their columns. Tables of packs are there too; --session\n"
-             "prose_RUN adds those of one run: prose.bindings, ...\n"
-             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-             "system's loader finds. A column's type is what holds all of its values.\n"
-             "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
-             "temporary files than --memory and --temp allow, is stopped; exit status 1.",
+    .about =
+        "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
+        "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
+        "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
+        "lists the tables and their columns; so do .tables and .schema TABLE in the place\n"
+        "of a SELECT. Rows that are wider than the terminal are printed with a line for\n"
+        "each column; --format table cuts them instead. Tables of packs are there too; --session\n"
+        "prose_RUN adds those of one run: prose.bindings, ...\n"
+        "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
+        "system's loader finds. A column's type is what holds all of its values.\n"
+        "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
+        "temporary files than --memory and --temp allow, is stopped; exit status 1.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

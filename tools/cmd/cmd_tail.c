@@ -2,6 +2,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
 
 #include "journal/base/alloc.h"
@@ -25,6 +26,8 @@ struct tailing {
     annal_tail_options options;
     annal_tail *tail;
     int64_t committed_us;
+    bool for_people;
+    struct event_lines lines;
 };
 
 /* What was printed is with whoever reads it: then the cursor may move. */
@@ -98,7 +101,10 @@ static int print_events(struct tailing *tailing)
             print_damage(tailing, session, &damage);
             exit_status = EXIT_REFUSED;
         } else {
-            event_print(&event, session);
+            if (tailing->for_people)
+                event_line_print(&tailing->lines, session, &event);
+            else
+                event_print(&event, session);
             failed = commit(tailing, false);
         }
     }
@@ -175,7 +181,9 @@ static int check_ends(struct tailing *tailing, int exit_status)
 
 static int run(const struct args *args)
 {
-    struct tailing tailing = {.args = args};
+    struct tailing tailing = {.args = args,
+                              .for_people = event_lines_wanted(args),
+                              .lines = {.sessions = args->operand_count != 1}};
     annal_error err = {0};
     int exit_status = read_options(&tailing);
     if (exit_status == 0)
@@ -215,11 +223,12 @@ static const struct field fields[] = {
 const struct command cmd_tail = {
     .name = "tail",
     .summary = "print events of one session, of several or of all, and follow live",
-    .about = "Prints the events there are, one JSON object a line with session_id, seq,\n"
-             "timestamp, type, id, cause and data. With --follow it then waits, without\n"
-             "polling, and prints each new event as soon as it is durable: no gap between\n"
-             "history and present, no repeat. A session that does not exist yet is waited\n"
-             "for. Ctrl-C ends it.\n"
+    .about = "Prints the events there are: on a terminal a line each, with seq, time, type,\n"
+             "who and what, cut to the width; with --json, or into a file or pipe, one JSON\n"
+             "object a line with session_id, seq, timestamp, type, id, cause and data.\n"
+             "With --follow it then waits, without polling, and prints each new event as soon\n"
+             "as it is durable: no gap between history and present, no repeat. A session that\n"
+             "does not exist yet is waited for. Ctrl-C ends it.\n"
              "\n"
              "Events of one session come by seq. Across sessions history comes by time, and\n"
              "what is new in the order in which it was committed.\n"

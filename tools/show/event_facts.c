@@ -115,20 +115,52 @@ annal_slice message_content(const annal_event *event)
     return message_role(event).len > 0 ? event_member(event, "content") : (annal_slice){0};
 }
 
-annal_slice message_text(const annal_event *event)
+bool block_is_thought(annal_slice block)
+{
+    static const annal_slice types[] = {{"\"thinking", 9}, {"\"reasoning", 10}};
+    annal_slice type = {0};
+    bool thought = false;
+    if (block.len > 0 && block.ptr[0] == '{')
+        type = annal__json_member(block, "type");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        thought = thought ||
+                  (type.len > types[i].len && memcmp(type.ptr, types[i].ptr, types[i].len) == 0);
+    return thought;
+}
+
+annal_slice block_text(annal_slice block)
+{
+    static const char *const members[] = {"text", "thinking", "summary", "content"};
+    annal_slice text = {0};
+    if (excerpt_is_text(block))
+        return block;
+    for (size_t i = 0; i < sizeof members / sizeof *members && !excerpt_is_text(text) &&
+                       block.len > 0 && block.ptr[0] == '{';
+         i++)
+        text = annal__json_member(block, members[i]);
+    return excerpt_is_text(text) ? text : (annal_slice){0};
+}
+
+annal_slice content_text(annal_slice content)
 {
     struct json_walk walk;
-    annal_slice content = message_content(event), part, text = {0};
+    annal_slice part, text = {0};
     if (excerpt_is_text(content))
         return content;
     if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
-        return content.len > 0 && content.ptr[0] == '{' ? content : text;
+        return text;
     while (!excerpt_is_text(text) && annal__json_walk_item(&walk, &part)) {
         text = part;
         if (part.len > 0 && part.ptr[0] == '{')
-            text = annal__json_member(part, "text");
+            text = block_is_thought(part) ? (annal_slice){0} : annal__json_member(part, "text");
     }
     return excerpt_is_text(text) ? text : (annal_slice){0};
+}
+
+annal_slice message_text(const annal_event *event)
+{
+    annal_slice content = message_content(event);
+    return content.len > 0 && content.ptr[0] == '{' ? content : content_text(content);
 }
 
 static bool is_answer(const annal_event *event)

@@ -96,6 +96,12 @@ annal_slice message_content(const annal_event *event);
 
 /* Raw text, or the first text of the blocks; empty: nothing was said, only thought or shown. */
 annal_slice message_text(const annal_event *event);
+annal_slice content_text(annal_slice content);
+
+/* A block of a content: whether it was thought and not said; its text, raw, empty if it has none
+ * (an image, or a thought that is not shown). */
+bool block_is_thought(annal_slice block);
+annal_slice block_text(annal_slice block);
 
 /*
  * Whether the agent has answered and waits: what was said of the events before, brought up to date

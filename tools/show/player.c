@@ -6,6 +6,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/cli/terminal.h"
+#include "tools/cli/width.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
 
@@ -60,17 +61,6 @@ static void speed_text(const struct player *player, char text[HUMAN_BYTES])
         snprintf(text, HUMAN_BYTES, "%gx", player->speed);
 }
 
-/* How many bytes of text fill at most this many columns. */
-static size_t fitting(const char *text, int columns)
-{
-    size_t len = 0;
-    for (; text[len] != '\0'; len++) {
-        if (((unsigned char)text[len] & 0xc0) != 0x80 && columns-- <= 0)
-            break;
-    }
-    return len;
-}
-
 static void draw_status(struct player *player)
 {
     char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[ANNAL_TIME_BYTES] = "";
@@ -88,7 +78,7 @@ static void draw_status(struct player *player)
              tally_text(tally, &player->talk.spending.tally));
     out_control(stdout, CLEAR_LINE);
     out_style("7");
-    printf("%.*s", (int)fitting(text, player->talk.columns - 1), text);
+    printf("%.*s", (int)width_fitting(text, player->talk.columns - 1), text);
     out_style("0");
     fflush(stdout);
     player->status = true;

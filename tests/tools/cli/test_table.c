@@ -42,7 +42,7 @@ static char *run_on_terminal(const char *const *words)
     return text;
 }
 
-static const char *const wide[] = {"sql",
+static const char *const wide[] = {"sql", "--format", "table",
                                    "SELECT 'abcdefghijklmnopqrstuvwxyz' AS letters, 'x' AS x,"
                                    " 'abcdefghijklmnop' AS more",
                                    NULL};
@@ -58,6 +58,34 @@ START_TEST(a_table_fits_the_terminal_and_its_heading_is_bold)
     text = run_on_terminal(wide);
     ck_assert_int_eq(strncmp(text, "letters ", 8), 0);
     unsetenv("NO_COLOR");
+}
+END_TEST
+
+START_TEST(on_a_terminal_rows_of_sql_that_are_too_wide_are_unfolded)
+{
+    const char *const words[] = {
+        "sql", "SELECT 'abcdefghijklmnopqrstuvwxyz' AS letters, NULL AS x, 2 AS y", NULL};
+    begin();
+    setenv("NO_COLOR", "1", 1);
+    ck_assert_str_eq(run_on_terminal(words), "letters  abcdefghijklmnopqrstu\r\n"
+                                             "         vwxyz\r\n"
+                                             "x        \r\n"
+                                             "y        2\r\n\r\n");
+    const char *const narrow[] = {"sql", "SELECT 1 AS one", NULL};
+    ck_assert_str_eq(run_on_terminal(narrow), "one\r\n  1\r\n");
+    unsetenv("NO_COLOR");
+}
+END_TEST
+
+START_TEST(numbers_align_right_also_after_a_null)
+{
+    begin();
+    CLI(&cli, NULL, "sql", "SELECT * FROM (VALUES (NULL, 'a'), (1000, 'b'), (2, NULL))");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "column1  column2\n"
+                              "         a\n"
+                              "   1000  b\n"
+                              "      2  \n");
 }
 END_TEST
 
@@ -130,6 +158,8 @@ Suite *suite_table(void)
     Suite *suite = suite_create("table");
     TCase *printing = suite_case(suite, "printing", cli_setup, cli_teardown);
     tcase_add_test(printing, a_table_fits_the_terminal_and_its_heading_is_bold);
+    tcase_add_test(printing, on_a_terminal_rows_of_sql_that_are_too_wide_are_unfolded);
+    tcase_add_test(printing, numbers_align_right_also_after_a_null);
     tcase_add_test(printing, off_a_terminal_nothing_is_coloured);
     tcase_add_test(printing, off_a_terminal_columns_sets_the_width);
     tcase_add_test(printing, characters_that_are_wide_or_combine_keep_the_columns);

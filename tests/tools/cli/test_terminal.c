@@ -45,7 +45,7 @@ struct case_ {
 /* In this order. FILE is one that is called NASTY and holds it, after an end that is no UTF-8. */
 static const struct case_ cases[] = {
     {{"cat", "s"}, true},
-    {{"cat", "s", "--last", "2"}, true},
+    {{"cat", "s", "--json", "--last", "2"}, true},
     {{"tail", "s"}, true},
     {{"tail", "--all", "--json"}, true},
     {{"ls"}, true},
@@ -341,7 +341,7 @@ START_TEST(json_on_a_terminal_is_json_of_the_same_value)
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"2026-01-06T07:24:00Z\",\"data\":\"" JSON_NASTY "\"}\n",
         "append", "s");
     setenv("TERM", "dumb", 1);
-    run_on_terminal(&tty, (const char *[]){"cat", "s", NULL});
+    run_on_terminal(&tty, (const char *[]){"cat", "s", "--json", NULL});
     ck_assert_str_eq(tty.text, "{\"seq\":1,\"ts\":\"2026-01-06T07:24:00.000000Z\",\"type\":\"a\","
                                "\"data\":\"" JSON_ESCAPED "\"}\r\n");
 }

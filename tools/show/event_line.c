@@ -1,0 +1,148 @@
+#include "tools/show/event_line.h"
+
+#include "journal/base/json_walk.h"
+#include "tools/cli/width.h"
+#include "tools/show/excerpt.h"
+#include "tools/show/gist.h"
+
+#include <annal/query.h>
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TYPE_COLUMNS = 16 };
+
+bool event_lines_wanted(const struct args *args)
+{
+    return !args->json && args_get(args, "format") == NULL && isatty(STDOUT_FILENO);
+}
+
+/* ---- A line ---- */
+
+/* Print a text in at most *room columns, with an ellipsis if there is more. */
+static void print_text(int *room, const char *style, annal_slice text)
+{
+    struct buf line = {0};
+    if (out_line(&line, text) >= 0 && annal__buf_append(&line, "", 1) >= 0 && *room > 0) {
+        size_t len = width_fitting(line.ptr, *room);
+        bool cut = line.ptr[len] != '\0';
+        if (cut)
+            len = width_fitting(line.ptr, *room - 1);
+        out_style(style);
+        fwrite(line.ptr, 1, len, stdout);
+        out_style("0");
+        line.ptr[len] = '\0';
+        fputs(cut ? "…" : "", stdout);
+        *room -= width_of_text(line.ptr) + cut;
+    }
+    annal__buf_done(&line);
+}
+
+static void print_heading(struct event_lines *lines, annal_slice session, const char *time)
+{
+    bool same = memcmp(lines->day, time, 10) == 0 &&
+                (!lines->sessions || strncmp(lines->session, session.ptr, session.len) == 0) &&
+                (!lines->sessions || lines->session[session.len] == '\0');
+    if (same)
+        return;
+    snprintf(lines->day, sizeof lines->day, "%.10s", time);
+    snprintf(lines->session, sizeof lines->session, "%.*s", ANNAL_FMT(session));
+    out_style("1");
+    printf("%s%s%s\n", lines->day, lines->sessions ? "  " : "",
+           lines->sessions ? lines->session : "");
+    out_style("0");
+}
+
+/* Seq, time and type. Returns how many columns are left. */
+static int print_envelope(struct event_lines *lines, annal_slice session, const annal_event *event)
+{
+    char time[SHOWN_TIME_BYTES];
+    shown_time(time, event->ts_us);
+    print_heading(lines, session, time);
+    out_style("2");
+    int used = printf("%6" PRIu64 "  %s  ", event->seq, time + 11);
+    out_style("0");
+    used += printf("%-*.*s  ", TYPE_COLUMNS, ANNAL_FMT(event->type));
+    return out_columns() - used;
+}
+
+/* ---- Who ---- */
+
+static int take_tool(void *arg, const annal_row *row)
+{
+    struct buf *out = arg;
+    if (row->values[0].kind == ANNAL_VALUE_TEXT)
+        (void)!annal__buf_append_slice(out, row->values[0].bytes);
+    return 0;
+}
+
+static void find_tool(annal_index *index, annal_slice session, annal_slice call_id, struct buf *out)
+{
+    struct buf scratch = {0};
+    annal_slice id = {0};
+    if (index != NULL && call_id.len > 2 && annal__json_text(call_id, &scratch, &id) >= 0) {
+        const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
+                                      {.kind = ANNAL_VALUE_TEXT, .bytes = id}};
+        const annal_sql_options options = {.params = params, .param_count = 2};
+        (void)!annal_sql(
+            index,
+            ANNAL_SLICE("SELECT tool FROM tool_calls WHERE session_id = ?1 AND call_id = ?2"),
+            &options, take_tool, out, NULL);
+    }
+    annal__buf_done(&scratch);
+}
+
+/* The role of a message, the tool of a call or of its result. */
+static void add_who(struct event_lines *lines, annal_slice session, const annal_event *event,
+                    struct buf *out)
+{
+    annal_slice call_id = event_member(event, "call_id"), tool = event_member(event, "tool");
+    enum fact fact = fact_of(event);
+    if (fact == FACT_MESSAGE)
+        excerpt_line(out, message_role(event), 30);
+    if (fact != FACT_CALL && fact != FACT_RESULT)
+        return;
+    if (fact == FACT_CALL)
+        known_calls_add(&lines->calls, call_id, tool);
+    const char *known = known_calls_tool(&lines->calls, call_id);
+    if (tool.len > 0)
+        excerpt_line(out, tool, 60);
+    else if (known != NULL)
+        (void)!annal__buf_append_slice(out, annal_slice_of(known));
+    else
+        find_tool(lines->index, session, call_id, out);
+}
+
+static const char *style_of(const annal_event *event, annal_slice who)
+{
+    enum fact fact = fact_of(event);
+    if (fact == FACT_RESULT && event_failed(event))
+        return "31";
+    if (fact == FACT_MESSAGE)
+        return who.len == 4 && memcmp(who.ptr, "user", 4) == 0 ? "1;32" : "1;36";
+    return "34";
+}
+
+void event_line_print(struct event_lines *lines, annal_slice session, const annal_event *event)
+{
+    struct buf who = {0}, what = {0};
+    int room = print_envelope(lines, session, event);
+    add_who(lines, session, event, &who);
+    if (who.len > 0)
+        (void)!annal__buf_append(&who, "  ", 2);
+    print_text(&room, style_of(event, annal__buf_slice(&who)), annal__buf_slice(&who));
+    gist(&what, event);
+    print_text(&room, "0", annal__buf_slice(&what));
+    fputc('\n', stdout);
+    annal__buf_done(&who);
+    annal__buf_done(&what);
+}
+
+void event_line_print_long(struct event_lines *lines, annal_slice session, const annal_event *event,
+                           uint64_t data_bytes)
+{
+    char size[HUMAN_BYTES];
+    (void)print_envelope(lines, session, event);
+    printf("%s of data: --json prints it\n", human_bytes(size, data_bytes));
+}

@@ -1,0 +1,230 @@
+#include "tools/show/gist.h"
+
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
+#include "tools/show/excerpt.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { HEAD_BYTES = 300, DEPTH_MAX = 64 };
+
+static void put(struct buf *out, const char *text)
+{
+    (void)!annal__buf_append(out, text, strlen(text));
+}
+
+static void put_raw(struct buf *out, annal_slice raw)
+{
+    excerpt_line(out, raw, GIST_CHARS);
+}
+
+/* An object in a string, as Codex writes arguments: the object. Anything else stays. */
+static annal_slice unfold(annal_slice raw, struct buf *scratch)
+{
+    annal_slice text = raw;
+    if (raw.len < 4 || raw.ptr[0] != '"' || raw.ptr[1] != '{' ||
+        annal__json_text(raw, scratch, &text) < 0 ||
+        annal__json_check(text, DEPTH_MAX, NULL) != JSON_VALID)
+        return raw;
+    return text;
+}
+
+/* The first of these members that has a value. */
+static annal_slice first_of(annal_slice object, const char *const *names)
+{
+    annal_slice value = {0};
+    if (object.len == 0 || object.ptr[0] != '{')
+        return value;
+    for (; *names != NULL && value.len == 0; names++) {
+        value = annal__json_member(object, *names);
+        if (annal__slice_is(value, "null") || annal__slice_is(value, "\"\""))
+            value = (annal_slice){0};
+    }
+    return value;
+}
+
+/* The last word of ["bash", "-lc", "make"]. */
+static annal_slice last_item(annal_slice value)
+{
+    struct json_walk walk;
+    annal_slice item, last = value;
+    if (value.len > 0 && value.ptr[0] == '[' && annal__json_walk_array(&walk, value)) {
+        while (annal__json_walk_item(&walk, &item))
+            last = item;
+    }
+    return last;
+}
+
+void gist_input(struct buf *out, annal_slice input)
+{
+    static const char *const subjects[] = {"command", "cmd",   "script", "pattern",
+                                           "query",   "skill", NULL};
+    static const char *const objects[] = {"file_path", "notebook_path", "filePath",    "path",
+                                          "url",       "prompt",        "description", NULL};
+    static const char *const paths[] = {"file_path", "path", NULL};
+    struct buf scratch = {0};
+    annal_slice object = unfold(input, &scratch);
+    annal_slice value = first_of(object, subjects);
+    if (value.len > 0) {
+        annal_slice path = first_of(object, paths);
+        put_raw(out, last_item(value));
+        put(out, path.len > 0 ? " " : "");
+        put_raw(out, path);
+    } else {
+        value = first_of(object, objects);
+        put_raw(out, value.len > 0 ? value : object);
+    }
+    annal__buf_done(&scratch);
+}
+
+/* Where the output begins in a text that Codex or mini-swe-agent put lines before. */
+static const char *skip_head(const char *text)
+{
+    static const struct {
+        const char *begins, *ends;
+    } heads[] = {{"Chunk ID: ", " Output: "},
+                 {"Exit code: ", " Output: "},
+                 {"Wall time: ", " Output: "},
+                 {"<returncode>", "<output> "}};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        if (strncmp(text, heads[i].begins, strlen(heads[i].begins)) != 0)
+            continue;
+        const char *end = strstr(text, heads[i].ends);
+        if (end != NULL && end - text < HEAD_BYTES)
+            return end + strlen(heads[i].ends);
+    }
+    return text;
+}
+
+void gist_output(struct buf *out, annal_slice output)
+{
+    struct buf scratch = {0}, line = {0};
+    annal_slice value = unfold(output, &scratch);
+    annal_slice inner = first_of(value, (const char *const[]){"output", NULL});
+    annal_slice text = content_text(inner.len > 0 ? inner : value);
+    excerpt_line(&line, text.len > 0 ? text : value, GIST_CHARS + HEAD_BYTES);
+    if (annal__buf_append(&line, "", 1) >= 0) {
+        const char *begin = skip_head(line.ptr);
+        begin += strspn(begin, " ");
+        put(out, begin[0] == '\0' ? "(no output)" : begin);
+    }
+    annal__buf_done(&line);
+    annal__buf_done(&scratch);
+}
+
+/* Blocks that say nothing: what was thought, or the first of them as it is. */
+static void put_blocks(struct buf *out, annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part = content;
+    if (content.len > 0 && content.ptr[0] == '[' &&
+        (!annal__json_walk_array(&walk, content) || !annal__json_walk_item(&walk, &part)))
+        return;
+    if (block_is_thought(part)) {
+        put(out, "(thinks) ");
+        put_raw(out, block_text(part));
+    } else if (part.len > 0) {
+        put(out, "[");
+        put_raw(out, part);
+        put(out, "]");
+    }
+}
+
+static void put_message(struct buf *out, const annal_event *event)
+{
+    annal_slice content = event_member(event, "content"), text = content_text(content);
+    if (text.len > 0)
+        put_raw(out, text);
+    else
+        put_blocks(out, content);
+}
+
+static void put_result(struct buf *out, const annal_event *event)
+{
+    annal_slice exit_code = event_member(event, "exit_code");
+    annal_slice output = event_either(event, "output", "output_ref");
+    if (exit_code.len > 0 && !annal__slice_is(exit_code, "0")) {
+        put(out, "exit ");
+        put_raw(out, exit_code);
+        put(out, "  ");
+    }
+    gist_output(out, output.len > 0 ? output : event_member(event, "error"));
+}
+
+static void put_usage(struct buf *out, const annal_event *event)
+{
+    char in[HUMAN_BYTES], produced[HUMAN_BYTES];
+    annal_slice cost = event_member(event, "cost_usd");
+    (void)!annal__buf_printf(
+        out, "%s in, %s out", signed_text(in, raw_count(event_member(event, "input_tokens"))),
+        signed_text(produced, raw_count(event_member(event, "output_tokens"))));
+    if (cost.len > 0)
+        (void)!annal__buf_printf(out, ", $%.*s", (int)(cost.len < 8 ? cost.len : 8), cost.ptr);
+}
+
+static void put_turn(struct buf *out, const annal_event *event)
+{
+    annal_slice why = event_either(event, "error", "reason");
+    annal_slice ms = event_member(event, "timing.totalMs");
+    if (fact_of(event) == FACT_TURN_BEGINS) {
+        put_raw(out, event_either(event, "sequence", "turn_id"));
+        why = event_member(event, "prompt");
+        put(out, why.len > 0 ? "  " : "");
+    } else if (ms.len > 0) {
+        (void)!annal__buf_printf(out, "after %.1f s%s", (double)raw_count(ms) / 1e3,
+                                 why.len > 0 ? "  " : "");
+    }
+    put_raw(out, why);
+}
+
+/* The members of an object without ids and what importers add. */
+static void put_members(struct buf *out, annal_slice object)
+{
+    static const char *const added[] = {"\"source\"", "\"extra\"", "\"time\"", "\"turn_id\"",
+                                        "\"id\""};
+    struct json_walk walk;
+    annal_slice name, value;
+    if (object.len == 0 || object.ptr[0] != '{' || !annal__json_walk_object(&walk, object)) {
+        put_raw(out, object);
+        return;
+    }
+    for (bool first = true; out->len < GIST_CHARS && annal__json_walk_next(&walk, &name, &value);) {
+        bool is_added = false;
+        for (size_t i = 0; i < sizeof added / sizeof *added; i++)
+            is_added = is_added || annal__slice_is(name, added[i]);
+        if (is_added)
+            continue;
+        put(out, first ? "" : ", ");
+        put_raw(out, name);
+        put(out, ": ");
+        put_raw(out, value);
+        first = false;
+    }
+}
+
+void gist(struct buf *out, const annal_event *event)
+{
+    annal_slice set = event_member(event, "set");
+    switch (fact_of(event)) {
+    case FACT_MESSAGE:
+        put_message(out, event);
+        break;
+    case FACT_CALL:
+        gist_input(out, event_either(event, "input", "arguments"));
+        break;
+    case FACT_RESULT:
+        put_result(out, event);
+        break;
+    case FACT_USAGE:
+        put_usage(out, event);
+        break;
+    case FACT_TURN_BEGINS:
+    case FACT_TURN_ENDS:
+        put_turn(out, event);
+        break;
+    case FACT_OTHER:
+        put_members(out, set.len > 0 ? set : event->data);
+    }
+}
