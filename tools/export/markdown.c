@@ -3,6 +3,7 @@
  * tools were called with what and returned what, what failed, and what never ended.
  */
 #include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "tools/export/page.h"
 #include "tools/export/summary.h"
 #include "tools/show/excerpt.h"
@@ -113,27 +114,34 @@ static void put_place(const annal_event *event)
     printf("*event %" PRIu64 ", %.10s %.8s*\n\n", event->seq, ts, ts + 11);
 }
 
-static bool begins_with(annal_slice raw, const char *begin)
+/* A part with an empty text, such as a thought that the provider does not publish. */
+static bool is_empty(annal_slice part)
 {
-    size_t len = strlen(begin);
-    return raw.len >= len && memcmp(raw.ptr, begin, len) == 0;
+    static const char *const texts[] = {"text", "thinking", "summary", "content"};
+    bool empty = annal__slice_is(part, "\"\"");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && part.ptr[0] == '{'; i++)
+        empty = empty || annal__slice_is(annal__json_member(part, texts[i]), "\"\"");
+    return empty && block_text(part).len == 0;
+}
+
+static bool content_is_empty(annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part;
+    bool empty = true;
+    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
+        return content.len == 0 || is_empty(content);
+    while (empty && annal__json_walk_item(&walk, &part))
+        empty = is_empty(part);
+    return empty;
 }
 
 static void put_part(annal_slice part)
 {
-    static const char *const texts[] = {"text", "thinking", "summary", "content"};
-    annal_slice type = {0}, text = part, found;
-    if (part.len > 0 && part.ptr[0] == '{') {
-        type = annal__json_member(part, "type");
-        text = (annal_slice){0};
-        for (size_t i = 0; i < sizeof texts / sizeof *texts && !excerpt_is_text(text); i++) {
-            found = annal__json_member(part, texts[i]);
-            text = found.len > 0 && found.ptr[0] == '"' ? found : text;
-        }
-    }
-    bool thought = begins_with(type, "\"thinking") || begins_with(type, "\"reasoning");
-    if (text.len == 2)
-        return; /* an empty one, such as a thought that the provider does not publish */
+    annal_slice text = block_text(part);
+    bool thought = block_is_thought(part);
+    if (is_empty(part))
+        return;
     if (thought)
         fputs("<details><summary>Thinking</summary>\n\n", stdout);
     if (excerpt_is_text(text)) {
@@ -209,8 +217,8 @@ static void put_result_facts(const annal_event *event)
 static void put_cut(const struct transcript *transcript, const annal_event *event, uint64_t lines)
 {
     if (lines > 0)
-        printf("\n*%" PRIu64 " line%s cut: `annal export %.*s --full`, or `annal query %.*s --seq "
-               "%" PRIu64 "..%" PRIu64 "`*\n",
+        printf("\n*%" PRIu64 " line%s cut: `annal export %.*s --format markdown --full`, or "
+               "`annal query %.*s --seq %" PRIu64 "..%" PRIu64 "`*\n",
                lines, plural(lines), ANNAL_FMT(transcript->export->session),
                ANNAL_FMT(transcript->export->session), event->seq, event->seq);
 }
@@ -251,8 +259,6 @@ static void put_result(const struct transcript *transcript, const annal_event *e
     put_output(transcript, event, event_either(event, "output", "output_ref"));
     put_output(transcript, event, error);
 }
-
-/* Text, or an array of blocks, or a value in the tool's own form. */
 
 static void put_turn_begins(const annal_event *event)
 {
@@ -348,7 +354,10 @@ static void put_event(struct transcript *transcript, const annal_event *event)
     transcript->turn.cost_microusd += used.cost_microusd;
     switch (fact) {
     case FACT_MESSAGE:
-        put_message(event);
+        if (content_is_empty(event_member(event, "content")))
+            put_other(transcript, event);
+        else
+            put_message(event);
         break;
     case FACT_CALL:
         put_call(transcript, event);
@@ -382,7 +391,8 @@ static void put_end(const struct transcript *transcript)
     if (open_set_count(&transcript->summary->open, OPEN_TURN) > 0)
         fputs("**The session ends here, in the middle of a turn.**\n\n", stdout);
     if (transcript->left_out > 0)
-        printf("*%" PRIu64 " event%s of other types %s not shown: `annal export %.*s --full`*\n\n",
+        printf("*%" PRIu64 " event%s of other types or without a text %s not shown: `annal export "
+               "%.*s --format markdown --full`*\n\n",
                transcript->left_out, plural(transcript->left_out),
                transcript->left_out == 1 ? "is" : "are", ANNAL_FMT(transcript->export->session));
 }

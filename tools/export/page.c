@@ -5,6 +5,7 @@
 #include "tools/cli/visible.h"
 #include "tools/show/excerpt.h"
 
+#include <ctype.h>
 #include <string.h>
 
 enum { FENCE_LEAST = 3, SPAN_BYTES_MAX = 4096 };
@@ -44,12 +45,42 @@ static void take_excerpt(struct buf *line, annal_slice raw, size_t chars)
     make_visible(line);
 }
 
+static bool is_alphanumeric(annal_slice line, size_t at)
+{
+    return at < line.len && (isalnum((unsigned char)line.ptr[at]) || (line.ptr[at] & 0x80) != 0);
+}
+
+/*
+ * Whether a sign means something in the middle of a line, where page_inline() always is. An
+ * underscore inside a word does not, nor '#' that does not end a heading, nor a point or a colon
+ * that is not part of an address.
+ */
+static bool must_escape(annal_slice line, size_t at)
+{
+    char c = line.ptr[at], before = at > 0 ? line.ptr[at - 1] : ' ';
+    size_t end = at;
+    switch (c) {
+    case '_':
+        return !is_alphanumeric(line, at - 1) || !is_alphanumeric(line, at + 1);
+    case '.':
+        return before == 'w' || before == 'W';
+    case ':':
+        return at + 1 < line.len && line.ptr[at + 1] == '/';
+    case '#':
+        while (end < line.len && (line.ptr[end] == '#' || line.ptr[end] == ' '))
+            end++;
+        return at == 0 || end == line.len;
+    default:
+        return c != '\0' && strchr("\\`*[]<>|~&@$", c) != NULL;
+    }
+}
+
 void page_inline(annal_slice raw, size_t chars)
 {
     struct buf line = {0};
     take_excerpt(&line, raw, chars);
     for (size_t i = 0; i < line.len; i++) {
-        if (strchr("\\`*_{}[]<>()#+-.!|~&=:@$", line.ptr[i]) != NULL && line.ptr[i] != '\0')
+        if (must_escape(annal__buf_slice(&line), i))
             fputc('\\', stdout);
         fputc(line.ptr[i], stdout);
     }
@@ -221,9 +252,43 @@ static bool is_underline(annal_slice line)
     return at == line.len && at > 0;
 }
 
+/* Whether '#' at this place may begin a heading: before it are only spaces and marks of lists. */
+static bool begins_heading(annal_slice line, size_t at)
+{
+    while (at > 0 && strchr(" -+*.)>#0123456789\\", line.ptr[at - 1]) != NULL)
+        at--;
+    return at == 0;
+}
+
+/* The text of a heading, "## Review", without its marks; empty: it is none. */
+static annal_slice heading_of(annal_slice line)
+{
+    size_t at = 0, end = line.len;
+    while (at < line.len && line.ptr[at] == ' ')
+        at++;
+    size_t marks = at < line.len && line.ptr[at] == '#' ? run_at(line, at) : 0;
+    if (marks == 0 || marks > 6 || at + marks >= line.len || line.ptr[at + marks] != ' ')
+        return (annal_slice){0};
+    for (at += marks; at < end && line.ptr[at] == ' ';)
+        at++;
+    while (end > at && (line.ptr[end - 1] == '#' || line.ptr[end - 1] == ' '))
+        end--;
+    annal_slice text = {line.ptr + at, end - at};
+    return begins_heading(text, text.len) || memchr(text.ptr, '*', text.len) != NULL
+               ? (annal_slice){0}
+               : text;
+}
+
 static void put_prose_line(annal_slice line)
 {
     size_t at = 0;
+    annal_slice heading = heading_of(line);
+    if (heading.len > 0) {
+        fputs("**", stdout);
+        put_prose_line(heading);
+        fputs("**", stdout);
+        return;
+    }
     while (at < line.len && line.ptr[at] == ' ')
         fputc(line.ptr[at++], stdout);
     if (at < line.len && (line.ptr[at] == '>' || line.ptr[at] == '=' || is_underline(line)))
@@ -241,7 +306,7 @@ static void put_prose_line(annal_slice line)
                 fputs("\\`", stdout);
             continue;
         }
-        if (strchr("\\<&[]~#", c) != NULL)
+        if (strchr("\\<&[]~", c) != NULL || (c == '#' && begins_heading(line, at)))
             fputc('\\', stdout);
         fputc(c, stdout);
         at++;

@@ -9,8 +9,9 @@
  * (2) What somebody said keeps its lists, its emphasis and its code: it is in a quote, each line
  *     with its own mark. What it fences is fenced again by (1). A span of code ends on its line; a
  *     backtick that has no partner there is escaped, so spans are where they seem to be. Outside of
- *     them '<', '&', '[', ']' and backslashes are escaped, and so is what makes a heading.
- * (3) Names and other short texts are on one line, every sign of Markdown escaped.
+ *     them '<', '&', '[', ']' and backslashes are escaped. A heading is bold text instead, and what
+ *     else would make one is escaped.
+ * (3) Names and other short texts are on one line, every sign escaped that means something there.
  * (4) Control characters are '?'.
  */
 #ifndef TOOLS_EXPORT_PAGE_H

@@ -291,7 +291,7 @@ START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
     ASSERT_OUT(&cli, "**Turn failed**: over · 1,200 tokens in, 34 out, $0.0125\n");
     ASSERT_OUT(&cli, "**No result**: the session ends while this call is under way.\n");
     ASSERT_OUT(&cli, "**The session ends here, in the middle of a turn.**\n");
-    ASSERT_OUT(&cli, "*1 event of other types is not shown: ");
+    ASSERT_OUT(&cli, "*1 event of other types or without a text is not shown: ");
     ASSERT_NOT_OUT(&cli, "x.y");
     CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
     ASSERT_OUT(&cli, "*event 8* `x.y` `1`\n");
@@ -316,11 +316,35 @@ START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
     CLI(&cli, input.text, "append", "s1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "export", "s1", "--format", "markdown");
-    ASSERT_OUT(&cli, "line 40.\n```\n\n*21 lines cut: `annal export s1 --full`");
+    ASSERT_OUT(&cli, "line 40.\n```\n\n*21 lines cut: `annal export s1 --format markdown --full`");
     ASSERT_NOT_OUT(&cli, "line 41.");
     CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
     ASSERT_OUT(&cli, "line 60.\ny");
     ASSERT_NOT_OUT(&cli, "cut:");
+}
+END_TEST
+
+START_TEST(a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold)
+{
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"data\":{\"title\":\"019e44d4-6ecf my_tool 1.5 (#36)\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"assistant\",\"content\":["
+        "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"abc\"}]}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"assistant\",\"content\":[]}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"assistant\",\"content\":"
+        "\"## Review of PR #36 ##\\nDone: `x` #1\\n####### seven\\n# a*b\"}}\n",
+        "append", "s1");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
+    cli_assert_done(&cli);
+    ASSERT_OUT(&cli, "# 019e44d4-6ecf my_tool 1.5 (#36)\n");
+    ASSERT_OUT(
+        &cli, "> **Review of PR #36**\n> Done: `x` #1\n> \\#\\#\\#\\#\\#\\#\\# seven\n> \\# a*b\n");
+    ck_assert_ptr_null(strstr(strstr(cli.out, "### assistant") + 1, "### assistant"));
+    ASSERT_OUT(&cli, "*2 events of other types or without a text are not shown: "
+                     "`annal export s1 --format markdown --full`*");
+    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
+    ASSERT_OUT(&cli, "*event 2* `message.added` `");
 }
 END_TEST
 
@@ -337,7 +361,8 @@ static void assert_prose(const char *line, size_t len)
             ck_assert_msg(run == ticks, "a span that does not end: %.*s", (int)len, line);
             i = at - 1;
         } else {
-            ck_assert_msg(strchr("<[#", line[i]) == NULL, "%.*s", (int)len, line);
+            bool begins = strspn(line, " -+*.)>#0123456789") >= i; /* then '#' is a heading */
+            ck_assert_msg(strchr(begins ? "<[#" : "<[", line[i]) == NULL, "%.*s", (int)len, line);
         }
     }
 }
@@ -1375,6 +1400,7 @@ Suite *suite_export(void)
     tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
     TCase *markdown = suite_case(suite, "markdown", cli_setup, cli_teardown);
     tcase_add_test(markdown, a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended);
+    tcase_add_test(markdown, a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold);
     tcase_add_test(markdown, long_results_are_cut_with_a_note_unless_all_is_asked_for);
     tcase_add_loop_test(markdown, nothing_in_an_event_breaks_the_page, 0,
                         sizeof hostile / sizeof *hostile);
