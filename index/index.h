@@ -76,7 +76,7 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
 extern const struct derived_ops annal__core_ops; /* arg: the index */
 extern const struct follower_ops annal__core_follower;
 
-/* ---- indexer.c ---- */
+/* ---- chore.c ---- */
 
 /* The chore of options.follow. */
 annal_status annal__index_follow(void *arg, annal_error *err);

@@ -269,6 +269,46 @@ static int work_on(void *arg, struct derived *derived, const char *name, annal_e
     return work->fn(work->arg, &what);
 }
 
+/* ---- Rebuilding ---- */
+
+static annal_catch_up_options patient(const annal_catch_up_options *options)
+{
+    annal_catch_up_options own = {.timeout_ms = ANNAL_NO_TIMEOUT};
+    if (options != NULL)
+        own = *options;
+    if (own.timeout_ms == 0)
+        own.timeout_ms = ANNAL_NO_TIMEOUT;
+    return own;
+}
+
+static annal_status rebuild_core(annal_index *index, const annal_catch_up_options *options,
+                                 annal_error *err)
+{
+    struct stamp stamp;
+    bool stuck;
+    annal_status status =
+        annal__derived_discard(&index->derived, annal__deadline_after(options->timeout_ms), err);
+    if (status >= 0)
+        status = annal__follower_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
+    return status;
+}
+
+annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
+                                 annal_error *err)
+{
+    const annal_catch_up_options own = patient(options);
+    annal_status status = rebuild_core(index, &own, err);
+    return status == ANNAL_OK ? annal__packs_rebuild(index, NULL, &own, err) : status;
+}
+
+annal_status annal_pack_rebuild(annal_index *index, const char *name,
+                                const annal_catch_up_options *options, annal_error *err)
+{
+    const annal_catch_up_options own = patient(options);
+    return strcmp(name, "core") == 0 ? rebuild_core(index, &own, err)
+                                     : annal__packs_rebuild(index, name, &own, err);
+}
+
 /* ---- After a deletion ---- */
 
 struct wiping {

@@ -215,14 +215,11 @@ annal_status annal_travel_open(annal_index *index, annal_slice session, annal_mo
     return ANNAL_OK;
 }
 
-annal_state *annal_travel_state(annal_travel *travel)
+annal_state *annal_travel_state(annal_travel *travel, uint64_t *out_seq)
 {
+    if (out_seq != NULL)
+        *out_seq = travel->seq;
     return travel->here.state;
-}
-
-uint64_t annal_travel_seq(const annal_travel *travel)
-{
-    return travel->seq;
 }
 
 void annal_travel_close(annal_travel *travel)

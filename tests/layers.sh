@@ -31,7 +31,7 @@ uses journal/artifact
 uses index index/db index/follow index/pack index/search
 uses index/sys
 uses index/db
-uses index/follow index index/db index/pack
+uses index/follow index/db
 uses index/pack index index/db index/follow
 uses index/query index index/db index/follow
 uses index/state index index/db index/pack

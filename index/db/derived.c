@@ -249,6 +249,15 @@ static bool gives_up(const struct derived *derived, int64_t deadline_us)
     return annal__deadline_passed(deadline_us) || annal__store_may_wait(derived->store, 1) <= 0;
 }
 
+/* SQLite may have done it already, because of what failed. */
+static void roll_back(struct derived *derived)
+{
+    if (derived->ops->undone != NULL)
+        derived->ops->undone(derived->arg);
+    if (sqlite3_get_autocommit(derived->db) == 0)
+        (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
+}
+
 /* Begin a transaction on a file that is ours; its stamp is read in it. */
 static annal_status try_transaction(struct derived *derived, bool *out_current, annal_error *err)
 {
@@ -264,10 +273,8 @@ static annal_status try_transaction(struct derived *derived, bool *out_current, 
         status = annal__derived_is_current(derived, NULL, out_current, err);
     if (status >= 0 && *out_current && derived->ops->begun != NULL)
         status = derived->ops->begun(derived->arg, err);
-    if (status < 0 || !*out_current) {
-        derived->ops->undone(derived->arg);
-        (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
-    }
+    if (status < 0 || !*out_current)
+        roll_back(derived);
     return status;
 }
 
@@ -349,11 +356,8 @@ annal_status annal__derived_finish(struct derived *derived, bool keep, annal_err
         status = count_commit(derived, err);
     if (keep && status >= 0)
         status = commit(derived, err);
-    if (!keep || status < 0) {
-        derived->ops->undone(derived->arg);
-        if (sqlite3_get_autocommit(derived->db) == 0)
-            (void)annal__db_exec(derived->db, "ROLLBACK", NULL);
-    }
+    if (!keep || status < 0)
+        roll_back(derived);
     if (keep && derived->wal_pages >= DERIVED_WAL_PAGES_CHECKPOINT)
         (void)sqlite3_wal_checkpoint_v2(derived->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return status;

@@ -36,7 +36,7 @@ struct derived_ops {
     /* Called after a transaction has begun. May be NULL. */
     annal_status (*begun)(void *arg, annal_error *err);
     void (*closing)(void *arg); /* it will be closed: finalize statements on it */
-    void (*undone)(void *arg);  /* a transaction was rolled back */
+    void (*undone)(void *arg);  /* a transaction was rolled back; may be NULL */
 };
 
 struct derived {

@@ -32,7 +32,7 @@ annal_status annal__follower_all_cursors(const struct follower *follower, sqlite
                    " ORDER BY session_id", out_stmt, err);
 }
 
-static annal_status prepare_settled(struct follower *follower, annal_error *err)
+annal_status annal__follower_note_settled(struct follower *follower, annal_error *err)
 {
     char put[300], drop[300];
     snprintf(put, sizeof put,
@@ -49,8 +49,7 @@ static annal_status prepare_settled(struct follower *follower, annal_error *err)
                : annal__db_prepare(follower->derived->db, drop, &follower->drop_settled, err);
 }
 
-annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
-                                  size_t pack_count, annal_error *err)
+annal_status annal__follower_open(struct follower *follower, annal_error *err)
 {
     sqlite3 *db = follower->derived->db;
     const char *put_cursor =
@@ -79,22 +78,16 @@ annal_status annal__follower_open(struct follower *follower, const annal_pack *c
         status = annal__db_prepare(db, put_cursor, &follower->put_cursor, err);
     if (status >= 0)
         status = annal__db_prepare(db, insert_finding, &follower->insert_finding, err);
-    if (status >= 0)
-        status = annal__applier_new(db, packs, pack_count, &follower->applier, err);
-    return status >= 0 && follower->pack != NULL && annal__applier_settles(follower->applier)
-               ? prepare_settled(follower, err)
-               : status;
+    return status;
 }
 
 void annal__follower_close(struct follower *follower)
 {
-    annal__applier_free(follower->applier);
     sqlite3_finalize(follower->get_cursor);
     sqlite3_finalize(follower->put_cursor);
     sqlite3_finalize(follower->insert_finding);
     sqlite3_finalize(follower->put_settled);
     sqlite3_finalize(follower->drop_settled);
-    follower->applier = NULL;
     follower->get_cursor = follower->put_cursor = follower->insert_finding = NULL;
     follower->put_settled = follower->drop_settled = NULL;
 }
@@ -122,61 +115,17 @@ annal_status annal__follower_finding(struct follower *follower, const annal_inde
     return annal__db_run(stmt, err);
 }
 
-/* Keep the rows of an event that was tried, if it is the event in the journal. */
-static annal_status keep_tried(struct follower *follower, const annal_event *event)
-{
-    const annal_event *tried = follower->tried;
-    if (event->seq != tried->seq || event->ts_us != tried->ts_us ||
-        !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
-        !annal__slice_same(event->cause, tried->cause) ||
-        !annal__slice_same(event->data, tried->data))
-        return ANNAL_ERR_CONFLICT; /* guard.c rolls them back */
-    follower->tried = NULL;
-    annal__applier_keep(follower->applier, event);
-    return ANNAL_OK;
-}
-
-annal_status annal__follower_apply(struct follower *follower, annal_slice session,
-                                   const annal_event *event, annal_error *err)
-{
-    const char *refused = NULL;
-    annal_status status = ANNAL_OK;
-    if (follower->tried != NULL)
-        return keep_tried(follower, event);
-    if (follower->watch != NULL)
-        status = annal__applier_check(follower->applier, session, event, &refused, err);
-    if (status >= 0 && refused != NULL)
-        status = follower->watch(follower->watch_arg, session, event, refused);
-    if (status >= 0)
-        status = annal__applier_event(follower->applier, session, event, &refused, err);
-    if (status < 0 || refused == NULL)
-        return status;
-    const annal_index_finding finding = {.session = session,
-                                         .seq = event->seq,
-                                         .offset = event->offset,
-                                         .length = event->length,
-                                         .kind = ANNAL_SLICE("pack"),
-                                         .what = annal_slice_of(refused)};
-    return annal__follower_finding(follower, &finding, err);
-}
-
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err)
 {
-    const char *refused = NULL;
-    annal_status status =
-        annal__applier_settle(follower->applier, session, next - 1, &refused, err);
+    annal_status status = ANNAL_OK;
+    if (follower->ops->settle != NULL)
+        status = follower->ops->settle(follower, session, next - 1, err);
     if (status >= 0 && follower->drop_settled != NULL) {
         annal__db_bind_text(follower->drop_settled, 1, session);
         status = annal__db_run(follower->drop_settled, err);
     }
-    if (status < 0 || refused == NULL)
-        return status;
-    const annal_index_finding finding = {.session = session,
-                                         .seq = next - 1,
-                                         .kind = ANNAL_SLICE("pack"),
-                                         .what = annal_slice_of(refused)};
-    return annal__follower_finding(follower, &finding, err);
+    return status;
 }
 
 annal_status annal__follower_put_off(struct follower *follower, annal_slice session,

@@ -7,13 +7,14 @@
 #define INDEX_FOLLOW_FOLLOWER_H
 
 #include "index/db/derived.h"
-#include "index/pack/apply.h"
 
 #include <annal/index.h>
 #include <annal/journal.h>
 
+#include <sqlite3.h>
 #include <stdatomic.h>
 
+struct applier;
 struct follower;
 struct plan;
 
@@ -28,6 +29,9 @@ struct follower_ops {
                           annal_error *err);
     /* Write what was added up over a session's events. */
     annal_status (*flush)(struct follower *follower, annal_slice session, annal_error *err);
+    /* All events of a session up to seq were applied: what is done once for them; may be NULL. */
+    annal_status (*settle)(struct follower *follower, annal_slice session, uint64_t seq,
+                           annal_error *err);
     /* The journal is gone, or is another one: delete all rows of this session and its cursor. */
     annal_status (*forget)(struct follower *follower, annal_slice session, annal_error *err);
 };
@@ -47,18 +51,22 @@ struct follower {
     /* For a guarded append: this event comes next, and its rows exist already. NULL: not now. */
     const annal_event *tried;
 
+    struct applier *applier; /* of its ops: pack_follower.h */
+
     /* Prepared on derived->db while that is open; NULL in that case: the pack cannot be run. */
-    struct applier *applier;
     sqlite3_stmt *get_cursor;
     sqlite3_stmt *put_cursor;
     sqlite3_stmt *insert_finding;
     sqlite3_stmt *put_settled, *drop_settled; /* NULL: it settles nothing */
 };
 
-/* Prepare what every follower needs on the writer's connection, with these packs' handlers. */
-annal_status annal__follower_open(struct follower *follower, const annal_pack *const *packs,
-                                  size_t pack_count, annal_error *err);
+/* Prepare what every follower needs on the writer's connection. */
+annal_status annal__follower_open(struct follower *follower, annal_error *err);
 void annal__follower_close(struct follower *follower);
+
+/* After annal__follower_open(), if it settles something: keep up to where it did (indexer.c,
+ * rule 9). */
+annal_status annal__follower_note_settled(struct follower *follower, annal_error *err);
 
 /*
  * SELECT seq, offset, h of session ?1; and one of session_id and the same columns for all, sorted.
@@ -76,11 +84,7 @@ annal_status annal__follower_put(sqlite3_stmt *stmt, annal_slice session, annal_
 annal_status annal__follower_finding(struct follower *follower, const annal_index_finding *finding,
                                      annal_error *err);
 
-/* Pass an event to the packs' handlers; what they cannot accept becomes a finding. */
-annal_status annal__follower_apply(struct follower *follower, annal_slice session,
-                                   const annal_event *event, annal_error *err);
-
-/* All events of a session before `next` were applied: do what the packs settle once for them. */
+/* All events of a session before `next` were applied: settle them. */
 annal_status annal__follower_settle(struct follower *follower, annal_slice session, uint64_t next,
                                     annal_error *err);
 

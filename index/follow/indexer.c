@@ -27,8 +27,6 @@
  */
 #include "index/db/database.h"
 #include "index/follow/plan.h"
-#include "index/index.h"
-#include "index/pack/packs.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -255,7 +253,7 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     annal_status status = annal__derived_begin(derived, lock_until_us, err);
     if (status < 0)
         return status;
-    if (follower->applier == NULL) { /* pack_database.c said why when it opened the database */
+    if (follower->get_cursor == NULL) { /* pack_database.c said why when it opened the database */
         (void)annal__derived_end(derived, false, NULL);
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "pack '%s' cannot be run", follower->pack);
     }
@@ -368,42 +366,4 @@ annal_status annal__follower_run(struct follower *follower, const annal_slice *s
     if (status < 0 && err != NULL)
         *err = why;
     return status;
-}
-
-static annal_catch_up_options patient(const annal_catch_up_options *options)
-{
-    annal_catch_up_options own = {.timeout_ms = ANNAL_NO_TIMEOUT};
-    if (options != NULL)
-        own = *options;
-    if (own.timeout_ms == 0)
-        own.timeout_ms = ANNAL_NO_TIMEOUT;
-    return own;
-}
-
-static annal_status rebuild_core(annal_index *index, const annal_catch_up_options *options,
-                                 annal_error *err)
-{
-    struct stamp stamp;
-    bool stuck;
-    annal_status status =
-        annal__derived_discard(&index->derived, annal__deadline_after(options->timeout_ms), err);
-    if (status >= 0)
-        status = annal__follower_run(&index->follower, NULL, 0, NULL, options, &stamp, &stuck, err);
-    return status;
-}
-
-annal_status annal_index_rebuild(annal_index *index, const annal_catch_up_options *options,
-                                 annal_error *err)
-{
-    const annal_catch_up_options own = patient(options);
-    annal_status status = rebuild_core(index, &own, err);
-    return status == ANNAL_OK ? annal__packs_rebuild(index, NULL, &own, err) : status;
-}
-
-annal_status annal_pack_rebuild(annal_index *index, const char *name,
-                                const annal_catch_up_options *options, annal_error *err)
-{
-    const annal_catch_up_options own = patient(options);
-    return strcmp(name, "core") == 0 ? rebuild_core(index, &own, err)
-                                     : annal__packs_rebuild(index, name, &own, err);
 }

@@ -19,6 +19,7 @@
 #include "index/db/database.h"
 #include "index/index.h"
 #include "index/pack/outbox.h"
+#include "index/pack/pack_follower.h"
 #include "index/pack/pack_tables.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -155,13 +156,13 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct outbox_drained unused;
     annal_error why = {0};
-    annal_status status = annal__follower_open(&fill->follower, packs, 1, &why);
+    annal_status status = annal__pack_follower_open(&fill->follower, packs, 1, &why);
     if (status != ANNAL_ERR_SQL || !fill->slot->pack->writable) {
         if (status < 0 && err != NULL)
             *err = why;
         return status;
     }
-    annal__follower_close(&fill->follower);
+    annal__pack_follower_close(&fill->follower);
     annal__say(fill->follower.derived->store, ANNAL_LOG_WARNING,
                "tables of pack '%s' were dropped or altered, and are rebuilt from the "
                "journals: %s",
@@ -170,7 +171,7 @@ static annal_status prepare_fill(struct pack_fill *fill, annal_error *err)
     if (status >= 0)
         status = annal__pack_tables_remake(fill, err);
     if (status >= 0)
-        status = annal__follower_open(&fill->follower, packs, 1, err);
+        status = annal__pack_follower_open(&fill->follower, packs, 1, err);
     if (status >= 0)
         status = annal__follower_catch_up(&fill->follower, session_of(fill, id), err);
     return status;
@@ -190,7 +191,7 @@ static annal_status settle_fill(struct pack_fill *fill, annal_error *err)
     if (status >= 0)
         status = annal__db_exec(db, "COMMIT", &why);
     if (status < 0) {
-        annal__follower_close(&fill->follower);
+        annal__pack_follower_close(&fill->follower);
         if (sqlite3_get_autocommit(db) == 0)
             (void)annal__db_exec(db, "ROLLBACK", NULL);
     }
@@ -219,12 +220,6 @@ static annal_status open_fill(struct pack_fill *fill, annal_error *err)
 }
 
 /* ---- A pack as a follower ---- */
-
-static annal_status event(struct follower *follower, annal_slice session, const annal_event *event,
-                          annal_error *err)
-{
-    return annal__follower_apply(follower, session, event, err);
-}
 
 static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
 {
@@ -272,8 +267,11 @@ static bool feeds(const struct follower *follower, annal_slice session)
            (only == NULL || annal__slice_is(star, only));
 }
 
-static const struct follower_ops pack_follower = {
-    .feeds = feeds, .event = event, .flush = flush, .forget = forget};
+static const struct follower_ops pack_follower = {.feeds = feeds,
+                                                  .event = annal__pack_follower_event,
+                                                  .flush = flush,
+                                                  .settle = annal__pack_follower_settle,
+                                                  .forget = forget};
 
 /* ---- As a derived database ---- */
 
@@ -342,7 +340,7 @@ static void closing(void *arg)
     struct pack_database *database = arg;
     for (size_t i = 0; i < database->fill_count; i++) {
         struct pack_fill *fill = &database->fills[i];
-        annal__follower_close(&fill->follower);
+        annal__pack_follower_close(&fill->follower);
         sqlite3_finalize(fill->get_made);
         annal__outbox_watch_free(fill->outbox);
         fill->get_made = NULL;

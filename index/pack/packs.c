@@ -17,6 +17,7 @@
 
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/sys/pack.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -24,8 +25,6 @@
 #include "journal/base/slice.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
-
-#include <annal/verb.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -558,7 +557,7 @@ struct pack_database *annal__packs_next(annal_index *index, struct pack_set *set
 /* ---- Read for their verbs ---- */
 
 /* One file of a user's: a pack, or why it is none. */
-static annal_status read_for_verbs(const char *path, annal_pack_read_fn fn, void *arg,
+static annal_status read_for_verbs(const char *path, annal__pack_read_fn fn, void *arg,
                                    annal_error *err)
 {
     struct buf text = {0};
@@ -582,8 +581,8 @@ static annal_status read_for_verbs(const char *path, annal_pack_read_fn fn, void
     return (annal_status)fn(arg, pack, path, &why);
 }
 
-annal_status annal_packs_of_users(const char *store, annal_pack_read_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal__packs_of_users(const char *store, annal__pack_read_fn fn, void *arg,
+                                   annal_error *err)
 {
     struct listing listing = {0};
     struct buf path = {0};
@@ -602,8 +601,8 @@ annal_status annal_packs_of_users(const char *store, annal_pack_read_fn fn, void
     return status;
 }
 
-annal_status annal_packs_built_in(const char *noun, annal_pack_read_fn fn, void *arg,
-                                  annal_error *err)
+annal_status annal__packs_built_in(const char *noun, annal__pack_read_fn fn, void *arg,
+                                   annal_error *err)
 {
     static const annal_error none = {0};
     annal_status status = ANNAL_OK;

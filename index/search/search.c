@@ -286,7 +286,7 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
     for (size_t i = 0; status >= 0 && i < sizeof all / sizeof *all; i++)
         status = annal__db_prepare(db, all[i].sql, all[i].stmt, err);
     if (status >= 0)
-        status = annal__follower_open(&search->follower, NULL, 0, err);
+        status = annal__follower_open(&search->follower, err);
     return status;
 }
 
@@ -303,14 +303,7 @@ static void closing(void *arg)
     annal__follower_close(&search->follower);
 }
 
-static void undone(void *arg)
-{
-    struct search *search = arg;
-    annal__applier_forget(search->follower.applier);
-}
-
-static const struct derived_ops derived_ops = {
-    .make = make, .opened = opened, .closing = closing, .undone = undone};
+static const struct derived_ops derived_ops = {.make = make, .opened = opened, .closing = closing};
 
 annal_status annal__search_init(struct search *search, annal_store *store, uint32_t wait_ms,
                                 annal_error *err)

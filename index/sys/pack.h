@@ -44,4 +44,24 @@ ANNAL_MUST_CHECK annal_status annal__index_has_pack(annal_index *index, const ch
 ANNAL_MUST_CHECK annal_status annal__pack_asks(annal_index *index, annal_slice session,
                                                annal_slice type, bool *out_asks, annal_error *err);
 
+/*
+ * A pack that was read. The callee owns it and frees it with annal_pack_free(). NULL: it is wrong,
+ * as *why says. file is that of a user's pack; NULL: built in. Return 0 to continue; any other
+ * value stops, and is returned. file and why are valid until it returns.
+ */
+typedef int (*annal__pack_read_fn)(void *arg, annal_pack *pack, const char *file,
+                                   const annal_error *why);
+
+/* Read the packs that are built in; noun (may be NULL): only the pack that has this noun. Any
+ * thread. */
+ANNAL_MUST_CHECK annal_status annal__packs_built_in(const char *noun, annal__pack_read_fn fn,
+                                                    void *arg, annal_error *err);
+
+/*
+ * Read the packs of users in a store, STORE/packs/NAME.sql, in the order of their names; their
+ * statements are not compiled, and the store is not opened. None if there is no store. Any thread.
+ */
+ANNAL_MUST_CHECK annal_status annal__packs_of_users(const char *store, annal__pack_read_fn fn,
+                                                    void *arg, annal_error *err);
+
 #endif

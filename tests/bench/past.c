@@ -133,7 +133,7 @@ static bool compare_with_fold(annal_index *index, annal_slice session, const str
             continue;
         at.seq = places[i].seq;
         if (annal_travel_seek(travel, at, &err) < 0 ||
-            annal_state_hash(annal_travel_state(travel), hash, &err) < 0)
+            annal_state_hash(annal_travel_state(travel, NULL), hash, &err) < 0)
             return failed("fold", &err);
         if (memcmp(hash, places[i].opened.hash, sizeof hash) != 0) {
             fprintf(stderr, "bench_replay: the state at %llu differs from folding\n",

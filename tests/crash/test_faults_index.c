@@ -1,5 +1,6 @@
 /* Every call fails: the scenes of the index, of snapshots and of replay. See faults.h. */
 #include "index/sys/databases.h"
+#include "index/sys/pack.h"
 #include "tests/crash/faults.h"
 #include "tests/support/runner.h"
 
@@ -273,7 +274,7 @@ static void live_packs(struct life *life)
         ck_failure(life, annal_packs_verify(index, no_finding, &findings, &err), &err,
                    "verify packs");
         ck_failure(life, annal_pack_enable(life->store, "teams", NULL, &err), &err, "enable");
-        ck_failure(life, annal_packs_of_users(life->path, free_pack, NULL, &err), &err,
+        ck_failure(life, annal__packs_of_users(life->path, free_pack, NULL, &err), &err,
                    "read the verbs of users");
     }
     annal_index_close(index);
@@ -446,7 +447,7 @@ static void ck_travel(struct life *life, annal_index *index)
     if (status == ANNAL_OK)
         status = annal_travel_step(travel, 4, &err);
     if (status == ANNAL_OK)
-        status = annal_state_json(annal_travel_state(travel), add_text, &text, &err);
+        status = annal_state_json(annal_travel_state(travel, NULL), add_text, &text, &err);
     ck_failure(life, status, &err, "travel");
     ck_fault(status < 0 || (text.length == wanted.length &&
                             memcmp(text.bytes, wanted.bytes, text.length) == 0),

@@ -173,7 +173,7 @@ static void read_all_built_in(void)
 {
     annal_error err = {0};
     if (!known.all_built_in)
-        say_failure(annal_packs_built_in(NULL, add_pack, &known.built_in, &err), &err);
+        say_failure(annal__packs_built_in(NULL, add_pack, &known.built_in, &err), &err);
     known.all_built_in = true;
 }
 
@@ -183,7 +183,7 @@ static void read_of_users(void)
     annal_error err = {0};
     if (!known.all_of_users && known.in_store &&
         annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &store) >= 0)
-        say_failure(annal_packs_of_users(store.ptr, add_pack, &known.of_users, &err), &err);
+        say_failure(annal__packs_of_users(store.ptr, add_pack, &known.of_users, &err), &err);
     known.all_of_users = known.in_store;
     annal__buf_done(&store);
 }
@@ -206,7 +206,7 @@ const struct noun *noun_find_built_in(const char *name)
     if (known.all_built_in)
         return find(known.built_in, name);
     if (find(known.asked_for, name) == NULL)
-        say_failure(annal_packs_built_in(name, add_pack, &known.asked_for, &err), &err);
+        say_failure(annal__packs_built_in(name, add_pack, &known.asked_for, &err), &err);
     return find(known.asked_for, name);
 }
 

@@ -63,28 +63,6 @@ typedef struct annal_noun {
  * pack. */
 ANNAL_API const annal_noun *annal_pack_nouns(const annal_pack *pack);
 
-/*
- * A pack that was read. The callee owns it and frees it with annal_pack_free(). NULL: it is wrong,
- * as *why says. file is that of a user's pack; NULL: built in. Return 0 to continue; any other
- * value stops, and is returned. file and why are valid until it returns.
- */
-typedef int (*annal_pack_read_fn)(void *arg, annal_pack *pack, const char *file,
-                                  const annal_error *why);
-
-/* Read the packs that are built in; noun (may be NULL): only the pack that has this noun. Any
- * thread. */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_built_in(const char *noun,
-                                                             annal_pack_read_fn fn, void *arg,
-                                                             annal_error *err);
-
-/*
- * Read the packs of users in a store, STORE/packs/NAME.sql, in the order of their names; their
- * statements are not compiled, and the store is not opened. None if there is no store. Any thread.
- */
-ANNAL_API ANNAL_MUST_CHECK annal_status annal_packs_of_users(const char *store,
-                                                             annal_pack_read_fn fn, void *arg,
-                                                             annal_error *err);
-
 #ifdef __cplusplus
 }
 #endif

@@ -70,7 +70,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, ann
  *
  *     annal_travel_open(index, session, (annal_moment){0}, NULL, &travel, &err);
  *     while ((status = annal_travel_step(travel, -1, &err)) == ANNAL_OK)
- *         annal_state_sql(annal_travel_state(travel), …);
+ *         annal_state_sql(annal_travel_state(travel, NULL), …);
  *
  * One thread at a time. Close it before the index; the packs of options must outlive it.
  */
@@ -100,12 +100,11 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_seek(annal_travel *travel, 
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_step(annal_travel *travel, int64_t events,
                                                           annal_error *err);
 
-/* The state at this place: query it, print it, and apply nothing to it. Valid until the next call
- * that moves. */
-ANNAL_API annal_state *annal_travel_state(annal_travel *travel);
-
-/* The event that it comes after; 0: before the first. */
-ANNAL_API uint64_t annal_travel_seq(const annal_travel *travel);
+/*
+ * The state at this place: query it, print it, and apply nothing to it. Valid until the next call
+ * that moves. *out_seq (may be NULL) is the event that it comes after; 0: before the first.
+ */
+ANNAL_API annal_state *annal_travel_state(annal_travel *travel, uint64_t *out_seq);
 
 /* NULL is accepted. */
 ANNAL_API void annal_travel_close(annal_travel *travel);

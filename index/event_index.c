@@ -1,6 +1,7 @@
 /* The index itself as a follower: event_index, the counters, and the rows of the core pack. */
 #include "index/db/database.h"
 #include "index/index.h"
+#include "index/pack/pack_follower.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
@@ -144,7 +145,7 @@ static annal_status add_event(struct follower *follower, annal_slice session,
         status = flush_events(rows, session, err);
     if (status >= 0)
         status = count_type(index, session, event->type, err);
-    return status < 0 ? status : annal__follower_apply(follower, session, event, err);
+    return status < 0 ? status : annal__pack_follower_event(follower, session, event, err);
 }
 
 static annal_status flush(struct follower *follower, annal_slice session, annal_error *err)
@@ -187,8 +188,11 @@ static annal_status forget(struct follower *follower, annal_slice session, annal
     return status;
 }
 
-const struct follower_ops annal__core_follower = {
-    .begin = begin, .event = add_event, .flush = flush, .forget = forget};
+const struct follower_ops annal__core_follower = {.begin = begin,
+                                                  .event = add_event,
+                                                  .flush = flush,
+                                                  .settle = annal__pack_follower_settle,
+                                                  .forget = forget};
 
 /* ---- sessions.db as a derived database ---- */
 
@@ -226,8 +230,8 @@ static annal_status opened(void *arg, sqlite3 *db, annal_error *err)
                               "ON CONFLICT (session_id, type) DO UPDATE SET n = n + excluded.n",
                               &index->rows.add_count, err);
     if (status >= 0)
-        status = annal__follower_open(&index->follower, (const annal_pack *const[]){index->core}, 1,
-                                      err);
+        status = annal__pack_follower_open(&index->follower,
+                                           (const annal_pack *const[]){index->core}, 1, err);
     return status;
 }
 
@@ -238,7 +242,7 @@ static void closing(void *arg)
     sqlite3_finalize(index->rows.insert_events);
     sqlite3_finalize(index->rows.add_count);
     index->rows = (struct core_rows){0};
-    annal__follower_close(&index->follower);
+    annal__pack_follower_close(&index->follower);
 }
 
 static void undone(void *arg)

@@ -1,0 +1,74 @@
+#include "index/pack/pack_follower.h"
+
+#include "journal/base/slice.h"
+
+annal_status annal__pack_follower_open(struct follower *follower, const annal_pack *const *packs,
+                                       size_t pack_count, annal_error *err)
+{
+    annal_status status = annal__follower_open(follower, err);
+    if (status >= 0)
+        status =
+            annal__applier_new(follower->derived->db, packs, pack_count, &follower->applier, err);
+    if (status >= 0 && follower->pack != NULL && annal__applier_settles(follower->applier))
+        status = annal__follower_note_settled(follower, err);
+    return status;
+}
+
+void annal__pack_follower_close(struct follower *follower)
+{
+    annal__applier_free(follower->applier);
+    follower->applier = NULL;
+    annal__follower_close(follower);
+}
+
+/* Keep the rows of an event that was tried, if it is the event in the journal. */
+static annal_status keep_tried(struct follower *follower, const annal_event *event)
+{
+    const annal_event *tried = follower->tried;
+    if (event->seq != tried->seq || event->ts_us != tried->ts_us ||
+        !annal__slice_same(event->type, tried->type) || !annal__slice_same(event->id, tried->id) ||
+        !annal__slice_same(event->cause, tried->cause) ||
+        !annal__slice_same(event->data, tried->data))
+        return ANNAL_ERR_CONFLICT; /* guard.c rolls them back */
+    follower->tried = NULL;
+    annal__applier_keep(follower->applier, event);
+    return ANNAL_OK;
+}
+
+annal_status annal__pack_follower_event(struct follower *follower, annal_slice session,
+                                        const annal_event *event, annal_error *err)
+{
+    const char *refused = NULL;
+    annal_status status = ANNAL_OK;
+    if (follower->tried != NULL)
+        return keep_tried(follower, event);
+    if (follower->watch != NULL)
+        status = annal__applier_check(follower->applier, session, event, &refused, err);
+    if (status >= 0 && refused != NULL)
+        status = follower->watch(follower->watch_arg, session, event, refused);
+    if (status >= 0)
+        status = annal__applier_event(follower->applier, session, event, &refused, err);
+    if (status < 0 || refused == NULL)
+        return status;
+    const annal_index_finding finding = {.session = session,
+                                         .seq = event->seq,
+                                         .offset = event->offset,
+                                         .length = event->length,
+                                         .kind = ANNAL_SLICE("pack"),
+                                         .what = annal_slice_of(refused)};
+    return annal__follower_finding(follower, &finding, err);
+}
+
+annal_status annal__pack_follower_settle(struct follower *follower, annal_slice session,
+                                         uint64_t seq, annal_error *err)
+{
+    const char *refused = NULL;
+    annal_status status = annal__applier_settle(follower->applier, session, seq, &refused, err);
+    if (status < 0 || refused == NULL)
+        return status;
+    const annal_index_finding finding = {.session = session,
+                                         .seq = seq,
+                                         .kind = ANNAL_SLICE("pack"),
+                                         .what = annal_slice_of(refused)};
+    return annal__follower_finding(follower, &finding, err);
+}
