@@ -1,5 +1,5 @@
 /*
- * SQL functions for packs and for SELECTs. All of them always return the same for the same
+ * SQL functions for packs and for SELECTs. All but session_id() always return the same for the same
  * arguments.
  *
  *     annal_time(x)          an ISO 8601 time in our fixed width; NULL if x is not a time
@@ -10,13 +10,19 @@
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
  *                            All three ignore a number beyond 10^15: so large a count is a
  *                            mistake, and sums of thousands of them would not fit into an integer.
+ *     session_id(x)          the id of the session whose id is x or, alone, begins with x; NULL if
+ *                            there is none. It reads the table sessions, so only questions have it
  *     annal_blob(x)          the bytes that base64 text encodes, as a BLOB; NULL if x is not base64
+ *     annal_title(x)         text on one line, cut if it is long; NULL if there is none
+ *     annal_said(data)       the same of what the user said, if data is that of a message of the
+ *                            user; else NULL
  *
  * and those over vectors, in vectors.c, and over many values, in statistics.h.
  */
 #include "index/db/functions.h"
 
 #include "index/db/statistics.h"
+#include "index/db/title.h"
 #include "index/db/vectors.h"
 #include "journal/base/base64.h"
 
@@ -115,6 +121,25 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
     annal__buf_done(&bytes);
 }
 
+static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    static const char select[] = "SELECT id, id = ?1 FROM sessions WHERE id >= ?1 AND "
+                                 "id < ?1 || char(0x10ffff) ORDER BY id LIMIT 2";
+    sqlite3_stmt *stmt = NULL;
+    (void)count;
+    int rc = sqlite3_prepare_v2(sqlite3_context_db_handle(context), select, -1, &stmt, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_value(stmt, 1, values[0]);
+    if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
+        bool whole = sqlite3_column_int(stmt, 1) != 0;
+        sqlite3_result_value(context, sqlite3_column_value(stmt, 0));
+        if (!whole && sqlite3_step(stmt) == SQLITE_ROW)
+            sqlite3_result_error(context, "session_id(): several sessions begin with that", -1);
+    }
+    if (sqlite3_finalize(stmt) != SQLITE_OK || rc != SQLITE_OK)
+        sqlite3_result_error_code(context, rc != SQLITE_OK ? rc : SQLITE_ERROR);
+}
+
 int annal__functions_add(sqlite3 *db)
 {
     static const struct {
@@ -131,6 +156,11 @@ int annal__functions_add(sqlite3 *db)
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         rc = sqlite3_create_function_v2(db, functions[i].name, functions[i].arguments, flags, NULL,
                                         functions[i].function, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function_v2(db, "session_id", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
+                                        sql_session_id, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = annal__title_add(db);
     if (rc == SQLITE_OK)
         rc = annal__statistics_add(db);
     return rc == SQLITE_OK ? annal__vectors_add(db) : rc;

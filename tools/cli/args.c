@@ -276,7 +276,8 @@ int args_parse(struct args *args, int argc, char **argv)
     *args = (struct args){.wait_ms = WAIT_MS_USUAL};
     args->operands = annal__zalloc((size_t)argc * sizeof *args->operands);
     args->values = annal__zalloc((size_t)argc * sizeof *args->values);
-    if (args->operands == NULL || args->values == NULL)
+    args->ids = annal__zalloc((size_t)argc * 2 * ARGS_ID_BYTES);
+    if (args->operands == NULL || args->values == NULL || args->ids == NULL)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
@@ -313,6 +314,7 @@ void args_done(struct args *args)
 {
     annal__free(args->operands);
     annal__free(args->values);
+    annal__free(args->ids);
     *args = (struct args){0};
 }
 

@@ -30,7 +30,10 @@ struct args {
         const char *text; /* NULL for an option without value */
     } * values;
     int value_count;
+    char *ids; /* room for the id of each operand and each value; see sessions_resolve() */
 };
+
+#define ARGS_ID_BYTES (ANNAL_SESSION_ID_BYTES_MAX + 1)
 
 /* What every verb takes, unless it works without a store. */
 extern const struct option args_common[];

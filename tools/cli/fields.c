@@ -181,6 +181,8 @@ static int check_value(const struct field *field, const char *name, const char *
                    : fail_usage("%s needs " MOMENT_FORMS ", not '%s'", name, text);
     case FIELD_SESSION:
     case FIELD_SESSIONS:
+    case FIELD_ID:
+    case FIELD_IDS:
         return check_session(field, text);
     default:
         return field->choices != NULL ? check_choice(field, name, text) : 0;

@@ -37,8 +37,10 @@ enum field_kind {
     FIELD_AGE,        /* 45s, 30m, 2h, 7d, 2w */
     FIELD_MOMENT,     /* a seq, a time or an age */
     FIELD_CHOICE,     /* one of its choices, in capitals or not */
-    FIELD_SESSION,    /* the id of a session */
-    FIELD_SESSIONS    /* a list of them */
+    FIELD_SESSION,    /* a session: its id, or the first letters of it that no other has */
+    FIELD_SESSIONS,   /* a list of them */
+    FIELD_ID,         /* the whole id of a session, which need not be there */
+    FIELD_IDS         /* a list of them */
 };
 
 struct field {
@@ -55,7 +57,8 @@ struct field {
     const char *without; /* options that exclude this one: "from|json" */
 };
 
-#define FIELD_IS_LIST(kind) ((kind) == FIELD_LIST || (kind) == FIELD_SESSIONS)
+#define FIELD_IS_LIST(kind)                                                                        \
+    ((kind) == FIELD_LIST || (kind) == FIELD_SESSIONS || (kind) == FIELD_IDS)
 
 #define OPERAND(called, kind_, to_, help_)                                                         \
     {                                                                                              \

@@ -6,6 +6,7 @@
 #include "journal/base/default_store.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/out.h"
+#include "tools/cli/sessions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -120,6 +121,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         exit_status = fail_error(&err);
     else
         limit_waits(args, *out_store);
+    if (exit_status == 0)
+        exit_status = sessions_resolve(*out_store, args);
 
 done:
     annal__free(path);

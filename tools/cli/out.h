@@ -84,6 +84,7 @@ struct column {
     const char *title; /* the heading of an aligned table; NULL: not shown there */
     bool right;        /* align right */
     bool flexible;     /* may be cut if the terminal is too narrow */
+    int least;         /* before other columns are left out, it is cut to so many columns (8) */
     bool cut_left;     /* cut it on the left, because its end is what differs: a path */
     int spare;         /* left out if cutting is not enough, the highest first; 0: never */
 };

@@ -3,9 +3,13 @@
 #include "journal/base/alloc.h"
 #include "journal/base/slice.h"
 #include "journal/sys/seam.h"
+#include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
+#include <stdio.h>
 #include <string.h>
+
+enum { CANDIDATES_SHOWN = 10 };
 
 struct collecting {
     annal_store *store;
@@ -66,6 +70,80 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
     struct collecting collecting = {store, list};
     annal_status status = annal_store_sessions(store, add_listed, &collecting, &err);
     return status < 0 ? fail_error(&err) : (int)status;
+}
+
+/* ---- Ids that were given in part ---- */
+
+struct candidates {
+    annal_slice prefix;
+    size_t count;
+    char *first;     /* ARGS_ID_BYTES */
+    struct buf list; /* the first few, for a message */
+};
+
+static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    struct candidates *found = arg;
+    (void)journal_bytes;
+    if (session.len < found->prefix.len ||
+        memcmp(session.ptr, found->prefix.ptr, found->prefix.len) != 0)
+        return 0;
+    if (found->count == 0)
+        snprintf(found->first, ARGS_ID_BYTES, "%.*s", ANNAL_FMT(session));
+    if (found->count < CANDIDATES_SHOWN)
+        (void)annal__buf_printf(&found->list, "%s%.*s", found->count > 0 ? ", " : "",
+                                ANNAL_FMT(session));
+    found->count++;
+    return 0;
+}
+
+/* room: ARGS_ID_BYTES that stay as long as the word. */
+static int resolve(annal_store *store, const char **word, char *room)
+{
+    struct candidates found = {.prefix = annal_slice_of(*word), .first = room};
+    annal_session_info info;
+    annal_error err = {0};
+    if (found.prefix.len < SESSION_PREFIX_LEAST ||
+        annal_session_info_get(store, found.prefix, &info, NULL) != ANNAL_ERR_NOTFOUND)
+        return 0;
+    int exit_status = 0;
+    annal_status status = annal_store_sessions(store, add_candidate, &found, &err);
+    if (status < 0)
+        exit_status = fail_error(&err);
+    else if (found.count > 1)
+        exit_status = fail_usage("%zu sessions begin with '%s': %.*s%s", found.count, *word,
+                                 ANNAL_FMT(annal__buf_slice(&found.list)),
+                                 found.count > CANDIDATES_SHOWN ? ", \u2026" : "");
+    else if (found.count == 1)
+        *word = room;
+    annal__buf_done(&found.list);
+    return exit_status;
+}
+
+static bool takes_sessions(const struct field *field)
+{
+    return field->kind == FIELD_SESSION || field->kind == FIELD_SESSIONS;
+}
+
+int sessions_resolve(annal_store *store, const struct args *args)
+{
+    int exit_status = 0, place = 0;
+    const struct field *field = args->command != NULL ? args->command->fields : NULL;
+    for (; field != NULL && field->kind != FIELD_END && exit_status == 0; field++) {
+        int last = field_is_operand(field) ? place + 1 : 0;
+        if (FIELD_IS_LIST(field->kind) && field_is_operand(field))
+            last = args->operand_count;
+        for (; place < last && exit_status == 0; place++)
+            if (takes_sessions(field) && place < args->operand_count)
+                exit_status = resolve(store, &args->operands[place],
+                                      args->ids + (size_t)place * ARGS_ID_BYTES);
+        for (int i = 0; takes_sessions(field) && i < args->value_count && exit_status == 0; i++)
+            if (args->values[i].option == &field->option)
+                exit_status =
+                    resolve(store, &args->values[i].text,
+                            args->ids + (size_t)(args->operand_count + i) * ARGS_ID_BYTES);
+    }
+    return exit_status;
 }
 
 void sessions_done(struct session_list *list)

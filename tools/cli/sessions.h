@@ -22,6 +22,14 @@ struct session_list {
  */
 int sessions_collect(annal_store *store, const struct args *args, struct session_list *list);
 
+/*
+ * Replace what was given for FIELD_SESSION and FIELD_SESSIONS by the ids that it begins: at least
+ * SESSION_PREFIX_LEAST letters that only one session has. What is an id stays, and what begins none
+ * does, too: the verb says that it is not there. 0 or an exit status.
+ */
+#define SESSION_PREFIX_LEAST 4
+int sessions_resolve(annal_store *store, const struct args *args);
+
 void sessions_done(struct session_list *list);
 
 #endif

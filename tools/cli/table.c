@@ -270,12 +270,18 @@ static void print_aligned(struct table *table, char **cells)
     }
 }
 
+static int least_of(const struct column *column)
+{
+    return column->least > 0 ? column->least : FLEXIBLE_LEAST;
+}
+
 /*
  * Cut flexible columns, the widest first, until a row fits the terminal; if they are as narrow as
- * they may get, leave out spare ones.
+ * they should get, leave out spare ones; then cut them as far as they may get.
  */
 static void fit(struct table *table, int columns)
 {
+    bool tight = false;
     for (;;) {
         int total = -GAP, widest = -1, spare = -1;
         for (int i = 0; i < table->count; i++) {
@@ -283,17 +289,19 @@ static void fit(struct table *table, int columns)
             if (table->widths[i] == 0)
                 continue;
             total += table->widths[i] + GAP;
-            if (column->flexible && table->widths[i] > FLEXIBLE_LEAST &&
+            if (column->flexible &&
+                table->widths[i] > (tight ? FLEXIBLE_LEAST : least_of(column)) &&
                 (widest < 0 || table->widths[i] > table->widths[widest]))
                 widest = i;
             if (column->spare > (spare < 0 ? 0 : table->columns[spare].spare))
                 spare = i;
         }
-        if (total <= columns || (widest < 0 && spare < 0))
+        if (total <= columns || (widest < 0 && spare < 0 && tight))
             return;
+        tight = tight || (widest < 0 && spare < 0);
         if (widest >= 0)
             table->widths[widest]--;
-        else
+        else if (spare >= 0)
             table->widths[spare] = 0;
     }
 }

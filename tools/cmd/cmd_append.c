@@ -307,7 +307,7 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPERAND("SESSION", FIELD_ID, NULL, "the session"),
 
     OPTION("type", "T", FIELD_TEXT, NULL, "every line is the data of an event of this type"),
     OPTION_WITH("level", "LEVEL", FIELD_CHOICE, NULL, "when an event is acknowledged (sync)",

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-static const struct field fields[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, "the sessions"),
+static const struct field fields[] = {OPERAND("SESSION", FIELD_IDS, NULL, "the sessions"),
                                       FLAG("yes", NULL, "do not ask, even on a terminal"),
                                       FIELDS_END};
 

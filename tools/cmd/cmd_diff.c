@@ -256,10 +256,11 @@ static int open_index(struct diff *diff)
 
 static int run(const struct args *args)
 {
-    struct diff diff = {.args = args, .session = args_text(args, "SESSION")};
+    struct diff diff = {.args = args};
     args_moment(args, "A", &diff.moments[0]);
     args_moment(args, "B", &diff.moments[1]);
     int exit_status = store_open(args, OPEN_READ, 0, &diff.store);
+    diff.session = args_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = open_index(&diff);
     if (exit_status == 0)

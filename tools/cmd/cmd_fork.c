@@ -55,7 +55,7 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPERAND("NEW", FIELD_SESSION, NULL, "the new one"),
+    OPERAND("NEW", FIELD_ID, NULL, "the new one"),
     OPTION_WITH("at", "SEQ", FIELD_COUNT, NULL, "the last event that both have (the last there is)",
                 .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of its journal (that of SESSION)",

@@ -1,5 +1,7 @@
 #include "journal/base/alloc.h"
+#include "journal/base/buf.h"
 #include "journal/base/clock.h"
+#include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
@@ -26,7 +28,8 @@ enum {
     AT_FORK_SEQ,
     AT_TITLE,
     AT_TIME_FROM,
-    AT_COUNT
+    AT_COUNT,
+    AT_DEPTH = AT_COUNT /* below how many others, with --tree; printed as an indent */
 };
 
 /* What has no time was once imported as of the epoch. */
@@ -35,30 +38,68 @@ enum {
 /* Its time is that of the file that it was imported from: a guess, which no order follows. */
 #define GUESSED "of the file"
 
-static const char listing[] =
-    "SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"
-    " last_activity_at, s.created_at, agent_id, model, s.parent_session_id,"
-    " f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq, title, time_from"
+/* ?1 status, ?2 agent, ?3 model, ?4 since when; listed.place is the order that was asked for. */
+static const char listed[] =
+    "WITH listed AS (SELECT s.id, s.status, s.events, s.total_turns, s.total_tokens,"
+    " s.total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"
+    " s.parent_session_id, f.parent_session_id AS fork, f.forked_at_seq,"
+    " coalesce(s.title, p.title) AS title, s.time_from,"
+    " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
+    " row_number() OVER (ORDER BY %s s.time_from IS '" GUESSED "',"
+    " s.last_activity_at DESC, s.id) AS place"
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
-    " WHERE ?1 IS NULL OR status = ?1"
-    " ORDER BY time_from IS '" GUESSED "', last_activity_at DESC, id LIMIT ?2";
+    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+    " WHERE (?1 IS NULL OR s.status = ?1)"
+    " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
+    " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
+    " AND (?4 IS NULL OR s.last_activity_at >= ?4))";
+
+#define SHOWN                                                                                      \
+    " SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"         \
+    " last_activity_at, created_at, agent_id, model, parent_session_id,"                           \
+    " fork AS fork_session_id, forked_at_seq AS fork_seq, title, time_from, "
+
+static const char flat[] = SHOWN "0 FROM listed ORDER BY place LIMIT ?5";
+
+/* A session whose parent is not in the list begins a tree, and so does what is its own ancestor. */
+static const char tree[] =
+    ", below (id, depth, path) AS ("
+    " SELECT id, 0, printf('%010d', place) FROM listed"
+    " WHERE above IS NULL OR above = id OR above NOT IN (SELECT id FROM listed)"
+    " UNION ALL SELECT l.id, b.depth + 1, b.path || printf('/%010d', l.place)"
+    " FROM below b JOIN listed l ON l.above = b.id AND l.id <> b.id)" SHOWN "coalesce(depth, 0)"
+    " FROM listed LEFT JOIN below USING (id)"
+    " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
+
+/* The choices of --sort, and what comes first in the order then. */
+#define SORTS "active|created|events|turns|tokens|cost|title|agent|model"
+static const char *const orders[] = {"",
+                                     "s.created_at DESC,",
+                                     "s.events DESC,",
+                                     "s.total_turns DESC,",
+                                     "s.total_tokens DESC,",
+                                     "s.total_cost_usd DESC,",
+                                     "coalesce(s.title, p.title) IS NULL, "
+                                     "coalesce(s.title, p.title) COLLATE NOCASE,",
+                                     "s.agent_id,",
+                                     "s.model,"};
 
 /* The session is never cut: other verbs want it whole. */
 static const struct column columns[AT_COUNT + 1] = {
     {.name = "session_id", .title = "SESSION"},
-    {.name = "status", .title = "STATUS", .spare = 2},
-    {.name = "events", .title = "EVENTS", .right = true},
-    {.name = "total_turns", .title = "TURNS", .right = true, .spare = 3},
-    {.name = "total_tokens", .title = "TOKENS", .right = true},
-    {.name = "total_cost_usd", .title = "COST", .right = true, .spare = 4},
+    {.name = "status", .title = "STATUS", .spare = 3},
+    {.name = "events", .title = "EVENTS", .right = true, .spare = 6},
+    {.name = "total_turns", .title = "TURNS", .right = true, .spare = 5},
+    {.name = "total_tokens", .title = "TOKENS", .right = true, .spare = 1},
+    {.name = "total_cost_usd", .title = "COST", .right = true, .spare = 2},
     {.name = "last_activity_at", .title = "ACTIVE"},
     {.name = "created_at"},
-    {.name = "agent_id"},
+    {.name = "agent_id", .title = "AGENT", .flexible = true, .spare = 7},
     {.name = "model"},
     {.name = "parent_session_id"},
-    {.name = "fork_session_id", .title = "FORK OF", .spare = 5},
+    {.name = "fork_session_id", .title = "FORK OF", .spare = 4},
     {.name = "fork_seq"},
-    {.name = "title", .title = "TITLE", .flexible = true, .spare = 1},
+    {.name = "title", .title = "TITLE", .flexible = true, .least = 30},
     {.name = "time_from"},
     {.name = "findings", .title = "HEALTH"}};
 
@@ -70,6 +111,7 @@ struct health {
 struct ls {
     const struct args *args;
     annal_index *index;
+    enum out_format format;
     struct table *table;
     struct column columns[AT_COUNT + 1];
     struct health *healths; /* of the sessions that have findings, by session id */
@@ -130,6 +172,13 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 
+/* Two columns for each session above it, as far as a terminal has room. */
+static int indent_of(const annal_row *row)
+{
+    int64_t depth = row->values[AT_DEPTH].integer;
+    return 2 * (int)(depth < 8 ? depth : 8);
+}
+
 static int print_row(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
@@ -143,6 +192,10 @@ static int print_row(void *arg, const annal_row *row)
             time_cell(ls, value, &row->values[AT_TIME_FROM]);
         else
             rows_cell(ls->table, value);
+        if (i == AT_SESSION && row->values[AT_DEPTH].integer > 0)
+            table_shown(ls->table, "%*s%.*s", indent_of(row), "", ANNAL_FMT(value->bytes));
+        if (i == AT_TITLE && value->kind == ANNAL_VALUE_NULL)
+            table_shown(ls->table, "-");
         if (i == AT_FORK && value->kind == ANNAL_VALUE_TEXT)
             table_shown(ls->table, "%.*s, %lld", ANNAL_FMT(value->bytes),
                         (long long)row->values[AT_FORK_SEQ].integer);
@@ -190,17 +243,50 @@ static bool is_empty(annal_store *store)
     return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
 }
 
+/* An option as a parameter; NULL when it was not given. */
+static annal_value option_value(const struct args *args, const char *name)
+{
+    const char *text = args_get(args, name);
+    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
+                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
+}
+
+static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
+{
+    char since[ANNAL_TIME_BYTES];
+    const struct args *args = ls->args;
+    int sort = args_choice(args, "sort");
+    struct buf sql = {0};
+    annal_value params[] = {option_value(args, "status"),
+                            option_value(args, "agent"),
+                            option_value(args, "model"),
+                            option_value(args, "since"),
+                            {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit}};
+    if (params[3].kind != ANNAL_VALUE_NULL) {
+        annal_time_format(args_time(args, "since"), since);
+        params[3].bytes = annal_slice_of(since);
+    }
+    annal_status status = annal__buf_printf(&sql, listed, orders[sort < 0 ? 0 : sort]);
+    if (status >= 0)
+        status =
+            annal__buf_append_slice(&sql, annal_slice_of(args_has(args, "tree") ? tree : flat));
+    if (status < 0)
+        status = annal__fail(err, status, "list the sessions: out of memory");
+    else
+        status =
+            annal_sql(ls->index, annal__buf_slice(&sql),
+                      &(annal_sql_options){.params = params, .param_count = 5, .as_indexed = true},
+                      print_row, ls, err);
+    annal__buf_done(&sql);
+    return status;
+}
+
 static int list(struct ls *ls, annal_store *store, uint64_t limit)
 {
     annal_error err = {0};
-    const char *status_name = args_get(ls->args, "status");
-    annal_value params[2] = {{.kind = ANNAL_VALUE_NULL},
-                             {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit}};
-    if (status_name != NULL)
-        params[0] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(status_name)};
     if (choose_columns(ls, &err) < 0)
         return fail_error(&err);
-    ls->table = table_new(ls->args->json ? OUT_JSONL : OUT_TABLE, ls->columns, AT_COUNT + 1);
+    ls->table = table_new(ls->format, ls->columns, AT_COUNT + 1);
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
@@ -208,25 +294,24 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     annal_status status =
         annal_index_findings(ls->index, (annal_slice){0}, count_finding, ls, &err);
     if (status == ANNAL_OK)
-        status =
-            annal_sql(ls->index, annal_slice_of(listing),
-                      &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
-                      print_row, ls, &err);
+        status = ask(ls, limit, &err);
     table_free(ls->table);
     annal__free(ls->healths);
-    if (status == ANNAL_OK && !ls->any && status_name == NULL && is_empty(store))
+    if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
 static int run(const struct args *args)
 {
-    struct ls ls = {.args = args};
+    struct ls ls = {.args = args, .format = OUT_TABLE};
     uint64_t limit = args_count(args, "limit", INT64_MAX);
     annal_store *store = NULL;
     if (limit > INT64_MAX)
         limit = INT64_MAX;
-    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    int exit_status = args_format(args, &ls.format);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == 0)
         exit_status = index_open_caught_up(store, NULL, &ls.index);
     if (exit_status == 0)
@@ -238,17 +323,32 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPTION("status", "S", FIELD_TEXT, NULL,
            "only sessions with this status, such as idle or ended"),
-    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1), FIELDS_END};
+    OPTION("agent", "GLOB", FIELD_TEXT, NULL,
+           "only those of this agent: a part of its name, or a pattern with *, ? and [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "only those with this model, in the same way"),
+    OPTION("since", "T", FIELD_TIME, NULL,
+           "only those that were active from this time on; ISO 8601, or an age such as 2h or 7d"),
+    OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
+                .choices = SORTS),
+    FLAG("tree", NULL, "show sub-agents and forks below the session that they come from"),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (table)",
+                .choices = "jsonl|csv|table"),
+    FIELDS_END};
 
 const struct command cmd_ls = {
     .name = "ls",
     .summary = "list the sessions, newest first",
     .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
-             "cost, last activity, title and health, which counts what is damaged or was not\n"
-             "understood ('annal verify' and 'annal show SESSION' tell more). On a narrow\n"
-             "terminal columns are left out; --json prints them all, and more. A fork's line\n"
-             "says of which session and from which event on; its totals are of its own events.",
-    .examples = "  annal ls --limit 10\n"
+             "cost, last activity, agent, title and health, which counts what is damaged or\n"
+             "was not understood ('annal verify' and 'annal show SESSION' tell more). The\n"
+             "title is the log's own, or else what the user said first. On a narrow terminal\n"
+             "columns are left out; --json prints them all, and more. A fork's line says of which\n"
+             "session and from which event on; its totals are of its own events.\n\n"
+             "Other verbs take the first letters of a session, too: at least four, that no\n"
+             "other session begins with. append and delete want all of them.",
+    .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
+                "  annal ls --tree\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
     .fields = fields,
     .run = run};

@@ -95,7 +95,6 @@ static void print_summary(const struct repair *repair, const annal_repair_result
 static int read_options(struct repair *repair)
 {
     const struct args *args = repair->args;
-    repair->session = args_text(args, "SESSION");
     repair->to = args_text(args, "to");
     args_journal_format(args, &repair->format);
     if (!args_has(args, "to") && !args_has(args, "dry-run"))
@@ -113,7 +112,8 @@ static int run(const struct args *args)
         exit_status =
             store_open(args, repair.to.len > 0 ? OPEN_WRITE : OPEN_READ, 0, &repair.store);
     if (exit_status != 0)
-        return exit_status;
+        return store_close(repair.store, exit_status);
+    repair.session = args_text(args, "SESSION");
     if (annal_session_repair(repair.store, repair.session, repair.to,
                              &(annal_repair_options){.format = repair.format}, print_gap, &repair,
                              &result, &err) < 0) {
@@ -127,7 +127,7 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPTION("to", "NEW", FIELD_SESSION, NULL, "the session to copy into; it must not exist"),
+    OPTION("to", "NEW", FIELD_ID, NULL, "the session to copy into; it must not exist"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of NEW (that of SESSION)",
                 .choices = JOURNAL_FORMATS),
     OPTION_WITH("dry-run", NULL, FIELD_FLAG, NULL, "say what would be copied, and write nothing",

@@ -57,7 +57,6 @@ static int read_pace(struct replay *replay)
 static int read_options(struct replay *replay)
 {
     const struct args *args = replay->args;
-    replay->session = args_text(args, "SESSION");
     replay->limits = args_limits(args);
     replay->at.kind = ANNAL_AT_END;
     replay->from.kind = ANNAL_AT_SEQ;
@@ -255,6 +254,7 @@ static int run(const struct args *args)
         overdue_watch(&replay.limits);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &replay.store);
+    replay.session = args_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = sessions_collect(replay.store, args, &list);
     if (exit_status == 0)

@@ -39,11 +39,8 @@ static int read_options(struct search *search)
     annal_search_options *options = &search->options;
     int exit_status = args_list(args, "WORD", &search->words, &options->word_count);
     if (exit_status == 0)
-        exit_status = args_list(args, "session", &search->sessions, &options->session_count);
-    if (exit_status == 0)
         exit_status = args_list(args, "type", &search->types, &options->type_count);
     options->words = search->words;
-    options->sessions = search->sessions;
     options->types = search->types;
     options->expression = args_text(args, "match");
     options->role = args_text(args, "role");
@@ -284,6 +281,9 @@ static int run(const struct args *args)
         exit_status = read_options(&search);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &search.store);
+    if (exit_status == 0)
+        exit_status = args_list(args, "session", &search.sessions, &search.options.session_count);
+    search.options.sessions = search.sessions;
     if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
         exit_status = fail_error(&err);
     if (exit_status == 0)

@@ -322,9 +322,10 @@ static int show_session(struct show *show)
 
 static int run(const struct args *args)
 {
-    struct show show = {.args = args, .session = args_text(args, "SESSION")};
+    struct show show = {.args = args};
     int exit_status =
         store_open(args, OPEN_READ, args_has(args, "recovery") ? RECOVERY_WAIT_MS : 0, &show.store);
+    show.session = args_text(args, "SESSION");
     if (exit_status == 0)
         exit_status = show_session(&show);
     return store_close(show.store, exit_status);

@@ -140,10 +140,7 @@ static int read_options(struct tailing *tailing)
     if (args_has(args, "all") == (args->operand_count > 0))
         return fail_usage(args->operand_count > 0 ? "--all and SESSION cannot be used together"
                                                   : "tail needs a SESSION, or --all");
-    int exit_status = args_list(args, "SESSION", &tailing->sessions, &options->session_count);
-    if (exit_status == 0)
-        exit_status = args_list(args, "type", &tailing->types, &options->type_count);
-    options->sessions = tailing->sessions;
+    int exit_status = args_list(args, "type", &tailing->types, &options->type_count);
     options->types = tailing->types;
     options->cursor = args_text(args, "cursor");
     return exit_status == 0 ? read_begin(tailing) : exit_status;
@@ -153,8 +150,12 @@ static int read_options(struct tailing *tailing)
  */
 static int list_sessions(struct tailing *tailing)
 {
-    return args_has(tailing->args, "follow")
-               ? 0
+    annal_tail_options *options = &tailing->options;
+    int exit_status =
+        args_list(tailing->args, "SESSION", &tailing->sessions, &options->session_count);
+    options->sessions = tailing->sessions;
+    return exit_status != 0 || args_has(tailing->args, "follow")
+               ? exit_status
                : sessions_collect(tailing->store, tailing->args, &tailing->list);
 }
 
@@ -215,8 +216,7 @@ static const struct field fields[] = {
     OPTION_WITH("last", "N", FIELD_COUNT, NULL, "begin with the last N events",
                 .most = ANNAL_TAIL_LAST_MAX, .without = "from"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    OPTION("cursor", "NAME", FIELD_SESSION, NULL,
-           "begin where the last tail with this name left off"),
+    OPTION("cursor", "NAME", FIELD_ID, NULL, "begin where the last tail with this name left off"),
     FLAG("follow", NULL, "wait for new events, print each once it is durable"),
     FIELDS_END};
 

@@ -4,11 +4,13 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/json_walk.h"
 #include "tools/import/directory.h"
 #include "tools/import/runs.h"
 
 #include <annal/import.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -111,6 +113,39 @@ annal_status detect_log(const char *path, struct detected *out, annal_error *err
         *out = (struct detected){.plain = true};
     annal__buf_done(&begin);
     return status;
+}
+
+/* ---- The session that a log names first ---- */
+
+#define HEAD_BYTES ((size_t)1 << 20)
+
+annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
+                            annal_error *err)
+{
+    size_t at = 0, seen = 0;
+    annal_slice member = importer_word(importer, "session", &at);
+    struct buf head = {0};
+    char name[64];
+    bool half, at_end = member.len == 0 || member.len >= sizeof name;
+    annal_status status = ANNAL_OK;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(member));
+    while (!at_end && status == ANNAL_OK && out->len == 0 && head.len < HEAD_BYTES) {
+        status = annal__buf_reserve(&head, 65536);
+        ssize_t got = status < 0 ? 0 : pread(fd, head.ptr + head.len, 65536, (off_t)head.len);
+        at_end = got <= 0;
+        head.len += got > 0 ? (size_t)got : 0;
+        for (const char *end; out->len == 0 && head.len > seen &&
+                              (end = memchr(head.ptr + seen, '\n', head.len - seen)) != NULL;) {
+            const annal_slice line = {head.ptr + seen, (size_t)(end - head.ptr) - seen};
+            annal_slice id = line.len > 0 && line.ptr[0] == '{' ? annal__json_member(line, name)
+                                                                : (annal_slice){0};
+            seen += line.len + 1;
+            if (id.len > 2 && id.ptr[0] == '"')
+                status = annal__json_decode(id, out, &half);
+        }
+    }
+    annal__buf_done(&head);
+    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
 }
 
 bool detect_directory(const char *path)

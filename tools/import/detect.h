@@ -4,6 +4,7 @@
 #ifndef TOOLS_IMPORT_DETECT_H
 #define TOOLS_IMPORT_DETECT_H
 
+#include "journal/base/buf.h"
 #include "tools/import/source_container.h"
 
 struct detected {
@@ -14,6 +15,13 @@ struct detected {
 };
 
 annal_status detect_log(const char *path, struct detected *out, annal_error *err);
+
+/*
+ * Append the session that a log names first, by its directive "-- session: sessionId": the value of
+ * that member in the first line that has it. Nothing if no line at the head of the log does.
+ */
+annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
+                            annal_error *err);
 
 /* Whether this directory is one log of some importer, and whether a file has the name of a log. */
 bool detect_directory(const char *path);

@@ -27,6 +27,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
+#include "tools/import/detect.h"
 #include "tools/import/file_time.h"
 #include "tools/import/source_container.h"
 
@@ -590,16 +591,25 @@ static annal_status open_importer(struct import_job *job, const struct importer 
     annal_import_source source = {.kind = importer->kind,
                                   .file = slash != NULL ? slash + 1 : job->path,
                                   .container = job->report.container};
-    if (options != NULL) {
-        source.options = options->options;
-        source.option_count = options->option_count;
-    }
+    size_t given = options != NULL ? options->option_count : 0;
+    struct buf session = {0};
+    annal_import_option *all = annal__realloc_array(NULL, given + 1, sizeof *all);
     job->batch_lines =
         options != NULL && options->batch_lines > 0 ? options->batch_lines : BATCH_LINES;
     job->lines = annal__realloc_array(NULL, job->batch_lines, sizeof *job->lines);
-    if (job->lines == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
-    return annal_import_open(importer->sql, &source, &job->import, err);
+    annal_status status = detect_session(importer, job->fd, &session, err);
+    if (job->lines == NULL || all == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "out of memory");
+    if (status >= 0) {
+        memcpy(all, given > 0 ? options->options : all, given * sizeof *all);
+        all[given] = (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
+        source.options = all;
+        source.option_count = given + (session.len > 0 ? 1 : 0);
+        status = annal_import_open(importer->sql, &source, &job->import, err);
+    }
+    annal__buf_done(&session);
+    annal__free(all);
+    return status;
 }
 
 static annal_status open_lines(struct import_job *job, const struct importer *importer,

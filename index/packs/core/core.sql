@@ -1,4 +1,4 @@
--- pack core   version 5   database sessions.db
+-- pack core   version 6   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -39,6 +39,8 @@
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
 -- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
 -- when it names one, session.transition. Where a word stands in brackets, data.status says another.
+-- The title is what an event says, else what the user said first, or after commands such as /clear:
+-- annal_said() knows what agents add to that. A title that an event gives later replaces it.
 -- session.pruned takes the rows of a session out of all tables; what it appends later begins anew.
 --
 -- The types with an underscore are those of older producers.
@@ -235,7 +237,7 @@ UPDATE sessions SET
     working_directory = COALESCE($working_directory, working_directory),
     git_branch = COALESCE($git_branch, git_branch),
     parent_session_id = COALESCE($parent_session_id, parent_session_id),
-    title = COALESCE($title, title),
+    title = COALESCE(annal_title($title), title),
     time_from = $time
 WHERE id = :session;
 
@@ -250,7 +252,7 @@ UPDATE sessions SET
     working_directory = COALESCE($set::working_directory, $working_directory, working_directory),
     git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
     parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),
-    title = COALESCE($set::title, $title, title),
+    title = COALESCE(annal_title($set::title), annal_title($title), title),
     time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
 WHERE id = :session;
 
@@ -419,6 +421,10 @@ ON CONFLICT (session_id, day, model) DO UPDATE SET
     cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
     cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
     cost_microusd = cost_microusd + excluded.cost_microusd;
+
+-- on message.added
+UPDATE sessions SET title = COALESCE(annal_said(:data), title)
+WHERE id = :session AND (title IS NULL OR title GLOB '/*' AND title NOT GLOB '/*[ /]*');
 
 -- on tool.called, tool_call
 UPDATE tool_calls SET

@@ -1,5 +1,6 @@
 /* The rules of the importers, tools/import/formats/<kind>.sql: what the lines of a log give. */
 #include "tests/support/runner.h"
+#include "tests/tools/cli.h"
 #include "tests/tools/import/import_log.h"
 
 #include <stdio.h>
@@ -623,6 +624,43 @@ START_TEST(the_turns_of_a_codex_log_are_those_that_it_marks)
 }
 END_TEST
 
+/* ---- Titles of Claude Code ---- */
+
+#define TOLD(uuid, text)                                                                           \
+    "{\"type\":\"user\",\"sessionId\":\"s1\",\"uuid\":\"" uuid                                     \
+    "\",\"timestamp\":\"2026-01-02T03:04:05Z\",\"message\":{\"content\":\"" text "\"}}\n"
+#define SUMMARY(leaf, text)                                                                        \
+    "{\"type\":\"summary\",\"summary\":\"" text "\",\"leafUuid\":\"" leaf "\"}\n"
+
+static const struct {
+    const char *log;
+    const char *want;
+} title_logs[] = {
+    {SUMMARY("x", "Of another") "{\"type\":\"file-history-snapshot\"}\n" TOLD("u1", "Hello"),
+     "Hello"},
+    {SUMMARY("u2", "Of this one") TOLD("u1", "Hello") TOLD("u2", "More"), "Of this one"},
+    {TOLD("u1", "Hello") SUMMARY("u1", "Of this one"), "Of this one"},
+    {TOLD("u1", "Hello") "{\"type\":\"ai-title\",\"sessionId\":\"s1\",\"aiTitle\":\"Tides\"}\n",
+     "Tides"},
+    {TOLD("u1",
+          "Hello") "{\"type\":\"custom-title\",\"sessionId\":\"s1\",\"customTitle\":\"Mine\"}\n"
+                   "{\"type\":\"ai-title\",\"sessionId\":\"s1\",\"aiTitle\":\"Tides\"}\n",
+     "Mine"},
+};
+
+START_TEST(the_head_of_a_log_makes_no_session_and_a_title_is_the_logs_own)
+{
+    char want[100];
+    const char *path = tmpdir_path(&cli.dir, "copy-of-a-log.jsonl");
+    file_write(path, title_logs[_i].log, strlen(title_logs[_i].log));
+    CLI(&cli, NULL, "import", "claude-code", path);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "SELECT id, title FROM sessions", "--format", "csv");
+    snprintf(want, sizeof want, "id,title\r\ns1,%s\r\n", title_logs[_i].want);
+    ck_assert_str_eq(cli.out, want);
+}
+END_TEST
+
 Suite *suite_importers(void)
 {
     Suite *suite = suite_create("importers");
@@ -649,5 +687,8 @@ Suite *suite_importers(void)
                         sizeof ended_calls / sizeof *ended_calls);
     tcase_add_test(lines, a_codex_call_failed_when_an_event_said_so_before);
     tcase_add_test(lines, a_codex_call_that_the_server_runs_is_complete_without_an_output);
+    TCase *titles = suite_case(suite, "titles", cli_setup, cli_teardown);
+    tcase_add_loop_test(titles, the_head_of_a_log_makes_no_session_and_a_title_is_the_logs_own, 0,
+                        sizeof title_logs / sizeof *title_logs);
     return suite;
 }

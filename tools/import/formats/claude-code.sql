@@ -1,4 +1,5 @@
--- importer claude-code   version 2
+-- importer claude-code   version 3
+-- session: sessionId
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
 -- files of their own (agent-<id>.jsonl) or inline (isSidechain). docs/events.md lists what comes out;
@@ -7,7 +8,8 @@
 --  (1) A line is judged by itself and by the lines before it, never by those behind it, so that what
 --      the first lines gave stays when the file grows.
 --  (2) A line belongs to the session that it names; one that names none to the session of the last
---      line that did, and before any did to the session that the file is named after.
+--      line that did, and before any did to the first session that is named after it (the option
+--      session), or else to the one that the file is named after.
 --  (3) A side chain is a child session: <session>.agent-<agent id>, or, when its lines name no agent,
 --      <session>.side-<uuid of its first line>.
 --  (4) The first event made from a line carries the line under "extra", less what stands in the
@@ -22,6 +24,9 @@
 --  (8) A line without time has the time of the line before it in the file; "time" in the data says so.
 --      Where there is none it is 1, which is no time, and created_at of the session follows in a
 --      session.updated once a time is known.
+--  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
+--      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
+--      file are about other sessions.
 
 -- detect
 SELECT max(CASE
@@ -35,13 +40,18 @@ SELECT max(CASE
 
 -- What is known of the file so far.
 CREATE TABLE file (session TEXT, ts INTEGER);
-INSERT INTO file SELECT session_id(stem), 1 FROM source;
+INSERT INTO file
+SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)), 1 FROM source;
 
--- What is known of each session so far. turn: the open one; turns: how many have begun.
+-- What is known of each session so far. turn: the open one; turns: how many have begun; leaf: its
+-- last message; rank: who gave the name, rule (9).
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
-    turn TEXT, turns INTEGER
+    turn TEXT, turns INTEGER, leaf TEXT, rank INTEGER
 ) WITHOUT ROWID;
+
+-- Summaries whose leaf may come later.
+CREATE TABLE summaries (leaf TEXT PRIMARY KEY, summary TEXT) WITHOUT ROWID;
 
 -- Lines of inline side chains: which child session they belong to.
 CREATE TABLE chains (uuid TEXT PRIMARY KEY, session TEXT) WITHOUT ROWID;
@@ -60,18 +70,20 @@ CREATE TABLE facts (
     others INTEGER, human INTEGER, interrupted INTEGER, message TEXT,
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
     session TEXT, ts INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT,
-    new_branch TEXT, new_name TEXT, ended TEXT, turn TEXT, turns INTEGER, main TEXT
+    new_branch TEXT, new_name TEXT, ended TEXT, turn TEXT, turns INTEGER, main TEXT,
+    rank INTEGER
 );
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     -- What the line itself says.
     INSERT INTO facts (row, n, hash, type, subtype, uuid, up, side, agent, at, model, cwd, branch,
-                       name, text, message, input, cached, written, output, session)
+                       name, rank, text, message, input, cached, written, output, session)
     SELECT NEW.row, NEW.n, NEW.hash, j ->> '$.type', j ->> '$.subtype', j ->> '$.uuid',
            j ->> '$.parentUuid', coalesce(j ->> '$.isSidechain' = 1, 0), j ->> '$.agentId',
            coalesce(time_us(j ->> '$.timestamp'), time_us(j ->> '$.snapshot.timestamp')),
            nullif(j ->> '$.message.model', '<synthetic>'), j ->> '$.cwd', j ->> '$.gitBranch',
-           coalesce(j ->> '$.aiTitle', j ->> '$.customTitle'),
+           coalesce(j ->> '$.customTitle', j ->> '$.aiTitle'),
+           CASE WHEN j ->> '$.customTitle' <> '' THEN 3 WHEN j ->> '$.aiTitle' <> '' THEN 2 END,
            CASE json_type(j, '$.message.content')
                WHEN 'text' THEN j ->> '$.message.content'
                WHEN 'array' THEN j ->> '$.message.content[0].text' END,
@@ -92,6 +104,19 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         session = (SELECT session FROM file),
         ts = (SELECT ts FROM file)
     WHERE row = NEW.row;
+
+    -- What a summary says of a session that is known, or of a line that comes later.
+    UPDATE facts SET (session, name, rank) = (
+        SELECT s.session, NEW.json ->> '$.summary', 1 FROM sessions s
+        WHERE s.leaf = NEW.json ->> '$.leafUuid' LIMIT 1)
+    WHERE row = NEW.row AND type = 'summary'
+      AND EXISTS (SELECT 1 FROM sessions s WHERE s.leaf = NEW.json ->> '$.leafUuid');
+    INSERT OR REPLACE INTO summaries
+    SELECT NEW.json ->> '$.leafUuid', NEW.json ->> '$.summary'
+    FROM facts WHERE row = NEW.row AND type = 'summary' AND rank IS NULL
+      AND json_type(NEW.json, '$.leafUuid') = 'text';
+    UPDATE facts SET (name, rank) = (SELECT summary, 1 FROM summaries WHERE leaf = facts.uuid)
+    WHERE row = NEW.row AND uuid IN (SELECT leaf FROM summaries);
 
     -- Its content blocks: calls of tools, results of tools, others.
     UPDATE facts SET (calls, results, others) = (
@@ -122,12 +147,16 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                CASE WHEN facts.model IS NOT s.model THEN facts.model END,
                CASE WHEN facts.cwd IS NOT s.cwd THEN facts.cwd END,
                CASE WHEN facts.branch IS NOT s.branch THEN facts.branch END,
-               CASE WHEN facts.name IS NOT s.name THEN facts.name END
+               CASE WHEN facts.name IS NOT s.name AND facts.rank >= coalesce(s.rank, 0)
+                   THEN facts.name END
         FROM sessions s WHERE s.session = facts.session)
     WHERE row = NEW.row;
-    UPDATE sessions SET (dated, model, cwd, branch, name) = (
+    UPDATE sessions SET (dated, model, cwd, branch, name, rank, leaf) = (
         SELECT coalesce(dated, f.dates), coalesce(f.model, sessions.model), coalesce(f.cwd, sessions.cwd),
-               coalesce(f.branch, sessions.branch), coalesce(f.name, sessions.name)
+               coalesce(f.branch, sessions.branch), coalesce(f.new_name, sessions.name),
+               CASE WHEN f.new_name IS NOT NULL THEN f.rank ELSE sessions.rank END,
+               CASE WHEN f.type IN ('user', 'assistant') THEN coalesce(f.uuid, sessions.leaf)
+                    ELSE sessions.leaf END
         FROM facts f WHERE f.row = NEW.row)
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row);
 

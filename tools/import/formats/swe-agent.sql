@@ -1,4 +1,4 @@
--- importer swe-agent   version 1
+-- importer swe-agent   version 2
 -- files: *.traj
 -- split: $.history $.trajectory
 --
@@ -50,7 +50,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'model', coalesce(v -> '$.replay_config.agent.model.name',
                    CASE WHEN json_valid(v ->> '$.replay_config')
                         THEN (v ->> '$.replay_config') -> '$.agent.model.name' END),
-               'title', v -> '$.environment', 'source', source, 'extra', json_remove(v, '$.environment'))
+               'title', CASE WHEN v ->> '$.environment' NOT IN ('main', 'swe_main') THEN v -> '$.environment' END, 'source', source, 'extra', CASE WHEN v ->> '$.environment' IN ('main', 'swe_main') THEN v ELSE json_remove(v, '$.environment') END)
            ELSE json_fields('id', json_text(session), 'agent_id', '"swe-agent"', 'status', '"idle"',
                             'source', source) END, NEW.n
     FROM file, now WHERE NOT made;

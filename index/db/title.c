@@ -1,0 +1,356 @@
+/*
+ * The title of a session: what its log calls it, or else the first thing that its user said.
+ *
+ * (1) A title is one line of at most TITLE_CHARS characters; what is longer is cut between words
+ *     where it has words, never within a character or before a mark that belongs to one.
+ * (2) What programs put into messages of the user is not what the user said: blocks in tags that
+ *     agents are known to add, instructions from files, notes that a request was interrupted.
+ *     Tags of other names are dropped, what is in them stays.
+ * (3) A command is what the user said, too, with what follows its name (/review 36). Alone (/clear)
+ *     it says nothing about the session: the core pack replaces such a title by what is said next.
+ */
+#include "index/db/title.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TITLE_CHARS = 120, TAG_BYTES_MAX = 64 };
+
+/* ---- Characters ---- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static annal_slice after(annal_slice text, size_t bytes)
+{
+    return (annal_slice){text.ptr + bytes, text.len - bytes};
+}
+
+static annal_slice skip_space(annal_slice text)
+{
+    while (text.len > 0 && is_space(text.ptr[0]))
+        text = after(text, 1);
+    return text;
+}
+
+static bool begins_with(annal_slice text, const char *prefix)
+{
+    size_t len = strlen(prefix);
+    return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
+}
+
+/* What follows the first occurrence of this; empty if it does not occur. */
+static annal_slice behind(annal_slice text, const char *what)
+{
+    const char *found = text.len > 0 ? memmem(text.ptr, text.len, what, strlen(what)) : NULL;
+    if (found == NULL)
+        return (annal_slice){0};
+    return after(text, (size_t)(found - text.ptr) + strlen(what));
+}
+
+/* The bytes of the character at the beginning of text, and its code. */
+static size_t decode(annal_slice text, unsigned *out_code)
+{
+    unsigned char c = (unsigned char)text.ptr[0];
+    const unsigned char *at = (const unsigned char *)text.ptr;
+    size_t len = c < 0x80 ? 1 : annal__utf8_length(at, at + text.len);
+    *out_code = len == 0 ? 0xfffd : len == 1 ? c : c & (0x7fU >> len);
+    for (size_t i = 1; i < len; i++)
+        *out_code = *out_code << 6 | (at[i] & 0x3fU);
+    return len == 0 ? 1 : len;
+}
+
+/* Whether it belongs to the character before it: an accent, a skin tone, half a flag, a joiner. */
+static bool joins(unsigned code)
+{
+    return (code >= 0x300 && code <= 0x36f) || (code >= 0x1ab0 && code <= 0x1aff) ||
+           (code >= 0x20d0 && code <= 0x20ff) || code == 0x200d ||
+           (code >= 0xfe00 && code <= 0xfe0f) || (code >= 0x1f1e6 && code <= 0x1f1ff) ||
+           (code >= 0x1f3fb && code <= 0x1f3ff) || (code >= 0xe0100 && code <= 0xe01ef);
+}
+
+/* ---- One line ---- */
+
+struct line {
+    struct buf text;
+    size_t chars;
+    size_t word_end;  /* bytes up to the end of the last whole word */
+    size_t whole_end; /* up to the last character that may be the last one */
+    bool joined;      /* the character before was a joiner */
+};
+
+/* False: the line is full, and was cut. */
+static bool put(struct line *line, const char *bytes, size_t len, unsigned code)
+{
+    if (!line->joined && !joins(code))
+        line->whole_end = line->text.len;
+    if (code == ' ')
+        line->word_end = line->text.len;
+    line->joined = code == 0x200d;
+    if (line->chars++ < TITLE_CHARS)
+        return annal__buf_append(&line->text, bytes, len) == ANNAL_OK;
+    line->text.len = line->word_end > line->whole_end / 2 ? line->word_end : line->whole_end;
+    (void)annal__buf_append(&line->text, "…", strlen("…"));
+    return false;
+}
+
+/* Append text on one line, white space as one space. */
+static void put_line(struct line *line, annal_slice text)
+{
+    bool more = true;
+    text = skip_space(text);
+    while (more && text.len > 0) {
+        unsigned code;
+        size_t len = decode(text, &code);
+        annal_slice rest = after(text, len);
+        if (code == 0xa0 || is_space(text.ptr[0])) {
+            rest = skip_space(rest);
+            more = rest.len == 0 || put(line, " ", 1, ' ');
+        } else if (code == 0xfffd) {
+            more = put(line, "\xef\xbf\xbd", 3, code);
+        } else {
+            more = put(line, text.ptr, len, code);
+        }
+        text = rest;
+    }
+}
+
+/* ---- What was said ---- */
+
+/* What agents put around or before what their user says. */
+static const char *const injected[] = {"INSTRUCTIONS",
+                                       "apps_instructions",
+                                       "bash-input",
+                                       "bash-stderr",
+                                       "bash-stdout",
+                                       "collaboration_mode",
+                                       "command-contents",
+                                       "environment_context",
+                                       "environment_details",
+                                       "git_context",
+                                       "hook_context",
+                                       "hook_prompt",
+                                       "ide_context",
+                                       "ide_diagnostics",
+                                       "ide_opened_file",
+                                       "ide_selection",
+                                       "local-command-caveat",
+                                       "local-command-stderr",
+                                       "local-command-stdout",
+                                       "permissions",
+                                       "plugins_instructions",
+                                       "session_context",
+                                       "skill",
+                                       "skills_instructions",
+                                       "subagent_notification",
+                                       "system-reminder",
+                                       "system_reminder",
+                                       "task-notification",
+                                       "turn_aborted",
+                                       "uploaded_files",
+                                       "user-prompt-submit-hook",
+                                       "user_instructions",
+                                       "user_info",
+                                       "user_shell_command",
+                                       "RUNTIME_INFORMATION",
+                                       "REPOSITORY_INFO",
+                                       "EXTRA_INFO",
+                                       "open_and_recently_viewed_files"};
+
+/* And texts without tags, which are nothing else. */
+static const char *const notes[] = {
+    "Caveat: The messages below were generated by the user while running local commands",
+    "This session is being continued from a previous conversation",
+    "[Request interrupted by user",
+    "The following is the Codex agent history",
+    "A previous agent produced the plan below",
+    "<EPHEMERAL_MESSAGE>"};
+
+struct tag {
+    annal_slice name;
+    size_t len; /* of the tag itself */
+};
+
+/* <name> or <name attribute="…">, where a name has more than a letter or two of prose. */
+static bool take_tag(annal_slice text, struct tag *out)
+{
+    size_t len = 1;
+    if (text.len < 3 || text.ptr[0] != '<')
+        return false;
+    bool closes = text.ptr[1] == '/';
+    len += closes;
+    const char *name = text.ptr + len;
+    while (len < text.len && len < TAG_BYTES_MAX &&
+           strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-",
+                  text.ptr[len]) != NULL &&
+           text.ptr[len] != '\0')
+        len++;
+    out->name = (annal_slice){name, (size_t)(text.ptr + len - name)};
+    if (out->name.len == 0 || len == text.len || (text.ptr[len] != '>' && text.ptr[len] != ' '))
+        return false;
+    const char *end = memchr(text.ptr + len, '>', text.len - len);
+    if (end == NULL || memchr(text.ptr + len, '\n', (size_t)(end - text.ptr) - len) != NULL)
+        return false;
+    out->len = (size_t)(end - text.ptr) + 1;
+    return true;
+}
+
+static bool is_injected(annal_slice name)
+{
+    for (size_t i = 0; i < sizeof injected / sizeof *injected; i++) {
+        if (annal__slice_is(name, injected[i]))
+            return true;
+    }
+    return false;
+}
+
+/* What follows </name>; empty if the block does not end. */
+static annal_slice behind_block(annal_slice text, annal_slice name, annal_slice *out_inside)
+{
+    char end[TAG_BYTES_MAX + 4];
+    snprintf(end, sizeof end, "</%.*s>", ANNAL_FMT(name));
+    annal_slice rest = behind(text, end);
+    *out_inside = text;
+    if (rest.ptr != NULL)
+        out_inside->len = (size_t)(rest.ptr - text.ptr) - strlen(end);
+    return rest;
+}
+
+/* The wrapper of a command: its name, and what follows it. True: text was moved over a part. */
+static bool take_command(annal_slice *text, const struct tag *tag, annal_slice *command)
+{
+    annal_slice inside;
+    if (!begins_with(tag->name, "command-"))
+        return false;
+    annal_slice rest = behind_block(after(*text, tag->len), tag->name, &inside);
+    if (annal__slice_is(tag->name, "command-name"))
+        *command = inside;
+    else if (annal__slice_is(tag->name, "command-args") && skip_space(inside).len > 0)
+        rest = inside;
+    *text = rest;
+    return true;
+}
+
+static annal_slice skip_marks(annal_slice text)
+{
+    text = skip_space(text);
+    while (text.len > 1 && strchr("#>*\"`-", text.ptr[0]) != NULL)
+        text = skip_space(after(text, 1));
+    return text;
+}
+
+/* What the user said in a text, from its first word on; empty: nothing. */
+static annal_slice said_in(annal_slice text, annal_slice *command)
+{
+    struct tag tag;
+    *command = (annal_slice){0};
+    for (;;) {
+        text = skip_space(text);
+        for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+            if (begins_with(text, notes[i]))
+                return (annal_slice){0};
+        }
+        if (begins_with(text, "# AGENTS.md instructions"))
+            text = behind(text, "</INSTRUCTIONS>");
+        else if (begins_with(text, "# Context from my IDE setup"))
+            text = behind(text, "## My request for Codex:");
+        else if (!take_tag(text, &tag))
+            return skip_marks(text);
+        else if (is_injected(tag.name))
+            text = behind_block(after(text, tag.len), tag.name, &(annal_slice){0});
+        else if (!take_command(&text, &tag, command))
+            text = after(text, tag.len);
+    }
+}
+
+static bool put_said(struct line *line, annal_slice raw)
+{
+    struct buf text = {0};
+    annal_slice command;
+    bool half;
+    if (raw.len <= 2 || raw.ptr[0] != '"')
+        return false;
+    if (annal__json_decode(raw, &text, &half) == ANNAL_OK) {
+        annal_slice said = said_in(annal__buf_slice(&text), &command);
+        put_line(line, command);
+        if (said.len > 0 && command.len > 0)
+            (void)put(line, " ", 1, ' ');
+        put_line(line, said);
+    }
+    annal__buf_done(&text);
+    return line->chars > 0;
+}
+
+/* A block of content: a text, or an object with one. */
+static bool put_block(struct line *line, annal_slice block)
+{
+    static const char *const members[] = {"text", "instruction", "content"};
+    bool said = put_said(line, block);
+    for (size_t i = 0; !said && i < sizeof members / sizeof *members; i++) {
+        if (block.len > 0 && block.ptr[0] == '{')
+            said = put_said(line, annal__json_member(block, members[i]));
+    }
+    return said;
+}
+
+/* ---- The functions ---- */
+
+static void give(sqlite3_context *context, struct line *line)
+{
+    if (line->text.len > 0)
+        sqlite3_result_text(context, line->text.ptr, (int)line->text.len, SQLITE_TRANSIENT);
+    annal__buf_done(&line->text);
+}
+
+static annal_slice text_of(sqlite3_value *value)
+{
+    const char *text = NULL;
+    if (sqlite3_value_type(value) == SQLITE_TEXT)
+        text = (const char *)sqlite3_value_text(value);
+    return (annal_slice){text, text == NULL ? 0 : (size_t)sqlite3_value_bytes(value)};
+}
+
+static void sql_title(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct line line = {0};
+    (void)count;
+    put_line(&line, text_of(values[0]));
+    give(context, &line);
+}
+
+static void sql_said(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct line line = {0};
+    struct json_walk walk;
+    (void)count;
+    annal_slice data = annal__json_trim(text_of(values[0])), block;
+    if (data.len == 0 || data.ptr[0] != '{' ||
+        !annal__slice_is(annal__json_member(data, "role"), "\"user\""))
+        return;
+    annal_slice content = annal__json_member(data, "content");
+    if (content.len > 0 && content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
+        while (annal__json_walk_item(&walk, &block) && !put_block(&line, block))
+            continue;
+    } else {
+        (void)put_block(&line, content);
+    }
+    give(context, &line);
+}
+
+int annal__title_add(sqlite3 *db)
+{
+    const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int rc =
+        sqlite3_create_function_v2(db, "annal_title", 1, flags, NULL, sql_title, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function_v2(db, "annal_said", 1, flags, NULL, sql_said, NULL, NULL,
+                                        NULL);
+    return rc;
+}

@@ -1,0 +1,151 @@
+/* What annal ls shows of sessions, and how sessions are named on the command line. */
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+#include "tools/cli/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char sessions[] =
+    "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"codex\",\"model\":\"gpt-5\"}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-01-02T00:00:00Z\","
+    "\"data\":{\"role\":\"user\",\"content\":\"Why is the tide\\nlate?\"}}\n"
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":10,\"output_tokens\":1}}\n";
+
+static const char child[] =
+    "{\"type\":\"session.created\",\"ts\":\"2026-01-01T00:00:00Z\",\"data\":"
+    "{\"agent_id\":\"codex\",\"parent_session_id\":\"run-1\",\"model\":\"o3\"}}\n";
+
+static void begin(void)
+{
+    CLI(&cli, sessions, "append", "run-1");
+    CLI(&cli, child, "append", "run-1.child");
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"ts\":\"2026-01-03T00:00:00Z\",\"data\":"
+        "{\"agent_id\":\"pi\",\"title\":\"The other\"}}\n",
+        "append", "other-2");
+    cli_assert_done(&cli);
+}
+
+/* The ids that --json prints, in order. */
+static void ck_order(const char *want)
+{
+    char got[200] = "";
+    cli_assert_done(&cli);
+    for (const char *at = cli.out; (at = strstr(at, "{\"session_id\":\"")) != NULL;) {
+        at += strlen("{\"session_id\":\"");
+        strcat(strncat(got, at, strcspn(at, "\"")), " ");
+    }
+    ck_assert_str_eq(got, want);
+}
+
+START_TEST(ls_filters_and_sorts)
+{
+    begin();
+    CLI(&cli, NULL, "ls", "--json", "--agent", "codex", "--sort", "tokens");
+    ck_order("run-1 run-1.child ");
+    CLI(&cli, NULL, "ls", "--json", "--model", "gpt*");
+    ck_order("run-1 ");
+    CLI(&cli, NULL, "ls", "--json", "--model", "3");
+    ck_order("run-1.child ");
+    CLI(&cli, NULL, "ls", "--json", "--sort", "title");
+    ck_order("other-2 run-1 run-1.child ");
+    CLI(&cli, NULL, "ls", "--json", "--since", "2026-01-02T12:00:00Z", "--until", "x");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    CLI(&cli, NULL, "ls", "--format", "csv", "--since", "2026-01-02T12:00:00Z", "--agent", "pi");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(strncmp(cli.out, "session_id,status,", 18), 0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\r\nother-2,idle,"));
+    ck_assert_ptr_null(strstr(cli.out, "run-1"));
+    CLI(&cli, NULL, "ls", "--sort", "size");
+    cli_assert_refused(&cli, EXIT_USAGE, "--sort must be active, created");
+}
+END_TEST
+
+START_TEST(a_tree_shows_sub_agents_and_forks_below_their_parent)
+{
+    begin();
+    CLI(&cli, NULL, "fork", "run-1", "run-1.fork", "--at", "2");
+    CLI(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\":\"loop-b\"}}\n",
+        "append", "loop-a");
+    CLI(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\":\"loop-a\"}}\n",
+        "append", "loop-b");
+    CLI(&cli, NULL, "ls", "--tree", "--json", "--sort", "agent");
+    ck_order("loop-b loop-a run-1 run-1.fork run-1.child other-2 ");
+    CLI(&cli, NULL, "ls", "--tree");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\nrun-1  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n  run-1.child  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n  run-1.fork  "));
+}
+END_TEST
+
+START_TEST(a_title_is_one_line_and_has_room_before_other_columns)
+{
+    begin();
+    CLI(&cli, NULL, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, "  Why is the tide late?  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "  -  "));
+    cli.columns = "60";
+    CLI(&cli, NULL, "ls", "--agent", "codex");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "Why is the tide late?"));
+    ck_assert_ptr_null(strstr(cli.out, "TURNS"));
+    ck_assert_uint_le(strcspn(cli.out, "\n"), 60);
+}
+END_TEST
+
+START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them)
+{
+    static const char *const verbs[][4] = {
+        {"cat", "othe"},    {"show", "othe"},           {"query", "othe"},
+        {"replay", "othe"}, {"verify", "othe"},         {"tail", "othe"},
+        {"export", "othe"}, {"diff", "othe", "0", "1"}, {"snapshot", "list", "othe"}};
+    begin();
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        cli_run(&cli, NULL,
+                (const char *[]){verbs[i][0], verbs[i][1], verbs[i][2],
+                                 verbs[i][2] ? verbs[i][3] : NULL, NULL});
+        ck_assert_msg(cli.exit_status == 0, "%s: %s", verbs[i][0], cli.err);
+    }
+    CLI(&cli, NULL, "search", "tide", "--session", "othe", "--json");
+    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    CLI(&cli, NULL, "show", "othe");
+    ck_assert_ptr_nonnull(strstr(cli.out, "other-2\n"));
+    CLI(&cli, NULL, "show", "run-1"); /* an id is that session, whatever else begins with it */
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "run-");
+    cli_assert_refused(&cli, EXIT_USAGE, "2 sessions begin with 'run-': run-1, run-1.child");
+    CLI(&cli, NULL, "cat", "oth");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'oth'");
+    CLI(&cli, "1\n", "append", "othe", "--type", "n"); /* a session that begins here */
+    CLI(&cli, NULL, "delete", "other");
+    cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'other'");
+    CLI(&cli, NULL, "ls", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"othe\","));
+}
+END_TEST
+
+START_TEST(sql_finds_a_session_by_its_first_letters)
+{
+    begin();
+    CLI(&cli, NULL, "sql",
+        "SELECT session_id('ot') AS a, session_id('run-1') AS b, session_id('x') AS c", "--json");
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "{\"a\":\"other-2\",\"b\":\"run-1\",\"c\":null}\n");
+    CLI(&cli, NULL, "sql", "SELECT session_id('run')");
+    cli_assert_refused(&cli, EXIT_REFUSED, "several sessions begin with that");
+}
+END_TEST
+
+Suite *suite_ls(void)
+{
+    Suite *suite = suite_create("ls");
+    TCase *tcase = suite_case(suite, "ls", cli_setup, cli_teardown);
+    tcase_add_test(tcase, ls_filters_and_sorts);
+    tcase_add_test(tcase, a_tree_shows_sub_agents_and_forks_below_their_parent);
+    tcase_add_test(tcase, a_title_is_one_line_and_has_room_before_other_columns);
+    tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
+    tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);
+    return suite;
+}
