@@ -19,6 +19,7 @@
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-parts                  what single parts of Annal cost
 #   make picture                      run the command and draw docs/terminal.svg
+#   make reference                    HTML and manual pages of the library, from its headers: build/release/reference
 #   make format, make clean
 
 # Both spellings are usual.
@@ -26,7 +27,7 @@ prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
 .PHONY: build test summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
-	picture format clean setup
+	picture reference format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -139,6 +140,11 @@ bench-parts: setup
 
 picture: build
 	/usr/bin/python3 docs/terminal.py build/release/tools/annal
+
+reference:
+	@cmake/setup.sh reference
+	cmake --preset release && cmake --build build/release --target reference
+	@echo build/release/reference/html/index.html
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -4,19 +4,21 @@
 #   setup.sh ci    what .ci/run needs besides
 #   setup.sh model      what make model needs besides
 #   setup.sh coverage   what make coverage needs besides
+#   setup.sh reference  what make reference needs besides
 #   setup.sh bench      what make bench compares with
 set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev libarchive-dev
     check libyajl-dev"
-ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 sqlite3 fish zsh"
+ci_packages="git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 sqlite3 fish zsh doxygen"
 bench_packages="liblmdb-dev librocksdb-dev libhiredis-dev redis-server nats-server libnats-dev postgresql libpq-dev"
 
 case ${1:-} in
 ci) packages="$packages $ci_packages" ;;
 model) packages="$packages spin" ;;
 coverage) packages="$packages gcovr" ;;
+reference) packages="$packages doxygen" ;;
 bench) packages="$packages $bench_packages" ;;
 esac
 

@@ -19,6 +19,17 @@ for page in annal annal-verbs; do
         exit 1
     }
 done
+# With Doxygen: a page for every function, and what it leads to.
+functions=
+[ ! -d "$build/reference/man3" ] || functions=$(grep -o '^| .annal_[a-z0-9_]*' "$source/../../docs/api/README.md" | cut -c 4-)
+for function in $functions; do
+    page=$(find "$prefix" -name "$function.3")
+    target=$(sed -n 's|^\.so man3/||p' "$page")
+    grep -q "fB$function" "$(dirname "$page")/$target" || {
+        echo "the manual page $function was not installed, or says nothing of it"
+        exit 1
+    }
+done
 extension=$("$prefix/bin/annal" version --extension)
 [ "$(readlink -f "$extension")" = "$(find "$prefix" -name annal_sqlite.so)" ] || {
     echo "the extension was not installed where the command looks for it"

@@ -127,9 +127,10 @@ typedef struct annal_import_counts {
     uint64_t duplicate;
 } annal_import_counts;
 
+/* What became of the lines so far. */
 ANNAL_API annal_import_counts annal_import_counts_get(const annal_import *import);
 
-/* NULL is accepted. */
+/* Free it. NULL is accepted. */
 ANNAL_API void annal_import_close(annal_import *import);
 
 #ifdef __cplusplus

@@ -53,7 +53,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
                                                          annal_index **out_index, annal_error *err);
 
 /*
- * All queries of this index must be closed before. NULL is accepted. In a child of fork() it has no
+ * Close the index, after all its queries. NULL is accepted. In a child of fork() it has no
  * effect; the child opens store and index again.
  */
 ANNAL_API void annal_index_close(annal_index *index);

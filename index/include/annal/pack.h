@@ -29,7 +29,7 @@ typedef struct annal_pack annal_pack;
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_pack_parse(const char *name, annal_slice text,
                                                          annal_pack **out_pack, annal_error *err);
 
-/* NULL is accepted. */
+/* Free a pack. NULL is accepted. */
 ANNAL_API void annal_pack_free(annal_pack *pack);
 
 /* ---- Which packs a store runs ---- */
@@ -186,8 +186,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_apply(annal_state *state,
                                                           const annal_event *event,
                                                           annal_error *err);
 
-ANNAL_API uint64_t
-annal_state_seq(const annal_state *state); /* of the last event applied; 0: none */
+/* The seq of the last event that was applied; 0: none was. */
+ANNAL_API uint64_t annal_state_seq(const annal_state *state);
 
 /* Return 0 to continue; any other value stops, and is returned. */
 typedef int (*annal_write_fn)(void *arg, const char *bytes, size_t len);
@@ -206,11 +206,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_sql(annal_state *state, anna
                                                         annal_row_fn fn, void *arg,
                                                         annal_error *err);
 
+#define ANNAL_STATE_HASH_BYTES 32
+
 /*
  * SHA-256 of what annal_state_json() writes: two states are equal if it is. Takes as long as
  * writing it.
  */
-#define ANNAL_STATE_HASH_BYTES 32
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_state_hash(annal_state *state,
                                                          uint8_t out[ANNAL_STATE_HASH_BYTES],
                                                          annal_error *err);

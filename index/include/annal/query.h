@@ -106,8 +106,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_next(annal_query *query,
                                                          annal_slice *out_session,
                                                          annal_event *out_event, annal_error *err);
 
+/* What was missing from the answer when the query was opened. */
 ANNAL_API annal_lag annal_query_lag(const annal_query *query);
 
+/* End the query and free it. */
 ANNAL_API void annal_query_close(annal_query *query);
 
 /* How many events annal_query_next() would return, without damage that comes last; with

@@ -221,8 +221,10 @@ typedef struct annal_position {
     uint64_t h_before;
 } annal_position;
 
+/* Where the cursor is. */
 ANNAL_API annal_position annal_cursor_position(const annal_cursor *cursor);
 
+/* Free the cursor. */
 ANNAL_API void annal_cursor_close(annal_cursor *cursor);
 
 /* ---- Forking ---- */

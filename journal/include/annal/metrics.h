@@ -70,7 +70,7 @@ typedef enum annal_metrics_of {
     ANNAL_METRICS_OF_OBJECT = 1 /* this store object, since it was opened */
 } annal_metrics_of;
 
-/* Any thread. */
+/* What was counted until now. Any thread. */
 ANNAL_API void annal_store_metrics_get(annal_store *store, annal_metrics_of of,
                                        annal_metrics *out_metrics);
 

@@ -44,8 +44,12 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_process_get(uint32_t pid, annal_pr
  */
 ANNAL_API bool annal_process_is_dead(const annal_process *process, const char **out_why);
 
-/* {"pid":N,"start":N,"pid_ns":N,"boot_id":"…"}, the field "process" of an event. Returns text. */
 #define ANNAL_PROCESS_JSON_BYTES 160
+
+/*
+ * Write a process as the field "process" of an event: {"pid":N,"start":N,"pid_ns":N,"boot_id":"…"}.
+ * Returns text.
+ */
 ANNAL_API const char *annal_process_json(const annal_process *process,
                                          char text[ANNAL_PROCESS_JSON_BYTES]);
 

@@ -7,10 +7,12 @@
  * rest is rebuilt from them.
  *
  *   <annal/store.h>     open a store; list sessions
+ *   <annal/event.h>     an event, a draft, and their limits
  *   <annal/journal.h>   append with a writer, read with a cursor, verify
  *   <annal/artifact.h>  content too large for an event
  *   <annal/index.h>     open the index; catch up
  *   <annal/query.h>     events by session, seq, time and type; SQL
+ *   <annal/search.h>    full-text search
  *   <annal/pack.h>      packs (what events do to tables) and states
  *   <annal/verb.h>      the verbs that packs define
  *   <annal/diff.h>      the differences between two states
@@ -21,6 +23,7 @@
  *   <annal/tail.h>      follow a session live
  *   <annal/backup.h>    a copy of a store that is in use, and back
  *   <annal/import.h>    foreign logs become events
+ *   <annal/metrics.h>   what a store did, counted and measured
  *   <annal/process.h>   which process runs a session, and whether it is proven dead
  *   <annal/packs/memory.h>    the context of an agent, and why
  *   <annal/packs/mirror.h>    a project's memory as files, and proposals from files
@@ -67,6 +70,7 @@
 #include <annal/backup.h>
 #include <annal/delete.h>
 #include <annal/diff.h>
+#include <annal/event.h>
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>

@@ -106,7 +106,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_travel_step(annal_travel *travel, 
  */
 ANNAL_API annal_state *annal_travel_state(annal_travel *travel, uint64_t *out_seq);
 
-/* NULL is accepted. */
+/* End the travel and free it. NULL is accepted. */
 ANNAL_API void annal_travel_close(annal_travel *travel);
 
 /* ---- Folding into something of your own ---- */

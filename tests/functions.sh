@@ -1,0 +1,17 @@
+#!/bin/sh
+# The page of the functions is what the headers say, every function has a comment, and all of them fit one page.
+set -eu
+cd "$(dirname "$0")/.."
+
+page=$(mktemp)
+trap 'rm -f "$page"' EXIT
+docs/api/functions.sh >"$page"
+diff -u docs/api/README.md "$page" || {
+    echo "the page is not what the headers say: docs/api/functions.sh >docs/api/README.md"
+    exit 1
+}
+count=$(grep -c '^| `annal_' "$page")
+[ "$count" -le 120 ] || {
+    echo "$count public functions: 120 are what one can look over"
+    exit 1
+}
