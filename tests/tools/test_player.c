@@ -35,16 +35,7 @@ static const char rendered[] =
     "      2  09:00:00  user\n"
     "                   Why is it late?\n"
     "                   Tell A🌊.\n"
-    "      3  10:00:00  → Grep  pattern: local time, path: src, n: 3\n"
-    "      4  11:00:00  ← Grep  12 ms  1\n"
-    "                   2\n"
-    "                   3\n"
-    "                   4\n"
-    "                   5\n"
-    "                   6\n"
-    "                   7\n"
-    "                   8\n"
-    "                   … 2 more lines: annal query s --seq 4..4, or --full\n"
+    "      3  10:00:00  → Grep  local time src  ← 12 ms  1 2 3 4 5 6 7 8 9 10 (10 lines)\n"
     "      5  12:00:00  assistant\n"
     "                   (thinks) Hm.\n"
     "                   Summer \033[31mtime.\n"
@@ -70,6 +61,9 @@ START_TEST(a_session_is_played_as_a_conversation_plain_where_it_is_piped)
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, rendered);
     CLI(&cli, NULL, "replay", "s", "--events", "--full");
+    ck_assert_ptr_nonnull(strstr(cli.out,
+                                 "  → Grep  pattern: local time, path: src, n: 3\n"
+                                 "      4  11:00:00  ← Grep  12 ms  1\n                   2\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "                   10\n"));
     ck_assert_ptr_null(strstr(cli.out, "more line"));
 }
@@ -82,10 +76,10 @@ START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
         "append", "s");
     CLI(&cli, NULL, "replay", "s", "--events", "--from", "4", "--to", "4");
     cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep  12 ms  1\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep  12 ms  1 2 3"));
     ck_assert_ptr_null(strstr(cli.out, "      3  "));
     ck_assert_ptr_null(strstr(cli.out, "      5  "));
-    CLI(&cli, NULL, "replay", "s", "--events", "--from", "2026-03-03T00:00:00Z");
+    CLI(&cli, NULL, "replay", "s", "--events", "--type", "*", "--from", "2026-03-03T00:00:00Z");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "      6  13:00:00  turn ends"));
     ck_assert_ptr_null(strstr(cli.out, "      5  "));
@@ -103,9 +97,6 @@ START_TEST(a_fork_is_played_as_one_history)
     CLI(&cli, "{\"type\":\"my.own\",\"ts\":\"2026-03-02T12:00:00Z\",\"data\":1}\n", "append", "f");
     CLI(&cli, NULL, "replay", "f", "--events", "--to", "4");
     cli_assert_done(&cli);
-    char *hint = strstr(parent, "query s");
-    ck_assert_ptr_nonnull(hint);
-    hint[6] = 'f';
     ck_assert_str_eq(cli.out, parent);
     free(parent);
     CLI(&cli, NULL, "replay", "f", "--events", "--from", "4");
@@ -167,7 +158,7 @@ START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
         "{\"type\":\"my.own\",\"data\":{\"a\":[1,2],\"b\":\"two\"}}\n";
     CLI(&cli, odd, "append", "odd");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "replay", "odd", "--events");
+    CLI(&cli, NULL, "replay", "odd", "--events", "--type", "*");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "  message\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "  [1]\n                   [a: b]\n"));
@@ -213,7 +204,8 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
     free(events);
     for (int i = 0; i < 8; i++) {
         snprintf(at, sizeof at, "%u", 30 + (unsigned)random_below(&random, EVENTS - 30));
-        CLI(&cli, NULL, "replay", "r", "--events", "--to", at, "--from", i % 2 == 0 ? "1" : "20");
+        CLI(&cli, NULL, "replay", "r", "--events", "--type=*", "--to", at, "--from",
+            i % 2 == 0 ? "1" : "20");
         cli_assert_done(&cli);
         char *last = NULL;
         for (char *next = cli.out; (next = strstr(next, "so far ")) != NULL; next++)
@@ -251,6 +243,48 @@ START_TEST(what_makes_no_sense_is_wrong_usage)
     CLI(&cli, NULL, "replay", "s", "--events", "--from", "5", "--to", "3");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "");
+}
+END_TEST
+
+START_TEST(bookkeeping_is_not_played_unless_it_is_asked_for)
+{
+    static const char events[] =
+        "{\"type\":\"import.record\",\"data\":{\"kind\":\"mode\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"assistant\",\"content\":["
+        "{\"type\":\"thinking\",\"thinking\":\"\"}]}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"Go.\"}}\n"
+        "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7}}\n";
+    CLI(&cli, events, "append", "b");
+    CLI(&cli, NULL, "replay", "b", "--events");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "      3  "));
+    ck_assert_ptr_null(strstr(cli.out, "      1  "));
+    ck_assert_ptr_null(strstr(cli.out, "      2  "));
+    ck_assert_ptr_null(strstr(cli.out, "      4  "));
+    CLI(&cli, NULL, "replay", "b", "--events", "--type", "import.*");
+    ck_assert_ptr_nonnull(strstr(cli.out, "  import.record  kind: mode\n"));
+    ck_assert_ptr_null(strstr(cli.out, "      3  "));
+}
+END_TEST
+
+START_TEST(a_cast_is_what_a_terminal_shows_and_when)
+{
+    CLI(&cli, NULL, "replay", "s", "--events", "--gap", "2", "--cast",
+        tmpdir_path(&cli.dir, "s.cast"));
+    cli_assert_done(&cli);
+    ck_assert_str_eq(cli.out, "");
+    size_t len;
+    char *cast = file_read(tmpdir_path(&cli.dir, "s.cast"), &len);
+    ck_assert_ptr_eq(strstr(cast, "{\"version\":2,\"width\":100,\"height\":30,\"title\":\"s\""),
+                     cast);
+    ck_assert_ptr_nonnull(strstr(cast, "\n[0.000000,\"o\",\"\\u001b[2m"));
+    ck_assert_ptr_nonnull(strstr(cast, "\n[2.000000,\"o\",\""));
+    ck_assert_ptr_nonnull(strstr(cast, "Why is it late?\\r\\n"));
+    ck_assert_ptr_nonnull(strstr(cast, "Summer \\\\u001b[31mtime."));
+    ck_assert_ptr_nonnull(strstr(cast, "\n[10.000000,\"o\",\""));
+    free(cast);
+    CLI(&cli, NULL, "replay", "s", "--events", "--json", "--cast", "x");
+    cli_assert_refused(&cli, EXIT_USAGE, "--json and --cast cannot be used together");
 }
 END_TEST
 
@@ -320,7 +354,7 @@ START_TEST(a_terminal_steps_forward_and_back_and_changes_the_speed)
     play();
     screen_type(&screen, " ");
     screen_expect(&screen, "⏸ 1x  event 1 of 6");
-    screen_type(&screen, "n");
+    screen_type(&screen, "\r");
     screen_expect(&screen, "Why is it late?");
     screen_expect(&screen, "⏸ 1x  event 2 of 6");
     screen_type(&screen, "\033[C\033[C\033[C\033[C");
@@ -339,7 +373,7 @@ START_TEST(a_terminal_steps_forward_and_back_and_changes_the_speed)
     screen_expect(&screen, "⏸ 2x  event 3");
     screen_expect(&screen, "⏸ 4x  event 3");
     screen_expect(&screen, "⏸ 2x  event 3");
-    screen_type(&screen, "nnn");
+    screen_type(&screen, "\033[C\r\n");
     screen_expect(&screen, "event 6 of 6  2026-03-03 13:00:00  1 turn · 1,234 tokens · $0.25");
     screen_type(&screen, "q");
     ck_assert_int_eq(screen_wait(&screen), 0);
@@ -351,12 +385,73 @@ END_TEST
 START_TEST(before_the_first_event_there_is_nothing_to_go_back_to)
 {
     play();
-    screen_type(&screen, "\033[D\033[Dn");
+    screen_type(&screen, "\033[D\033[D\r");
     screen_expect(&screen, "Why is it late?");
     screen_expect(&screen, "event 2 of 6");
     screen_type(&screen, "q");
     ck_assert_int_eq(screen_wait(&screen), 0);
     ck_assert_ptr_null(strstr(screen.text, "back to"));
+    screen_done(&screen);
+}
+END_TEST
+
+START_TEST(keys_go_to_turns_failures_texts_and_events)
+{
+    CLI(&cli,
+        "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c9\",\"output\":\"no harbour\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"Again.\"}}\n"
+        "{\"type\":\"import.record\",\"data\":{\"kind\":\"mode\"}}\n",
+        "append", "s");
+    SCREEN(&screen, &cli, "replay", "s", "--events", "--gap", "0");
+    screen_expect(&screen, "▶ 1x  event 1 of 9");
+    screen_type(&screen, "n");
+    screen_expect(&screen, "↓ on to event 2");
+    screen_expect(&screen, "Why is it late?");
+    screen_expect(&screen, "⏸ 1x  event 2 of 9");
+    screen_type(&screen, "f");
+    screen_expect(&screen, "↓ on to event 7");
+    screen_expect(&screen, "no harbour");
+    screen_type(&screen, "n");
+    screen_expect(&screen, "↓ on to event 8");
+    screen_type(&screen, "N");
+    screen_expect(&screen, "↑ back to event 2");
+    screen_type(&screen, "/HARxx\177\177bour\r");
+    screen_expect(&screen, "search: HARbour");
+    screen_expect(&screen, "↓ on to event 7");
+    screen_type(&screen, "/\r");
+    screen_expect(&screen, "there is none after this event");
+    screen_type(&screen, "g1\r");
+    screen_expect(&screen, "↑ back to event 1");
+    screen_type(&screen, "g5\r");
+    screen_expect(&screen, "↓ on to event 5");
+    screen_type(&screen, "timport.*\r\r");
+    screen_expect(&screen, "  kind: mode");
+    screen_type(&screen, "/\033");
+    screen_expect(&screen, "⏸ 1x  event 9 of 9");
+    screen_type(&screen, "?");
+    screen_expect(&screen, "next, last message of the user");
+    screen_type(&screen, "q");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    screen_assert_restored(&screen);
+    screen_done(&screen);
+}
+END_TEST
+
+/* Of 100 columns: 80 are behind the gutter. */
+START_TEST(texts_are_wrapped_at_words_behind_the_gutter)
+{
+    CLI(&cli,
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"The tables are "
+        "printed from a list of times in UTC, and high water is shown an hour late.\\n    "
+        "Summer\"}}\n",
+        "append", "w");
+    SCREEN(&screen, &cli, "replay", "w", "--events", "--speed", "max");
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    ck_assert_ptr_nonnull(strstr(screen.text,
+                                 "  The tables are printed from a list of times in UTC, and "
+                                 "high water is shown an\r\n"
+                                 "                   hour late.\r\n"
+                                 "                       Summer\r\n"));
     screen_done(&screen);
 }
 END_TEST
@@ -424,7 +519,7 @@ START_TEST(a_stop_gives_the_terminal_back_and_goes_on_after)
         screen_continue(&screen);
         screen_expect(&screen, "event ");
         ck_assert(screen_is_raw(&screen));
-        screen_type(&screen, "n");
+        screen_type(&screen, "\r");
         screen_expect(&screen, "⏸");
     }
     screen_expect(&screen, "event 4 of 6");
@@ -447,12 +542,16 @@ Suite *suite_player(void)
     tcase_add_test(text, an_event_of_any_shape_is_one_that_people_can_read);
     tcase_add_test(text, what_was_used_so_far_is_what_the_tables_say);
     tcase_add_test(text, what_makes_no_sense_is_wrong_usage);
+    tcase_add_test(text, bookkeeping_is_not_played_unless_it_is_asked_for);
+    tcase_add_test(text, a_cast_is_what_a_terminal_shows_and_when);
     tcase_add_test(text, events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said);
     tcase_add_test(text, who_plays_slowly_into_a_pipe_ends_when_nobody_reads);
     TCase *terminal = suite_case(suite, "terminal", setup, cli_teardown);
     tcase_add_test(terminal, a_terminal_steps_forward_and_back_and_changes_the_speed);
     tcase_add_test(terminal, before_the_first_event_there_is_nothing_to_go_back_to);
     tcase_add_test(terminal, colours_are_for_terminals);
+    tcase_add_test(terminal, keys_go_to_turns_failures_texts_and_events);
+    tcase_add_test(terminal, texts_are_wrapped_at_words_behind_the_gutter);
     tcase_add_test(terminal, json_on_a_terminal_is_nothing_but_json);
     tcase_add_test(terminal, on_a_terminal_it_plays_to_the_end_by_itself);
     tcase_add_loop_test(terminal, a_signal_that_ends_it_leaves_the_terminal_as_it_was, 0, 4);

@@ -3,6 +3,7 @@
 #include "journal/base/json.h"
 #include "tools/cli/command.h"
 #include "tools/cli/visible.h"
+#include "tools/cli/width.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,8 +19,9 @@
 /* One that is written to a terminal. */
 struct screen {
     int fd;
-    FILE *plain; /* as it was when the process began */
-    FILE *shown; /* the one that replaces it; NULL: none was needed so far */
+    struct buf *capture; /* NULL: what is written goes to fd */
+    FILE *plain;         /* as it was when the process began */
+    FILE *shown;         /* the one that replaces it; NULL: none was needed so far */
     struct visible visible;
     struct buf text;
 };
@@ -40,9 +42,15 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
+static bool write_bytes(struct screen *screen, const char *bytes, size_t len)
+{
+    return screen->capture != NULL ? annal__buf_append(screen->capture, bytes, len) >= 0
+                                   : write_all(screen->fd, bytes, len);
+}
+
 static bool write_text(struct screen *screen)
 {
-    bool written = write_all(screen->fd, screen->text.ptr, screen->text.len);
+    bool written = write_bytes(screen, screen->text.ptr, screen->text.len);
     annal__buf_clear(&screen->text);
     return written;
 }
@@ -63,7 +71,7 @@ static void open_stream(struct screen *screen, FILE **stream)
     if (screen->plain == NULL)
         screen->plain = *stream;
     fflush(*stream);
-    bool terminal = isatty(screen->fd);
+    bool terminal = screen->capture != NULL || isatty(screen->fd);
     if (terminal && screen->shown == NULL) {
         screen->shown = fopencookie(screen, "w", (cookie_io_functions_t){.write = write_visible});
         if (screen->shown != NULL)
@@ -80,6 +88,13 @@ void out_open(void)
     open_stream(&screens[1], &stderr);
 }
 
+void out_capture(struct buf *text)
+{
+    fflush(stdout);
+    screens[0].capture = text;
+    open_stream(&screens[0], &stdout);
+}
+
 /* No more bytes follow. */
 static void end_text(struct screen *screen)
 {
@@ -94,7 +109,7 @@ void out_control(FILE *stream, const char *sequence)
     if (stream == screen->shown) {
         fflush(stream);
         end_text(screen);
-        (void)write_all(screen->fd, sequence, strlen(sequence));
+        (void)write_bytes(screen, sequence, strlen(sequence));
     } else {
         fputs(sequence, stream);
     }
@@ -243,6 +258,24 @@ void out_plain(annal_slice text)
         fputc(is_space(text.ptr[i]) ? ' ' : text.ptr[i], stdout);
 }
 
+int out_cut(int columns, annal_slice text)
+{
+    struct buf line = {0};
+    int used = 0;
+    if (columns > 0 && out_line(&line, text) >= 0 && annal__buf_append(&line, "", 1) >= 0) {
+        size_t len = width_fitting(line.ptr, columns);
+        bool cut = line.ptr[len] != '\0';
+        if (cut)
+            len = width_fitting(line.ptr, columns - 1);
+        fwrite(line.ptr, 1, len, stdout);
+        fputs(cut ? "…" : "", stdout);
+        line.ptr[len] = '\0';
+        used = width_of_text(line.ptr) + cut;
+    }
+    annal__buf_done(&line);
+    return used;
+}
+
 annal_status out_line(struct buf *out, annal_slice text)
 {
     struct buf line = {0};
@@ -250,8 +283,8 @@ annal_status out_line(struct buf *out, annal_slice text)
     for (size_t i = 0; i < line.len; i++)
         line.ptr[i] = is_space(line.ptr[i]) ? ' ' : line.ptr[i];
     if (status == ANNAL_OK)
-        status = isatty(STDOUT_FILENO) ? visible_append(out, annal__buf_slice(&line))
-                                       : annal__buf_append_slice(out, annal__buf_slice(&line));
+        status = stdout == screens[0].shown ? visible_append(out, annal__buf_slice(&line))
+                                            : annal__buf_append_slice(out, annal__buf_slice(&line));
     annal__buf_done(&line);
     return status;
 }
@@ -277,6 +310,8 @@ bool out_colours(FILE *stream)
     const char *term = getenv("TERM");
     if (no_color != NULL && no_color[0] != '\0')
         return false;
+    if (stream == stdout && screens[0].capture != NULL)
+        return true;
     return isatty(stream == stderr ? STDERR_FILENO : STDOUT_FILENO) &&
            (term == NULL || strcmp(term, "dumb") != 0);
 }
@@ -304,7 +339,8 @@ void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us)
     annal_time_format(time_us, utc);
     snprintf(text, SHOWN_TIME_BYTES, "%.10s %.8s", utc, utc + 11);
     tzset();
-    if (isatty(STDOUT_FILENO) && localtime_r(&seconds, &local) != NULL)
+    if (isatty(STDOUT_FILENO) && screens[0].capture == NULL &&
+        localtime_r(&seconds, &local) != NULL)
         (void)strftime(text, SHOWN_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &local);
 }
 

@@ -49,6 +49,12 @@ void out_control(FILE *stream, const char *sequence);
 /* Colour of what follows on stdout, "1;31", or "0"; nothing if there are no colours. */
 void out_style(const char *code);
 
+/*
+ * From now on what is printed on stdout is appended to text, as a terminal would get it; NULL:
+ * stdout is itself again.
+ */
+void out_capture(struct buf *text);
+
 /* ---- stdout ---- */
 
 /* A reader that went away (head) is not a failure. False: nothing more needs to be written. */
@@ -63,6 +69,11 @@ int out_finish(int exit_status);
 void out_slice(annal_slice slice);
 void out_plain(annal_slice text); /* for people, on one line: breaks and tabs become spaces */
 void out_json_string(annal_slice text);
+
+/* Print a text on one line, in at most so many columns, with an ellipsis if there is more. Returns
+ * how many it took. */
+int out_cut(int columns, annal_slice text);
+
 void out_time(int64_t time_us);
 
 /*

@@ -3,6 +3,7 @@
 #include "tools/cli/out.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -100,26 +101,19 @@ static enum key read_signal(struct terminal *terminal)
 
 static enum key key_of(unsigned char c)
 {
-    switch (c) {
-    case ' ':
-        return KEY_SPACE;
-    case 'n':
-    case '\n':
-    case '\r':
-        return KEY_NEXT;
-    case 'p':
-        return KEY_BACK;
-    case '+':
-    case '=':
-        return KEY_FASTER;
-    case '-':
-        return KEY_SLOWER;
-    case 'q':
-    case 4: /* Ctrl-D */
-        return KEY_QUIT;
-    default:
-        return KEY_NONE;
+    static const struct {
+        char c;
+        enum key key;
+    } keys[] = {{' ', KEY_SPACE},   {'\n', KEY_NEXT},  {'\r', KEY_NEXT},  {'p', KEY_BACK},
+                {'+', KEY_FASTER},  {'=', KEY_FASTER}, {'-', KEY_SLOWER}, {'q', KEY_QUIT},
+                {4, KEY_QUIT}, /* Ctrl-D */
+                {'?', KEY_HELP},    {'/', KEY_SEARCH}, {'n', KEY_TURN},   {'N', KEY_TURN_BACK},
+                {'f', KEY_FAILURE}, {'t', KEY_TYPES},  {'g', KEY_GOTO}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if ((unsigned char)keys[i].c == c)
+            return keys[i].key;
     }
+    return KEY_NONE;
 }
 
 static void drop_keys(struct terminal *terminal, size_t count)
@@ -155,6 +149,8 @@ enum key terminal_key(struct terminal *terminal, int timeout_ms)
                              {.fd = terminal->signals, .events = POLLIN}};
     if (!terminal->open)
         return wait_without_keys(timeout_ms);
+    if (terminal->signal != 0)
+        return KEY_SIGNAL;
     if (terminal->count > 0)
         return take_key(terminal);
     if (poll(ready, 2, timeout_ms) <= 0)
@@ -166,4 +162,50 @@ enum key terminal_key(struct terminal *terminal, int timeout_ms)
         return KEY_QUIT; /* the terminal went away */
     terminal->count = (size_t)got;
     return take_key(terminal);
+}
+
+/* The next byte that is typed; 0: a signal that ends the process, or no terminal. */
+static unsigned char read_byte(struct terminal *terminal)
+{
+    struct pollfd ready[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                             {.fd = terminal->signals, .events = POLLIN}};
+    while (terminal->count == 0) {
+        if (poll(ready, 2, -1) <= 0)
+            continue;
+        if (ready[1].revents != 0 && read_signal(terminal) == KEY_SIGNAL)
+            return 0;
+        if (ready[0].revents == 0)
+            continue;
+        ssize_t got = read(STDIN_FILENO, terminal->keys, sizeof terminal->keys);
+        if (got <= 0)
+            return 0;
+        terminal->count = (size_t)got;
+    }
+    unsigned char c = terminal->keys[0];
+    drop_keys(terminal, 1);
+    return c;
+}
+
+bool terminal_line(struct terminal *terminal, const char *prompt, char *text, size_t room)
+{
+    size_t len = 0;
+    for (;;) {
+        text[len] = '\0';
+        out_control(stdout, CLEAR_LINE);
+        printf("%s%s", prompt, text);
+        fflush(stdout);
+        unsigned char c = read_byte(terminal);
+        if (c == '\r' || c == '\n' || c == 27 || c == 0) {
+            out_control(stdout, CLEAR_LINE);
+            if (c == 27 && terminal->count >= 2 && terminal->keys[0] == '[')
+                drop_keys(terminal, 2); /* the rest of an arrow */
+            return c == '\r' || c == '\n';
+        }
+        if (c == 127 || c == 8) {
+            while (len > 0 && ((unsigned char)text[--len] & 0xc0) == 0x80)
+                ;
+        } else if (c >= ' ' && len + 1 < room) {
+            text[len++] = (char)c;
+        }
+    }
 }

@@ -18,10 +18,17 @@
 enum key {
     KEY_NONE = 0, /* the time is over, or a key without a meaning */
     KEY_SPACE,
-    KEY_NEXT, /* right, down, n, Enter */
+    KEY_NEXT, /* right, down, Enter */
     KEY_BACK, /* left, up, p */
     KEY_FASTER,
     KEY_SLOWER,
+    KEY_HELP,      /* ? */
+    KEY_SEARCH,    /* / */
+    KEY_TURN,      /* n */
+    KEY_TURN_BACK, /* N */
+    KEY_FAILURE,   /* f */
+    KEY_TYPES,     /* t */
+    KEY_GOTO,      /* g */
     KEY_QUIT,
     KEY_DRAW,  /* the screen may show something else now */
     KEY_SIGNAL /* one that ends the process */
@@ -45,6 +52,12 @@ bool terminal_open(struct terminal *terminal);
  * returns KEY_QUIT if nobody reads standard output any more.
  */
 enum key terminal_key(struct terminal *terminal, int timeout_ms);
+
+/*
+ * Ask for a line on the last line of the screen. False: Escape or a signal, which terminal_key()
+ * returns next, ended it.
+ */
+bool terminal_line(struct terminal *terminal, const char *prompt, char *text, size_t room);
 
 /* Restore it. Does not return after KEY_SIGNAL. */
 void terminal_close(struct terminal *terminal);

@@ -42,10 +42,13 @@ static int read_pace(struct replay *replay)
 {
     const struct args *args = replay->args;
     const char *speed = args_get(args, "speed");
-    bool max = speed != NULL ? strcmp(speed, "max") == 0 : !isatty(STDOUT_FILENO);
+    bool watched = isatty(STDOUT_FILENO) || args_has(args, "cast");
+    bool max = speed != NULL ? strcmp(speed, "max") == 0 : !watched;
     replay->play = (struct player_options){.speed = max ? 0 : 1,
                                            .gap = args_amount(args, "gap", GAP_SECONDS),
                                            .json = args->json,
+                                           .types = args_get(args, "type"),
+                                           .cast = args_get(args, "cast"),
                                            .full = args_has(args, "full")};
     if (speed != NULL && !max &&
         (!parse_amount(speed, AMOUNT_MAX, &replay->play.speed) || replay->play.speed == 0))
@@ -293,6 +296,12 @@ static const struct field fields[] = {
                 .with = "events", .without = "at"),
     OPTION_WITH("full", NULL, FIELD_FLAG, NULL, "of --events: do not cut long texts",
                 .with = "events"),
+    OPTION_WITH("type", "GLOB", FIELD_TEXT, NULL,
+                "of --events: show these types, such as 'tool.*'; '*': bookkeeping, too",
+                .with = "events", .without = "json"),
+    OPTION_WITH("cast", "FILE", FIELD_TEXT, NULL,
+                "of --events: record it for asciinema instead of playing it", .with = "events",
+                .without = "json"),
     OPTION_WITH("hash", NULL, FIELD_FLAG, NULL,
                 "SHA-256 of the state: equal states have equal ones", .without = "sql|events"),
     OPTION_WITH("verify", NULL, FIELD_FLAG, NULL,
@@ -311,11 +320,15 @@ const struct command cmd_replay = {
              "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.\n"
              "With --pack these are the tables of another pack, as far as this session fills\n"
              "them; without snapshots, which hold the tables of core.\n"
-             "With --events what was recorded is played: who said what, which tool was called\n"
-             "and what it returned, tokens and cost so far; on a terminal at the pace at which\n"
-             "it came. There, space pauses, right or n shows the next event, left or p the one\n"
-             "before, + and - change the speed, q ends. With --json it prints the events as\n"
-             "JSON lines.\n"
+             "With --events what was recorded is played: who said what, what was thought,\n"
+             "which tool was called and what it returned, tokens and cost so far; on a\n"
+             "terminal at the pace at which it came. Bookkeeping is left out, unless --type\n"
+             "asks for it; results are a line, unless --full does. Keys: space pauses,\n"
+             "right and Enter show the next event, left and p the one before, n and N go to\n"
+             "the next and the last message of the user, f to the next failure, / to a text,\n"
+             "g to an event, t chooses the types, + and - change the speed, ? lists the keys,\n"
+             "q ends. --cast writes a file that asciinema plays (asciicast v2). With --json\n"
+             "it prints the events as JSON lines.\n"
              "--hash prints the SHA-256 of what --json prints, without the newline at the\n"
              "end. --verify proves the answer: it folds from the first event and compares with\n"
              "every snapshot of the session on the way.",
@@ -324,6 +337,7 @@ const struct command cmd_replay = {
         "  annal replay sess_1 --at 2h --sql \"SELECT status, total_tokens FROM sessions\"\n"
         "  annal replay team_a --pack teams --at 12\n"
         "  annal replay sess_1 --events --speed 10\n"
+        "  annal replay sess_1 --events --speed 20 --gap 2 --cast sess_1.cast\n"
         "  annal replay sess_1 --events --json --at 40 | jq -r .type\n",
     .fields = fields,
     .run = run};

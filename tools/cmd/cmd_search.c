@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { HITS = 20, CONTEXT_MAX = 1000 };
 
@@ -137,8 +138,11 @@ static annal_status print_context(struct search *search, const annal_search_hit 
                            .from_seq = hit->seq > n ? hit->seq - n : 1,
                            .to_seq = hit->seq + n};
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    struct conversation conversation = {
-        .session = name, .colours = out_colours(stdout), .columns = out_columns()};
+    struct conversation conversation = {.session = name,
+                                        .colours = out_colours(stdout),
+                                        .rewrites = isatty(STDOUT_FILENO),
+                                        .columns = out_columns(),
+                                        .types = search->options.bookkeeping ? "*" : NULL};
     annal_query *query = NULL;
     annal_slice session;
     annal_event event;
@@ -153,6 +157,7 @@ static annal_status print_context(struct search *search, const annal_search_hit 
             conversation_print(&conversation, &event);
     }
     annal_query_close(query);
+    conversation_done(&conversation);
     return status < 0 ? status : ANNAL_OK;
 }
 

@@ -3,7 +3,6 @@
  * tools were called with what and returned what, what failed, and what never ended.
  */
 #include "journal/base/json_walk.h"
-#include "journal/base/slice.h"
 #include "tools/export/page.h"
 #include "tools/export/summary.h"
 #include "tools/show/excerpt.h"
@@ -114,33 +113,11 @@ static void put_place(const annal_event *event)
     printf("*event %" PRIu64 ", %.10s %.8s*\n\n", event->seq, ts, ts + 11);
 }
 
-/* A part with an empty text, such as a thought that the provider does not publish. */
-static bool is_empty(annal_slice part)
-{
-    static const char *const texts[] = {"text", "thinking", "summary", "content"};
-    bool empty = annal__slice_is(part, "\"\"");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts && part.ptr[0] == '{'; i++)
-        empty = empty || annal__slice_is(annal__json_member(part, texts[i]), "\"\"");
-    return empty && block_text(part).len == 0;
-}
-
-static bool content_is_empty(annal_slice content)
-{
-    struct json_walk walk;
-    annal_slice part;
-    bool empty = true;
-    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
-        return content.len == 0 || is_empty(content);
-    while (empty && annal__json_walk_item(&walk, &part))
-        empty = is_empty(part);
-    return empty;
-}
-
 static void put_part(annal_slice part)
 {
     annal_slice text = block_text(part);
     bool thought = block_is_thought(part);
-    if (is_empty(part))
+    if (block_is_empty(part))
         return;
     if (thought)
         fputs("<details><summary>Thinking</summary>\n\n", stdout);

@@ -7,14 +7,14 @@
 #include "journal/base/slice.h"
 #include "tools/cli/out.h"
 #include "tools/show/excerpt.h"
+#include "tools/show/gist.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { INDENT = 19, LINE_CHARS = 160, MESSAGE_LINES = 40, THOUGHT_LINES = 6, RESULT_LINES = 8 };
-
-static const int64_t DAY_US = 86400000000;
+enum { INDENT = 19, LINE_CHARS = 160, MESSAGE_LINES = 40, THOUGHT_LINES = 6, COLUMNS_LEAST = 20 };
 
 /* ---- What is known before it begins ---- */
 
@@ -51,14 +51,15 @@ static void colour(const struct conversation *talk, const char *code)
 
 static void print_time(struct conversation *talk, const annal_event *event)
 {
-    char ts[ANNAL_TIME_BYTES];
-    int64_t day = event->ts_us / DAY_US + 1000000; /* never 0 */
-    annal_time_format(event->ts_us, ts);
+    char time[SHOWN_TIME_BYTES];
+    shown_time(time, event->ts_us);
+    conversation_end_line(talk);
     colour(talk, DIM);
-    if (day != talk->day)
-        printf("%*s%.10s\n", INDENT, "", ts);
-    talk->day = day;
-    printf("%7" PRIu64 "  %.8s  ", event->seq, ts + 11);
+    if (memcmp(talk->day, time, 10) != 0)
+        printf("%*s%.10s\n", INDENT, "", time);
+    snprintf(talk->day, sizeof talk->day, "%.10s", time);
+    talk->seq = event->seq;
+    printf("%7" PRIu64 "  %.8s  ", event->seq, time + 11);
     colour(talk, "0");
 }
 
@@ -68,50 +69,52 @@ static int room(const struct conversation *talk, size_t used)
     return talk->full ? 1 << 20 : talk->columns == 0 ? LINE_CHARS : columns < 20 ? 20 : columns;
 }
 
-/* How to read what was cut: explained once, then only "cut". */
-static void print_hint(struct conversation *talk, const annal_event *event, uint64_t cut)
+/* How to read what was cut: explained once. */
+static void print_hint(struct conversation *talk, uint64_t cut)
 {
     if (cut == 0)
         return;
     colour(talk, DIM);
     printf("%*s… %" PRIu64 " more line%s", INDENT, "", cut, cut == 1 ? "" : "s");
-    if (!talk->hinted)
-        printf(": annal query %s --seq %" PRIu64 "..%" PRIu64 ", or --full", talk->session,
-               event->seq, event->seq);
+    if (!talk->hinted && talk->session != NULL)
+        printf(": annal query %s --seq %" PRIu64 "..%" PRIu64 " --json", talk->session, talk->seq,
+               talk->seq);
+    else if (!talk->hinted)
+        fputs(": --full prints them", stdout);
     fputc('\n', stdout);
     colour(talk, "0");
     talk->hinted = true;
 }
 
-static void print_block(struct conversation *talk, const annal_event *event, annal_slice raw,
-                        int lines)
+/* used: columns of its first line that are taken. */
+static void print_block(struct conversation *talk, annal_slice raw, int lines, int used)
 {
+    const int columns = talk->columns - INDENT - 1;
     const struct excerpt excerpt = {.indent = INDENT,
                                     .lines_max = talk->full ? 0 : lines,
-                                    .line_chars = talk->full ? 0 : LINE_CHARS * 4};
-    print_hint(talk, event, excerpt_print(&excerpt, raw));
+                                    .line_chars = talk->full ? 0 : LINE_CHARS * 4,
+                                    .columns = columns >= COLUMNS_LEAST ? columns : 0,
+                                    .used = used};
+    print_hint(talk, excerpt_print(&excerpt, raw));
 }
 
 /* One block of a message's content. */
-static void print_part(struct conversation *talk, const annal_event *event, annal_slice part)
+static void print_part(struct conversation *talk, annal_slice part)
 {
-    static const char *const texts[] = {"text", "thinking", "summary", "content"};
-    annal_slice type = {0}, text = {0};
+    static const char thinks[] = "(thinks) ";
+    bool thought = block_is_thought(part);
+    annal_slice text = block_text(part);
+    if (block_is_empty(part) && !talk->full)
+        return;
     printf("%*s", INDENT, "");
-    if (part.len > 0 && part.ptr[0] == '{') {
-        type = annal__json_member(part, "type");
-        for (size_t i = 0; i < sizeof texts / sizeof *texts && !excerpt_is_text(text); i++)
-            text = annal__json_member(part, texts[i]);
-    }
-    bool thought = type.len > 9 && (memcmp(type.ptr, "\"thinking", 9) == 0 ||
-                                    memcmp(type.ptr, "\"reasonin", 9) == 0);
     if (thought)
         colour(talk, DIM);
-    if (excerpt_is_text(text)) {
-        fputs(thought ? "(thinks) " : "", stdout);
-        print_block(talk, event, text, thought ? THOUGHT_LINES : MESSAGE_LINES);
+    if (text.len > 0) {
+        fputs(thought ? thinks : "", stdout);
+        print_block(talk, text, thought ? THOUGHT_LINES : MESSAGE_LINES,
+                    thought ? (int)sizeof thinks - 1 : 0);
     } else if (part.len > 0 && part.ptr[0] == '"') {
-        print_block(talk, event, part, MESSAGE_LINES);
+        print_block(talk, part, MESSAGE_LINES, 0);
     } else {
         fputc('[', stdout);
         excerpt_print_line(part, (size_t)room(talk, 2));
@@ -122,7 +125,7 @@ static void print_part(struct conversation *talk, const annal_event *event, anna
 }
 
 /* Text, or blocks, or an object in the producer's own form. */
-static void print_content(struct conversation *talk, const annal_event *event, annal_slice content)
+static void print_content(struct conversation *talk, annal_slice content)
 {
     struct json_walk walk;
     annal_slice part;
@@ -130,10 +133,10 @@ static void print_content(struct conversation *talk, const annal_event *event, a
         return;
     if (content.ptr[0] == '[' && annal__json_walk_array(&walk, content)) {
         while (annal__json_walk_item(&walk, &part))
-            print_part(talk, event, part);
+            print_part(talk, part);
         return;
     }
-    print_part(talk, event, content);
+    print_part(talk, content);
 }
 
 static void print_message(struct conversation *talk, const annal_event *event)
@@ -148,48 +151,134 @@ static void print_message(struct conversation *talk, const annal_event *event)
         fputs("message", stdout);
     colour(talk, "0");
     fputc('\n', stdout);
-    print_content(talk, event, event_member(event, "content"));
+    print_content(talk, event_member(event, "content"));
 }
 
+/* "→ Grep  ". Returns how many columns it takes. */
+static int print_tool(struct conversation *talk, const char *mark, const char *style,
+                      annal_slice tool)
+{
+    struct buf name = {0};
+    excerpt_line(&name, tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), 60);
+    colour(talk, style);
+    fputs(mark, stdout);
+    int used = 4 + out_cut(60, annal__buf_slice(&name));
+    colour(talk, "0");
+    fputs("  ", stdout);
+    annal__buf_done(&name);
+    return used;
+}
+
+/* The line of a call, which stays open for its result. */
 static void print_call(struct conversation *talk, const annal_event *event)
 {
     annal_slice call = event_member(event, "call_id"), tool = event_member(event, "tool");
+    annal_slice input = event_either(event, "input", "arguments");
+    struct buf line = {0};
     if (call.len > 0)
         known_calls_add(&talk->calls, call, tool);
-    colour(talk, BLUE);
-    fputs("→ ", stdout);
-    excerpt_print_line(tool.len > 0 ? tool : ANNAL_SLICE("\"?\""), 60);
-    colour(talk, "0");
-    fputs("  ", stdout);
-    excerpt_print_line(event_either(event, "input", "arguments"), (size_t)room(talk, tool.len + 4));
-    fputc('\n', stdout);
+    int used = print_tool(talk, "→ ", BLUE, tool);
+    if (talk->full) {
+        excerpt_print_line(input, (size_t)room(talk, tool.len + 4));
+        fputc('\n', stdout);
+        return;
+    }
+    gist_input(&line, input);
+    int left = room(talk, (size_t)used);
+    used += out_cut(left - left / 3, annal__buf_slice(&line));
+    annal__buf_clear(&talk->call.bytes);
+    if (call.len > 0 && annal__buf_append_slice(&talk->call.bytes, call) >= 0) {
+        talk->call.id = annal__buf_slice(&talk->call.bytes);
+        talk->call.used = used;
+    }
+    if (talk->rewrites || talk->call.id.len == 0)
+        fputc('\n', stdout);
+    annal__buf_done(&line);
 }
 
-static void print_result(struct conversation *talk, const annal_event *event)
+void conversation_end_line(struct conversation *conversation)
 {
-    annal_slice call = event_member(event, "call_id"),
-                output = event_either(event, "output", "output_ref");
+    if (conversation->call.id.len > 0 && !conversation->rewrites)
+        fputc('\n', stdout);
+    conversation->call.id = (annal_slice){0};
+}
+
+/* Put the result on the line of its call, if that is the last line. */
+static bool continue_call(struct conversation *talk, annal_slice call)
+{
+    char up[40];
+    if (call.len == 0 || !annal__slice_same(talk->call.id, call))
+        return false;
+    snprintf(up, sizeof up, "\033[A\033[%dG", INDENT + talk->call.used + 1);
+    if (talk->rewrites)
+        out_control(stdout, up);
+    fputs("  ", stdout);
+    talk->call.id = (annal_slice){0};
+    return true;
+}
+
+static void print_facts(const annal_event *event, bool failed, struct buf *out)
+{
     annal_slice ms = event_member(event, "duration_ms");
     annal_slice exit_code = event_member(event, "exit_code");
-    const char *tool = known_calls_tool(&talk->calls, call);
-    bool failed = event_failed(event);
-    colour(talk, failed ? RED : BLUE);
-    printf("%s ", failed ? "✗" : "←");
-    if (tool != NULL)
-        fputs(tool, stdout);
-    else
-        excerpt_print_line(call.len > 0 ? call : ANNAL_SLICE("\"?\""), 60);
-    colour(talk, "0");
     if (ms.len > 0)
-        printf("  %.*s ms", ANNAL_FMT(ms));
+        (void)!annal__buf_printf(out, "%.*s ms  ", ANNAL_FMT(ms));
     if (exit_code.len > 0 && exit_code.len < 12 && (exit_code.ptr[0] != '0' || failed))
-        printf("  exit %.*s", ANNAL_FMT(exit_code));
-    fputs("  ", stdout);
+        (void)!annal__buf_printf(out, "exit %.*s  ", ANNAL_FMT(exit_code));
+}
+
+static annal_slice tool_of(struct conversation *talk, const annal_event *event)
+{
+    annal_slice call = event_member(event, "call_id");
+    const char *tool = known_calls_tool(&talk->calls, call);
+    return tool != NULL ? annal_slice_of(tool) : call;
+}
+
+/* A line: the first words, and how many lines it has. */
+static void print_result(struct conversation *talk, const annal_event *event)
+{
+    annal_slice output = event_either(event, "output", "output_ref");
+    annal_slice call = event_member(event, "call_id");
+    bool failed = event_failed(event);
+    char lines[40] = "";
+    struct buf text = {0};
+    int used = talk->call.used;
+    if (continue_call(talk, call)) {
+        colour(talk, failed ? RED : BLUE);
+        fputs(failed ? "✗ " : "← ", stdout);
+        used += 4;
+    } else {
+        print_time(talk, event);
+        used = print_tool(talk, failed ? "✗ " : "← ", failed ? RED : BLUE, tool_of(talk, event));
+        colour(talk, failed ? RED : DIM);
+    }
+    uint64_t count = excerpt_lines(content_text(output));
+    if (count > 1)
+        snprintf(lines, sizeof lines, " (%" PRIu64 " lines)", count);
+    print_facts(event, failed, &text);
+    gist_output(&text, output.len > 0 ? output : event_member(event, "error"));
+    (void)out_cut(room(talk, (size_t)used + strlen(lines)), annal__buf_slice(&text));
+    puts(lines);
+    colour(talk, "0");
+    annal__buf_done(&text);
+}
+
+/* With full: all of it. */
+static void print_result_whole(struct conversation *talk, const annal_event *event)
+{
+    annal_slice output = event_either(event, "output", "output_ref");
+    bool failed = event_failed(event);
+    struct buf facts = {0};
+    print_time(talk, event);
+    (void)print_tool(talk, failed ? "✗ " : "← ", failed ? RED : BLUE, tool_of(talk, event));
+    print_facts(event, failed, &facts);
+    out_slice(annal__buf_slice(&facts));
+    annal__buf_done(&facts);
     if (output.len > 0 && output.ptr[0] == '"') {
-        print_block(talk, event, output, RESULT_LINES);
+        print_block(talk, output, 0, 0);
     } else if (output.len > 0 && output.ptr[0] == '[') {
         fputc('\n', stdout);
-        print_content(talk, event, output);
+        print_content(talk, output);
     } else {
         excerpt_print_line(output.len > 0 ? output : event_member(event, "error"),
                            (size_t)room(talk, 30));
@@ -236,40 +325,75 @@ static void print_turn_ends(const struct conversation *talk, const annal_event *
 /* Any other event, and those of sessions: the type, and what it says. */
 static void print_other(struct conversation *talk, const annal_event *event)
 {
+    struct buf text = {0};
     colour(talk, YELLOW);
     printf("%.*s", ANNAL_FMT(event->type));
     colour(talk, "0");
     fputs("  ", stdout);
-    excerpt_print_line(event->data, (size_t)room(talk, event->type.len + 2));
+    if (talk->full) {
+        excerpt_print_line(event->data, (size_t)room(talk, 0));
+    } else {
+        gist(&text, event);
+        (void)out_cut(room(talk, event->type.len + 2), annal__buf_slice(&text));
+    }
     fputc('\n', stdout);
+    annal__buf_done(&text);
+}
+
+bool conversation_shows(const struct conversation *conversation, const annal_event *event)
+{
+    static const char *const bookkeeping[] = {"import.record", "session.updated",
+                                              "agent.turn.usage"};
+    char type[ANNAL_TYPE_BYTES_MAX + 1];
+    const char *types = conversation->types;
+    if (types != NULL && types[0] != '\0') {
+        snprintf(type, sizeof type, "%.*s", ANNAL_FMT(event->type));
+        return fnmatch(types, type, 0) == 0;
+    }
+    for (size_t i = 0; i < sizeof bookkeeping / sizeof *bookkeeping; i++) {
+        if (event_is(event, bookkeeping[i]))
+            return false;
+    }
+    annal_slice content = message_content(event);
+    return content.len == 0 || !content_is_empty(content);
+}
+
+void conversation_done(struct conversation *conversation)
+{
+    conversation_end_line(conversation);
+    annal__buf_done(&conversation->call.bytes);
 }
 
 void conversation_print(struct conversation *conversation, const annal_event *event)
 {
     struct tally used = spending_add(&conversation->spending, event);
+    enum fact fact = fact_of(event);
+    if (!conversation_shows(conversation, event))
+        return;
+    if (fact == FACT_RESULT) {
+        (conversation->full ? print_result_whole : print_result)(conversation, event);
+        return;
+    }
     print_time(conversation, event);
-    switch (fact_of(event)) {
+    switch (fact) {
     case FACT_MESSAGE:
         print_message(conversation, event);
         break;
     case FACT_CALL:
         print_call(conversation, event);
         break;
-    case FACT_RESULT:
-        print_result(conversation, event);
-        break;
     case FACT_USAGE:
         print_tally(conversation, &used);
         break;
     case FACT_TURN_BEGINS:
         print_turn_begins(conversation, event);
-        print_content(conversation, event, event_member(event, "prompt"));
+        print_content(conversation, event_member(event, "prompt"));
         break;
     case FACT_TURN_ENDS:
         print_turn_ends(conversation, event);
         print_tally(conversation, &used);
         break;
-    case FACT_OTHER:
+    default:
         print_other(conversation, event);
     }
 }

@@ -141,6 +141,27 @@ annal_slice block_text(annal_slice block)
     return excerpt_is_text(text) ? text : (annal_slice){0};
 }
 
+bool block_is_empty(annal_slice block)
+{
+    static const char *const members[] = {"text", "thinking", "summary", "content"};
+    bool empty = annal__slice_is(block, "\"\"");
+    for (size_t i = 0; i < sizeof members / sizeof *members && block.ptr[0] == '{'; i++)
+        empty = empty || annal__slice_is(annal__json_member(block, members[i]), "\"\"");
+    return empty && block_text(block).len == 0;
+}
+
+bool content_is_empty(annal_slice content)
+{
+    struct json_walk walk;
+    annal_slice part;
+    bool empty = true;
+    if (content.len == 0 || content.ptr[0] != '[' || !annal__json_walk_array(&walk, content))
+        return content.len == 0 || block_is_empty(content);
+    while (empty && annal__json_walk_item(&walk, &part))
+        empty = block_is_empty(part);
+    return empty;
+}
+
 annal_slice content_text(annal_slice content)
 {
     struct json_walk walk;

@@ -103,6 +103,10 @@ annal_slice content_text(annal_slice content);
 bool block_is_thought(annal_slice block);
 annal_slice block_text(annal_slice block);
 
+/* Whether a block, or all blocks of a content, have a text that is empty. */
+bool block_is_empty(annal_slice block);
+bool content_is_empty(annal_slice content);
+
 /*
  * Whether the agent has answered and waits: what was said of the events before, brought up to date
  * by the next one. It has when the newest of messages, calls, results and failures is a text of its

@@ -1,7 +1,6 @@
 #include "tools/show/event_line.h"
 
 #include "journal/base/json_walk.h"
-#include "tools/cli/width.h"
 #include "tools/show/excerpt.h"
 #include "tools/show/gist.h"
 
@@ -20,23 +19,11 @@ bool event_lines_wanted(const struct args *args)
 
 /* ---- A line ---- */
 
-/* Print a text in at most *room columns, with an ellipsis if there is more. */
 static void print_text(int *room, const char *style, annal_slice text)
 {
-    struct buf line = {0};
-    if (out_line(&line, text) >= 0 && annal__buf_append(&line, "", 1) >= 0 && *room > 0) {
-        size_t len = width_fitting(line.ptr, *room);
-        bool cut = line.ptr[len] != '\0';
-        if (cut)
-            len = width_fitting(line.ptr, *room - 1);
-        out_style(style);
-        fwrite(line.ptr, 1, len, stdout);
-        out_style("0");
-        line.ptr[len] = '\0';
-        fputs(cut ? "…" : "", stdout);
-        *room -= width_of_text(line.ptr) + cut;
-    }
-    annal__buf_done(&line);
+    out_style(style);
+    *room -= out_cut(*room, text);
+    out_style("0");
 }
 
 static void print_heading(struct event_lines *lines, annal_slice session, const char *time)

@@ -1,6 +1,7 @@
 #include "tools/show/excerpt.h"
 
 #include "journal/base/json_walk.h"
+#include "tools/cli/width.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -112,8 +113,65 @@ static void skip_line(struct letters *letters)
     *letters = here;
 }
 
+static void print_up_to(struct letters *letters, const char *end)
+{
+    while (letters->at < end) {
+        struct letter letter = letter_next(letters);
+        fwrite(letter.bytes, 1, letter.len, stdout);
+    }
+}
+
+/* Print the words that fit; a word that is too long is broken. True: up to a break of the text. */
+static bool wrap_line(struct letters *letters, int columns)
+{
+    struct letters at = *letters, end = *letters, rest = *letters;
+    bool in_text = false, can_break = false;
+    for (int used = 0;;) {
+        struct letters here = at;
+        struct letter letter = letter_next(&at);
+        wchar_t c;
+        if (letter.len == 0 || letter.bytes[0] == '\n') {
+            print_up_to(letters, here.at);
+            *letters = here;
+            return true;
+        }
+        letter.bytes[letter.len] = '\0';
+        (void)width_decode(letter.bytes, &c);
+        used += width_of(c);
+        if (letter.bytes[0] == ' ' && in_text) {
+            end = here;
+            rest = at;
+            can_break = true;
+        } else if (used > columns) {
+            print_up_to(letters, can_break ? end.at : here.at);
+            *letters = can_break ? rest : here;
+            return false;
+        }
+        in_text = in_text || letter.bytes[0] != ' ';
+    }
+}
+
+static uint64_t print_wrapped(const struct excerpt *excerpt, annal_slice raw)
+{
+    struct letters letters = letters_of(raw);
+    for (int lines = 1;; lines++) {
+        if (wrap_line(&letters, excerpt->columns - (lines == 1 ? excerpt->used : 0)))
+            (void)letter_next(&letters);
+        fputc('\n', stdout);
+        if (letters.at >= letters.end)
+            return 0;
+        if (excerpt->lines_max > 0 && lines == excerpt->lines_max)
+            return count_lines(&letters);
+        struct letters here = letters;
+        if (letter_next(&here).bytes[0] != '\n')
+            printf("%*s", excerpt->indent, "");
+    }
+}
+
 uint64_t excerpt_print(const struct excerpt *excerpt, annal_slice raw)
 {
+    if (excerpt->columns > 0)
+        return print_wrapped(excerpt, raw);
     struct letters letters = letters_of(raw);
     uint64_t cut = 0;
     for (int lines = 1;; lines++) {
@@ -184,6 +242,12 @@ void excerpt_line(struct buf *out, annal_slice raw, size_t chars)
         return;
     }
     put_raw(out, &room, raw);
+}
+
+uint64_t excerpt_lines(annal_slice raw)
+{
+    struct letters letters = letters_of(raw);
+    return count_lines(&letters);
 }
 
 void excerpt_print_line(annal_slice raw, size_t chars)

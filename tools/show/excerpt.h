@@ -37,6 +37,9 @@ struct excerpt {
     int indent;
     int lines_max;  /* 0: all of it */
     int line_chars; /* a longer line is cut; 0: no line is cut */
+    int columns; /* lines are wrapped at words to so many, and line_chars is not used; 0: they are
+                       not */
+    int used;    /* columns that are taken on the first line already */
 };
 
 /*
@@ -54,6 +57,9 @@ void excerpt_line(struct buf *out, annal_slice raw, size_t chars);
 
 /* As above, on stdout. */
 void excerpt_print_line(annal_slice raw, size_t chars);
+
+/* How many lines a raw text has. */
+uint64_t excerpt_lines(annal_slice raw);
 
 /* Whether raw is a string that is not empty. */
 bool excerpt_is_text(annal_slice raw);

@@ -105,6 +105,8 @@ void gist_output(struct buf *out, annal_slice output)
     annal_slice inner = first_of(value, (const char *const[]){"output", NULL});
     annal_slice text = content_text(inner.len > 0 ? inner : value);
     excerpt_line(&line, text.len > 0 ? text : value, GIST_CHARS + HEAD_BYTES);
+    while (line.len > 0 && line.ptr[line.len - 1] == ' ')
+        line.len--;
     if (annal__buf_append(&line, "", 1) >= 0) {
         const char *begin = skip_head(line.ptr);
         begin += strspn(begin, " ");

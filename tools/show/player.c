@@ -3,12 +3,15 @@
 #include "index/sys/open.h"
 #include "journal/base/clock.h"
 #include "journal/sys/cursor.h"
+#include "tools/cli/args.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/cli/terminal.h"
 #include "tools/cli/width.h"
+#include "tools/show/cast.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
+#include "tools/show/player_find.h"
 
 #include <annal/journal.h>
 #include <annal/query.h>
@@ -32,6 +35,9 @@ struct player {
     struct buf data;     /* and the data, if it was long */
     struct terminal terminal;
     struct conversation talk;
+    struct cast cast;
+    char types[80];  /* as typed, */
+    char search[80]; /* and what was searched last */
     double speed;
     bool paused;
     bool step; /* show one event, then stay */
@@ -63,17 +69,14 @@ static void speed_text(const struct player *player, char text[HUMAN_BYTES])
 
 static void draw_status(struct player *player)
 {
-    char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[ANNAL_TIME_BYTES] = "";
+    char text[STATUS_BYTES], tally[TALLY_BYTES], speed[HUMAN_BYTES], ts[SHOWN_TIME_BYTES] = "";
     if (!player->terminal.open)
         return;
     player->talk.columns = out_columns();
     speed_text(player, speed);
     if (player->shown > 0)
-        annal_time_format(player->shown_ts_us, ts);
-    if (ts[0] != '\0')
-        ts[10] = ' ';
-    snprintf(text, sizeof text,
-             "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [space ← → + - q]",
+        shown_time(ts, player->shown_ts_us);
+    snprintf(text, sizeof text, "%s %s  event %" PRIu64 " of %" PRIu64 "  %.19s  %s  [? for keys]",
              player->paused ? "⏸" : "▶", speed, player->shown, player->options->to_seq, ts,
              tally_text(tally, &player->talk.spending.tally));
     out_control(stdout, CLEAR_LINE);
@@ -158,7 +161,37 @@ static void change_speed(struct player *player, bool faster)
         player->speed = player->speed == 0 ? SPEED_MAX / 2 : fmax(player->speed / 2, 1.0 / 16);
 }
 
-/* What a key does; KEY_BACK is left to the caller. */
+/* A line that is not of the session. */
+static void remark(struct player *player, const char *text)
+{
+    clear_status(player);
+    conversation_end_line(&player->talk);
+    printf("%*s%s\n", INDENT, "", text);
+}
+
+static void help(struct player *player)
+{
+    static const char *const lines[] = {
+        "space      pause, go on          + -   faster, slower",
+        "right, Enter   next event        left, p   the one before",
+        "n  N       next, last message of the user",
+        "f          next failure          /     search (nothing: again)",
+        "g          go to an event        t     types that are shown: tool.*, *; nothing: the",
+        "q          end                         conversation"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        remark(player, lines[i]);
+}
+
+static void ask_types(struct player *player)
+{
+    char types[sizeof player->types];
+    if (!terminal_line(&player->terminal, "types: ", types, sizeof types))
+        return;
+    memcpy(player->types, types, sizeof types);
+    player->talk.types = player->types;
+}
+
+/* What a key does that does not move. */
 static void act(struct player *player, enum key key)
 {
     if (key == KEY_SPACE)
@@ -167,6 +200,10 @@ static void act(struct player *player, enum key key)
         player->step = player->paused = true;
     else if (key == KEY_FASTER || key == KEY_SLOWER)
         change_speed(player, key == KEY_FASTER);
+    else if (key == KEY_HELP)
+        help(player);
+    else if (key == KEY_TYPES)
+        ask_types(player);
     else if (key == KEY_QUIT || key == KEY_SIGNAL)
         player->quit = true;
     player->looked_us = annal__monotonic_us();
@@ -174,8 +211,14 @@ static void act(struct player *player, enum key key)
         draw_status(player);
 }
 
-/* Wait for keys until an event is due. True: the user wants the one before the last. */
-static bool wait_for(struct player *player, double left_us, bool at_end)
+static bool moves(enum key key)
+{
+    return key == KEY_BACK || key == KEY_SEARCH || key == KEY_TURN || key == KEY_TURN_BACK ||
+           key == KEY_FAILURE || key == KEY_GOTO;
+}
+
+/* Wait for keys until an event is due. KEY_NONE, or a key that moves. */
+static enum key wait_for(struct player *player, double left_us, bool at_end)
 {
     for (;;) {
         int64_t begin = annal__monotonic_us();
@@ -184,17 +227,67 @@ static bool wait_for(struct player *player, double left_us, bool at_end)
         int ms =
             still || real_us > LONGEST_WAIT_MS * 1e3 ? LONGEST_WAIT_MS : (int)ceil(real_us / 1e3);
         enum key key = terminal_key(&player->terminal, ms);
-        if (key == KEY_BACK && player->shown > player->options->from_seq)
-            return true;
+        if (moves(key))
+            return key;
         act(player, key);
         if (player->quit || (player->step && !at_end))
-            return false;
+            return KEY_NONE;
         player->step = false;
         if (!still)
             left_us -= (double)(annal__monotonic_us() - begin) * player->speed;
         if (!player->paused && (at_end || player->speed == 0 || left_us <= 0))
-            return false;
+            return KEY_NONE;
     }
+}
+
+/* Where to look for the event that a key asks for. False: the user wants none after all. */
+static bool ask_where(struct player *player, enum key key, struct search *search,
+                      uint64_t *from_seq)
+{
+    char text[sizeof player->search];
+    const char *prompt = key == KEY_GOTO ? "go to event: " : "search: ";
+    *search = (struct search){.sought = key == KEY_TURN || key == KEY_TURN_BACK ? SOUGHT_TURN
+                                        : key == KEY_FAILURE                    ? SOUGHT_FAILURE
+                                        : key == KEY_SEARCH                     ? SOUGHT_TEXT
+                                                                                : SOUGHT_ANY,
+                              .text = player->search,
+                              .talk = &player->talk};
+    if (key != KEY_GOTO && key != KEY_SEARCH)
+        return true;
+    if (!terminal_line(&player->terminal, prompt, text, sizeof text))
+        return false;
+    if (key == KEY_GOTO)
+        return parse_number(text, from_seq);
+    if (text[0] != '\0')
+        memcpy(player->search, text, sizeof text);
+    return player->search[0] != '\0';
+}
+
+/* Show the event that a key asks for, and stay there; next_seq follows if there is none. */
+static annal_status move(struct player *player, enum key key, uint64_t next_seq, annal_error *err)
+{
+    bool back = key == KEY_BACK || key == KEY_TURN_BACK;
+    uint64_t from_seq = back ? player->options->from_seq : player->shown + 1, seq = 0;
+    uint64_t to_seq = back ? player->shown - (player->shown > 0) : player->options->to_seq;
+    char text[60];
+    struct search search;
+    annal_status status = ANNAL_OK;
+    clear_status(player);
+    player->paused = true;
+    if (ask_where(player, key, &search, &from_seq) && from_seq <= to_seq && from_seq > 0) {
+        status = player_find(annal__index_store(player->index), player->session, &search, from_seq,
+                             to_seq, back, &seq, err);
+        if (seq == 0 && status >= 0 && !back)
+            remark(player, "there is none after this event");
+    }
+    if (status < 0 || seq == 0)
+        return status < 0 ? status : annal_cursor_seek(player->cursor, next_seq, err);
+    snprintf(text, sizeof text, "%s to event %" PRIu64, seq <= player->shown ? "↑ back" : "↓ on",
+             seq);
+    remark(player, text);
+    player->shown = 0;
+    player->step = true;
+    return go_to(player, seq, err);
 }
 
 /* ---- Playing ---- */
@@ -215,7 +308,7 @@ static void span_text(char text[HUMAN_BYTES], double seconds)
  * shown. */
 static double pause_before(struct player *player, const annal_event *event)
 {
-    char text[HUMAN_BYTES];
+    char text[HUMAN_BYTES], later[HUMAN_BYTES + 20];
     if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us)
         return 0;
     double gap_us = (double)(event->ts_us - player->shown_ts_us);
@@ -224,8 +317,8 @@ static double pause_before(struct player *player, const annal_event *event)
         return gap_us;
     if (!player->options->json && !player->step) {
         span_text(text, gap_us / 1e6);
-        clear_status(player);
-        printf("%*s… %s later\n", INDENT, "", text);
+        snprintf(later, sizeof later, "… %s later", text);
+        remark(player, later);
     }
     return most_us;
 }
@@ -235,9 +328,8 @@ static annal_status show_talk(struct player *player, annal_event *event, annal_e
 {
     char begin[BEGIN_BYTES];
     size_t len = 0;
-    annal_status status =
-        event_read_data(player->cursor, event, player->data_bytes, &player->data, err);
-    if (status >= 0 && event->data.len == 0)
+    annal_status status = ANNAL_OK;
+    if (event->data.len == 0)
         status = annal__cursor_data(player->cursor, 0, begin, sizeof begin, &len, err);
     if (status < 0)
         return status;
@@ -269,27 +361,34 @@ static bool is_time_to_look(const struct player *player)
     return player->terminal.open && annal__monotonic_us() - player->looked_us >= LOOK_US;
 }
 
-/* Show the event before the one shown last, and stay there. */
-static annal_status go_back(struct player *player, annal_error *err)
+/* Whether an event is not shown; then it only counts. */
+static bool passes(struct player *player, const annal_event *event)
 {
-    uint64_t seq = player->shown - 1;
-    clear_status(player);
-    printf("%*s↑ back to event %" PRIu64 "\n", INDENT, "", seq);
-    player->shown = 0;
-    player->paused = player->step = true;
-    return go_to(player, seq, err);
+    if (player->options->json || conversation_shows(&player->talk, event))
+        return false;
+    conversation_print(&player->talk, event);
+    return true;
 }
 
 static annal_status show_next(struct player *player, annal_event *event, annal_error *err)
 {
+    annal_status status = ANNAL_OK;
+    if (!player->options->json)
+        status = event_read_data(player->cursor, event, player->data_bytes, &player->data, err);
+    if (status < 0 || passes(player, event))
+        return status;
     double left_us = pause_before(player, event);
-    if (player->paused || left_us > 0 || is_time_to_look(player)) {
+    if (player->cast.open) {
+        cast_pass(&player->cast, player->speed == 0 ? 0 : left_us / player->speed / 1e6);
+    } else if (player->paused || left_us > 0 || is_time_to_look(player)) {
         draw_status(player);
         fflush(stdout);
-        if (!player->step && wait_for(player, left_us, false))
-            return go_back(player, err);
+        enum key key = player->step ? KEY_NONE : wait_for(player, left_us, false);
+        if (key != KEY_NONE)
+            return move(player, key, event->seq, err);
     }
-    return player->quit ? ANNAL_OK : show(player, event, err);
+    /* What is shown may have been chosen meanwhile. */
+    return player->quit || passes(player, event) ? ANNAL_OK : show(player, event, err);
 }
 
 /* At the end a user who has paused may go back. */
@@ -299,10 +398,11 @@ static annal_status stay_at_end(struct player *player, bool *out_done, annal_err
     if (!player->terminal.open || !player->paused)
         return ANNAL_OK;
     draw_status(player);
-    if (!wait_for(player, 0, true))
+    enum key key = wait_for(player, 0, true);
+    if (key == KEY_NONE)
         return ANNAL_OK;
     *out_done = false;
-    return go_back(player, err);
+    return move(player, key, player->options->to_seq + 1, err);
 }
 
 /* Counts once, even if it is passed again after a step back. */
@@ -337,6 +437,13 @@ static annal_status play(struct player *player, annal_error *err)
     return status;
 }
 
+static int begin_cast(struct player *player)
+{
+    player->talk.colours = player->talk.rewrites = true;
+    player->talk.columns = CAST_COLUMNS;
+    return cast_begin(&player->cast, player->options->cast, player->session);
+}
+
 int player_run(annal_index *index, annal_slice session, const struct player_options *options)
 {
     struct player_options own = *options;
@@ -346,23 +453,32 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
                             .speed = options->speed,
                             .talk = {.full = options->full}};
     annal_error err = {0};
+    int exit_status = 0;
     snprintf(player.name, sizeof player.name, "%.*s", ANNAL_FMT(session));
     own.from_seq = own.from_seq == 0 ? 1 : own.from_seq;
-    player.talk.session = player.name;
     player.talk.colours = out_colours(stdout);
     player.talk.columns = out_columns();
+    player.talk.types = own.types;
     if (own.to_seq < own.from_seq)
         return EXIT_DONE;
-    if (!own.json) /* whose lines are for programs, even if somebody watches */
-        (void)terminal_open(&player.terminal);
+    if (own.cast != NULL)
+        exit_status = begin_cast(&player);
+    else if (!own.json) /* whose lines are for programs, even if somebody watches */
+        player.talk.rewrites = terminal_open(&player.terminal);
+    if (exit_status != 0)
+        return exit_status;
     annal_status status = play(&player, &err);
     clear_status(&player);
+    conversation_done(&player.talk);
     fflush(stdout);
+    exit_status = cast_end(&player.cast, status >= 0);
     annal_cursor_close(player.cursor);
     annal__buf_done(&player.data);
     terminal_close(&player.terminal);
     if (status < 0)
         return fail_error(&err);
+    if (exit_status != 0)
+        return exit_status;
     if (player.damaged == 0)
         return EXIT_DONE;
     say("session '%s': %" PRIu64 " damaged places were passed over, 'annal verify %s' names them",

@@ -1,7 +1,7 @@
 /*
  * Playing a session: its events at the pace at which they came, as a conversation or as JSON lines.
- * On a terminal it is paused and stepped with keys. Nothing is executed again: this is what was
- * recorded.
+ * On a terminal it is paused, stepped and searched with keys. Nothing is executed again: this is
+ * what was recorded.
  */
 #ifndef TOOLS_SHOW_PLAYER_H
 #define TOOLS_SHOW_PLAYER_H
@@ -15,6 +15,8 @@ struct player_options {
     double gap;        /* the longest wait between two events, in seconds; 0: unlimited */
     bool json;         /* the events as JSON lines */
     bool full;         /* texts are not cut */
+    const char *types; /* a glob of the types that are shown; NULL: the conversation */
+    const char *cast;  /* the file that it is recorded in, without waiting; NULL: it is played */
 };
 
 /* 0 or an exit status. */

@@ -1,0 +1,65 @@
+#include "tools/show/cast.h"
+
+#include "journal/base/json.h"
+#include "tools/cli/out.h"
+
+#include <string.h>
+
+/* As the driver of a terminal does: a line break goes back to the first column, too. */
+static annal_status quote_terminal(struct buf *out, annal_slice text)
+{
+    struct buf raw = {0};
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && text.len > 0) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t len = end == NULL ? text.len : (size_t)(end - text.ptr);
+        status = annal__buf_append(&raw, text.ptr, len);
+        if (status >= 0 && end != NULL)
+            status = annal__buf_append(&raw, "\r\n", 2);
+        text.ptr += len + (end != NULL);
+        text.len -= len + (end != NULL);
+    }
+    if (status >= 0)
+        status = annal__json_quote(out, annal__buf_slice(&raw));
+    annal__buf_done(&raw);
+    return status;
+}
+
+int cast_begin(struct cast *cast, const char *path, annal_slice title)
+{
+    int exit_status = target_begin(&cast->target, path);
+    if (exit_status != 0)
+        return exit_status;
+    printf("{\"version\":2,\"width\":%d,\"height\":%d,\"title\":", CAST_COLUMNS, CAST_ROWS);
+    out_json_string(title);
+    fputs(",\"env\":{\"TERM\":\"xterm-256color\"}}\n", stdout);
+    cast->open = true;
+    out_capture(&cast->text);
+    return 0;
+}
+
+void cast_pass(struct cast *cast, double seconds)
+{
+    struct buf quoted = {0};
+    fflush(stdout);
+    if (cast->text.len > 0 && quote_terminal(&quoted, annal__buf_slice(&cast->text)) >= 0) {
+        out_capture(NULL);
+        printf("[%.6f,\"o\",", cast->seconds);
+        out_slice(annal__buf_slice(&quoted));
+        fputs("]\n", stdout);
+        out_capture(&cast->text);
+    }
+    annal__buf_clear(&cast->text);
+    annal__buf_done(&quoted);
+    cast->seconds += seconds;
+}
+
+int cast_end(struct cast *cast, bool whole)
+{
+    if (!cast->open)
+        return 0;
+    cast_pass(cast, 0);
+    out_capture(NULL);
+    annal__buf_done(&cast->text);
+    return target_end(&cast->target, whole);
+}
