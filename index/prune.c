@@ -18,7 +18,7 @@
  *     branch, whose own journal is not deleted; therefore also by those of a victim that is needed.
  *     Tables that lack a part of the journals do not know everything that names a message: then
  *     nothing is pruned.
- * (6) The event may use the 16 MiB that appends leave free. If it cannot be appended even so, a
+ * (6) The event may use what appends leave free of the disk. If it cannot be appended even so, a
  *     journal that is to be deleted is deleted without it: that is how a full disk is emptied.
  */
 #include "index/db/database.h"

@@ -361,7 +361,9 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
 {
     struct log *log = &store->slot.log;
     struct log fresh = {.fd = -1};
-    uint64_t region = (least + LOG_REGION_FIRST - 1) / LOG_REGION_FIRST * LOG_REGION_FIRST;
+    bool little = atomic_load(&store->space_free) < FREE_RESERVE_BYTES;
+    uint64_t unit = little ? LOG_REGION_LEAST : LOG_REGION_FIRST;
+    uint64_t region = (least + unit - 1) / unit * unit;
     annal_status status = ANNAL_OK;
     if (log->epoch > 0)
         status = annal__failure_checkpoint(store, log->epoch, err);

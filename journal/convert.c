@@ -251,7 +251,7 @@ static annal_status check_space(const struct conversion *conversion, annal_error
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
         return annal__fail_errno(err, "look at the free space of %s", store->path);
-    if (space.free_bytes >= conversion->result.bytes_before + FREE_RESERVE_BYTES)
+    if (space.free_bytes >= conversion->result.bytes_before + store->keep_free_bytes)
         return ANNAL_OK;
     errno = ENOSPC;
     return annal__fail_errno(err, "convert session '%s': a copy of %" PRIu64 " bytes",

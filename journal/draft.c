@@ -7,6 +7,7 @@
 
 #include <annal/event.h>
 
+#include <inttypes.h>
 #include <string.h>
 
 annal_status annal_session_id_check(annal_slice session, annal_error *err)
@@ -120,6 +121,17 @@ annal_status annal_draft_check(const annal_draft *draft, annal_error *err)
     if (status == ANNAL_OK)
         status = check_data(draft->data_format, draft->data, err);
     return status;
+}
+
+annal_status annal__expect_check(annal_slice session, const annal_append_options *options,
+                                 annal_error *err)
+{
+    if (options->expect == ANNAL_EXPECT_SEQ || options->expected_seq == 0)
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_INVALID,
+                       "append to session '%.*s': expected_seq %" PRIu64
+                       " counts only with .expect = ANNAL_EXPECT_SEQ",
+                       ANNAL_FMT(session), options->expected_seq);
 }
 
 int64_t annal__draft_time(const annal_draft *draft, int64_t now_us)

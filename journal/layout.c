@@ -14,23 +14,28 @@ static const char *const directories[] = {"events", "commit", "locks"};
 /* Directories that are created when they are needed. */
 static const char *const later[] = {"artifacts", "cursors", "packs", "snapshots"};
 
-/* Create the store's directory and the missing ones above it. */
-static annal_status make_path(const annal_store *store, annal_error *err)
+/*
+ * Create the store's directory, but none above it: a path with a missing one is a mistyped one.
+ * Whatever exists there already, even through a link, is accepted.
+ */
+static annal_status make_directory(const annal_store *store, annal_error *err)
 {
     const struct io *io = store->io;
-    annal_status status = ANNAL_OK;
     struct stat found;
-    for (char *slash = strchr(store->path + 1, '/'); status == ANNAL_OK && slash != NULL;
-         slash = strchr(slash + 1, '/')) {
+    if (io->stat(io->arg, store->path, &found) == 0)
+        return ANNAL_OK;
+    char *slash = strrchr(store->path, '/');
+    bool parent_missing = false;
+    if (slash > store->path) {
         *slash = '\0';
-        /* Whatever exists there already, even through a link, is accepted. */
-        if (io->stat(io->arg, store->path, &found) < 0)
-            status = annal__make_dir(io, store->path, err);
+        parent_missing = io->stat(io->arg, store->path, &found) < 0 && errno == ENOENT;
         *slash = '/';
     }
-    if (status == ANNAL_OK && io->stat(io->arg, store->path, &found) < 0)
-        status = annal__make_dir(io, store->path, err);
-    return status;
+    if (parent_missing)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           "create store %.200s: there is no directory %.*s; create it first",
+                           store->path, (int)(slash - store->path), store->path);
+    return annal__make_dir(io, store->path, err);
 }
 
 /* Through a link we would write and delete outside the store. */
@@ -53,7 +58,7 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
     struct buf path = {0};
     const struct io *io = store->io;
     bool made = false;
-    annal_status status = make_path(store, err);
+    annal_status status = make_directory(store, err);
     for (size_t i = 0; status == ANNAL_OK && i < sizeof directories / sizeof *directories; i++) {
         status = annal__store_path(store, &path, directories[i], "", err);
         if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0700) == 0)
@@ -98,11 +103,15 @@ static const struct filesystem filesystems[] = {
     {0x9123683e, "Btrfs", false}, {0x2fc12fc1, "ZFS", false}, {0xca451a4e, "bcachefs", false},
 };
 
-annal_status annal__layout_check_filesystem(const annal_store *store, annal_error *err)
+annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err)
 {
     struct io_space space;
     if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
         return annal__fail_errno(err, "look at the filesystem of %s", store->path);
+    if (store->keep_free_bytes == 0) {
+        uint64_t part = space.total_bytes / FREE_RESERVE_PART;
+        store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
+    }
     for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++) {
         const struct filesystem *known = &filesystems[i];
         if (known->type != space.fs_type)

@@ -14,7 +14,7 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err);
 annal_status annal__layout_open_events(annal_store *store, annal_error *err);
 
 /* Refuse network filesystems; warn of copy-on-write filesystems. */
-annal_status annal__layout_check_filesystem(const annal_store *store, annal_error *err);
+annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err);
 
 /* Refuse to write a store of a newer version, warn when reading one; write the version into a new
  * store. */

@@ -10,6 +10,7 @@
 #include "journal/unapplied.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -113,6 +114,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     store->region_bytes = options->region_bytes != 0 ? options->region_bytes : LOG_REGION_DEFAULT;
     if (store->region_bytes < LOG_REGION_FIRST)
         store->region_bytes = LOG_REGION_FIRST;
+    store->keep_free_bytes = options->keep_free_bytes;
     store->log = options->log;
     store->log_arg = options->log_arg;
     store->pid = getpid();
@@ -309,9 +311,15 @@ annal_status annal_store_close(annal_store *store, annal_error *err)
         return ANNAL_OK;
     annal_status status = ANNAL_OK;
     if (store->pid == getpid()) {
+        uint32_t writers = atomic_load(&store->open_writers);
         annal__keeper_stop(store);
         if (atomic_load(&store->slot.claimed))
             status = leave_slot(store, err);
+        if (status == ANNAL_OK && writers > 0)
+            status = annal__fail(err, ANNAL_ERR_INVALID,
+                                 "close store %.200s: %" PRIu32 " of its writers %s still open; "
+                                 "close writers before their store",
+                                 store->path, writers, writers == 1 ? "is" : "are");
     }
     free_store(store);
     return status;

@@ -29,6 +29,7 @@
 #define PATH_BYTES_MAX       8192
 #define DESCRIPTORS_RESERVED 64 /* of the soft limit, left to the program and to SQLite */
 #define FREE_RESERVE_BYTES   ((uint64_t)16 << 20) /* of the disk, never used */
+#define FREE_RESERVE_PART    16u                  /* of a smaller disk, at most this part */
 
 /* What tests replace. */
 struct seams {
@@ -91,6 +92,7 @@ struct annal_store {
     uint32_t batch_ms;
     uint32_t wait_ms;
     uint64_t region_bytes;
+    uint64_t keep_free_bytes; /* 0 until it is known how large the disk is */
     annal_log_fn log;
     void *log_arg;
     pid_t pid;
@@ -120,7 +122,8 @@ struct annal_store {
     _Atomic int64_t appended_us;     /* monotonic time of the last applied group */
     _Atomic uint32_t loose_sessions; /* their held entries say `loose` */
     _Atomic uint32_t late_sessions;  /* see failure.h */
-    _Atomic bool tombstones;         /* we made tombstones: sweep when the log is empty */
+    _Atomic uint32_t open_writers;
+    _Atomic bool tombstones; /* we made tombstones: sweep when the log is empty */
     _Atomic int64_t space_checked_us;
     _Atomic uint64_t space_free;
     _Atomic uint64_t log_region_bytes; /* of our log; 0: we have none yet */

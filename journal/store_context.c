@@ -13,6 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+uint64_t annal__store_keep_free(const annal_store *store)
+{
+    return store->keep_free_bytes;
+}
+
 annal_status annal__store_path(const annal_store *store, struct buf *out, const char *part,
                                const char *name, annal_error *err)
 {

@@ -38,9 +38,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* How often the disk is asked how much of it is free; with little, for each append. */
 #define FREE_CHECK_EVERY_US 100000
+#define FREE_LITTLE_BYTES   ((uint64_t)64 << 20)
 
-/* What appends that may use FREE_RESERVE_BYTES leave of it, so that their journals can grow. */
+/* What appends that may use what is kept free leave of it, so that their journals can grow. */
 #define SPENDING_RESERVE_BYTES ((uint64_t)64 << 10)
 #define FRAMES_KEPT_BYTES      ((size_t)64 << 10) /* memory for frames that a writer keeps */
 
@@ -105,6 +107,7 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
         annal__free(writer);
         return ANNAL_ERR_NOMEM;
     }
+    atomic_fetch_add(&store->open_writers, 1);
     *out_writer = writer;
     return ANNAL_OK;
 }
@@ -133,6 +136,7 @@ void annal_writer_close(annal_writer *writer)
     pthread_mutex_lock(&writer->session->lock);
     leave_lossy(writer);
     pthread_mutex_unlock(&writer->session->lock);
+    atomic_fetch_sub(&writer->store->open_writers, 1);
     annal__buf_done(&writer->frames);
     annal__free(writer);
 }
@@ -241,30 +245,44 @@ static annal_status check_drafts(struct append *append, annal_error *err)
     return append->count > 1 ? check_ids_differ(append, err) : ANNAL_OK;
 }
 
-/* Commit-log rule 6: refuse before anything is written. */
-static annal_status check_space(annal_store *store, uint64_t bytes, uint64_t reserve,
-                                annal_error *err)
+static double mib(uint64_t bytes)
 {
+    return (double)bytes / (1 << 20);
+}
+
+/* Commit-log rule 6: refuse before anything is written. */
+static annal_status check_space(const struct append *append, annal_error *err)
+{
+    annal_store *store = append->store;
+    uint64_t bytes = append->data_bytes, keep = store->keep_free_bytes;
+    if (append->writer->spends_reserve && keep > SPENDING_RESERVE_BYTES)
+        keep = SPENDING_RESERVE_BYTES;
     int64_t now_us = annal__now_us(store);
     int64_t checked_us = atomic_load(&store->space_checked_us);
-    if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US) {
+    if (checked_us == 0 || now_us - checked_us >= FREE_CHECK_EVERY_US ||
+        atomic_load(&store->space_free) < FREE_LITTLE_BYTES) {
         struct io_space space;
         if (store->io->space(store->io->arg, store->events_dir, &space) < 0)
             return annal__fail_errno(err, "look at the free space of %s", store->path);
         atomic_store(&store->space_free, space.free_bytes);
         atomic_store(&store->space_checked_us, now_us);
     }
-    uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + reserve;
+    uint64_t needed = atomic_load(&store->commit.unapplied_bytes) + bytes + keep;
+    uint64_t region_bytes = atomic_load(&store->log_region_bytes);
     /* For an append larger than a region the log grows, to regions of at most twice its size. */
-    if (bytes + LOG_REGION_FIRST / 2 > atomic_load(&store->log_region_bytes) &&
-        bytes > LOG_REGION_FIRST / 2)
+    if (bytes + LOG_REGION_FIRST / 2 > region_bytes && bytes > LOG_REGION_FIRST / 2)
         needed += 2 * LOG_REGIONS * bytes;
-    if (atomic_load(&store->space_free) < needed) {
-        errno = ENOSPC;
-        return annal__fail_errno(err, "append to store %s: refused, nothing was written",
-                                 store->path);
-    }
-    return ANNAL_OK;
+    else if (region_bytes < LOG_REGION_FIRST && bytes > LOG_REGION_LEAST / 2)
+        needed += LOG_REGIONS * LOG_REGION_FIRST;
+    uint64_t free_bytes = atomic_load(&store->space_free);
+    if (free_bytes >= needed)
+        return ANNAL_OK;
+    errno = ENOSPC;
+    return annal__fail_errno(
+        err,
+        "append to store %.200s: refused, nothing was written: %.1f MiB of its disk are free, "
+        "this needs %.1f, and %.1f are kept free (--keep-free, keep_free_bytes)",
+        store->path, mib(free_bytes), mib(needed - keep), mib(keep));
 }
 
 /* ---- The format of the journal ---- */
@@ -834,13 +852,13 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
     uint64_t seq = 0;
     annal_status status = annal__store_check_writable(writer->store, err);
     if (status == ANNAL_OK)
+        status = annal__expect_check(annal__writer_session(writer), options, err);
+    if (status == ANNAL_OK)
         status = check_drafts(&append, err);
     if (status == ANNAL_OK)
         status = annal__commit_check(writer->store, err);
     if (status == ANNAL_OK)
-        status =
-            check_space(writer->store, append.data_bytes,
-                        writer->spends_reserve ? SPENDING_RESERVE_BYTES : FREE_RESERVE_BYTES, err);
+        status = check_space(&append, err);
     if (status < 0) {
         count_failure(writer->store, status);
         return status;

@@ -509,7 +509,9 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
                               .deadline_us = annal__deadline_after(
                                   annal__store_may_wait_ms(index->store, index->derived.wait_ms))};
     uint64_t seq = 0;
-    annal_status status = annal__packs_get(index, &call.set, err);
+    annal_status status = annal__expect_check(call.session, call.options, err);
+    if (status >= 0)
+        status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
     if (count > 0 && !annal__store_is_read_only(index->store))

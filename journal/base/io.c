@@ -189,6 +189,7 @@ static int sys_space(void *arg, int fd, struct io_space *out)
     out->free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
     out->block_bytes = (uint64_t)fs.f_bsize;
     out->fs_type = (uint64_t)(uint32_t)fs.f_type;
+    out->total_bytes = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
     return 0;
 }
 

@@ -18,6 +18,7 @@ struct io_space {
     uint64_t free_bytes;  /* for an unprivileged user */
     uint64_t block_bytes; /* the unit in which the filesystem prefers to write */
     uint64_t fs_type;     /* statfs f_type */
+    uint64_t total_bytes; /* of the filesystem; 0: not known */
 };
 
 /* One name in a directory; return 0 to continue. "." and ".." are left out. */

@@ -17,6 +17,9 @@
 const struct io *annal__store_io(const annal_store *store);
 const struct clock *annal__store_clock(const annal_store *store);
 
+/* How much of the disk it leaves free. */
+uint64_t annal__store_keep_free(const annal_store *store);
+
 /* The boot of the system, 16 bytes. */
 const uint8_t *annal__store_boot(const annal_store *store);
 
@@ -65,8 +68,8 @@ void annal__store_wait_end(annal_store *store);
 int64_t annal__store_waited_us(annal_store *store);
 
 /*
- * This writer may append although less than 16 MiB of the disk are free, as long as there is room
- * for its events and 64 KiB: for events that make room.
+ * This writer may use what the store keeps free of the disk, as long as there is room for its
+ * events and 64 KiB: for events that make room.
  */
 void annal__writer_spend_reserve(annal_writer *writer);
 

@@ -107,11 +107,10 @@ START_TEST(a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is
 }
 END_TEST
 
-START_TEST(directories_are_made_also_above_the_store_and_are_private)
+START_TEST(the_directories_of_a_store_are_private)
 {
-    static const char *const names[] = {
-        "a", "a/b", "a/b/store", "a/b/store/events", "a/b/store/commit", "a/b/store/locks"};
-    annal_store *store = store_open(tmpdir_path(&dir, "a/b/store"));
+    static const char *const names[] = {"store", "store/events", "store/commit", "store/locks"};
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
     store_close(store);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct stat info;
@@ -142,7 +141,7 @@ Suite *suite_layout(void)
     tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
     tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
     tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
-    tcase_add_test(tests, directories_are_made_also_above_the_store_and_are_private);
+    tcase_add_test(tests, the_directories_of_a_store_are_private);
     tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);
     return suite;
 }

@@ -139,6 +139,43 @@ START_TEST(below_16_mib_of_free_space_appends_are_refused)
 }
 END_TEST
 
+static uint64_t small_free;
+
+static int small_space(void *arg, int fd, struct io_space *out)
+{
+    (void)arg;
+    int result = annal__system_io.space(annal__system_io.arg, fd, out);
+    out->free_bytes = small_free;
+    out->total_bytes = (uint64_t)8 << 20;
+    return result;
+}
+
+/* On a disk of 8 MiB half a MiB is kept free, unless the options say otherwise. */
+START_TEST(a_small_disk_is_used_and_a_refusal_says_what_is_kept_free)
+{
+    uint64_t seq = 0;
+    struct io io = annal__system_io;
+    io.space = small_space;
+    const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const uint64_t frees[] = {(uint64_t)8 << 20, (uint64_t)500 << 10};
+    for (size_t i = 0; i < 3; i++) {
+        const annal_store_options options = {
+            .create = true, .no_keeper = true, .keep_free_bytes = i == 2 ? 1 : 0};
+        annal_store *small = NULL;
+        annal_error why = {0};
+        small_free = frees[i > 0];
+        ck_ok(annal__store_open(tmpdir_path(&dir, "small"), &options, &seams, &small, err));
+        annal_status status = append_number(small, "s", i + 1, 40, ANNAL_LEVEL_SYNC, &seq, &why);
+        ck_assert_int_eq(status, i == 1 ? ANNAL_ERR_IO : ANNAL_OK);
+        if (i == 1)
+            ck_assert_ptr_nonnull(strstr(why.message, "0.5 MiB of its disk are free, this needs "
+                                                      "0.0, and 0.5 are kept free (--keep-free"));
+        ck_assert_uint_eq(atomic_load(&small->log_region_bytes), i == 1 ? 0 : LOG_REGION_LEAST);
+        store_close(small);
+    }
+}
+END_TEST
+
 Suite *suite_limits(void)
 {
     Suite *suite = suite_create("limits");
@@ -148,5 +185,6 @@ Suite *suite_limits(void)
     tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
     tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
     tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
+    tcase_add_test(limits, a_small_disk_is_used_and_a_refusal_says_what_is_kept_free);
     return suite;
 }

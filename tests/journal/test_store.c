@@ -1,3 +1,4 @@
+#include "journal/base/alloc.h"
 #include "journal/store.h"
 #include "journal/sys/inspect.h"
 
@@ -97,6 +98,39 @@ START_TEST(a_store_that_could_not_be_opened_leaves_no_descriptor_and_no_lock)
         ck_numbers(store, "s", 3);
         store_close(store);
     }
+}
+END_TEST
+
+START_TEST(one_directory_is_made_and_not_those_above_it)
+{
+    const annal_store_options options = {.create = true, .no_keeper = true};
+    annal_store *store = NULL;
+    annal_error why = {0};
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "typo/store"), &options, &store, &why),
+                     ANNAL_ERR_NOTFOUND);
+    ck_assert_ptr_nonnull(strstr(why.message, "/typo; create it first"));
+    ck_assert_int_ne(access(tmpdir_path(&dir, "typo"), F_OK), 0);
+    ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
+    store_close(store);
+}
+END_TEST
+
+START_TEST(a_store_that_is_closed_before_its_writers_says_how_many)
+{
+    const char *path = tmpdir_path(&dir, "store");
+    annal_store *store = store_open(path);
+    annal_writer *writers[2];
+    annal_error why = {0};
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    for (size_t i = 0; i < 2; i++)
+        ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writers[i], err));
+    annal_writer_close(writers[1]);
+    ck_assert_int_eq(annal_store_close(store, &why), ANNAL_ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(why.message, "1 of its writers is still open"));
+    annal__free(writers[0]); /* the test's, which is checked for leaks: nobody else may */
+    store = store_open(path);
+    ck_numbers(store, "s", 1);
+    store_close(store);
 }
 END_TEST
 
@@ -224,6 +258,8 @@ Suite *suite_store(void)
     Suite *suite = suite_create("store");
     TCase *tests = suite_case(suite, "store", set_up, tear_down);
     tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
+    tcase_add_test(tests, one_directory_is_made_and_not_those_above_it);
+    tcase_add_test(tests, a_store_that_is_closed_before_its_writers_says_how_many);
     tcase_add_test(tests, a_relative_path_from_a_directory_that_is_gone_is_a_failure);
     tcase_add_test(tests, the_limit_of_descriptors_is_shared_with_the_host);
     tcase_add_test(tests, the_level_of_the_store_is_that_of_appends_which_name_none);

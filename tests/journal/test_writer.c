@@ -225,6 +225,24 @@ START_TEST(expected_seq_is_compared_with_where_the_session_stands)
 }
 END_TEST
 
+START_TEST(an_expected_seq_that_expect_leaves_out_is_refused)
+{
+    struct fixture f;
+    FIXTURE_INIT(&f);
+    uint64_t seq = 0;
+    const annal_draft plain = draft(NULL, "1");
+    const annal_append_options forgotten[] = {{.expected_seq = 7},
+                                              {.expect = ANNAL_EXPECT_NONE, .expected_seq = 7}};
+    for (size_t i = 0; i < sizeof forgotten / sizeof *forgotten; i++) {
+        annal_error err = {0};
+        ck_assert_int_eq(append(&f, &plain, 1, &forgotten[i], &seq, &err), ANNAL_ERR_INVALID);
+        ck_assert_ptr_nonnull(strstr(err.message, "expected_seq 7"));
+    }
+    ck_assert_uint_eq(count(&f), 0);
+    fixture_done(&f);
+}
+END_TEST
+
 /* What a session remembers of its ids is bounded; here as after very many others. */
 static void forget_ids(struct fixture *f)
 {
@@ -680,6 +698,7 @@ Suite *suite_writer(void)
     tcase_add_test(once, several_events_with_ids_are_all_there_or_none);
     tcase_add_test(once, the_same_id_from_many_threads_at_once_is_one_event);
     tcase_add_test(once, expected_seq_is_compared_with_where_the_session_stands);
+    tcase_add_test(once, an_expected_seq_that_expect_leaves_out_is_refused);
     tcase_add_test(once, a_retry_with_its_expected_seq_is_recognised_without_limit);
     tcase_add_test(once, an_id_is_found_behind_many_events_that_have_none);
     TCase *levels = suite_case(suite, "levels", NULL, NULL);

@@ -624,7 +624,7 @@ static int d_space(void *arg, int fd, struct io_space *out)
     const struct sim_process *process = arg;
     if (file_of(process, fd) == NULL)
         return -1;
-    *out = (struct io_space){process->disk->free_bytes, 4096, EXT4_MAGIC};
+    *out = (struct io_space){process->disk->free_bytes, 4096, EXT4_MAGIC, 0};
     return 0;
 }
 

@@ -66,6 +66,50 @@ static void ck_answer(const char *before, const char *kind, const char *what)
                   "stdout: %s", cli.out);
 }
 
+START_TEST(why_a_store_could_not_be_opened_is_in_the_answer)
+{
+    const char *place = tmpdir_path(&cli.dir, "typo/store");
+    CLI(&cli, GOOD "\n", "append", "s1", "--store", place);
+    cli_assert_refused(&cli, EXIT_REFUSED, "/typo; create it first");
+    ck_answer("", "refused", "/typo; create it first");
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "typo"), F_OK), 0);
+}
+END_TEST
+
+/* A mistyped --store is not to spread a store over a project. */
+START_TEST(a_directory_of_other_files_becomes_a_store_only_with_create)
+{
+    const char *log = tmpdir_path(&cli.dir, "log.jsonl");
+    const char *const makers[][3] = {
+        {"append", "s1"}, {"import", "pi", log}, {"pack", "enable", "teams"}};
+    const char *const *verb = makers[_i];
+    file_write(log, GOOD "\n", strlen(GOOD "\n"));
+    ck_assert_int_eq(mkdir(cli.store, 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/lost+found"), 0700), 0);
+    file_write(tmpdir_path(&cli.dir, "store/main.c"), "", 0);
+    CLI(&cli, GOOD "\n", verb[0], verb[1], verb[2]);
+    cli_assert_refused(&cli, EXIT_REFUSED, "--create makes a store in it");
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/events"), F_OK), 0);
+    const char *last = verb[2] == NULL ? "--create" : verb[2];
+    CLI(&cli, GOOD "\n", verb[0], verb[1], last, verb[2] == NULL ? NULL : "--create");
+    ck_assert_msg(cli.exit_status == EXIT_DONE, "%s", cli.err);
+    CLI(&cli, GOOD "\n", verb[0], verb[1], verb[2]);
+    ck_assert_msg(cli.exit_status == EXIT_DONE, "%s", cli.err);
+}
+END_TEST
+
+START_TEST(a_disk_that_is_kept_free_refuses_and_says_how_much)
+{
+    CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "1000000000");
+    cli_assert_refused(&cli, EXIT_STORAGE, "1000000000.0 are kept free (--keep-free");
+    ck_answer("", "refused", "1000000000.0 are kept free");
+    CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "0");
+    cli_assert_done(&cli);
+    CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "1G");
+    cli_assert_refused(&cli, EXIT_USAGE, "whole number of MiB");
+}
+END_TEST
+
 START_TEST(a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written)
 {
     char input[300];
@@ -302,7 +346,7 @@ START_TEST(a_read_only_directory_is_a_storage_failure_and_says_so)
         fprintf(stderr, "skipped: the command cannot be run as another user here\n");
     } else {
         cli_assert_refused(&cli, EXIT_STORAGE, cli.store);
-        ck_answer("", "refused", "could not be opened");
+        ck_answer("", "refused", "create directory");
         ck_assert_int_eq(cli_journals(&cli), 0);
     }
 }
@@ -528,6 +572,9 @@ Suite *suite_append(void)
 {
     Suite *suite = suite_create("append");
     TCase *lines = suite_case(suite, "lines", cli_setup, cli_teardown);
+    tcase_add_test(lines, why_a_store_could_not_be_opened_is_in_the_answer);
+    tcase_add_loop_test(lines, a_directory_of_other_files_becomes_a_store_only_with_create, 0, 3);
+    tcase_add_test(lines, a_disk_that_is_kept_free_refuses_and_says_how_much);
     tcase_add_loop_test(lines, a_bad_line_gets_one_sentence_that_names_it_and_nothing_is_written, 0,
                         sizeof bad_lines / sizeof bad_lines[0]);
     tcase_add_test(lines, a_type_that_is_not_accepted_is_wrong_usage_also_without_input);

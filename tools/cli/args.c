@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES_MAX = 32, WAIT_SECONDS_MAX = 1000000 };
+enum { NAME_BYTES_MAX = 32, WAIT_SECONDS_MAX = 1000000, KEEP_FREE_MIB_MAX = 1 << 30 };
 
 const struct option args_common[] = {
     {"store", "DIR", "the store ('annal help' says which is the default)", false},
     {"json", NULL, "print one JSON object a line", false},
     {"wait", "SECONDS", "how long to wait for other processes in all (10)", false},
+    {"keep-free", "MIB", "how much of the disk appends leave free (16)", false},
     {NULL, NULL, NULL, false}};
 
 static size_t least(size_t a, size_t b)
@@ -140,11 +141,23 @@ static int take_wait(struct args *args, const char *text)
     return 0;
 }
 
+static int take_keep_free(struct args *args, const char *text)
+{
+    uint64_t mib = 0;
+    if (!parse_number(text, &mib) || mib > KEEP_FREE_MIB_MAX)
+        return fail_usage("--keep-free needs a whole number of MiB, at most %d, not '%s'",
+                          KEEP_FREE_MIB_MAX, text);
+    args->keep_free_bytes = mib == 0 ? 1 : mib << 20; /* the library reads 0 as its default */
+    return 0;
+}
+
 /* --json may stand in front of a verb and behind it. */
 static bool was_given(const struct args *args, const struct option *option)
 {
     if (strcmp(option->name, "wait") == 0)
         return args->wait_given;
+    if (strcmp(option->name, "keep-free") == 0)
+        return args->keep_free_bytes > 0;
     if (strcmp(option->name, "store") == 0)
         return args->store != NULL;
     return args_has(args, option->name);
@@ -166,6 +179,8 @@ static int take(struct args *args, const struct option *option, const char *text
     }
     if (strcmp(option->name, "wait") == 0)
         return take_wait(args, text);
+    if (strcmp(option->name, "keep-free") == 0)
+        return take_keep_free(args, text);
     args->values[args->value_count++] = (struct args_value){option, text};
     return 0;
 }

@@ -20,6 +20,7 @@ struct args {
     const char *store;             /* --store, else $ANNAL_STORE, else NULL: the default place */
     uint32_t wait_ms;              /* --wait; WAIT_MS_USUAL when it was not given */
     bool wait_given;
+    uint64_t keep_free_bytes; /* --keep-free; 0 when it was not given */
     bool json;
     bool help;
     bool version;

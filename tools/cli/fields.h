@@ -92,6 +92,9 @@ struct field {
         .kind = FIELD_END                                                                          \
     }
 
+/* Of verbs that open a store with OPEN_CREATE; store_open() reads it. */
+#define CREATE_OPTION FLAG("create", NULL, "make a store also in a directory with other files")
+
 /* The options that args_limits() reads. */
 #define LIMIT_OPTIONS                                                                              \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \

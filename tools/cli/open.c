@@ -4,10 +4,12 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/default_store.h"
+#include "journal/base/error.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,17 +39,57 @@ bool store_is_there(const struct args *args)
 }
 
 /* The directories above the store, so that the default place works on a new machine. */
-static int make_parents(char *path)
+static annal_status make_parents(char *path, annal_error *err)
 {
     for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         int failed = mkdir(path, 0700) != 0 && errno != EEXIST;
         int why = errno;
         *slash = '/';
+        errno = why;
         if (failed)
-            return fail_storage("make the store '%s': %s", path, strerror(why));
+            return annal__fail_errno(err, "make the store '%s'", path);
     }
-    return 0;
+    return ANNAL_OK;
+}
+
+/* Whether a new store may begin beside it: what every disk has, and what a user puts there for it.
+ */
+static bool belongs_to_a_new_store(const char *name)
+{
+    static const char *const names[] = {".", "..", "lost+found", "packs"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a directory that is no store has files of others. */
+static bool has_other_files(const char *path)
+{
+    const struct dirent *entry;
+    bool found = false;
+    DIR *directory = opendir(path);
+    while (!found && directory != NULL && (entry = readdir(directory)) != NULL)
+        found = !belongs_to_a_new_store(entry->d_name);
+    if (directory != NULL)
+        closedir(directory);
+    return found;
+}
+
+/* Where a store may have to be made: a mistyped path is to be noticed before one is there. */
+static annal_status check_new_place(const struct args *args, char *path, annal_error *err)
+{
+    if (store_is_there(args))
+        return ANNAL_OK;
+    if (args->store == NULL)
+        return make_parents(path, err);
+    if (args_has(args, "create") || !has_other_files(path))
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "'%s' is not a store, and has other files: --create makes a store in it",
+                       path);
 }
 
 static bool is_read_only_media(const annal_error *err)
@@ -89,43 +131,59 @@ static void limit_waits(const struct args *args, annal_store *store)
     annal__store_limit_waits(store, waited_ms < most_ms ? most_ms - (uint32_t)waited_ms : 0);
 }
 
-int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
-               annal_store **out_store)
+static int exit_status_of(annal_status status, enum open_mode mode)
+{
+    if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
+        return EXIT_STORAGE;
+    return error_exit(status);
+}
+
+int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
+              annal_store **out_store, annal_error *err)
 {
     annal_store_options options = {
         .create = mode == OPEN_CREATE,
         .no_keeper = mode != OPEN_CREATE,
         .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
+        .keep_free_bytes = args->keep_free_bytes,
         .log = say_log};
-    annal_error err = {0};
     if (mode == OPEN_CREATE && args_has(args, "format"))
         args_journal_format(args, &options.format);
     char *path = store_path(args);
-    if (path == NULL)
-        return fail_usage("there is no $HOME to find the store in: name it with --store DIR");
-    int exit_status = mode == OPEN_CREATE ? make_parents(path) : 0;
-    if (exit_status != 0)
-        goto done;
-
-    annal_status status = annal_store_open(path, &options, out_store, &err);
-    if (mode == OPEN_READ &&
-        (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_read_only_media(&err)))) {
-        options.read_only = true;
-        status = annal_store_open(path, &options, out_store, &err);
+    if (path == NULL) {
+        annal__fail(err, ANNAL_ERR_INVALID,
+                    "there is no $HOME to find the store in: name it with --store DIR");
+        return EXIT_USAGE;
     }
-    if (status == ANNAL_ERR_NOTFOUND)
-        exit_status = fail_storage("there is no store at '%s': append, import or pack enable makes "
-                                   "one, --store DIR names another",
-                                   path);
-    else if (status < 0)
-        exit_status = fail_error(&err);
-    else
-        limit_waits(args, *out_store);
-    if (exit_status == 0)
-        exit_status = sessions_resolve(*out_store, args);
-
-done:
+    annal_status status = mode == OPEN_CREATE ? check_new_place(args, path, err) : ANNAL_OK;
+    if (status >= 0)
+        status = annal_store_open(path, &options, out_store, err);
+    if (mode == OPEN_READ &&
+        (status == ANNAL_ERR_UNSUPPORTED || (status == ANNAL_ERR_IO && is_read_only_media(err)))) {
+        options.read_only = true;
+        status = annal_store_open(path, &options, out_store, err);
+    }
+    if (status == ANNAL_ERR_NOTFOUND && mode != OPEN_CREATE)
+        annal__fail(err, status,
+                    "there is no store at '%s': append, import or pack enable makes one, --store "
+                    "DIR names another",
+                    path);
     annal__free(path);
+    if (status < 0)
+        return exit_status_of(status, mode);
+    limit_waits(args, *out_store);
+    return 0;
+}
+
+int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
+               annal_store **out_store)
+{
+    annal_error err = {0};
+    int exit_status = store_try(args, mode, wait_ms, out_store, &err);
+    if (exit_status != 0)
+        say("%s", err.message);
+    else
+        exit_status = sessions_resolve(*out_store, args);
     return exit_status;
 }
 

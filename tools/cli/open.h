@@ -20,6 +20,10 @@ enum open_mode {
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
 
+/* As store_open(), with the sentence in err in place of the line on stderr. */
+int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
+              annal_store **out_store, annal_error *err);
+
 /*
  * For verbs that go on for as long as there is work: from now on --wait counts again; or it is what
  * each wait takes at most.

@@ -182,10 +182,9 @@ int fail_storage(const char *format, ...)
     return EXIT_STORAGE;
 }
 
-int fail_error(const annal_error *err)
+int error_exit(annal_status status)
 {
-    say("%s", err->message);
-    switch (err->status) {
+    switch (status) {
     case ANNAL_ERR_NOTFOUND:
     case ANNAL_ERR_INVALID:
     case ANNAL_ERR_BUSY:
@@ -198,6 +197,12 @@ int fail_error(const annal_error *err)
     default:
         return EXIT_STORAGE;
     }
+}
+
+int fail_error(const annal_error *err)
+{
+    say("%s", err->message);
+    return error_exit(err->status);
 }
 
 void say_log(void *arg, annal_log_level level, const char *message)

@@ -24,7 +24,8 @@ int fail_usage(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_refused(const char *format, ...) ANNAL_PRINTF(1, 2);
 int fail_storage(const char *format, ...) ANNAL_PRINTF(1, 2);
 
-/* Print the message of the library, and return the exit status for its status. */
+/* The exit status for a failure of the library; fail_error() prints its message, too. */
+int error_exit(annal_status status);
 int fail_error(const annal_error *err);
 
 /* A remark that does not change the exit status. */

@@ -116,10 +116,11 @@ static int open_writer(struct append *append, const annal_draft *first)
                     ANNAL_FMT(append->session), append->expected_seq);
         return fail_line(append, &err);
     }
-    int exit_status = store_open(append->args, OPEN_CREATE, append->args->wait_ms, &append->store);
-    if (exit_status != 0) { /* it said why */
-        add_answer(&append->last_answer, "refused",
-                   "the store could not be opened; why is on standard error");
+    int exit_status =
+        store_try(append->args, OPEN_CREATE, append->args->wait_ms, &append->store, &err);
+    if (exit_status != 0) {
+        add_answer(&append->last_answer, "refused", err.message);
+        say("%s", err.message);
         return exit_status;
     }
     if (annal_writer_open(
@@ -141,7 +142,7 @@ static annal_status append_draft(struct append *append, const annal_draft *draft
     const annal_append_options options = {
         .level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH : append->level,
         .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
-        .expected_seq = append->expected_seq};
+        .expected_seq = append->expects ? append->expected_seq : 0};
     annal_status status = annal__pack_asks(append->index, append->session, draft->type, &asks, err);
     if (status >= 0 && !asks)
         return annal_writer_append(append->writer, draft, 1, &options, out_seq, err);
@@ -316,6 +317,7 @@ static const struct field fields[] = {
            "append only if the last seq is N; 0: none is there"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of a new journal (jsonl)",
                 .choices = JOURNAL_FORMATS),
+    CREATE_OPTION,
     FIELDS_END};
 
 const struct command cmd_append = {

@@ -27,8 +27,6 @@
 
 enum { LEFTOVER_SECONDS = 3600, NAMED_SESSIONS = 5, PROBE_SECONDS = 2 };
 
-/* Appends are refused before so little is free. */
-static const uint64_t reserve_bytes = 16 << 20;
 static const uint64_t little_bytes = 512 << 20;
 
 struct doctor {
@@ -103,7 +101,7 @@ static void check_place(struct doctor *doctor)
     const char *path = annal_store_path(doctor->store);
     struct stat info;
     struct statfs fs;
-    char free_text[HUMAN_BYTES];
+    char free_text[HUMAN_BYTES], kept_text[HUMAN_BYTES];
     if (stat(path, &info) != 0 || statfs(path, &fs) != 0) {
         tell(doctor, "store", "look at it as the user who owns it", "%s cannot be looked at", path);
         return;
@@ -127,11 +125,13 @@ static void check_place(struct doctor *doctor)
         tell(doctor, "filesystem", advice, "0x%" PRIx64, type);
 
     uint64_t free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-    advice = free_bytes < 2 * reserve_bytes
-                 ? "appends are refused when less than 16 MiB and what is under way is free"
-             : free_bytes < little_bytes ? "make room before appends are refused (16 MiB)"
+    uint64_t kept = annal__store_keep_free(doctor->store);
+    advice = free_bytes < 2 * kept ? "appends that would leave less free are refused; --keep-free "
+                                     "sets another limit"
+             : free_bytes < little_bytes ? "make room before appends are refused"
                                          : NULL;
-    tell(doctor, "space", advice, "%s free", human_bytes(free_text, free_bytes));
+    tell(doctor, "space", advice, "%s free, of which %s are kept free",
+         human_bytes(free_text, free_bytes), human_bytes(kept_text, kept));
 }
 
 /* ---- Commit logs ---- */

@@ -525,6 +525,7 @@ static const struct field fields[] = {
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of new journals (jsonl)",
                 .choices = JOURNAL_FORMATS),
+    CREATE_OPTION,
     FIELDS_END};
 
 const struct command cmd_import = {

@@ -397,7 +397,7 @@ static const struct field check_fields[] = {
 static const struct field enable_fields[] = {
     OPERAND("NAME", FIELD_TEXT, NULL, "lionagi, teams, prose, agentweaver, memory"),
     OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database stands, if not in the store"),
-    FIELDS_END};
+    CREATE_OPTION, FIELDS_END};
 
 static const struct field no_fields[] = {FIELDS_END};
 

@@ -35,8 +35,6 @@
 
 enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
 
-#define FREE_RESERVE_BYTES ((uint64_t)16 << 20)
-
 /* What the store has of a session. */
 enum standing { STANDS_NOT, STANDS_SAME, STANDS_SHORTER };
 
@@ -192,7 +190,7 @@ static annal_status read_manifest(struct taking *taking)
 static annal_status check_space(struct taking *taking)
 {
     struct statvfs space;
-    uint64_t need = bundle_bytes(&taking->bundle) + FREE_RESERVE_BYTES;
+    uint64_t need = bundle_bytes(&taking->bundle) + annal__store_keep_free(taking->store);
     if (statvfs(annal_store_path(taking->store), &space) < 0)
         return annal__fail_errno(taking->err, "look at the free space of %s",
                                  annal_store_path(taking->store));

@@ -52,7 +52,7 @@ typedef enum annal_expect {
 typedef struct annal_append_options {
     annal_level level; /* default: the writer's */
     annal_expect expect;
-    uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ */
+    uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ; otherwise 0 */
 } annal_append_options;
 
 /*
@@ -91,7 +91,8 @@ typedef struct annal_append_options {
  * same if they have the same bytes in the journal's format.
  *
  * ANNAL_ERR_INVALID   a type, id, cause or data that is not accepted; the message says which and
- *                     where; or the writer asks for another format than the journal has
+ *                     where; or the writer asks for another format than the journal has; or an
+ *                     expected_seq without ANNAL_EXPECT_SEQ
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and the like
  * ANNAL_ERR_CONFLICT  expected_seq is not the end of the session, or the id belongs to another
  *                     event

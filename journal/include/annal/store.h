@@ -33,7 +33,7 @@ typedef enum annal_level {
 } annal_level;
 
 typedef struct annal_store_options {
-    bool create;         /* create the directory and what is in it if it is missing */
+    bool create;         /* create the directory, not those above it, and what is in it */
     bool read_only;      /* never write; recovery is left to others */
     bool no_keeper;      /* no permanent thread; call annal_keep() now and then */
     annal_level level;   /* default: sync */
@@ -46,6 +46,11 @@ typedef struct annal_store_options {
     uint32_t wait_ms;
     /* a commit log region may grow to this; default: 64 MiB, least: 1 MiB */
     uint64_t region_bytes;
+    /*
+     * of the disk: appends are refused that would leave less free; default: 16 MiB, but at most a
+     * sixteenth of the disk. 1 keeps nothing free
+     */
+    uint64_t keep_free_bytes;
     annal_log_fn log;
     void *log_arg;
 } annal_store_options;
@@ -57,7 +62,8 @@ typedef struct annal_store_options {
  * ms after its last progress: it may be stopped. Then the log callback gets a message that says
  * which durable events cannot be read until it continues.
  *
- * ANNAL_ERR_NOTFOUND     there is no store at path, and create is false
+ * ANNAL_ERR_NOTFOUND     there is no store at path, and create is false; or no directory to create
+ *                        it in
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
  * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens
  *                        with a warning, as far as this library can read it
@@ -72,6 +78,9 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
  * durable, and that a sync of the commit log failed while the store was closed, even if nothing was
  * lost by it. (An earlier failure was reported to the appends of its group, or to the log
  * function.) NULL is accepted. One thread, after all others have left the store.
+ *
+ * ANNAL_ERR_INVALID  writers are still open: they cannot be used any more, nor be closed. All else
+ *                    was done
  */
 ANNAL_API annal_status annal_store_close(annal_store *store, annal_error *err);
 

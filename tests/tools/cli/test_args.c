@@ -223,7 +223,7 @@ END_TEST
 START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
 {
     const char *line = "{\"type\":\"a\",\"data\":1}\n";
-    const char *other = tmpdir_path(&cli.dir, "deep/other");
+    const char *other = tmpdir_path(&cli.dir, "other");
     CLI(&cli, line, "--store", other, "append", "s");
     cli_assert_done(&cli);
     ck_assert_int_eq(cli_journals(&cli), 0);
