@@ -4,6 +4,7 @@
 #   make check-long [PART='a b'] [SEED=7]  what takes longer, in parts of less than 30 minutes: tests/check_long.sh --list
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
+#   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones
@@ -26,7 +27,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-python summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture reference format clean setup
 
 build: setup
@@ -43,6 +44,11 @@ summary:
 		END { for (folder in suites) printf "%-9s %3d suites, %4d tests, %d failures\n", \
 			folder, suites[folder], checks[folder], failures[folder] }' \
 		build/dev/Testing/Temporary/LastTest.log | sort
+
+# In a virtual environment, build/python/venv.
+test-python: setup
+	@cmake/setup.sh python
+	bindings/python/test.sh $(TESTS)
 
 check-long:
 	@$(if $(SEED),SEED='$(SEED)') tests/check_long.sh $(PART)

@@ -5,6 +5,7 @@
 #   setup.sh model      what make model needs besides
 #   setup.sh coverage   what make coverage needs besides
 #   setup.sh reference  what make reference needs besides
+#   setup.sh python     what make test-python needs besides
 #   setup.sh bench      what make bench compares with
 set -eu
 
@@ -19,6 +20,7 @@ ci) packages="$packages $ci_packages" ;;
 model) packages="$packages spin" ;;
 coverage) packages="$packages gcovr" ;;
 reference) packages="$packages doxygen" ;;
+python) packages="$packages python3-venv python3-dev" ;;
 bench) packages="$packages $bench_packages" ;;
 esac
 

@@ -150,7 +150,7 @@ if grep -v '\.timeout 5000' "$work/shells"; then
     exit 1
 fi
 
-folders="journal index snapshot replay tools tests"
+folders="journal index snapshot replay tools bindings tests"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
 find docs $folders README.md -name '*.md' -exec cat {} + |
     grep -oE '`((journal|index|snapshot|replay|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |

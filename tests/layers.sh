@@ -50,6 +50,10 @@ uses tools/export tools/cli tools/show
 uses tools/verbs tools/cli tools/show
 uses tools/cmd tools/cli tools/show tools/plot tools/import tools/export
 
+# Bindings see what is installed.
+grep -rnE --include='*.[ch]' '^ *# *include *["<]' bindings |
+    grep -vE 'include *<(annal/[a-z_/]+|std[a-z]+|string)\.h>' >>"$bad" || true
+
 includes '<sqlite3.*\.h>' | grep -v '^index/' >>"$bad" || true
 includes '<zstd.*\.h>' |
     grep -v -e '^snapshot/' -e '^journal/artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true

@@ -1,0 +1,76 @@
+"""Annal: the event store for AI-agent sessions, in your process.
+
+    import libannal as annal
+
+    with annal.open("store") as store:
+        session = store.session("s1")
+        session.append("tool.called", {"tool": "bash"})  # durable now
+        for event in session:
+            print(event.seq, event.type, event.data)
+"""
+
+from ._core import Time
+from ._errors import (
+    Busy,
+    Closed,
+    Conflict,
+    Corrupt,
+    Error,
+    Invalid,
+    IOFailed,
+    LimitExceeded,
+    NoMemory,
+    NotFound,
+    Refused,
+    SQLError,
+    Unknown,
+    Unsupported,
+)
+from ._event import Draft, Event
+from ._native import ffi as _ffi
+from ._native import lib as _lib
+from ._query import Query
+from ._session import Artifact, Damage, Session, SessionInfo
+from ._sql import Row, Rows, Value
+from ._state import State
+from ._store import Format, Hit, Level, Pack, Store, open
+from ._tail import Tail
+
+__version__: str = _ffi.string(_lib.annal_version()).decode()
+"""The version of the library that is linked in."""
+
+__all__ = [
+    "Artifact",
+    "Busy",
+    "Closed",
+    "Conflict",
+    "Corrupt",
+    "Damage",
+    "Draft",
+    "Error",
+    "Event",
+    "Format",
+    "Hit",
+    "IOFailed",
+    "Invalid",
+    "Level",
+    "LimitExceeded",
+    "NoMemory",
+    "NotFound",
+    "Pack",
+    "Query",
+    "Refused",
+    "Row",
+    "Rows",
+    "SQLError",
+    "Session",
+    "SessionInfo",
+    "State",
+    "Store",
+    "Tail",
+    "Time",
+    "Unknown",
+    "Unsupported",
+    "Value",
+    "open",
+]

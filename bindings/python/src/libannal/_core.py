@@ -1,0 +1,261 @@
+"""Between Python and the library: statuses become exceptions, slices become str, handles know who uses them.
+
+Every call of the library gives the GIL away (cffi does), so that any of them may wait.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any, Generic, TypeVar
+
+from ._errors import CLASSES, Closed, Error, Invalid
+from ._native import ffi as ffi
+from ._native import lib as lib
+
+T = TypeVar("T")
+
+OK: int = lib.ANNAL_OK
+END: int = lib.ANNAL_END
+DAMAGE: int = lib.ANNAL_DAMAGE
+STOP = 1  # what a callback returns to end the call
+
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_MICROSECOND = timedelta(microseconds=1)
+
+Time = datetime | int | str
+"""A moment: a datetime with a zone, microseconds since 1970 in UTC, or ISO 8601."""
+
+
+def new_error() -> Any:
+    return ffi.new("annal_error *")
+
+
+def check(status: int, err: Any) -> int:
+    """The status, if it is success or news; else the exception that belongs to it."""
+    if status >= 0:
+        return status
+    raise failure(status, err)
+
+
+def failure(status: int, err: Any) -> Error:
+    message = ffi.string(err.message).decode("utf-8", "replace")
+    if not message:
+        message = ffi.string(lib.annal_status_name(status)).decode()
+    return CLASSES.get(status, Error)(message, int(err.os_errno))
+
+
+def text(slice_: Any) -> str:
+    """The text of a slice; it is valid UTF-8, unless it is of a damaged line."""
+    return str(ffi.unpack(slice_.ptr, slice_.len), "utf-8", "replace") if slice_.len else ""
+
+
+def data(slice_: Any) -> bytes:
+    return bytes(ffi.buffer(slice_.ptr, slice_.len)) if slice_.len else b""
+
+
+class Slice:
+    """A str as annal_slice. The bytes live as long as this object."""
+
+    __slots__ = ("_bytes", "value")
+
+    def __init__(self, content: str | bytes) -> None:
+        encoded = encode(content) if isinstance(content, str) else content
+        self._bytes = ffi.from_buffer("char[]", encoded)
+        self.value = (self._bytes, len(encoded))
+
+
+class Slices:
+    """Several str as an array of annal_slice; `array` is NULL if there is none."""
+
+    __slots__ = ("_kept", "array", "count")
+
+    def __init__(self, contents: str | Sequence[str] | None) -> None:
+        if contents is None:
+            contents = ()
+        elif isinstance(contents, str):
+            contents = (contents,)
+        self._kept = [Slice(content) for content in contents]
+        self.count = len(self._kept)
+        self.array = ffi.new("annal_slice[]", [kept.value for kept in self._kept]) if self._kept else ffi.NULL
+
+
+def encode(content: str) -> bytes:
+    try:
+        return content.encode()
+    except UnicodeEncodeError as error:
+        raise Invalid(f"text that is not valid Unicode: {error}") from None
+
+
+def microseconds(moment: Time) -> int:
+    """A moment as microseconds since 1970-01-01 in UTC."""
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise Invalid("a datetime without a zone: give it one, for instance timezone.utc")
+        return (moment - EPOCH) // _MICROSECOND
+    if isinstance(moment, str):
+        out = ffi.new("int64_t *")
+        err = new_error()
+        check(lib.annal_time_parse(Slice(moment).value, out, err), err)
+        return int(out[0])
+    return moment
+
+
+def moment(time_us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=time_us)
+
+
+_at_exit_began = False
+
+
+def _stay_if_at_exit() -> None:
+    """At the end of the interpreter a daemon thread that comes again has come too late: it ends here, quietly."""
+    if _at_exit_began and threading.current_thread() is not threading.main_thread():
+        threading.Event().wait()
+
+
+class Gate:
+    """Who is in a store. close() of the library must come after all others have left."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.foreign = False
+        self._closed = False
+        self._inside = 0
+        self._left = threading.Condition(threading.RLock())
+
+    def __enter__(self) -> Gate:
+        with self._left:
+            if not self._closed and not self.foreign:
+                self._inside += 1
+                return self
+        if self.foreign:
+            raise Closed(f"{self.what} was opened by the parent of this process: open it again here")
+        _stay_if_at_exit()
+        raise Closed(f"{self.what} is closed")
+
+    def __exit__(self, *_: object) -> None:
+        with self._left:
+            self._inside -= 1
+            if self._closed and not self._inside:
+                self._left.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def shut(self, timeout: float | None = None) -> bool:
+        """Let nobody in any more, and wait until all have left; False if they did not in that time."""
+        with self._left:
+            self._closed = True
+            return self._left.wait_for(lambda: not self._inside, timeout)
+
+    def after_fork(self) -> None:
+        self.foreign = True
+        self._left = threading.Condition(threading.RLock())
+
+
+class Handle:
+    """A pointer of the library that is freed once, whoever comes first: its owner or the store."""
+
+    __slots__ = ("__weakref__", "_cell", "_free", "_gate", "_siblings")
+
+    def __init__(self, pointer: Any, free: Callable[[Any], Any], gate: Gate, siblings: set[Handle]) -> None:
+        self._cell = [pointer]
+        self._free = free
+        self._gate = gate
+        self._siblings = siblings
+        siblings.add(self)
+
+    @property
+    def pointer(self) -> Any:
+        """The pointer; the caller is in the gate, so that it stays valid."""
+        try:
+            return self._cell[0]
+        except IndexError:
+            raise Closed("this object was closed before") from None
+
+    def close(self) -> None:
+        """Free it, unless the store was closed, which has freed it, or it is the parent's."""
+        try:
+            with self._gate:
+                self.free()
+        except Closed:
+            pass
+
+    def free(self) -> None:
+        try:
+            pointer = self._cell.pop()
+        except IndexError:
+            return
+        self._siblings.discard(self)
+        self._free(pointer)
+
+
+class Collector(Generic[T]):
+    """What a callback gathers. An exception ends the call, and is raised after it."""
+
+    def __init__(self, read: Callable[..., T], limit: int | None = None) -> None:
+        self.items: list[T] = []
+        self.error: BaseException | None = None
+        self._read = read
+        self.handle = ffi.new_handle(self)
+
+    def take(self, *arguments: Any) -> int:
+        try:
+            self.items.append(self._read(*arguments))
+        except BaseException as error:
+            self.error = error
+            return STOP
+        return 0
+
+    def done(self, status: int, err: Any) -> list[T]:
+        if self.error is not None:
+            raise self.error
+        check(status, err)
+        return self.items
+
+
+def _take(arg: Any, *arguments: Any) -> Any:
+    return ffi.from_handle(arg).take(*arguments)
+
+
+def _take_void(arg: Any, *arguments: Any) -> None:
+    ffi.from_handle(arg).take(*arguments)
+
+
+for _name in ("session", "row", "hit", "group", "bytes", "pack", "artifact", "lineage"):
+    ffi.def_extern(name=f"libannal_on_{_name}", error=STOP)(_take)
+for _name in ("delete", "finding"):
+    ffi.def_extern(name=f"libannal_on_{_name}")(_take_void)
+
+
+@ffi.def_extern(name="libannal_on_columns", error=STOP)  # type: ignore[untyped-decorator]
+def _columns(arg: Any, row: Any) -> int:
+    collector = ffi.from_handle(arg)
+    collector.columns = [ffi.string(row.names[i]).decode("utf-8", "replace") for i in range(row.count)]
+    return 0
+
+
+# Stores that are open: what is left at the end of the process is closed, what a child inherits is not its own.
+open_stores: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for store in list(open_stores):
+        store._gate.after_fork()
+
+
+def _at_exit() -> None:
+    global _at_exit_began
+    _at_exit_began = True
+    for store in list(open_stores):
+        store._close_at_exit()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

@@ -1,0 +1,126 @@
+"""Events and drafts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ._core import Time, data, ffi, microseconds, moment, text
+from ._core import encode as utf8
+from ._errors import Invalid
+from ._json import dumps, loads
+
+_UNREAD: Any = object()
+_TS_ZERO = -(2**63) + 1  # ANNAL_TS_ZERO: 1970 itself, because 0 means now
+
+
+class Event:
+    """One fact of a session.
+
+    `seq` counts 1, 2, 3, … without gaps; `ts_us` is UTC in microseconds since 1970 (order is by seq, never by
+    time); `type` is dotted lower case; `id` is the caller's name for the event, or ""; `cause` is
+    "session:seq" of the event that led to this one, or "".
+
+    >>> import libannal as annal, tempfile
+    >>> with annal.open(tempfile.mkdtemp()) as store:
+    ...     seq = store.session("s1").append("tool.called", {"tool": "bash"})
+    ...     store.session("s1")[0].data["tool"]
+    'bash'
+    """
+
+    __slots__ = ("_value", "cause", "id", "json", "seq", "session", "ts_us", "type")
+
+    session: str
+    seq: int
+    ts_us: int
+    type: str
+    id: str
+    cause: str
+    json: bytes
+    """The data as it is in the journal, byte for byte (of a msgpack journal: converted)."""
+
+    def __init__(self, session: str, raw: Any) -> None:
+        self.session = session
+        self.seq = raw.seq
+        self.ts_us = raw.ts_us
+        self.type = text(raw.type)
+        self.id = text(raw.id)
+        self.cause = text(raw.cause)
+        self.json = data(raw.data)
+        self._value = _UNREAD
+
+    @property
+    def data(self) -> Any:
+        """The data as Python values. It is read once, and shared by all who ask."""
+        if self._value is _UNREAD:
+            self._value = loads(self.json)
+        return self._value
+
+    @property
+    def ts(self) -> datetime:
+        """The time, in UTC."""
+        return moment(self.ts_us)
+
+    @property
+    def ref(self) -> str:
+        """ "session:seq", as a later event names it in `cause`."""
+        return f"{self.session}:{self.seq}"
+
+    def __repr__(self) -> str:
+        return f"<Event {self.ref} {self.type}>"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Event):
+            return NotImplemented
+        return all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("session", "seq", "ts_us", "type", "id", "cause", "json")
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.session, self.seq))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An event that has no seq yet: what `Session.append_many()` takes.
+
+    `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended
+    exactly once. `ts` is for imports; without it the event gets the time of its append.
+    """
+
+    type: str
+    data: Any = None
+    id: str | None = None
+    cause: str | Event | None = None
+    ts: Time | None = None
+
+
+class Drafts:
+    """Drafts as an array of annal_draft. The bytes live as long as this object."""
+
+    __slots__ = ("_kept", "array", "count")
+
+    def __init__(self, drafts: list[Draft]) -> None:
+        self._kept: list[Any] = []
+        self.count = len(drafts)
+        self.array = ffi.new("annal_draft[]", self.count)
+        for index, draft in enumerate(drafts):
+            raw = self.array[index]
+            self._set(raw.type, utf8(draft.type))
+            self._set(raw.data, dumps(draft.data))
+            if draft.id is not None:
+                if not draft.id:
+                    raise Invalid("an id of an event must not be empty")
+                self._set(raw.id, utf8(draft.id))
+            if draft.cause is not None:
+                self._set(raw.cause, utf8(draft.cause.ref if isinstance(draft.cause, Event) else draft.cause))
+            if draft.ts is not None:
+                raw.ts_us = microseconds(draft.ts) or _TS_ZERO
+
+    def _set(self, slice_: Any, content: bytes) -> None:
+        kept = ffi.from_buffer("char[]", content)
+        self._kept.append(kept)
+        slice_.ptr = kept
+        slice_.len = len(content)

@@ -1,0 +1,4 @@
+from typing import Any
+
+lib: Any
+ffi: Any

@@ -1,0 +1,428 @@
+"""A session: events in the order in which they happened."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, overload
+
+from ._core import DAMAGE, END, Collector, Slice, Time, check, data, ffi, lib, moment, new_error, text
+from ._errors import Corrupt, NotFound
+from ._event import Draft, Drafts, Event
+from ._query import BATCH
+from ._state import State, open_state
+from ._store import FORMATS, LEVELS, Format, Level, Store, choice
+from ._tail import Tail
+
+_FORMAT_NAMES: dict[int, Format] = {lib.ANNAL_FORMAT_JSON: "json", lib.ANNAL_FORMAT_MSGPACK: "msgpack"}
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """What the header and the last lines of a journal say.
+
+    `forked_from` and `fork_seq` are of a fork: the session that has its history up to that event.
+    """
+
+    session: str
+    format: Format | None
+    created_us: int
+    bytes: int
+    last_seq: int
+    last_ts_us: int
+    torn: bool
+    forked_from: str | None
+    fork_seq: int
+
+    @property
+    def created(self) -> datetime:
+        return moment(self.created_us)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Bytes of a journal that do not prove themselves. `seq` 0: the header."""
+
+    seq: int
+    offset: int
+    length: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Content that is stored beside the journals, named by the SHA-256 of its bytes."""
+
+    session: str
+    sha256: str
+    bytes: int
+
+    def ref(self, media_type: str = "application/octet-stream") -> dict[str, Any]:
+        """What an event contains to name it."""
+        path = f"artifacts/{self.session}/{self.sha256}.zst"
+        return {"sha256": self.sha256, "bytes": self.bytes, "media_type": media_type, "path": path}
+
+
+def _string(raw: Any) -> str:
+    return ffi.string(raw).decode("utf-8", "replace")  # type: ignore[no-any-return]
+
+
+def _draft(item: Draft | tuple[Any, ...] | Mapping[str, Any]) -> Draft:
+    if isinstance(item, Draft):
+        return item
+    if isinstance(item, Mapping):
+        return Draft(**item)
+    return Draft(*item)
+
+
+class Session:
+    """One session of a store: append to it, and read it as a sequence of events.
+
+    `session[0]` is the first event (seq 1), `session[-1]` the last, `session[-10:]` the last ten; iterate
+    it, or `reversed()` it, without reading all of it. Any thread may use it.
+    """
+
+    def __init__(self, store: Store, session: str) -> None:
+        self.store = store
+        self.id = session
+        """The id of the session."""
+        self._slice = Slice(session)
+        self._writer_lock = threading.Lock()
+        self._writer: Any = None
+        err = new_error()
+        check(lib.annal_session_id_check(self._slice.value, err), err)
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id!r}>"
+
+    def __del__(self) -> None:
+        writer = getattr(self, "_writer", None)
+        if writer is not None:
+            writer.close()
+
+    # ---- Appending ----
+
+    def append(
+        self,
+        type: str,
+        data: Any = None,
+        *,
+        id: str | None = None,
+        cause: str | Event | None = None,
+        ts: Time | None = None,
+        expected_seq: int | None = None,
+        level: Level | None = None,
+    ) -> int:
+        """Append an event, and return its seq. It is durable then, unless a `level` says otherwise.
+
+        `data` is anything that JSON can express, or bytes that are JSON already. With an `id` it is appended
+        exactly once: the same again answers the first seq. `expected_seq` is the seq of the last event that the
+        caller knows, 0 for none: if the session is longer, nothing is appended. The packs of the store are
+        asked first.
+
+        Raises `Refused` with the sentence of the pack whose guard refused, `Conflict` if `expected_seq` or `id`
+        does not match, `Invalid`, `LimitExceeded`, `Busy` if another process has the session, `IOFailed`, and `Unknown`
+        if storage failed and it may or may not be there.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     session.append("tool.called", {"tool": "bash"}, id="call-1")
+        ...     session.append("tool.called", {"tool": "bash"}, id="call-1")
+        1
+        1
+        """
+        return self._append([Draft(type, data, id, cause, ts)], expected_seq, level)
+
+    def append_many(
+        self,
+        drafts: Iterable[Draft | tuple[Any, ...] | Mapping[str, Any]],
+        *,
+        expected_seq: int | None = None,
+        level: Level | None = None,
+    ) -> range:
+        """Append events as one: all become durable, or none. Returns their seqs.
+
+        Each is a `Draft`, or a tuple or dict of its fields. At most 65,536 and 80 MiB. Raises as `append()`.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store:
+        ...     store.session("s1").append_many([("run.started", {}), ("run.ended", {})])
+        range(1, 3)
+        """
+        wanted = [_draft(item) for item in drafts]
+        if not wanted:
+            return range(0)
+        first = self._append(wanted, expected_seq, level)
+        return range(first, first + len(wanted))
+
+    def _append(self, wanted: list[Draft], expected_seq: int | None, level: Level | None) -> int:
+        drafts = Drafts(wanted)
+        options = ffi.NULL
+        if expected_seq is not None or level is not None:
+            options = ffi.new("annal_append_options *", {"level": choice(LEVELS, level, "level")})
+            if expected_seq is not None:
+                options.expect = lib.ANNAL_EXPECT_SEQ
+                options.expected_seq = expected_seq
+        out, err = ffi.new("annal_appended *"), new_error()
+        store = self.store
+        with store._gate:
+            status = lib.annal_pack_append(
+                store._indexed(), self._write(), drafts.array, drafts.count, options, out, err
+            )
+            check(status, err)
+            lib.annal_free(out.data.ptr)
+        return int(out.seq)
+
+    def _write(self) -> Any:
+        """The writer, opened by the first append. The caller is in the gate."""
+        if self._writer is None:
+            with self._writer_lock:
+                if self._writer is None:
+                    out, err = ffi.new("annal_writer **"), new_error()
+                    store = self.store
+                    check(
+                        lib.annal_writer_open(store._pointer, self._slice.value, ffi.NULL, out, err), err
+                    )
+                    self._writer = store._own(out[0], lib.annal_writer_close)
+        return self._writer.pointer
+
+    def sync(self) -> None:
+        """Return when everything that was appended through this object is durable, whatever its level.
+
+        Raises `IOFailed` if some events were refused after their append returned, `Unknown` if it is not known.
+        """
+        err = new_error()
+        with self.store._gate:
+            check(lib.annal_writer_sync(self._write(), ffi.NULL, err), err)
+
+    # ---- Looking ----
+
+    def info(self) -> SessionInfo:
+        """What the header and the last lines of its journal say. Raises `NotFound`."""
+        raw, err = ffi.new("annal_session_info *"), new_error()
+        with self.store._gate:
+            check(lib.annal_session_info_get(self.store._pointer, self._slice.value, raw, err), err)
+        return SessionInfo(
+            self.id,
+            _FORMAT_NAMES.get(raw.format),
+            raw.created_us,
+            raw.bytes,
+            raw.last_seq,
+            raw.last_ts_us,
+            raw.torn,
+            _string(raw.fork_session) or None,
+            raw.fork_seq,
+        )
+
+    def exists(self) -> bool:
+        """Whether anything was appended to it."""
+        try:
+            self.info()
+        except NotFound:
+            return False
+        return True
+
+    @property
+    def last_seq(self) -> int:
+        """The seq of its last event; 0: it has none."""
+        try:
+            return self.info().last_seq
+        except NotFound:
+            return 0
+
+    def __len__(self) -> int:
+        return self.last_seq
+
+    def __bool__(self) -> bool:
+        return True
+
+    # ---- Reading ----
+
+    def events(
+        self,
+        from_seq: int = 1,
+        to_seq: int | None = None,
+        *,
+        on_damage: Callable[[Damage], None] | None = None,
+    ) -> Iterator[Event]:
+        """The events from_seq to to_seq (default: the last one there is), read bit by bit, each proven by hash.
+
+        A place that does not prove itself raises `Corrupt`; with `on_damage` that is called instead, and
+        reading goes on after it. A session without events has none.
+        """
+        store, out, err = self.store, ffi.new("annal_cursor **"), new_error()
+        try:
+            with store._gate:
+                check(
+                    lib.annal_cursor_open(store._pointer, self._slice.value, max(from_seq, 1), out, err), err
+                )
+                handle = store._own(out[0], lib.annal_cursor_close)
+        except NotFound:
+            return
+        try:
+            raw = ffi.new("annal_event *")
+            status, size, seq = 0, 1, 0
+            while status != END and (to_seq is None or seq < to_seq):
+                batch: list[Event] = []
+                with store._gate:
+                    cursor = handle.pointer
+                    for _ in range(size):
+                        status = check(lib.annal_cursor_next(cursor, raw, err), err)
+                        if status != 0:
+                            break
+                        seq = raw.seq
+                        if to_seq is not None and seq > to_seq:
+                            break
+                        batch.append(Event(self.id, raw))
+                    damage = self._damage(lib.annal_cursor_damage(cursor)) if status == DAMAGE else None
+                yield from batch
+                if damage is not None:
+                    if on_damage is None:
+                        raise Corrupt(f"event {damage.seq} of session '{self.id}': {damage.what}")
+                    on_damage(damage)
+                size = min(2 * size, BATCH)
+        finally:
+            handle.close()
+
+    @staticmethod
+    def _damage(raw: Any) -> Damage:
+        return Damage(raw.seq, raw.offset, raw.length, _string(raw.what))
+
+    def _backwards(self, first: int, last: int) -> Iterator[Event]:
+        size = 16
+        while last >= first:
+            start = max(first, last - size + 1)
+            yield from reversed(list(self.events(start, last)))
+            last, size = start - 1, min(2 * size, 8 * BATCH)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def __reversed__(self) -> Iterator[Event]:
+        return self._backwards(1, self.last_seq)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        count = len(self)
+        if isinstance(index, slice):
+            places = range(*index.indices(count))
+            if not places:
+                return []
+            low, high = min(places[0], places[-1]), max(places[0], places[-1])
+            events = list(self.events(low + 1, high + 1))[:: abs(places.step)]
+            return events if places.step > 0 else events[::-1]
+        place = index + count if index < 0 else index
+        if not 0 <= place < count:
+            raise IndexError(f"session '{self.id}' has {count} events")
+        for event in self.events(place + 1, place + 1):
+            return event
+        raise NotFound(f"session '{self.id}' has no event {place + 1}")
+
+    def tail(
+        self,
+        *,
+        types: str | list[str] | None = None,
+        from_seq: int = 0,
+        since: Time | None = None,
+        last: int = 0,
+        from_now: bool = False,
+        cursor: str = "",
+    ) -> Tail:
+        """Follow this session live; as `Store.tail()`. It need not exist yet."""
+        return self.store.tail(
+            self.id, types=types, from_seq=from_seq, since=since, last=last, from_now=from_now, cursor=cursor
+        )
+
+    def verify(self) -> list[Damage]:
+        """Read its journal from the first byte to the last, and list what does not prove itself."""
+        found: Collector[Damage] = Collector(self._damage)
+        out, err = ffi.new("annal_verify_result *"), new_error()
+        with self.store._gate:
+            status = lib.annal_verify_session(
+                self.store._pointer, self._slice.value, lib.libannal_on_finding, found.handle, out, err
+            )
+        return found.done(status, err)
+
+    # ---- Its past, and other futures ----
+
+    def state(self, at: int | datetime | str | None = None) -> State:
+        """The tables of the core pack as they were after event `at`, or at that time; default: now.
+
+        Raises `NotFound` if there is no such session or event.
+
+        >>> import libannal as annal, tempfile
+        >>> with annal.open(tempfile.mkdtemp()) as store:
+        ...     session = store.session("s1")
+        ...     _ = session.append_many([("run.started", {}), ("run.ended", {})])
+        ...     session.state(at=1).sql("SELECT events FROM sessions")[0]
+        (1,)
+        """
+        return open_state(self.store, self._slice.value, at)
+
+    def fork(self, child: str, at: int | None = None) -> Session:
+        """A new session that has this one's history up to event `at` (default: the last), by pointer.
+
+        Nothing is copied; both are durable when it returns, and the events of one are not in the other.
+        Raises `Conflict` if `child` exists, `NotFound` if there is no event `at`.
+        """
+        forked = Session(self.store, child)
+        err = new_error()
+        with self.store._gate:
+            check(
+                lib.annal_session_fork(
+                    self.store._pointer,
+                    self._slice.value,
+                    lib.ANNAL_FORK_LAST if at is None else at,
+                    forked._slice.value,
+                    ffi.NULL,
+                    ffi.NULL,
+                    err,
+                ),
+                err,
+            )
+        return forked
+
+    def delete(self) -> list[str]:
+        """Delete it: as `Store.delete()`."""
+        return self.store.delete(self.id)
+
+    # ---- Large content ----
+
+    def put_artifact(self, content: bytes) -> Artifact:
+        """Store content beside the journals, durable when it returns; the same content is stored once.
+
+        Append an event that contains its `ref()`: what no event names is removed by a sweep, after a day.
+        """
+        raw, err = ffi.new("annal_artifact_info *"), new_error()
+        with self.store._gate:
+            check(
+                lib.annal_artifact_put(
+                    self.store._pointer, self._slice.value, Slice(content).value, raw, err
+                ),
+                err,
+            )
+        return Artifact(self.id, _string(raw.sha256), raw.bytes)
+
+    def get_artifact(self, sha256: str, bytes_max: int = 1 << 30) -> bytes:
+        """The content of that hash, proven. Raises `NotFound`, `Corrupt`, `LimitExceeded` above bytes_max."""
+        out, err = ffi.new("annal_slice *"), new_error()
+        with self.store._gate:
+            check(
+                lib.annal_artifact_get(
+                    self.store._pointer, self._slice.value, Slice(sha256).value, bytes_max, out, err
+                ),
+                err,
+            )
+            try:
+                return data(out[0])
+            finally:
+                lib.annal_free(out.ptr)
+
+
+__all__ = ["FORMATS", "Artifact", "Damage", "Session", "SessionInfo", "text"]

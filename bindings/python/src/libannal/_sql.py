@@ -1,0 +1,134 @@
+"""Rows: the answer of a SELECT, as tuples, dicts, an Arrow table or a frame of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from ._core import Collector, Slice, data, ffi, lib, new_error, text
+from ._errors import Invalid
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+Value = int | float | str | bytes | None
+"""What SQLite has in a column."""
+
+Row = tuple[Value, ...]
+
+
+def _value(raw: Any) -> Value:
+    kind = raw.kind
+    if kind == lib.ANNAL_VALUE_INTEGER:
+        return int(raw.integer)
+    if kind == lib.ANNAL_VALUE_TEXT:
+        return text(raw.bytes)
+    if kind == lib.ANNAL_VALUE_REAL:
+        return float(raw.real)
+    if kind == lib.ANNAL_VALUE_BLOB:
+        return data(raw.bytes)
+    return None
+
+
+def _row(raw: Any) -> Row:
+    values = raw.values
+    return tuple(_value(values[index]) for index in range(raw.count))
+
+
+class _RowCollector(Collector[Row]):
+    columns: Sequence[str] = ()
+
+
+class Rows(Sequence[Row]):
+    """Rows of a SELECT, all in memory: a sequence of tuples that knows its `columns`."""
+
+    def __init__(self, columns: Sequence[str], rows: list[Row]) -> None:
+        self.columns = tuple(columns)
+        """The names of the columns."""
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Rows {', '.join(self.columns)}: {len(self._rows)}>"
+
+    def dicts(self) -> list[dict[str, Value]]:
+        """The rows as dicts by column name."""
+        return [dict(zip(self.columns, row)) for row in self._rows]
+
+    def arrow(self) -> pyarrow.Table:
+        """The rows as a table of Arrow; needs pyarrow (the extra "arrow")."""
+        import pyarrow
+
+        columns = list(zip(*self._rows)) if self._rows else [()] * len(self.columns)
+        arrays = [pyarrow.array(column, from_pandas=False) for column in columns]
+        return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
+
+    def pandas(self) -> pandas.DataFrame:
+        """The rows as a frame; needs pandas (the extra "pandas")."""
+        import pandas
+
+        return pandas.DataFrame.from_records(self._rows, columns=list(self.columns))
+
+
+class _Params:
+    """Values of Python as an array of annal_value."""
+
+    def __init__(self, params: Sequence[object]) -> None:
+        self.kept: list[Any] = []
+        self.array = ffi.new("annal_value[]", len(params))
+        for index, param in enumerate(params):
+            self._set(self.array[index], index, param)
+
+    def _set(self, raw: Any, index: int, param: object) -> None:
+        if param is None:
+            raw.kind = lib.ANNAL_VALUE_NULL
+        elif isinstance(param, int):
+            raw.kind = lib.ANNAL_VALUE_INTEGER
+            try:
+                raw.integer = int(param)
+            except OverflowError:
+                raise Invalid(f"parameter {index + 1} has more than 64 bits") from None
+        elif isinstance(param, float):
+            raw.kind = lib.ANNAL_VALUE_REAL
+            raw.real = param
+        elif isinstance(param, (str, bytes)):
+            raw.kind = lib.ANNAL_VALUE_TEXT if isinstance(param, str) else lib.ANNAL_VALUE_BLOB
+            kept = Slice(param)
+            self.kept.append(kept)
+            raw.bytes = kept.value
+        else:
+            raise Invalid(f"parameter {index + 1} is of type {type(param).__name__}, which SQLite does not have")
+
+
+def run_sql(
+    call: Callable[..., int], sql: str, params: Sequence[object], session: str = ""
+) -> Rows:
+    """Run a SELECT through `call`, which is annal_sql() or annal_state_sql() without its first argument."""
+    values, name = _Params(params), Slice(session)
+    options = ffi.new(
+        "annal_sql_options *",
+        {
+            "params": values.array,
+            "param_count": len(params),
+            "columns": lib.libannal_on_columns,
+            "session": name.value,
+        },
+    )
+    found = _RowCollector(_row)
+    err = new_error()
+    status = call(Slice(sql).value, options, lib.libannal_on_row, found.handle, err)
+    rows = found.done(status, err)
+    return Rows(found.columns, rows)

@@ -1,0 +1,92 @@
+"""The state of a session at any moment of its past."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._core import Collector, check, ffi, lib, microseconds, new_error
+from ._json import loads, loads_object
+from ._sql import Rows, run_sql
+
+if TYPE_CHECKING:
+    from ._store import Store
+
+
+class State:
+    """The tables of one session after one event, as a database in memory."""
+
+    def __init__(self, store: Store, pointer: Any) -> None:
+        self._store = store
+        self._handle = store._own(pointer, lib.annal_state_free)
+        self._lock = threading.RLock()
+        self.seq = int(lib.annal_state_seq(pointer))
+        """The event that it comes after; 0: before the first."""
+
+    def sql(self, sql: str, *params: object) -> Rows:
+        """The rows of one SELECT over its tables; params are ?1, ?2, … Raises `SQLError`."""
+        with self._lock, self._store._gate:
+            state = self._handle.pointer
+            return run_sql(lambda *rest: lib.annal_state_sql(state, *rest), sql, params)
+
+    def json(self) -> dict[str, Any]:
+        """All its tables: {"sessions": [{…}], "turns": [{…}, …], …}."""
+        return loads_object(self._bytes(lib.annal_state_json, self._handle))
+
+    def hash(self) -> str:
+        """64 hex digits; two states are equal if it is."""
+        out, err = ffi.new("uint8_t[32]"), new_error()
+        with self._lock, self._store._gate:
+            check(lib.annal_state_hash(self._handle.pointer, out, err), err)
+        return bytes(out).hex()
+
+    def diff(self, after: State) -> list[dict[str, Any]]:
+        """A JSON patch (RFC 6902) that turns the `json()` of this state into that of `after`."""
+        with after._lock:
+            patch: list[dict[str, Any]] = loads(
+                self._bytes(lib.annal_state_patch, self._handle, after._handle)
+            )
+        return patch
+
+    def _bytes(self, call: Any, *handles: Any) -> bytes:
+        pieces: Collector[bytes] = Collector(lambda piece, count: bytes(ffi.buffer(piece, count)))
+        err = new_error()
+        with self._lock, self._store._gate:
+            pointers = [handle.pointer for handle in handles]
+            status = call(*pointers, lib.libannal_on_bytes, pieces.handle, err)
+        return b"".join(pieces.done(status, err))
+
+    def close(self) -> None:
+        """Free its memory; it is also freed with the store, or when nobody has it any more."""
+        with self._lock:
+            self._handle.close()
+
+    def __enter__(self) -> State:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            handle.close()
+
+
+def open_state(store: Store, session: Any, at: int | datetime | str | None) -> State:
+    when = ffi.new("annal_moment *", {"kind": lib.ANNAL_AT_END})
+    if isinstance(at, int):
+        when.kind, when.seq = lib.ANNAL_AT_SEQ, at
+    elif at is not None:
+        when.kind, when.time_us = lib.ANNAL_AT_TIME, microseconds(at)
+    out, err = ffi.new("annal_state **"), new_error()
+    with store._gate:
+        status = lib.annal_replay_open(
+            store._indexed(), session, when[0], ffi.NULL, out, ffi.NULL, err
+        )
+        check(status, err)
+        return State(store, out[0])

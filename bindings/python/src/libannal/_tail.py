@@ -1,0 +1,167 @@
+"""Follow sessions live."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ._core import DAMAGE, END, Slice, Slices, Time, check, ffi, lib, microseconds, new_error, text
+from ._errors import Closed
+from ._event import Event
+
+if TYPE_CHECKING:
+    from ._store import Store
+
+_SLICE_MS = 200  # a wait is cut into pieces of this, so that Ctrl-C and close() are not kept waiting
+
+
+class Tail:
+    """Events of sessions, live: an iterator, and an asynchronous one.
+
+    `for event in tail` waits for the next event without end; `async for` does so in the event loop, by a
+    descriptor that the loop polls, without a thread. `next(timeout)` gives up. One thread at a time; others
+    wait for it.
+    """
+
+    def __init__(self, store: Store, pointer: Any) -> None:
+        self._store = store
+        self._handle = store._own(pointer, lib.annal_tail_close)
+        self._lock = threading.Lock()
+        self._raw = ffi.new("annal_event *")
+        self._fd = -1
+
+    def _look(self, timeout_ms: int) -> Event | None:
+        err = new_error()
+        with self._lock, self._store._gate:
+            tail = self._handle.pointer
+            while True:
+                status = check(lib.annal_tail_next(tail, timeout_ms, self._raw, err), err)
+                if status == END:
+                    return None
+                if status != DAMAGE:
+                    return Event(text(lib.annal_tail_session(tail)), self._raw)
+
+    def next(self, timeout: float | None = None) -> Event | None:
+        """The next event; None if there is none within `timeout` seconds (None: as long as it takes).
+
+        Bytes of a journal that do not prove themselves are skipped: `Session.verify()` lists them. Raises
+        `Conflict`, if the tail is of one session, when its journal was replaced or deleted: open a new one.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _SLICE_MS if until is None else int((until - time.monotonic()) * 1000)
+            event = self._look(max(0, min(left, _SLICE_MS)))
+            if event is not None or (until is not None and time.monotonic() >= until):
+                return event
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        event = self.next()
+        assert event is not None
+        return event
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = self._look(0)
+        while event is None:
+            await self._readable()
+            event = self._look(0)
+        return event
+
+    async def _readable(self) -> None:
+        """Return when there may be something new. Cancelled, it leaves nothing in the loop."""
+        loop = asyncio.get_running_loop()
+        descriptor = self.fileno()
+        ready = loop.create_future()
+
+        def wake() -> None:
+            if not ready.done():
+                ready.set_result(None)
+
+        loop.add_reader(descriptor, wake)
+        try:
+            await ready
+        finally:
+            loop.remove_reader(descriptor)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable if there may be something new: for poll, epoll, select.
+
+        Call `next(0)` until it returns None before each wait.
+        """
+        if self._fd < 0:
+            out, err = ffi.new("int *"), new_error()
+            with self._lock, self._store._gate:
+                check(lib.annal_tail_fd(self._handle.pointer, out, err), err)
+            self._fd = out[0]
+        return self._fd
+
+    def commit(self) -> None:
+        """Every event that this tail returned is dealt with: its named cursor goes on after them.
+
+        Durable when it returns. Raises `Invalid` if the tail has no cursor.
+        """
+        err = new_error()
+        with self._lock, self._store._gate:
+            check(lib.annal_tail_commit(self._handle.pointer, err), err)
+
+    def close(self) -> None:
+        """Let go of it; its named cursor stays where `commit()` left it."""
+        with self._lock:
+            self._handle.close()
+
+    def __enter__(self) -> Tail:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            handle.close()
+
+
+def open_tail(
+    store: Store,
+    sessions: str | Sequence[str] | None,
+    *,
+    types: str | Sequence[str] | None,
+    from_seq: int,
+    since: Time | None,
+    last: int,
+    from_now: bool,
+    cursor: str,
+) -> Tail:
+    names, patterns, name = Slices(sessions), Slices(types), Slice(cursor)
+    options = ffi.new(
+        "annal_tail_options *",
+        {
+            "sessions": names.array,
+            "session_count": names.count,
+            "types": patterns.array,
+            "type_count": patterns.count,
+            "from_seq": from_seq,
+            "from_us": 0 if since is None else microseconds(since),
+            "last": last,
+            "from_now": from_now,
+            "cursor": name.value,
+        },
+    )
+    out, err = ffi.new("annal_tail **"), new_error()
+    with store._gate:
+        check(lib.annal_tail_open(store._pointer, options, out, err), err)
+        return Tail(store, out[0])
+
+
+__all__ = ["Closed", "Tail"]

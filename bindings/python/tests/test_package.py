@@ -1,0 +1,105 @@
+"""The package as a whole: what it is made from, its examples, its README."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import libannal as annal
+from libannal._native import ffi, lib
+
+HERE = Path(__file__).parent
+BINDING = HERE.parent
+ROOT = BINDING.parent.parent
+
+sys.path.insert(0, str(BINDING / "native"))
+build = importlib.import_module("build")
+
+
+def headers() -> list[Path]:
+    return build.headers([ROOT / folder / "include" for folder in ("journal", "index", "snapshot", "replay")])
+
+
+def test_every_public_header_is_read() -> None:
+    installed = {path for path in ROOT.glob("*/include/annal/**/*.h")}
+    assert set(headers()) == installed
+
+
+def test_every_function_and_constant_of_the_headers_is_in_the_module() -> None:
+    text = "\n".join(build.COMMENT.sub(" ", path.read_text()) for path in headers())
+    functions = set(re.findall(r"ANNAL_API[^;]*?\b(annal_[a-z0-9_]+)\s*\(", text))
+    assert len(functions) > 100
+    assert functions - set(dir(lib)) == set()
+    constants = set(re.findall(r"^\s*(ANNAL_[A-Z0-9_]+)(?: = |,)", text, re.MULTILINE))
+    assert constants - set(dir(lib)) == set()
+    assert lib.ANNAL_DATA_BYTES_MAX == 64 << 20
+    assert ffi.sizeof("annal_session_info") > 0
+
+
+def test_each_status_has_one_exception() -> None:
+    statuses = {
+        value: name for name in dir(lib) if name.startswith("ANNAL_ERR_") and (value := getattr(lib, name)) < 0
+    }
+    kinds = {kind.status: kind for kind in annal.Error.__subclasses__()}
+    assert kinds.keys() == statuses.keys()
+
+
+def test_the_module_shows_its_entry_alone() -> None:
+    import libannal._native as native
+
+    shown = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", native.__file__], capture_output=True, text=True, check=True
+    )
+    assert [line.split()[2] for line in shown.stdout.splitlines()] == ["PyInit__native"]
+
+
+def test_the_version_is_that_of_the_library() -> None:
+    assert f'version = "{annal.__version__}"' in (BINDING / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(annal.__path__)])
+def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name == "_native":
+        return
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert doctest.testmod(importlib.import_module(f"libannal.{name}")).failed == 0
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(blocks(BINDING / "README.md"))))
+def test_examples_in_the_readme_run(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    block = blocks(BINDING / "README.md")[number]
+    for name in re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE):
+        pytest.importorskip(name)
+    exec(compile(block, f"README.md, example {number + 1}", "exec"), {"__name__": "__main__"})
+    out = capsys.readouterr().out
+    for said in re.findall(r"# prints (.*)", block):
+        assert said in out
+
+
+def test_sqlite_of_python_may_read_the_tables_while_annal_writes(store: annal.Store) -> None:
+    """Closing one's file drops the POSIX locks of the other's, in one process: the tables survive that."""
+    session = store.session("s1")
+    for turn in range(50):
+        session.append("message.added", {"role": "user", "content": f"turn {turn}"})
+        assert len(store.sql("SELECT seq FROM events")) == turn + 1
+        own = sqlite3.connect(f"file:{store.path}/sessions.db?mode=ro", uri=True)
+        assert own.execute("SELECT events FROM sessions").fetchone() == (turn + 1,)
+        own.close()
+    own = sqlite3.connect(f"file:{store.path}/sessions.db?mode=ro", uri=True)
+    assert own.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    own.close()

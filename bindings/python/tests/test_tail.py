@@ -1,0 +1,111 @@
+"""Following sessions live, in threads and in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import libannal as annal
+
+
+def test_history_first_then_live(store: annal.Store) -> None:
+    session = store.session("s1")
+    session.append("a")
+    with store.tail() as tail:
+        assert next(tail).type == "a"
+        assert tail.next(0) is None
+        timer = threading.Timer(0.05, lambda: session.append("b"))
+        timer.start()
+        event = tail.next(10)
+        timer.join()
+        assert event is not None and (event.session, event.seq, event.type) == ("s1", 2, "b")
+        began = time.monotonic()
+        assert tail.next(0.3) is None
+        assert 0.25 < time.monotonic() - began < 3
+
+
+def test_a_tail_begins_where_it_is_told(store: annal.Store) -> None:
+    session = store.session("s1")
+    session.append_many([("tool.called", n) for n in range(5)])
+    session.append("run.ended")
+    assert next(session.tail(from_seq=4)).seq == 4
+    assert next(store.tail(last=2)).seq == 5
+    assert next(store.tail(types="run.*")).seq == 6
+    assert session.tail(from_now=True).next(0) is None
+    with pytest.raises(annal.Invalid):
+        session.tail(from_seq=4, last=2)
+
+
+def test_a_named_cursor_goes_on_where_it_was(path: Path, store: annal.Store) -> None:
+    session = store.session("s1")
+    session.append_many([("a", n) for n in range(4)])
+    with store.tail(cursor="worker") as tail:
+        assert [next(tail).seq, next(tail).seq] == [1, 2]
+        with pytest.raises(annal.Busy):
+            store.tail(cursor="worker")
+        tail.commit()
+        next(tail)
+    with store.tail(cursor="worker") as tail:
+        assert next(tail).seq == 3
+    with store.tail() as tail, pytest.raises(annal.Invalid):
+        tail.commit()
+
+
+def test_an_event_loop_follows_without_a_thread_of_ours(store: annal.Store) -> None:
+    session = store.session("s1")
+    session.append("a")
+
+    async def read(count: int) -> list[int]:
+        seqs = []
+        with session.tail() as tail:
+            async for event in tail:
+                seqs.append(event.seq)
+                if len(seqs) == count:
+                    return seqs
+        return seqs
+
+    async def main() -> list[list[int]]:
+        readers = [asyncio.create_task(read(20)) for _ in range(30)]
+        await asyncio.sleep(0.05)
+        for _ in range(19):
+            await asyncio.to_thread(session.append, "b", level="batch")
+        return await asyncio.wait_for(asyncio.gather(*readers), 20)
+
+    assert asyncio.run(main()) == [list(range(1, 21))] * 30
+
+
+def test_a_cancelled_wait_loses_nothing(store: annal.Store) -> None:
+    session = store.session("s1")
+
+    async def main() -> None:
+        with session.tail() as tail:
+            for n in range(10):
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(tail.__anext__(), 0.01)
+                session.append("a", n, level="os")
+                assert (await asyncio.wait_for(tail.__anext__(), 10)).data == n
+
+    asyncio.run(main())
+
+
+def test_closing_the_store_ends_a_waiting_tail(path: Path) -> None:
+    store = annal.open(path)
+    tail = store.tail()
+    ended: list[str] = []
+
+    def wait() -> None:
+        try:
+            next(tail)
+        except annal.Closed:
+            ended.append("closed")
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    time.sleep(0.05)
+    store.close()
+    thread.join(10)
+    assert ended == ["closed"]
