@@ -20,6 +20,7 @@
 #   make bench-growth [LONG=--long]   the same with more sessions, processes, events: pictures in docs/performance
 #   make bench-parts                  what single parts of Annal cost
 #   make picture                      run the command and draw docs/terminal.svg
+#   make man                          docs/annal.1, from the tables of the verbs and tools/manual/annal.1.in
 #   make reference                    HTML and manual pages of the library, from its headers: build/release/reference
 #   make format, make clean
 
@@ -28,7 +29,7 @@ prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
 .PHONY: build test test-python summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
-	picture reference format clean setup
+	picture man reference format clean setup
 
 build: setup
 	cmake --workflow --preset release
@@ -146,6 +147,11 @@ bench-parts: setup
 
 picture: build
 	/usr/bin/python3 docs/terminal.py build/release/tools/annal
+
+man: setup
+	cmake --preset release && cmake --build build/release --target annal_manual
+	build/release/tools/annal_manual <tools/manual/annal.1.in >build/annal.1
+	mv build/annal.1 docs/annal.1
 
 reference:
 	@cmake/setup.sh reference

@@ -44,6 +44,7 @@ uses index/packs/lionagi index/packs
 uses index/packs
 uses tools/cli
 uses tools/show tools/cli
+uses tools/manual tools/cli
 uses tools/plot tools/cli tools/show
 uses tools/import tools/cli
 uses tools/export tools/cli tools/show

@@ -3,7 +3,9 @@
 
 #include "tools/cli/verbs.h"
 
+#include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- What may follow ---- */
 
@@ -30,67 +32,129 @@ void words_print(const struct noun *noun, const struct command *verb)
 /* ---- roff ---- */
 
 /* Text as troff reads it: no line is a request, and a dash is one. */
-static void print_roff(const char *text)
+static void print_roff_n(const char *text, size_t len)
 {
-    bool line_begins = true;
-    for (; *text != '\0'; text++) {
-        if (line_begins && (*text == '.' || *text == '\''))
-            printf("\\&");
-        if (*text == '\\')
+    static const char safe[] = "\\&";
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '\\')
             printf("\\e");
-        else if (*text == '-')
+        else if (text[i] == '-')
             printf("\\-");
+        else if (text[i] == '"')
+            printf("\\(dq");
         else
-            putchar(*text);
-        line_begins = *text == '\n';
+            printf("%s%c",
+                   (text[i] == '.' || text[i] == '\'') && (i == 0 || text[i - 1] == '\n') ? safe
+                                                                                          : "",
+                   text[i]);
     }
 }
 
-static void print_tag(const struct option *option, const char *choices)
+static void print_roff(const char *text)
 {
-    printf(".TP\n.B ");
-    if (option->name != NULL)
-        printf("\\-\\-");
+    print_roff_n(text, strlen(text));
+}
+
+/* Whether it is what an operand of the verb is called, or the value of one of its options. */
+static bool is_value(const struct command *verb, const char *word, size_t len)
+{
+    const struct field *field = verb->fields;
+    for (; field != NULL && field->kind != FIELD_END; field++) {
+        const char *value = field->option.value;
+        if (value != NULL && strlen(value) == len && memcmp(value, word, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Sentences: options and quoted commands ('annal cat SESSION') are bold, values italic, and an
+ * empty line begins a paragraph.
+ */
+static void print_prose(const struct command *verb, const char *text)
+{
+    bool quoted = false, begins = true;
+    for (size_t len; *text != '\0'; begins = text[len - 1] == '\n', text += len) {
+        len = strcspn(text, " \n,;:.()'");
+        bool option = strncmp(text, "--", 2) == 0 && len > 2;
+        if (len > 0 && !quoted && (option || is_value(verb, text, len))) {
+            printf(option ? "\\fB" : "\\fI");
+            print_roff_n(text, len);
+            printf("\\fR");
+        } else if (len > 0) {
+            print_roff_n(text, len);
+        } else if (strncmp(text, "\n\n", len = 2) == 0) {
+            printf("\n.PP\n");
+        } else if (*text == '\'' && (quoted || strncmp(text, "'annal ", 7) == 0)) {
+            printf(quoted ? "\\fR" : "\\fB");
+            quoted = !quoted;
+            len = 1;
+        } else {
+            printf("%s%c", begins && strchr(".'", *text) != NULL ? "\\&" : "", *text);
+            len = 1;
+        }
+    }
+}
+
+/* What help says of an operand or option, as a sentence. */
+static void print_sentence(const struct command *verb, const char *help)
+{
+    char text[300];
+    size_t len = strlen(help);
+    snprintf(text, sizeof text, "%c%s%s", toupper((unsigned char)help[0]), help + 1,
+             strchr(".?!", help[len - 1]) != NULL ? "" : ".");
+    print_prose(verb, text);
+    printf("\n");
+}
+
+static void print_tag(const struct command *verb, const struct option *option, const char *choices)
+{
+    const char *value = option->name != NULL ? option->value : NULL;
+    printf(".TP\n.B %s", option->name != NULL ? "\\-\\-" : "");
     print_roff(option->name != NULL ? option->name : option->value);
-    if (option->name != NULL && option->value != NULL) {
+    if (value != NULL) {
         printf(" \\fI");
-        print_roff(option->value);
+        print_roff(value);
         printf("\\fR");
     }
     printf("%s\n", option->repeatable ? " ..." : "");
-    print_roff(option->help);
-    if (choices != NULL)
-        printf("; one of ");
-    for (; choices != NULL && *choices != '\0'; choices++) {
-        if (*choices == '|')
-            printf(", ");
-        else if (*choices == '-')
-            printf("\\-");
-        else
-            putchar(*choices);
+    print_sentence(verb, option->help);
+    const char *before = "One of ";
+    for (size_t len; choices != NULL && *choices != '\0'; choices += len + (choices[len] == '|')) {
+        len = strcspn(choices, "|");
+        printf("%s\\fB", before);
+        print_roff_n(choices, len);
+        printf("\\fR");
+        before = ", ";
     }
-    printf("\n");
+    printf("%s", choices != NULL ? ".\n" : "");
 }
 
-static void print_verb(const struct noun *noun, const struct command *verb)
+void manual_print_verb(const struct noun *noun, const struct command *verb)
 {
     const struct option *option;
     const struct field *field = verb->fields;
-    printf(".SS annal %s %s", noun->name, verb->name);
+    printf(".SS annal %s%s%s", noun != NULL ? noun->name : "", noun != NULL ? " " : "", verb->name);
     for (; field != NULL && field->kind != FIELD_END; field++) {
-        if (field_is_operand(field))
-            printf(field->required ? " %s%s" : " [%s%s]", field->option.value,
-                   FIELD_IS_LIST(field->kind) ? "..." : "");
+        if (!field_is_operand(field))
+            continue;
+        printf(field->required ? " " : " [");
+        print_roff(field->option.value);
+        printf("%s%s", FIELD_IS_LIST(field->kind) ? "..." : "", field->required ? "" : "]");
     }
     printf("\n");
-    print_roff(verb->about != NULL ? verb->about : verb->summary);
+    print_prose(verb, verb->about != NULL ? verb->about : verb->summary);
     printf("\n");
     for (field = verb->fields; field != NULL && field->kind != FIELD_END; field++) {
         if (field_is_operand(field))
-            print_tag(&field->option, field->choices);
+            print_tag(verb, &field->option, field->choices);
     }
     for (int at = 0; (option = command_option(verb, &at)) != NULL;)
-        print_tag(option, command_choices(verb, option));
+        print_tag(verb, option, command_choices(verb, option));
+}
+
+void manual_print_examples(const struct command *verb)
+{
     if (verb->examples == NULL)
         return;
     printf(".PP\n.nf\n.RS\n");
@@ -112,8 +176,10 @@ void manual_print(void)
         print_roff(noun->summary);
         printf("%s%s%s\n", noun->pack ? " (pack " : "", noun->pack ? noun->pack : "",
                noun->pack ? ")" : "");
-        for (const struct command *verb = noun->verbs; verb->name != NULL; verb++)
-            print_verb(noun, verb);
+        for (const struct command *verb = noun->verbs; verb->name != NULL; verb++) {
+            manual_print_verb(noun, verb);
+            manual_print_examples(verb);
+        }
     }
     printf(".SH SEE ALSO\n.BR annal (1)\n");
 }

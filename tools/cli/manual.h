@@ -8,6 +8,10 @@
  * verb (those with a value are followed by a '='), otherwise verbs. The completion calls this. */
 void words_print(const struct noun *noun, const struct command *verb);
 
+/* One verb in roff, as its help explains it; noun NULL: of one word. */
+void manual_print_verb(const struct noun *noun, const struct command *verb);
+void manual_print_examples(const struct command *verb);
+
 /* annal-verbs(1), for make install. */
 void manual_print(void);
 

@@ -93,12 +93,11 @@ const struct command cmd_cat = {
     .name = "cat",
     .summary = "print the events of a session, straight from its journal",
     .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
-             "the width. With --json, or into a file or pipe, one JSON object a line: seq, ts, "
-             "type, id and cause where the event has\n"
-             "them, and data byte for byte as it was appended; from a msgpack journal, as\n"
-             "JSON of the same value. Every hash is checked on the\n"
-             "way; what is damaged is named on standard error, everything else is printed,\n"
-             "and the exit status is 1.",
+             "the width. With --json, or into a file or pipe, one JSON object a line: seq, ts,\n"
+             "type, id and cause where the event has them, and data byte for byte as it was\n"
+             "appended; from a msgpack journal, as JSON of the same value. Every hash is\n"
+             "checked on the way; what is damaged is named on standard error, everything else\n"
+             "is printed, and the exit status is 1.",
     .examples =
         "  annal cat sess_1\n"
         "  annal cat sess_1 --last 50\n"

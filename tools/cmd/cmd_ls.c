@@ -324,13 +324,12 @@ static const struct field fields[] = {
     OPTION("status", "S", FIELD_TEXT, NULL,
            "only sessions with this status, such as idle or ended"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
-           "only those of this agent: a part of its name, or a pattern with *, ? and [abc]"),
-    OPTION("model", "GLOB", FIELD_TEXT, NULL, "only those with this model, in the same way"),
-    OPTION("since", "T", FIELD_TIME, NULL,
-           "only those that were active from this time on; ISO 8601, or an age such as 2h or 7d"),
+           "of this agent: a part of its name, or *, ? and [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
+    OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, or an age like 2h"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
                 .choices = SORTS),
-    FLAG("tree", NULL, "show sub-agents and forks below the session that they come from"),
+    FLAG("tree", NULL, "sub-agents and forks below the session they come from"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N sessions", .least = 1),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print them (table)",
                 .choices = "jsonl|csv|table"),
@@ -343,8 +342,8 @@ const struct command cmd_ls = {
              "cost, last activity, agent, title and health, which counts what is damaged or\n"
              "was not understood ('annal verify' and 'annal show SESSION' tell more). The\n"
              "title is the log's own, or else what the user said first. On a narrow terminal\n"
-             "columns are left out; --json prints them all, and more. A fork's line says of which\n"
-             "session and from which event on; its totals are of its own events.\n\n"
+             "columns are left out; --json prints them all, and more. A fork's line says of\n"
+             "which session and from which event on; its totals are of its own events.\n\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session begins with. append and delete want all of them.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"

@@ -395,7 +395,7 @@ static const struct field check_fields[] = {
     OPERAND("PACK", FIELD_LIST, NULL, "a SQL file, or the name of a pack that is on"), FIELDS_END};
 
 static const struct field enable_fields[] = {
-    OPERAND("NAME", FIELD_TEXT, NULL, "lionagi, teams, prose, agentweaver, memory"),
+    OPERAND("NAME", FIELD_TEXT, NULL, "the pack: lionagi, teams, prose, agentweaver or memory"),
     OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database stands, if not in the store"),
     CREATE_OPTION, FIELDS_END};
 

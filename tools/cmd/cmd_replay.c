@@ -297,10 +297,10 @@ static const struct field fields[] = {
     OPTION_WITH("full", NULL, FIELD_FLAG, NULL, "of --events: do not cut long texts",
                 .with = "events"),
     OPTION_WITH("type", "GLOB", FIELD_TEXT, NULL,
-                "of --events: show these types, such as 'tool.*'; '*': bookkeeping, too",
-                .with = "events", .without = "json"),
+                "of --events: show these types; '*': bookkeeping, too", .with = "events",
+                .without = "json"),
     OPTION_WITH("cast", "FILE", FIELD_TEXT, NULL,
-                "of --events: record it for asciinema instead of playing it", .with = "events",
+                "of --events: write it for asciinema, play nothing", .with = "events",
                 .without = "json"),
     OPTION_WITH("hash", NULL, FIELD_FLAG, NULL,
                 "SHA-256 of the state: equal states have equal ones", .without = "sql|events"),
@@ -320,6 +320,7 @@ const struct command cmd_replay = {
              "{\"sessions\":[...],\"turns\":[...]}: the same bytes with any snapshots or none.\n"
              "With --pack these are the tables of another pack, as far as this session fills\n"
              "them; without snapshots, which hold the tables of core.\n"
+             "\n"
              "With --events what was recorded is played: who said what, what was thought,\n"
              "which tool was called and what it returned, tokens and cost so far; on a\n"
              "terminal at the pace at which it came. Bookkeeping is left out, unless --type\n"
@@ -329,6 +330,7 @@ const struct command cmd_replay = {
              "g to an event, t chooses the types, + and - change the speed, ? lists the keys,\n"
              "q ends. --cast writes a file that asciinema plays (asciicast v2). With --json\n"
              "it prints the events as JSON lines.\n"
+             "\n"
              "--hash prints the SHA-256 of what --json prints, without the newline at the\n"
              "end. --verify proves the answer: it folds from the first event and compares with\n"
              "every snapshot of the session on the way.",

@@ -103,18 +103,18 @@ const struct command cmd_sql = {
     .name = "sql",
     .takes_sql = true,
     .summary = "ask the tables and the events in SQL",
-    .about =
-        "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
-        "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
-        "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
-        "lists the tables and their columns; so do .tables and .schema TABLE in the place\n"
-        "of a SELECT. Rows that are wider than the terminal are printed with a line for\n"
-        "each column; --format table cuts them instead. Tables of packs are there too; --session\n"
-        "prose_RUN adds those of one run: prose.bindings, ...\n"
-        "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
-        "system's loader finds. A column's type is what holds all of its values.\n"
-        "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
-        "temporary files than --memory and --temp allow, is stopped; exit status 1.",
+    .about = "Runs one SELECT and prints its answer; nothing can be changed. There are the\n"
+             "tables sessions, turns, event_index and snapshots, and events(session_id, seq,\n"
+             "timestamp, type, id, data), which reads data from the journals. 'annal schema'\n"
+             "lists the tables and their columns; so do .tables and .schema TABLE in the place\n"
+             "of a SELECT. Rows that are wider than the terminal are printed with a line for\n"
+             "each column; --format table cuts them instead. Tables of packs are there too;\n"
+             "--session prose_RUN adds those of one run: prose.bindings, ...\n"
+             "\n"
+             "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
+             "system's loader finds. A column's type is what holds all of its values.\n"
+             "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
+             "temporary files than --memory and --temp allow, is stopped; exit status 1.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

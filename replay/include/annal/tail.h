@@ -109,7 +109,8 @@ ANNAL_API annal_damage annal_tail_damage(const annal_tail *tail);
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_tail_fd(annal_tail *tail, int *out_fd,
                                                       annal_error *err);
 
-/* End the tail and free it. NULL is accepted. Does not move the named cursor. A child of fork() may call it. */
+/* End the tail and free it. NULL is accepted. Does not move the named cursor. A child of fork()
+ * may call it. */
 ANNAL_API void annal_tail_close(annal_tail *tail);
 
 /* ---- Named cursors: STORE/cursors/NAME.json ---- */

@@ -151,36 +151,6 @@ START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
 }
 END_TEST
 
-/* In the manual's source a dash is written with one. */
-static void without_backslashes(char *text)
-{
-    char *to = text;
-    for (; *text != '\0'; text++) {
-        if (*text != '\\')
-            *to++ = *text;
-    }
-    *to = '\0';
-}
-
-START_TEST(the_manual_knows_every_verb_of_one_word_and_its_options)
-{
-    char *manual = file_read(ANNAL_SOURCE "/docs/annal.1", NULL);
-    without_backslashes(manual);
-    for (int i = 0; commands[i] != NULL; i++) {
-        char text[80];
-        snprintf(text, sizeof text, ".SS annal %s", commands[i]->name);
-        ck_assert_msg(strstr(manual, text) != NULL, "the manual has no '%s'", text);
-        const struct option *option;
-        for (int at = 0; (option = command_option(commands[i], &at)) != NULL;) {
-            snprintf(text, sizeof text, "--%s", option->name);
-            ck_assert_msg(strstr(manual, text) != NULL, "the manual has no %s of %s", text,
-                          commands[i]->name);
-        }
-    }
-    free(manual);
-}
-END_TEST
-
 /* Words before the cursor, and what bash would offer, each with a space behind it. */
 static const struct {
     const char *words, *offered;
@@ -258,7 +228,6 @@ Suite *suite_args(void)
     tcase_add_test(usage, every_verb_has_help_with_examples_in_both_spellings);
     tcase_add_test(usage, every_help_fits_a_terminal_of_80_columns);
     tcase_add_test(usage, every_option_in_the_help_is_accepted_in_both_spellings);
-    tcase_add_test(usage, the_manual_knows_every_verb_of_one_word_and_its_options);
     tcase_add_loop_test(usage, the_completion_offers_what_may_follow, 0,
                         sizeof completions / sizeof completions[0]);
     tcase_add_test(usage, the_store_is_the_option_before_the_environment_before_the_home);

@@ -113,7 +113,8 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
         "  --cause SESSION:SEQ    the event that led to this one\n"
         "  --store DIR            the store ('annal help' says which is the default)\n"
         "  --json                 print one JSON object a line\n"
-        "  --wait SECONDS         how long to wait for other processes in all (10)\n\n"
+        "  --wait SECONDS         how long to wait for other processes in all (10)\n"
+        "  --keep-free MIB        how much of the disk appends leave free (16)\n\n"
         "examples:\n"
         "  annal task add home t1 \\\n"
         "      --rank 1\n");
@@ -123,7 +124,7 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
     CLI(&cli, NULL, "help", "--words", "task");
     ck_assert_str_eq(cli.out, "add\nls\n");
     CLI(&cli, NULL, "help", "--words", "task", "ls");
-    ck_assert_str_eq(cli.out, "--rank=\n--store=\n--json\n--wait=\n--help\n");
+    ck_assert_str_eq(cli.out, "--rank=\n--store=\n--json\n--wait=\n--keep-free=\n--help\n");
     CLI(&cli, NULL, "help", "--man");
     ck_assert_ptr_nonnull(strstr(cli.out, ".SS annal task add LIST ID [TITLE]\n"));
     CLI(&cli, NULL, "taks");
