@@ -537,7 +537,7 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
     cli.columns = "100";
     CLI(&cli, lines, "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "stats", "--plot", "s1"); /* catches up */
+    CLI(&cli, NULL, "stats", "--plot", "s1", "--wait", "120"); /* catches up */
     struct timespec begun, ended;
     clock_gettime(CLOCK_MONOTONIC, &begun);
     CLI(&cli, NULL, "stats", "--plot", "s1");
