@@ -95,6 +95,23 @@ START_TEST(a_title_is_one_line_and_has_room_before_other_columns)
 }
 END_TEST
 
+START_TEST(a_long_id_is_cut_on_a_terminal_and_nowhere_else)
+{
+    char id[91];
+    memset(id, 'a', 90);
+    id[90] = '\0';
+    CLI(&cli, "1\n", "append", id, "--type", "n");
+    CLI(&cli, NULL, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, id));
+    cli.columns = "80";
+    CLI(&cli, NULL, "ls");
+    cli_assert_done(&cli);
+    ck_assert_ptr_null(strstr(cli.out, id));
+    ck_assert_ptr_nonnull(strstr(cli.out, "aaaa\u2026"));
+    ck_assert_uint_le(strcspn(cli.out, "\n"), 80);
+}
+END_TEST
+
 START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them)
 {
     static const char *const verbs[][4] = {
@@ -144,6 +161,7 @@ Suite *suite_ls(void)
     TCase *tcase = suite_case(suite, "ls", cli_setup, cli_teardown);
     tcase_add_test(tcase, ls_filters_and_sorts);
     tcase_add_test(tcase, a_tree_shows_sub_agents_and_forks_below_their_parent);
+    tcase_add_test(tcase, a_long_id_is_cut_on_a_terminal_and_nowhere_else);
     tcase_add_test(tcase, a_title_is_one_line_and_has_room_before_other_columns);
     tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
     tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);

@@ -84,9 +84,12 @@ static const char *const orders[] = {"",
                                      "s.agent_id,",
                                      "s.model,"};
 
-/* The session is never cut: other verbs want it whole. */
+/* A session is cut on a terminal only, behind the length of a UUID: its first letters are enough for
+ * other verbs. */
+#define SESSION_LEAST 36
+
 static const struct column columns[AT_COUNT + 1] = {
-    {.name = "session_id", .title = "SESSION"},
+    {.name = "session_id", .title = "SESSION", .least = SESSION_LEAST},
     {.name = "status", .title = "STATUS", .spare = 3},
     {.name = "events", .title = "EVENTS", .right = true, .spare = 6},
     {.name = "total_turns", .title = "TURNS", .right = true, .spare = 5},
@@ -224,6 +227,7 @@ static int note_forks(void *arg, const annal_row *row)
 static annal_status choose_columns(struct ls *ls, annal_error *err)
 {
     memcpy(ls->columns, columns, sizeof columns);
+    ls->columns[AT_SESSION].flexible = ls->terminal;
     ls->columns[AT_FORK].title = NULL;
     return annal_sql(ls->index, ANNAL_SLICE("SELECT 1 FROM forks LIMIT 1"),
                      &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
@@ -284,13 +288,13 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
 static int list(struct ls *ls, annal_store *store, uint64_t limit)
 {
     annal_error err = {0};
+    ls->terminal = out_columns() > 0;
     if (choose_columns(ls, &err) < 0)
         return fail_error(&err);
     ls->table = table_new(ls->format, ls->columns, AT_COUNT + 1);
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    ls->terminal = out_columns() > 0;
     annal_status status =
         annal_index_findings(ls->index, (annal_slice){0}, count_finding, ls, &err);
     if (status == ANNAL_OK)
