@@ -452,6 +452,68 @@ START_TEST(the_tables_equal_a_rebuild_whatever_came_and_in_whatever_order)
 }
 END_TEST
 
+/* ---- Costs ---- */
+
+static void use(const char *model, const char *more)
+{
+    char data[300];
+    snprintf(data, sizeof data,
+             "{\"model\":\"%s\",\"input_tokens\":3000000,\"cached_input_tokens\":1000000,"
+             "\"cache_write_tokens\":1000000,\"output_tokens\":1000000%s}",
+             model, more);
+    memory_apply(&m, "agent.turn.usage", data);
+}
+
+#define COSTS "SELECT cost_usd, computed_cost_usd, costed_tokens FROM usage_by_session"
+
+START_TEST(a_cost_that_nobody_gave_is_null)
+{
+    use("no-such-model", "");
+    ck_rows("SELECT cost_microusd IS NULL, total_cost_usd IS NULL FROM sessions", "1|1\n");
+    ck_rows(COSTS, "||0\n");
+    use("no-such-model", ",\"cost_usd\":0.5");
+    ck_rows("SELECT cost_microusd, total_cost_usd FROM sessions", "500000|0.5\n");
+    ck_rows("SELECT has_cost, requests, cost_microusd FROM usage", "0|1|\n1|1|500000\n");
+    ck_rows(COSTS, "0.5||4000000\n");
+}
+END_TEST
+
+START_TEST(tokens_without_a_cost_have_that_of_the_price_that_fits_best)
+{
+    memory_apply(&m, "price.set",
+                 "{\"model\":\"m*\",\"input\":1,\"output\":10,\"cache_read\":0.1,"
+                 "\"cache_write\":2}");
+    use("m-1", "");
+    ck_rows(COSTS, "13.1|13.1|4000000\n");
+    memory_apply(&m, "price.set", "{\"model\":\"m-1\",\"input\":2,\"output\":1}");
+    ck_rows(COSTS, "7|7|4000000\n");
+    memory_apply(&m, "price.set",
+                 "{\"model\":\"m-1\",\"since\":\"9999-01-01\",\"input\":9,\"output\":9}");
+    ck_rows(COSTS, "7|7|4000000\n");
+    use("provider/m-1", "");
+    use("m-1", ",\"cost_usd\":0.5");
+    ck_rows(COSTS, "14.5|14|12000000\n");
+    ck_rows("SELECT model, cost_usd FROM usage_by_model", "m-1|7.5\nprovider/m-1|7\n");
+}
+END_TEST
+
+START_TEST(a_cost_apart_from_the_tokens_is_that_of_all_of_them)
+{
+    use("gpt-5", "");
+    memory_apply(&m, "agent.turn.usage", "{\"cost_usd\":0.25}");
+    ck_rows(COSTS, "0.25||4000000\n");
+}
+END_TEST
+
+START_TEST(the_list_has_one_price_of_a_model_and_a_day)
+{
+    ck_rows("SELECT model, since, count(*) FROM list_prices GROUP BY 1, 2 HAVING count(*) > 1", "");
+    ck_rows("SELECT count(*) FROM list_prices WHERE input <= 0 OR output <= input OR "
+            "cache_read >= input OR source NOT IN ('anthropic', 'openai', 'google')",
+            "0\n");
+}
+END_TEST
+
 /* ---- Titles ---- */
 
 #define BLOCK(text) "[{\"type\":\"input_text\",\"text\":\"" text "\"}]"
@@ -532,6 +594,10 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each);
     tcase_add_test(tcase, a_call_whose_result_came_before_it_is_one_row);
     tcase_add_test(tcase, a_result_in_an_artifact_names_it);
+    tcase_add_test(tcase, a_cost_that_nobody_gave_is_null);
+    tcase_add_test(tcase, tokens_without_a_cost_have_that_of_the_price_that_fits_best);
+    tcase_add_test(tcase, a_cost_apart_from_the_tokens_is_that_of_all_of_them);
+    tcase_add_test(tcase, the_list_has_one_price_of_a_model_and_a_day);
     tcase_add_loop_test(tcase, without_a_title_a_session_is_called_as_its_user_began, 0,
                         sizeof titles / sizeof *titles);
     tcase_add_test(tcase, a_title_is_cut_between_words_and_never_within_a_character);

@@ -112,6 +112,26 @@ START_TEST(a_long_id_is_cut_on_a_terminal_and_nowhere_else)
 }
 END_TEST
 
+START_TEST(a_cost_says_what_it_is_the_cost_of)
+{
+    CLI(&cli, "{\"input_tokens\":200000,\"model\":\"x\"}", "append", "none", "--type",
+        "agent.turn.usage");
+    CLI(&cli, "{\"input_tokens\":1000,\"cost_usd\":1.5}\n{\"input_tokens\":3000}", "append", "some",
+        "--type", "agent.turn.usage");
+    CLI(&cli, "{\"model\":\"x\",\"input\":30,\"output\":60}", "append", "prices", "--type",
+        "price.set");
+    CLI(&cli, NULL, "ls");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "~$6.00  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, " $1.50 of 25%  "));
+    CLI(&cli, NULL, "ls", "--json", "--sort", "cost");
+    ck_order("none some prices ");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"total_cost_usd\":null"));
+    CLI(&cli, NULL, "show", "none");
+    ck_assert_ptr_nonnull(strstr(cli.out, "computed_cost_usd    6"));
+}
+END_TEST
+
 START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them)
 {
     static const char *const verbs[][4] = {
@@ -163,6 +183,7 @@ Suite *suite_ls(void)
     tcase_add_test(tcase, a_tree_shows_sub_agents_and_forks_below_their_parent);
     tcase_add_test(tcase, a_long_id_is_cut_on_a_terminal_and_nowhere_else);
     tcase_add_test(tcase, a_title_is_one_line_and_has_room_before_other_columns);
+    tcase_add_test(tcase, a_cost_says_what_it_is_the_cost_of);
     tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
     tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);
     return suite;

@@ -28,6 +28,8 @@ enum {
     AT_FORK_SEQ,
     AT_TITLE,
     AT_TIME_FROM,
+    AT_COMPUTED, /* of the cost: what was computed from prices */
+    AT_COSTED,   /* how many tokens it is the cost of */
     AT_COUNT,
     AT_DEPTH = AT_COUNT /* below how many others, with --tree; printed as an indent */
 };
@@ -41,7 +43,8 @@ enum {
 /* ?1 status, ?2 agent, ?3 model, ?4 since when; listed.place is the order that was asked for. */
 static const char listed[] =
     "WITH listed AS (SELECT s.id, s.status, s.events, s.total_turns, s.total_tokens,"
-    " s.total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"
+    " c.cost_usd, c.computed_cost_usd, c.costed_tokens, s.last_activity_at, s.created_at, "
+    "s.agent_id, s.model,"
     " s.parent_session_id, f.parent_session_id AS fork, f.forked_at_seq,"
     " coalesce(s.title, p.title) AS title, s.time_from,"
     " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
@@ -49,15 +52,18 @@ static const char listed[] =
     " s.last_activity_at DESC, s.id) AS place"
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+    " LEFT JOIN usage_by_session c ON c.session_id = s.id"
     " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
     " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
     " AND (?4 IS NULL OR s.last_activity_at >= ?4))";
 
 #define SHOWN                                                                                      \
-    " SELECT id AS session_id, status, events, total_turns, total_tokens, total_cost_usd,"         \
+    " SELECT id AS session_id, status, events, total_turns, total_tokens,"                         \
+    " cost_usd AS total_cost_usd,"                                                                 \
     " last_activity_at, created_at, agent_id, model, parent_session_id,"                           \
-    " fork AS fork_session_id, forked_at_seq AS fork_seq, title, time_from, "
+    " fork AS fork_session_id, forked_at_seq AS fork_seq, title, time_from,"                       \
+    " computed_cost_usd, costed_tokens, "
 
 static const char flat[] = SHOWN "0 FROM listed ORDER BY place LIMIT ?5";
 
@@ -78,7 +84,7 @@ static const char *const orders[] = {"",
                                      "s.events DESC,",
                                      "s.total_turns DESC,",
                                      "s.total_tokens DESC,",
-                                     "s.total_cost_usd DESC,",
+                                     "c.cost_usd DESC,",
                                      "coalesce(s.title, p.title) IS NULL, "
                                      "coalesce(s.title, p.title) COLLATE NOCASE,",
                                      "s.agent_id,",
@@ -104,6 +110,8 @@ static const struct column columns[AT_COUNT + 1] = {
     {.name = "fork_seq"},
     {.name = "title", .title = "TITLE", .flexible = true, .least = 30},
     {.name = "time_from"},
+    {.name = "computed_cost_usd"},
+    {.name = "costed_tokens"},
     {.name = "findings", .title = "HEALTH"}};
 
 struct health {
@@ -175,6 +183,23 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 
+/* "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the rest has no price. */
+static void show_cost(struct ls *ls, const annal_row *row)
+{
+    const annal_value *values = row->values;
+    if (values[AT_COST].kind != ANNAL_VALUE_REAL) {
+        table_shown(ls->table, "-");
+        return;
+    }
+    const char *sign = values[AT_COMPUTED].kind == ANNAL_VALUE_NULL ? "" : "~";
+    int64_t tokens = values[AT_TOKENS].integer, costed = values[AT_COSTED].integer;
+    if (costed < tokens && tokens > 0)
+        table_shown(ls->table, "%s$%.2f of %d%%", sign, values[AT_COST].real,
+                    (int)(100.0 * (double)costed / (double)tokens));
+    else
+        table_shown(ls->table, "%s$%.2f", sign, values[AT_COST].real);
+}
+
 /* Two columns for each session above it, as far as a terminal has room. */
 static int indent_of(const annal_row *row)
 {
@@ -202,8 +227,8 @@ static int print_row(void *arg, const annal_row *row)
         if (i == AT_FORK && value->kind == ANNAL_VALUE_TEXT)
             table_shown(ls->table, "%.*s, %lld", ANNAL_FMT(value->bytes),
                         (long long)row->values[AT_FORK_SEQ].integer);
-        if (i == AT_COST && value->kind == ANNAL_VALUE_REAL)
-            table_shown(ls->table, value->real > 0 ? "$%.2f" : "-", value->real);
+        if (i == AT_COST)
+            show_cost(ls, row);
     }
     table_number(ls->table, findings);
     if (findings == 0)
@@ -346,8 +371,10 @@ const struct command cmd_ls = {
              "cost, last activity, agent, title and health, which counts what is damaged or\n"
              "was not understood ('annal verify' and 'annal show SESSION' tell more). The\n"
              "title is the log's own, or else what the user said first. On a narrow terminal\n"
-             "columns are left out; --json prints them all, and more. A fork's line says of\n"
-             "which session and from which event on; its totals are of its own events.\n\n"
+             "columns are left out; --json prints them all, and more. A cost with ~ is\n"
+             "computed from list prices, as the log gives none; one of 27% is that of so many\n"
+             "tokens, and the others have no price. A fork's line says of which\n"
+             "session and from which event on; its totals are of its own events.\n\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session begins with. append and delete want all of them.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"

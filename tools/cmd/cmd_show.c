@@ -124,7 +124,9 @@ static int json_lineage(struct show *show)
     return exit_status == 0 && status < 0 ? fail_error(&err) : exit_status;
 }
 
-static const char session_row[] = "SELECT * FROM sessions WHERE id = ?1";
+static const char session_row[] =
+    "SELECT s.*, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
+    " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id WHERE id = ?1";
 static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
 static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
                                     " FROM snapshots WHERE session_id = ?1 ORDER BY seq";

@@ -44,6 +44,15 @@ static int add_usage(void *arg, const annal_row *row)
     return add(&gathered->usage, &point);
 }
 
+static int add_costed(void *arg, const annal_row *row)
+{
+    struct gathered *gathered = arg;
+    gathered->tokens = row->values[0].integer;
+    gathered->costed_tokens = row->values[1].integer;
+    gathered->computed_microusd = row->values[2].integer;
+    return 0;
+}
+
 /* Both sides of a range as texts that compare as timestamps do. */
 static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES],
                        annal_value values[2])
@@ -73,11 +82,18 @@ annal_status gather_charts(annal__view *view, const struct range *range, struct 
     if (status >= 0) /* a day that begins within the range, or in which the range begins */
         status = annal__view_sql(
             view,
-            ANNAL_SLICE(
-                "SELECT day, SUM(input_tokens), SUM(output_tokens), "
-                "SUM(cached_input_tokens), SUM(cache_write_tokens), SUM(cost_microusd) "
-                "FROM usage WHERE day >= substr(?1, 1, 10) AND day < ?2 GROUP BY day ORDER BY day"),
+            ANNAL_SLICE("SELECT day, SUM(input_tokens), SUM(output_tokens), "
+                        "SUM(cached_input_tokens), SUM(cache_write_tokens), SUM(cost_microusd) "
+                        "FROM usage_costs WHERE day >= substr(?1, 1, 10) AND day < ?2 GROUP BY day "
+                        "ORDER BY day"),
             &options, add_usage, out, err);
+    if (status >= 0)
+        status = annal__view_sql(
+            view,
+            ANNAL_SLICE("SELECT SUM(input_tokens + output_tokens), SUM(costed_tokens), "
+                        "SUM(computed_microusd) FROM usage_costs "
+                        "WHERE day >= substr(?1, 1, 10) AND day < ?2"),
+            &options, add_costed, out, err);
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");
     return (annal_status)status;

@@ -30,6 +30,8 @@ struct gathered {
     struct points events; /* per hour */
     struct points usage;  /* per day */
     int64_t untimed;      /* events, if there is no lower bound */
+    int64_t tokens, costed_tokens;
+    int64_t computed_microusd; /* of the cost, from prices */
 };
 
 annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,

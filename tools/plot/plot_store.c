@@ -90,6 +90,16 @@ static void say_untimed(const struct gathered *gathered, struct drawing *out)
                     gathered->untimed == 1 ? "" : "s");
 }
 
+static void say_costed(const struct gathered *gathered, struct drawing *out)
+{
+    if (gathered->costed_tokens > 0 && gathered->costed_tokens < gathered->tokens)
+        drawing_put(out, "The cost is that of %d %% of the tokens: the others have no price.\n",
+                    (int)(100.0 * (double)gathered->costed_tokens / (double)gathered->tokens));
+    if (gathered->computed_microusd > 0)
+        drawing_put(out, "$%.2f of the cost is computed from list prices: the logs give none.\n",
+                    (double)gathered->computed_microusd / 1e6);
+}
+
 /* ---- As a picture ---- */
 
 static int put_charts(const struct plot *plot, const struct gathered *gathered,
@@ -108,6 +118,7 @@ static int put_charts(const struct plot *plot, const struct gathered *gathered,
     if (charts->count == 0)
         plot_say_empty(plot, &picture.notes);
     say_untimed(gathered, &picture.notes);
+    say_costed(gathered, &picture.notes);
     return plot_put(plot, annal_store_path(plot->store), &picture);
 }
 

@@ -1,4 +1,4 @@
--- pack core   version 6   database sessions.db
+-- pack core   version 7   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -19,9 +19,11 @@
 --   turn.completed, turn.failed, turn.cancelled   what the turn used, for producers that know it
 --                      then.
 -- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
--- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that.
+-- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that. A
+-- cost that no event gave is NULL, not 0.
 -- usage holds the same tokens by day (of the event, in UTC) and model (the event's, else what the
--- session's is by then): its sums over a session are the session's.
+-- session's is by then), apart for events with and without a cost: its sums over a session are the
+-- session's. usage_costs adds what can be computed from prices.
 --
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
 -- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
@@ -61,7 +63,7 @@ CREATE TABLE sessions (
     last_activity_at   TEXT NOT NULL,
     total_turns        INTEGER DEFAULT 0,
     total_tokens       INTEGER DEFAULT 0,
-    total_cost_usd     REAL DEFAULT 0,
+    total_cost_usd     REAL DEFAULT 0, -- a row begins with NULL: nobody has said it
     working_directory  TEXT,
     git_branch         TEXT,
     parent_session_id  TEXT,
@@ -71,7 +73,7 @@ CREATE TABLE sessions (
     output_tokens      INTEGER NOT NULL DEFAULT 0,
     cached_input_tokens INTEGER NOT NULL DEFAULT 0,
     cache_write_tokens INTEGER NOT NULL DEFAULT 0,
-    cost_microusd      INTEGER NOT NULL DEFAULT 0,
+    cost_microusd      INTEGER,
     events             INTEGER NOT NULL DEFAULT 0,
     time_from          TEXT -- 'of the file': an importer found no time in the log
 );
@@ -135,30 +137,85 @@ CREATE TABLE usage (
     output_tokens INTEGER NOT NULL,
     cached_input_tokens INTEGER NOT NULL,
     cache_write_tokens INTEGER NOT NULL,
-    cost_microusd INTEGER NOT NULL,
-    PRIMARY KEY (session_id, day, model)
+    has_cost      INTEGER NOT NULL, -- 1: of events that gave a cost; 0: of others
+    cost_microusd INTEGER,          -- NULL where has_cost is 0
+    PRIMARY KEY (session_id, day, model, has_cost)
 ) WITHOUT ROWID;
+
+-- What price.set events say: dollars for a million tokens. prices.sql has the list that they win over.
+CREATE TABLE price_settings (
+    session_id    TEXT NOT NULL,
+    model         TEXT NOT NULL,    -- a pattern with * and ?, of the name without its provider
+    since         TEXT NOT NULL,    -- 2026-03-02; '': always
+    input         REAL NOT NULL,
+    output        REAL NOT NULL,
+    cache_read    REAL,             -- NULL: as input
+    cache_write   REAL,
+    source        TEXT,
+    PRIMARY KEY (session_id, model, since)
+) WITHOUT ROWID;
+
+-- list_prices is in prices.sql.
+CREATE VIEW prices AS
+    SELECT model, since, input, output, cache_read, cache_write, source, 1 AS is_set
+    FROM price_settings
+    UNION ALL
+    SELECT model, since, input, output, cache_read, cache_write, source, 0 FROM list_prices;
+
+-- usage with what it cost. Where the log did not say, it is computed from prices: one that was set
+-- before one of the list, the longest pattern, the newest that held on that day. A session whose
+-- log gives its cost in events without tokens has given the cost of all its tokens.
+-- cost_microusd is NULL where neither is known; costed_tokens are those that it is the cost of.
+CREATE VIEW usage_costs AS
+    WITH names AS MATERIALIZED (SELECT DISTINCT model FROM usage WHERE NOT has_cost),
+    priced AS MATERIALIZED (
+        SELECT n.model AS name, p.* FROM names n JOIN prices p
+        ON n.model GLOB p.model OR n.model GLOB '*[/.:]' || p.model),
+    totals AS MATERIALIZED (
+        SELECT session_id FROM usage GROUP BY session_id
+        HAVING sum(has_cost) > 0 AND sum(has_cost * (input_tokens + output_tokens)) = 0),
+    computed AS (
+        SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
+               CASE WHEN NOT u.has_cost AND u.session_id NOT IN (SELECT session_id FROM totals) THEN
+               (SELECT CAST(round(
+                       (u.input_tokens - u.cached_input_tokens - u.cache_write_tokens) * p.input
+                       + u.cached_input_tokens * coalesce(p.cache_read, p.input)
+                       + u.cache_write_tokens * coalesce(p.cache_write, p.input)
+                       + u.output_tokens * p.output) AS INTEGER)
+                FROM priced p WHERE p.name = u.model AND p.since <= u.day
+                ORDER BY p.is_set DESC, length(p.model) DESC, p.since DESC LIMIT 1)
+               END AS computed_microusd
+        FROM usage u)
+    SELECT session_id, day, model, requests, input_tokens, output_tokens, cached_input_tokens,
+           cache_write_tokens, coalesce(cost_microusd, computed_microusd) AS cost_microusd,
+           computed_microusd,
+           CASE WHEN in_total OR coalesce(cost_microusd, computed_microusd) IS NOT NULL
+                THEN input_tokens + output_tokens ELSE 0 END AS costed_tokens
+    FROM computed;
 
 CREATE VIEW usage_by_day AS
     SELECT day, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
-    FROM usage GROUP BY day;
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
+           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+    FROM usage_costs GROUP BY day;
 
 CREATE VIEW usage_by_model AS
     SELECT model, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
-    FROM usage GROUP BY model;
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
+           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+    FROM usage_costs GROUP BY model;
 
 CREATE VIEW usage_by_session AS
     SELECT session_id, min(day) AS first_day, max(day) AS last_day, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd
-    FROM usage GROUP BY session_id;
+           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
+           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+    FROM usage_costs GROUP BY session_id;
 
 -- What a call took: as its result says, else from the times of the two events.
 CREATE VIEW tool_durations AS
@@ -223,250 +280,3 @@ CREATE TABLE artifacts (
 ) WITHOUT ROWID;
 
 CREATE INDEX idx_artifacts_sha256 ON artifacts(sha256);
-
--- artifact tool.returned, tool.failed, tool_result, tool_error   output   over 102400
-
--- on session.created, session_start
-UPDATE sessions SET
-    flow_id = COALESCE($flow_id, flow_id),
-    agent_id = COALESCE($agent_id, agent_id),
-    provider = COALESCE($provider, provider),
-    model = COALESCE($model, model),
-    status = COALESCE($status, status),
-    created_at = COALESCE(annal_time($created_at), :ts),
-    working_directory = COALESCE($working_directory, working_directory),
-    git_branch = COALESCE($git_branch, git_branch),
-    parent_session_id = COALESCE($parent_session_id, parent_session_id),
-    title = COALESCE(annal_title($title), title),
-    time_from = $time
-WHERE id = :session;
-
--- on session.updated
-UPDATE sessions SET
-    flow_id = COALESCE($set::flow_id, $flow_id, flow_id),
-    agent_id = COALESCE($set::agent_id, $agent_id, agent_id),
-    provider = COALESCE($set::provider, $provider, provider),
-    model = COALESCE($set::model, $model, model),
-    status = COALESCE($set::status, $status, status),
-    created_at = COALESCE(annal_time($set::created_at), created_at),
-    working_directory = COALESCE($set::working_directory, $working_directory, working_directory),
-    git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
-    parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),
-    title = COALESCE(annal_title($set::title), annal_title($title), title),
-    time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
-WHERE id = :session;
-
--- on session.status_changed
-UPDATE sessions SET status = COALESCE($to, status) WHERE id = :session;
-
--- on session.paused, session_pause
-UPDATE sessions SET status = COALESCE($status, 'paused') WHERE id = :session;
-
--- on session.resumed, session_resume
-UPDATE sessions SET status = COALESCE($status, 'idle'), ended_at = NULL WHERE id = :session;
-
--- on session.ended, session_end
-UPDATE sessions SET status = COALESCE($status, 'ended'), ended_at = :ts WHERE id = :session;
-
--- on session.transition
-UPDATE sessions SET
-    status = COALESCE($to, status),
-    ended_at = COALESCE(annal_time($ended_at), ended_at)
-WHERE id = :session;
-
--- on session.pruned
-DELETE FROM tool_calls WHERE session_id = :session;
-DELETE FROM usage WHERE session_id = :session;
-DELETE FROM responses WHERE session_id = :session;
-DELETE FROM artifacts WHERE session_id = :session;
-DELETE FROM turns WHERE session_id = :session;
-DELETE FROM sessions WHERE id = :session;
-
--- on turn.started, turn_start   guarded "the turn has begun already"
-INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
-VALUES (:session || ':' || COALESCE($turn_id, '#' || :seq),
-        :session,
-        CASE WHEN typeof($sequence) = 'integer'
-                  AND NOT EXISTS (SELECT 1 FROM turns
-                                  WHERE session_id = :session AND sequence = $sequence)
-             THEN $sequence
-             ELSE (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session)
-        END,
-        COALESCE($status, 'started'),
-        COALESCE(annal_time($created_at), :ts),
-        $turn_id,
-        :seq)
-ON CONFLICT (id) DO UPDATE SET status = excluded.status
-WHERE completed_at IS NULL
-  AND EXISTS (SELECT 1 FROM turn_edges
-              WHERE from_status = turns.status AND to_status = excluded.status);
-UPDATE sessions SET total_turns = total_turns + 1
-WHERE id = :session
-  AND EXISTS (SELECT 1 FROM turns
-              WHERE id = :session || ':' || COALESCE($turn_id, '#' || :seq) AND seq = :seq);
-
--- on turn.streaming   guarded "the turn is not one that has begun and waits for an answer"
-UPDATE turns SET status = 'streaming'
-WHERE completed_at IS NULL AND status <> 'streaming'
-  AND id = COALESCE(:session || ':' || $turn_id,
-                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
-                     ORDER BY sequence DESC LIMIT 1));
-
--- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
-SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
-                           WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
-UPDATE sessions SET
-    input_tokens = input_tokens + annal_count($input_tokens),
-    output_tokens = output_tokens + annal_count($output_tokens),
-    cached_input_tokens = cached_input_tokens + annal_count($cached_input_tokens),
-    cache_write_tokens = cache_write_tokens + annal_count($cache_write_tokens),
-    total_tokens = total_tokens + annal_count($input_tokens) + annal_count($output_tokens),
-    cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
-    total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6
-WHERE id = :session
-  AND COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
-               $cost_microusd, $cost_usd) IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM turns
-                  WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
-INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, cost_microusd)
-SELECT :session, substr(:ts, 1, 10),
-       COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''), 1,
-       annal_count($input_tokens), annal_count($output_tokens),
-       annal_count($cached_input_tokens), annal_count($cache_write_tokens),
-       annal_cost($cost_microusd, $cost_usd)
-WHERE COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
-               $cost_microusd, $cost_usd) IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM turns
-                  WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL)
-ON CONFLICT (session_id, day, model) DO UPDATE SET
-    requests = requests + 1,
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-    cost_microusd = cost_microusd + excluded.cost_microusd;
-INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
-SELECT :session || ':' || $turn_id, :session,
-       (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
-       'started', :ts, $turn_id, :seq
-WHERE $turn_id IS NOT NULL
-ON CONFLICT (id) DO NOTHING;
-UPDATE sessions SET total_turns = total_turns + 1
-WHERE id = :session
-  AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id AND seq = :seq);
-UPDATE turns SET
-    status = CASE :type WHEN 'turn.failed' THEN 'failed' WHEN 'turn_error' THEN 'failed'
-                        WHEN 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
-    completed_at = :ts,
-    input_tokens = CASE WHEN $input_tokens IS NULL THEN input_tokens
-                        ELSE COALESCE(input_tokens, 0) + annal_count($input_tokens) END,
-    output_tokens = CASE WHEN $output_tokens IS NULL THEN output_tokens
-                         ELSE COALESCE(output_tokens, 0) + annal_count($output_tokens) END,
-    cached_input_tokens =
-        CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
-             ELSE COALESCE(cached_input_tokens, 0) + annal_count($cached_input_tokens) END,
-    cache_write_tokens =
-        CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
-             ELSE COALESCE(cache_write_tokens, 0) + annal_count($cache_write_tokens) END,
-    cost_microusd =
-        CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_microusd
-             ELSE COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd) END,
-    cost_usd =
-        CASE WHEN $cost_microusd IS NULL AND $cost_usd IS NULL THEN cost_usd
-             ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END,
-    error = COALESCE($error, error),
-    timing = COALESCE($timing, timing)
-WHERE completed_at IS NULL
-  AND id = COALESCE(:session || ':' || $turn_id,
-                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
-                     ORDER BY sequence DESC LIMIT 1));
-
--- on agent.turn.usage
-UPDATE sessions SET
-    input_tokens = input_tokens + annal_increment($input_tokens, $inputTokens),
-    output_tokens = output_tokens + annal_increment($output_tokens, $outputTokens),
-    cached_input_tokens = cached_input_tokens + annal_increment($cached_input_tokens),
-    cache_write_tokens = cache_write_tokens + annal_increment($cache_write_tokens),
-    total_tokens = total_tokens + annal_increment($input_tokens, $inputTokens)
-                                + annal_increment($output_tokens, $outputTokens),
-    cost_microusd = cost_microusd + annal_cost($cost_microusd, $cost_usd),
-    total_cost_usd = (cost_microusd + annal_cost($cost_microusd, $cost_usd)) / 1e6,
-    model = CASE WHEN model = '' THEN COALESCE($model, $model_id, $modelId, '') ELSE model END
-WHERE id = :session;
-UPDATE turns SET
-    input_tokens = COALESCE(input_tokens, 0) + annal_increment($input_tokens, $inputTokens),
-    output_tokens = COALESCE(output_tokens, 0) + annal_increment($output_tokens, $outputTokens),
-    cached_input_tokens = COALESCE(cached_input_tokens, 0) + annal_increment($cached_input_tokens),
-    cache_write_tokens = COALESCE(cache_write_tokens, 0) + annal_increment($cache_write_tokens),
-    cost_microusd = COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd),
-    cost_usd = (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6
-WHERE id = :session || ':' || $turn_id;
-
-INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, cost_microusd)
-SELECT :session, substr(:ts, 1, 10),
-       COALESCE($model, $model_id, $modelId,
-                (SELECT model FROM sessions WHERE id = :session), ''), 1,
-       annal_increment($input_tokens, $inputTokens),
-       annal_increment($output_tokens, $outputTokens),
-       annal_increment($cached_input_tokens), annal_increment($cache_write_tokens),
-       annal_cost($cost_microusd, $cost_usd)
-WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
-               $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL
-ON CONFLICT (session_id, day, model) DO UPDATE SET
-    requests = requests + 1,
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-    cost_microusd = cost_microusd + excluded.cost_microusd;
-
--- on message.added
-UPDATE sessions SET title = COALESCE(annal_said(:data), title)
-WHERE id = :session AND (title IS NULL OR title GLOB '/*' AND title NOT GLOB '/*[ /]*');
-
--- on tool.called, tool_call
-UPDATE tool_calls SET
-    seq = :seq, tool = $tool, turn_id = COALESCE($turn_id, turn_id), called_at = :ts
-WHERE session_id = :session AND call_id = $call_id AND called_at IS NULL;
-INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
-VALUES (:session, COALESCE($call_id, '#' || :seq), :seq, $tool, $turn_id, 'called', :ts)
-ON CONFLICT (session_id, call_id, seq) DO NOTHING;
-
--- on tool.returned, tool.failed, tool_result, tool_error
-INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,
-                        duration_ms, exit_code, output_bytes, output_sha256)
-VALUES (:session, COALESCE($call_id, '#' || :seq),
-        COALESCE((SELECT MAX(seq) FROM tool_calls
-                  WHERE session_id = :session AND call_id = $call_id), :seq),
-        $turn_id,
-        CASE WHEN :type IN ('tool.failed', 'tool_error') OR $success = 0 THEN 'failed'
-             ELSE 'returned' END,
-        :ts, :seq, $duration_ms, $exit_code, COALESCE($output_bytes, $output_ref::bytes),
-        $output_ref::sha256)
-ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
-    status = excluded.status, returned_at = excluded.returned_at,
-    result_seq = excluded.result_seq, duration_ms = excluded.duration_ms,
-    exit_code = excluded.exit_code, output_bytes = excluded.output_bytes,
-    output_sha256 = excluded.output_sha256
-WHERE status = 'called';
-
--- on response.stored, response_stored
-INSERT INTO responses (session_id, ref, seq, content_ref, stored_at)
-VALUES (:session, COALESCE($ref, '#' || :seq), :seq, $content_ref, :ts)
-ON CONFLICT (session_id, ref) DO UPDATE SET
-    seq = excluded.seq, content_ref = excluded.content_ref, stored_at = excluded.stored_at;
-
--- on response.accessed, response_access
-UPDATE responses SET accesses = accesses + 1, last_accessed_at = :ts
-WHERE session_id = :session AND ref = $ref;
-
--- on artifact.stored
-INSERT INTO artifacts (session_id, path, seq, sha256, bytes, media_type, stored_at)
-VALUES (:session, COALESCE($path, 'artifacts/' || :session || '/' || $sha256 || '.zst',
-                           '#' || :seq),
-        :seq, $sha256, $bytes, $media_type, :ts)
-ON CONFLICT (session_id, path) DO UPDATE SET
-    seq = excluded.seq, sha256 = excluded.sha256, bytes = excluded.bytes,
-    media_type = excluded.media_type, stored_at = excluded.stored_at;
