@@ -183,7 +183,9 @@ START_TEST(a_store_is_drawn_as_bars_over_days)
                "        │▄▄▄▄▄             █████\n"
                "        │█████             █████\n"
                "        └────────────────────────\n"
-               "         03-02       03-04\n");
+               "         03-02       03-04\n"
+               "\n"
+               "The cost is that of 99 % of the tokens: the others have no price.\n");
 }
 END_TEST
 
