@@ -1,4 +1,4 @@
-/* Counting the events of a filter: all of them, or by type, session or day. */
+/* Counting the events of a filter: all of them, or in groups. */
 #include "index/db/database.h"
 #include "index/query/query.h"
 #include "journal/base/error.h"
@@ -137,15 +137,38 @@ static const char *key_of(annal_group_by by)
         return "type";
     case ANNAL_GROUP_SESSION:
         return "session_id";
-    case ANNAL_GROUP_DAY:
-        break;
+    case ANNAL_GROUP_HOUR:
+        return "substr(timestamp, 1, 13)";
+    default:
+        return "substr(timestamp, 1, 10)";
     }
-    return "substr(timestamp, 1, 10)";
+}
+
+static bool is_of_time(annal_group_by by)
+{
+    return by == ANNAL_GROUP_DAY || by == ANNAL_GROUP_HOUR;
+}
+
+/* The rest of the question for groups whose key is in another table; NULL: it is in the events. */
+static const char *join_of(annal_group_by by)
+{
+    switch (by) {
+    case ANNAL_GROUP_TOOL:
+        return "), calls AS MATERIALIZED (SELECT session_id, seq, tool FROM tool_calls UNION "
+               "SELECT session_id, result_seq, tool FROM tool_calls WHERE result_seq IS NOT NULL) "
+               "SELECT calls.tool, COUNT(*) FROM found JOIN calls USING (session_id, seq)";
+    case ANNAL_GROUP_MODEL:
+        return ") SELECT sessions.model, COUNT(*) FROM found LEFT JOIN sessions ON id = session_id";
+    case ANNAL_GROUP_AGENT:
+        return ") SELECT agent_id, COUNT(*) FROM found LEFT JOIN sessions ON id = session_id";
+    default:
+        return NULL;
+    }
 }
 
 static annal_status put_group_order(struct buf *sql, const struct groups *groups)
 {
-    if (groups->by != ANNAL_GROUP_DAY)
+    if (!is_of_time(groups->by))
         return annal__buf_printf(sql, " GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?6");
     return annal__buf_printf(sql, " GROUP BY 1 ORDER BY 1%s LIMIT ?6",
                              groups->filter->descending ? " DESC" : "");
@@ -154,17 +177,19 @@ static annal_status put_group_order(struct buf *sql, const struct groups *groups
 static annal_status put_groups(struct buf *sql, const struct groups *groups,
                                const struct history *history, bool with_rest)
 {
-    annal_status status;
-    if (groups->by != ANNAL_GROUP_DAY && are_counted(groups->filter, history, with_rest)) {
-        status =
-            annal__buf_printf(sql, "SELECT %s, SUM(n) FROM _counts WHERE 1", key_of(groups->by));
-        if (status >= 0)
-            status = annal__query_put_names(sql, groups->filter, history);
-    } else {
-        status = annal__buf_printf(sql, "SELECT %s, COUNT(*)", key_of(groups->by));
-        if (status >= 0)
-            status = annal__query_put_from(sql, groups->filter, history, with_rest);
-    }
+    const char *join = join_of(groups->by);
+    bool of_names = groups->by == ANNAL_GROUP_TYPE || groups->by == ANNAL_GROUP_SESSION;
+    bool counted = of_names && are_counted(groups->filter, history, with_rest);
+    annal_status status =
+        join != NULL ? annal__buf_printf(sql, "WITH found AS (SELECT session_id, seq")
+        : counted
+            ? annal__buf_printf(sql, "SELECT %s, SUM(n) FROM _counts WHERE 1", key_of(groups->by))
+            : annal__buf_printf(sql, "SELECT %s, COUNT(*)", key_of(groups->by));
+    if (status >= 0)
+        status = counted ? annal__query_put_names(sql, groups->filter, history)
+                         : annal__query_put_from(sql, groups->filter, history, with_rest);
+    if (status >= 0 && join != NULL)
+        status = annal__buf_printf(sql, "%s", join);
     return status < 0 ? status : put_group_order(sql, groups);
 }
 
@@ -219,9 +244,10 @@ static annal_status add_to_group(void *arg, annal_slice session, const annal_eve
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(event->ts_us, ts);
     annal__db_bind_text(tally->add, 1,
-                        tally->by == ANNAL_GROUP_TYPE      ? event->type
-                        : tally->by == ANNAL_GROUP_SESSION ? session
-                                                           : (annal_slice){ts, 10});
+                        tally->by == ANNAL_GROUP_TYPE ? event->type
+                        : tally->by == ANNAL_GROUP_SESSION
+                            ? session
+                            : (annal_slice){ts, tally->by == ANNAL_GROUP_HOUR ? 13 : 10});
     return annal__db_run(tally->add, err);
 }
 
@@ -272,7 +298,10 @@ annal_status annal_query_groups(annal_index *index, const annal_filter *filter, 
     annal_status status = annal__query_check(groups.filter, err);
     if (status < 0)
         return status;
-    if (groups.filter->where.len > 0) {
+    if (groups.filter->where.len > 0 && join_of(by) != NULL) {
+        status = annal__fail(err, ANNAL_ERR_INVALID,
+                             "groups by tool, model or agent do not go with an expression");
+    } else if (groups.filter->where.len > 0) {
         status = group_events(&groups, err);
     } else {
         status = group_rows(&groups, err);

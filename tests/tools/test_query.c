@@ -64,7 +64,7 @@ START_TEST(a_query_with_a_wrong_option_says_what_is_right)
         int exit_status;
     } wrong[] = {
         {"--order", "seq", "time or commit", EXIT_USAGE},
-        {"--group-by", "tool", "type, session or day", EXIT_USAGE},
+        {"--group-by", "turn", "tool, model or agent", EXIT_USAGE},
         {"--where", " ", "needs an SQL expression", EXIT_USAGE},
         {"--where", "nope = 1", "the expression of the filter: SQL: no such column: nope",
          EXIT_REFUSED},
@@ -661,6 +661,38 @@ START_TEST(a_session_that_is_named_twice_is_one)
 }
 END_TEST
 
+START_TEST(groups_are_also_hours_tools_models_and_agents)
+{
+    CLI(&cli,
+        "{\"type\":\"session.created\",\"ts\":\"2026-01-06T07:24:00Z\",\"data\":{\"agent_id\":"
+        "\"codex\","
+        "\"model\":\"m1\"}}\n"
+        "{\"type\":\"tool.called\",\"ts\":\"2026-01-06T08:24:00Z\",\"data\":{\"call_id\":\"c1\","
+        "\"tool\":\"Bash\"}}\n"
+        "{\"type\":\"tool.called\",\"ts\":\"2026-01-06T08:25:00Z\",\"data\":{\"call_id\":\"c2\","
+        "\"tool\":\"Read\"}}\n"
+        "{\"type\":\"tool.failed\",\"ts\":\"2026-01-06T08:26:00Z\",\"data\":{\"call_id\":\"c1\"}}"
+        "\n",
+        "append", "g1");
+    cli_assert_done(&cli);
+    CLI(&cli, "1\n", "append", "g2", "--type", "n");
+#define GROUPS(by, expected, ...)                                                                  \
+    do {                                                                                           \
+        CLI(&cli, NULL, "query", "--group-by", by, "--format", "csv", __VA_ARGS__);                \
+        cli_assert_done(&cli);                                                                     \
+        ck_assert_str_eq(cli.out, expected);                                                       \
+    } while (0)
+    GROUPS("hour", "hour,events\r\n2026-01-06T07,1\r\n2026-01-06T08,3\r\n", "g1");
+    GROUPS("hour", "hour,events\r\n2026-01-06T08,3\r\n", "g1", "--where", "type LIKE 'tool.%'");
+    GROUPS("tool", "tool,events\r\nBash,2\r\nRead,1\r\n", "--since", "2020-01-01");
+    GROUPS("tool", "tool,events\r\nBash,1\r\n", "--type", "tool.failed");
+    GROUPS("model", "model,events\r\nm1,4\r\n", "g1");
+    GROUPS("agent", "agent_id,events\r\ncodex,4\r\n,1\r\n", "g1", "g2");
+    CLI(&cli, NULL, "query", "--group-by", "tool", "--where", "1");
+    cli_assert_refused(&cli, EXIT_REFUSED, "do not go with an expression");
+}
+END_TEST
+
 Suite *suite_query(void)
 {
     Suite *suite = suite_create("query");
@@ -691,5 +723,6 @@ Suite *suite_query(void)
     tcase_add_test(answers, a_query_that_reads_to_the_end_names_what_proves_nothing_there);
     tcase_add_test(answers, a_session_that_is_named_twice_is_one);
     tcase_add_test(answers, stats_counts_and_shows_what_lags);
+    tcase_add_test(answers, groups_are_also_hours_tools_models_and_agents);
     return suite;
 }

@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
-#define TIME_FORMS   "a time such as 2026-01-06T07:24:00Z"
+#define TIME_FORMS   "a time such as 2026-01-06T07:24, today, yesterday"
 #define AGE_FORMS    "an age such as 45s, 30m, 2h, 7d, 2w"
 #define MOMENT_FORMS "a seq, " TIME_FORMS " or " AGE_FORMS
+
+enum { DATE_BYTES = 10 };
 
 /* ---- Values ---- */
 
@@ -65,12 +68,47 @@ static bool parse_age(const char *text, int64_t *out_us)
     return false;
 }
 
+/* The local midnight of so many days ago. */
+static int64_t midnight(int64_t now_us, int days_ago)
+{
+    time_t now = (time_t)(now_us / 1000000);
+    struct tm day;
+    localtime_r(&now, &day);
+    day = (struct tm){.tm_year = day.tm_year,
+                      .tm_mon = day.tm_mon,
+                      .tm_mday = day.tm_mday - days_ago,
+                      .tm_isdst = -1};
+    return (int64_t)mktime(&day) * 1000000;
+}
+
+/* A time without a zone is meant as the clock on the wall shows it. */
+static bool parse_local(const char *text, int64_t *out_us)
+{
+    size_t len = strlen(text);
+    struct tm wall;
+    if (annal_time_parse((annal_slice){text, len}, out_us, NULL) != ANNAL_OK)
+        return false;
+    if (text[len - 1] == 'Z' || text[len - 1] == 'z' ||
+        (len > DATE_BYTES && strpbrk(text + DATE_BYTES, "+-") != NULL))
+        return true;
+    int64_t fraction_us = (*out_us % 1000000 + 1000000) % 1000000;
+    time_t seconds = (time_t)((*out_us - fraction_us) / 1000000);
+    gmtime_r(&seconds, &wall);
+    wall.tm_isdst = -1;
+    *out_us = (int64_t)mktime(&wall) * 1000000 + fraction_us;
+    return true;
+}
+
 bool parse_time(const char *text, int64_t *out_us)
 {
-    int64_t age_us = 0;
-    if (!parse_age(text, &age_us))
-        return annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
-    *out_us = annal__system_clock.wall_us(annal__system_clock.arg) - age_us;
+    int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg), age_us = 0;
+    tzset();
+    if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0)
+        *out_us = midnight(now_us, text[0] == 'y');
+    else if (parse_age(text, &age_us))
+        *out_us = now_us - age_us;
+    else
+        return parse_local(text, out_us);
     return true;
 }
 

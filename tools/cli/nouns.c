@@ -18,6 +18,7 @@
 
 #include <annal/verb.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,27 @@ void nouns_look_in(const char *store)
 {
     known.store = store;
     known.in_store = true;
+}
+
+bool noun_is_on(const struct noun *noun)
+{
+    struct buf path = {0};
+    char line[256];
+    bool on = noun->pack == NULL || noun->of_user;
+    FILE *enabled = NULL;
+    if (!on &&
+        annal__place_default(known.store, getenv("XDG_DATA_HOME"), getenv("HOME"), &path) >= 0 &&
+        annal__buf_printf(&path, "/packs/enabled") >= 0 && annal__buf_cstr(&path) != NULL)
+        enabled = fopen(path.ptr, "re");
+    while (!on && enabled != NULL && fgets(line, sizeof line, enabled) != NULL) {
+        const char *name = line + strspn(line, " \t");
+        size_t len = strlen(noun->pack);
+        on = strncmp(name, noun->pack, len) == 0 && strchr(" \t\r\n#", name[len]) != NULL;
+    }
+    if (enabled != NULL)
+        fclose(enabled);
+    annal__buf_done(&path);
+    return on;
 }
 
 /* ---- Asking ---- */

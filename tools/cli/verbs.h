@@ -62,6 +62,9 @@ const struct noun *noun_at(size_t i);
 const struct noun *noun_find(const char *name);
 const struct noun *noun_find_built_in(const char *name);
 
+/* Whether its pack is on in the store; if there is no store, only those of no pack are. */
+bool noun_is_on(const struct noun *noun);
+
 const struct command *noun_verb(const struct noun *noun, const char *name);
 
 /* The code of a verb that a pack says. */

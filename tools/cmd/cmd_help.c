@@ -99,17 +99,32 @@ void help_print_noun(const struct noun *noun)
     printf("\n'annal help %s VERB' tells more.\n", noun->name);
 }
 
+static void print_nouns(void)
+{
+    const struct noun *noun;
+    const char *before = "\npacks that are off: ", *last = "";
+    fputs("\nnouns, with verbs of their own ('annal help pack'):\n", stdout);
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        if (noun_is_on(noun))
+            printf("  %-11s %s\n", noun->name, noun->summary);
+    }
+    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++) {
+        if (noun_is_on(noun) || strcmp(last, noun->pack) == 0)
+            continue;
+        printf("%s%s", before, noun->pack);
+        last = noun->pack;
+        before = ", ";
+    }
+    fputs(last[0] == '\0' ? "" : " ('annal pack list')\n", stdout);
+}
+
 void help_print_all(void)
 {
     printf("annal: an event store for AI-agent sessions\n\n"
            "usage: annal [--store DIR] [--json] VERB [options]\n\n");
     for (int i = 0; commands[i] != NULL; i++)
         printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
-    const struct noun *noun;
-    for (size_t i = 0; (noun = noun_at(i)) != NULL; i++)
-        printf("%s  %-11s %s\n",
-               i == 0 ? "\nnouns, with verbs of their own ('annal help pack'):\n" : "", noun->name,
-               noun->summary);
+    print_nouns();
     printf("\nThe store is --store DIR, else $ANNAL_STORE, else $XDG_DATA_HOME/annal, else\n"
            "~/.local/share/annal. Data goes to standard output, everything else to\n"
            "standard error.\n\n"

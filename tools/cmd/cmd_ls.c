@@ -355,7 +355,7 @@ static const struct field fields[] = {
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
            "of this agent: a part of its name, or *, ? and [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
-    OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, or an age like 2h"),
+    OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, 2h or today"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
                 .choices = SORTS),
     FLAG("tree", NULL, "sub-agents and forks below the session they come from"),

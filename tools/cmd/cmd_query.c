@@ -145,6 +145,14 @@ static int print_count(struct query *query)
 
 /* ---- Groups ---- */
 
+static const struct {
+    const char *name, *title;
+} group_names[] = {
+    [ANNAL_GROUP_TYPE] = {"type", "TYPE"},      [ANNAL_GROUP_SESSION] = {"session_id", "SESSION"},
+    [ANNAL_GROUP_DAY] = {"day", "DAY"},         [ANNAL_GROUP_HOUR] = {"hour", "HOUR"},
+    [ANNAL_GROUP_TOOL] = {"tool", "TOOL"},      [ANNAL_GROUP_MODEL] = {"model", "MODEL"},
+    [ANNAL_GROUP_AGENT] = {"agent_id", "AGENT"}};
+
 static int print_group(void *arg, annal_slice key, uint64_t events)
 {
     struct table *table = arg;
@@ -156,16 +164,13 @@ static int print_group(void *arg, annal_slice key, uint64_t events)
 
 static int print_groups(struct query *query)
 {
-    static const struct column columns_by[][2] = {
-        [ANNAL_GROUP_TYPE] = {{.name = "type", .title = "TYPE", .flexible = true},
-                              {.name = "events", .title = "EVENTS", .right = true}},
-        [ANNAL_GROUP_SESSION] = {{.name = "session_id", .title = "SESSION", .flexible = true},
-                                 {.name = "events", .title = "EVENTS", .right = true}},
-        [ANNAL_GROUP_DAY] = {{.name = "day", .title = "DAY"},
-                             {.name = "events", .title = "EVENTS", .right = true}}};
+    const struct column columns_by[] = {{.name = group_names[query->group_by].name,
+                                         .title = group_names[query->group_by].title,
+                                         .flexible = true},
+                                        {.name = "events", .title = "EVENTS", .right = true}};
     annal_error err = {0};
     annal_lag lag;
-    struct table *table = table_new(query->format, columns_by[query->group_by], 2);
+    struct table *table = table_new(query->format, columns_by, 2);
     if (table == NULL)
         return fail_storage("query: out of memory");
     annal_status status = annal_query_groups(query->index, &query->filter, query->group_by,
@@ -195,12 +200,10 @@ static int collect_group(void *arg, annal_slice key, uint64_t events)
 
 static int collect_groups(struct query *query, struct parquet_rows *rows)
 {
-    static const char *const names_by[][2] = {[ANNAL_GROUP_TYPE] = {"type", "events"},
-                                              [ANNAL_GROUP_SESSION] = {"session_id", "events"},
-                                              [ANNAL_GROUP_DAY] = {"day", "events"}};
+    const char *const names[] = {group_names[query->group_by].name, "events"};
     annal_error err = {0};
     annal_lag lag;
-    const annal_row heading = {.count = 2, .names = names_by[query->group_by]};
+    const annal_row heading = {.count = 2, .names = names};
     int exit_status = parquet_rows_columns(rows, &heading);
     if (exit_status != 0)
         return exit_status;
@@ -409,7 +412,7 @@ static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     OPTION("since", "T", FIELD_TIME, NULL,
-           "from this time on; ISO 8601, or an age such as 2h or 7d"),
+           "from this time on; ISO 8601, an age such as 2h, or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION("seq", "A..B", FIELD_TEXT, NULL, "from seq A to seq B; either may be left out"),
     OPTION("where", "EXPR", FIELD_TEXT, NULL,
@@ -420,7 +423,7 @@ static const struct field fields[] = {
     FLAG("desc", NULL, "last first"),
     FLAG("count", NULL, "print only how many there are"),
     OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
-                .choices = "type|session|day"),
+                .choices = "type|session|day|hour|tool|model|agent"),
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
                 "how to print them (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
@@ -441,8 +444,9 @@ const struct command cmd_query = {
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"
              "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
              "WHERE model = 'm')\". It is stopped where it takes longer than --timeout for one\n"
-             "event, or more than --memory or --temp. Groups come largest first, days in\n"
-             "order.\n"
+             "event, or more than --memory or --temp. Groups come largest first, days and\n"
+             "hours (in UTC) in order. --group-by tool counts calls and their results:\n"
+             "--type tool.failed, only those that failed.\n"
              "\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds; the file is there when it is whole.",
@@ -452,6 +456,7 @@ const struct command cmd_query = {
                 "  annal query sess_1 sess_2 --type message.added | jq -r .data.content\n"
                 "  annal query --where \"data->>'$.tool' = 'bash'\" --desc --limit 5\n"
                 "  annal query --since 7d --group-by day\n"
+                "  annal query --since yesterday --type tool.failed --group-by tool\n"
                 "  annal query --type 'tool.*' --format parquet --to tools.parquet\n",
     .fields = fields,
     .run = run};

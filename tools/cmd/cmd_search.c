@@ -308,7 +308,7 @@ static const struct field fields[] = {
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     FLAG("all", NULL, "also events that imports and counts of tokens keep"),
     OPTION("since", "T", FIELD_TIME, NULL,
-           "from this time on; ISO 8601, or an age such as 2h or 7d"),
+           "from this time on; ISO 8601, an age such as 2h, or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),
     FLAG("newest", NULL, "by time, newest first; else the best come first"),

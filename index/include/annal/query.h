@@ -124,17 +124,22 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
 typedef enum annal_group_by {
     ANNAL_GROUP_TYPE = 1,
     ANNAL_GROUP_SESSION = 2,
-    ANNAL_GROUP_DAY = 3 /* of ts, in UTC: "2026-03-02" */
+    ANNAL_GROUP_DAY = 3,   /* of ts, in UTC: "2026-03-02" */
+    ANNAL_GROUP_HOUR = 4,  /* "2026-03-02T09" */
+    ANNAL_GROUP_TOOL = 5,  /* of calls and their results; no other events are counted */
+    ANNAL_GROUP_MODEL = 6, /* of the session, as the table sessions has it; "" if it is not known */
+    ANNAL_GROUP_AGENT = 7
 } annal_group_by;
 
 /* Return 0 to continue; any other value stops, and is returned. key is valid until it returns. */
 typedef int (*annal_group_fn)(void *arg, annal_slice key, uint64_t events);
 
 /*
- * annal_query_count() for each type, session or day: types and sessions with the most events first,
- * days in order, or last first if filter->descending. filter->limit is a number of groups. By type
+ * annal_query_count() for each type, session, day, …: those with the most events first, days and
+ * hours in order, or last first if filter->descending. filter->limit is a number of groups. By type
  * or session, with nothing set but types and sessions, the index has the numbers, and nothing is
- * counted. *out_lag may be NULL. Any thread.
+ * counted. By tool, model or agent, filter->where must be empty: ANNAL_ERR_INVALID. *out_lag may be
+ * NULL. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_groups(annal_index *index,
                                                            const annal_filter *filter,

@@ -51,7 +51,7 @@ static const struct refusal wrong_usage[] = {
     {{"query", "--seq", "9..1"}, "ends before it begins"},
     {{"query", "--seq", "a..b"}, "range"},
     {{"query", "--seq", ".."}, "range"},
-    {{"query", "--since", "yesterday"}, "--since"},
+    {{"query", "--since", "tomorrow"}, "--since"},
     {{"query", "--until", "5 minutes"}, "--until"},
     {{"query", "--format", "xml"}, "jsonl, csv, table or parquet"},
     {{"query", "--json", "--format", "csv"}, "cannot be used together"},

@@ -280,6 +280,18 @@ START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
 }
 END_TEST
 
+START_TEST(help_lists_the_nouns_of_packs_that_are_on)
+{
+    CLI(&cli, NULL, "help");
+    ck_assert_ptr_null(strstr(cli.out, "\n  team "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "packs that are off: lionagi, teams, "));
+    CLI(&cli, NULL, "pack", "enable", "teams");
+    CLI(&cli, NULL, "help");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n  team "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "packs that are off: lionagi, prose, "));
+}
+END_TEST
+
 START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
 {
     CLI(&cli, NULL, "help", "pack");
@@ -338,6 +350,7 @@ Suite *suite_verbs(void)
                         sizeof wrong_words / sizeof wrong_words[0]);
     tcase_add_test(tcase, every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual);
     tcase_add_test(tcase, nouns_and_their_verbs_are_explained_in_both_spellings);
+    tcase_add_test(tcase, help_lists_the_nouns_of_packs_that_are_on);
     tcase_add_test(tcase, the_tables_of_the_verbs_are_sound);
     return suite;
 }

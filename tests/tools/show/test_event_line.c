@@ -99,8 +99,28 @@ START_TEST(times_are_those_of_the_place_where_they_are_read)
 {
     setenv("TZ", "XYZ-9:30", 1);
     ck_assert_ptr_nonnull(strstr(RUN("cat", "s"), "2026-03-02\r\n     1  17:30:00  turn"));
+    CLI(&cli, NULL, "query", "--count", "--since", "2026-03-02T17:31");
+    ck_assert_str_eq(cli.out, "8\n");
+    CLI(&cli, NULL, "query", "--count", "--since", "2026-03-03");
+    ck_assert_str_eq(cli.out, "3\n");
+    CLI(&cli, NULL, "query", "--count", "--since", "2026-03-02T08:01:00Z");
+    ck_assert_str_eq(cli.out, "8\n");
+    CLI(&cli, NULL, "query", "--count", "--since", "2026-03-02T09:01+01:00");
+    ck_assert_str_eq(cli.out, "8\n");
     CLI(&cli, NULL, "cat", "s", "--last", "1");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"ts\":\"2026-03-03T13:00:00.000000Z\""));
+}
+END_TEST
+
+START_TEST(today_and_yesterday_begin_at_midnight)
+{
+    CLI(&cli, "1\n", "append", "t", "--type", "n");
+    CLI(&cli, NULL, "query", "--count", "--since", "yesterday");
+    ck_assert_str_eq(cli.out, "1\n");
+    CLI(&cli, NULL, "query", "--count", "--until", "today");
+    ck_assert_str_eq(cli.out, "9\n");
+    CLI(&cli, NULL, "query", "--count", "--since", "tomorrow");
+    cli_assert_refused(&cli, 2, "today, yesterday");
 }
 END_TEST
 
@@ -112,5 +132,6 @@ Suite *suite_event_line(void)
     tcase_add_test(all, query_and_tail_name_the_sessions_and_the_tool_of_a_result_alone);
     tcase_add_test(all, programs_get_json_also_on_a_terminal);
     tcase_add_test(all, times_are_those_of_the_place_where_they_are_read);
+    tcase_add_test(all, today_and_yesterday_begin_at_midnight);
     return suite;
 }
