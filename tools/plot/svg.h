@@ -21,7 +21,7 @@ void svg_end(struct drawing *out);
 void svg_text(struct drawing *out, double x, double y, enum align align, const char *class,
               annal_slice text);
 
-/* tooltip: a text, or empty for none. class: "bar", "part", "failed", "open", "frame". */
+/* tooltip: a text, or empty for none. class: "bar", "part", "share", "failed", "open", "frame". */
 void svg_rect(struct drawing *out, double x, double y, double width, double height,
               const char *class, annal_slice tooltip);
 

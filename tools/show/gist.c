@@ -84,10 +84,10 @@ static const char *skip_head(const char *text)
 {
     static const struct {
         const char *begins, *ends;
-    } heads[] = {{"Chunk ID: ", " Output: "},
-                 {"Exit code: ", " Output: "},
-                 {"Wall time: ", " Output: "},
-                 {"<returncode>", "<output> "}};
+    } heads[] = {{"Chunk ID: ", " Output:"},
+                 {"Exit code: ", " Output:"},
+                 {"Wall time: ", " Output:"},
+                 {"<returncode>", "<output>"}};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         if (strncmp(text, heads[i].begins, strlen(heads[i].begins)) != 0)
             continue;

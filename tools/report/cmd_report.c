@@ -1,0 +1,143 @@
+#include "journal/base/buf.h"
+#include "journal/base/json.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/sessions.h"
+#include "tools/cli/target.h"
+#include "tools/report/report.h"
+
+enum { SECTIONS_MAX = 10, ROWS_USUAL = 10 };
+
+enum form { FORM_TABLE, FORM_JSONL, FORM_MARKDOWN, FORM_SVG };
+
+struct report {
+    const struct args *args;
+    enum form form;
+    struct report_scope scope;
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    struct buf sessions;
+    struct session_list list;
+    annal_store *store;
+    annal_index *index;
+    struct report_section sections[SECTIONS_MAX];
+    size_t count;
+};
+
+static int read_scope(struct report *report)
+{
+    const struct args *args = report->args;
+    int choice = args_choice(args, "format");
+    report->form = args->json ? FORM_JSONL : choice < 0 ? FORM_TABLE : (enum form)choice;
+    report->scope.limit = args_count(args, "limit", ROWS_USUAL);
+    if (args_has(args, "since")) {
+        annal_time_format(args_time(args, "since"), report->since);
+        report->scope.since = annal_slice_of(report->since);
+    }
+    if (args_has(args, "until")) {
+        annal_time_format(args_time(args, "until"), report->until);
+        report->scope.until = annal_slice_of(report->until);
+    }
+    return 0;
+}
+
+static int name_sessions(struct report *report)
+{
+    if (report->args->operand_count == 0)
+        return 0;
+    int exit_status = sessions_collect(report->store, report->args, &report->list);
+    annal_status status = annal__buf_append(&report->sessions, "[", 1);
+    for (size_t i = 0; exit_status == 0 && status >= 0 && i < report->list.count; i++) {
+        status = annal__buf_printf(&report->sessions, i == 0 ? "" : ",");
+        if (status >= 0)
+            status = annal__json_quote(&report->sessions, annal_slice_of(report->list.names[i].id));
+    }
+    if (status >= 0)
+        status = annal__buf_append(&report->sessions, "]", 1);
+    report->scope.sessions = annal__buf_slice(&report->sessions);
+    return status < 0 ? fail_storage("report: out of memory") : exit_status;
+}
+
+static int print(struct report *report)
+{
+    int exit_status = 0;
+    if (report->form == FORM_SVG)
+        return report_svg(report->sections, report->count, ANNAL_SLICE("annal report"));
+    if (report->form == FORM_MARKDOWN)
+        fputs("# Report\n\n", stdout);
+    for (size_t i = 0; exit_status == 0 && i < report->count; i++) {
+        if (report->form == FORM_MARKDOWN)
+            report_markdown(&report->sections[i]);
+        else
+            exit_status = report_table(&report->sections[i],
+                                       report->form == FORM_JSONL ? OUT_JSONL : OUT_TABLE);
+    }
+    return exit_status;
+}
+
+static int answer(struct report *report)
+{
+    struct target target;
+    int exit_status = 0;
+    for (const struct report_section *from = report_sections;
+         exit_status == 0 && from->name != NULL; from++) {
+        report->sections[report->count] = *from;
+        exit_status =
+            report_fill(&report->sections[report->count++], report->index, &report->scope);
+    }
+    if (exit_status == 0)
+        exit_status = target_begin(&target, args_get(report->args, "to"));
+    if (exit_status == 0) {
+        exit_status = print(report);
+        int ended = target_end(&target, exit_status == 0);
+        exit_status = exit_status != 0 ? exit_status : ended;
+    }
+    for (size_t i = 0; i < report->count; i++)
+        report_clear(&report->sections[i]);
+    return exit_status;
+}
+
+static int run(const struct args *args)
+{
+    struct report report = {.args = args};
+    int exit_status = read_scope(&report);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &report.store);
+    if (exit_status == 0)
+        exit_status = name_sessions(&report);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(report.store, &report.list, &report.index);
+    if (exit_status == 0)
+        exit_status = answer(&report);
+    annal_index_close(report.index);
+    sessions_done(&report.list);
+    annal__buf_done(&report.sessions);
+    return store_close(report.store, exit_status);
+}
+
+static const struct field fields[] = {
+    OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
+    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, an age such as 7d, today"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "rows of each section (10)", .least = 1,
+                .most = 100000),
+    OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print it (table)",
+                .choices = "table|jsonl|markdown|svg", .without = "json"),
+    OPTION("to", "FILE", FIELD_TEXT, NULL, "write it to this file"),
+    FIELDS_END};
+
+const struct command cmd_report = {
+    .name = "report",
+    .summary = "what sessions did and cost: tools, failures, models, days",
+    .about = "Prints what the tables say of all sessions, or of those that are named: tools with\n"
+             "their durations, the newest calls that failed and what failed in them, the\n"
+             "slowest calls, tokens and cost by model and by day, and the sessions side by\n"
+             "side. A call counts at the time at which it began, tokens on their day in UTC.\n"
+             "A cost that is not known is '-', and not 0. With --json there is an object for\n"
+             "each row, with its section.",
+    .examples = "  annal report --since yesterday\n"
+                "  annal report sess_1 sess_2\n"
+                "  annal report --since 30d --format markdown --to month.md\n"
+                "  annal report --format svg --to report.svg\n",
+    .fields = fields,
+    .run = run};

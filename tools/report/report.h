@@ -1,0 +1,78 @@
+/*
+ * A report on sessions: sections, each a table that one SELECT gives, printed in four forms.
+ *
+ * (1) A section holds the values as they are and as people see them, so that each form shows the
+ *     same numbers.
+ * (2) What is not known is empty, and '-' for people: a cost that no log and no price gives is not
+ *     0.
+ */
+#ifndef TOOLS_REPORT_REPORT_H
+#define TOOLS_REPORT_REPORT_H
+
+#include "tools/cli/out.h"
+
+#include <annal/query.h>
+
+enum cell {
+    CELL_TEXT,
+    CELL_SESSION, /* people see the beginning of a UUID, which verbs take as the id */
+    CELL_COUNT,
+    CELL_MS,
+    CELL_COST,   /* microdollars */
+    CELL_TIME,   /* ISO 8601 */
+    CELL_INPUT,  /* raw JSON: arguments of a call */
+    CELL_OUTPUT, /* raw JSON: what a tool returned */
+};
+
+enum { COLUMNS_MAX = 8 };
+
+struct report_column {
+    const char *name, *title;
+    enum cell cell;
+    bool bar;    /* what a bar shows in a picture */
+    bool spared; /* left out first if the terminal is narrow */
+};
+
+/* What is reported on; parameters ?1 to ?4 of every section. */
+struct report_scope {
+    annal_slice sessions;     /* a JSON array; empty: all */
+    annal_slice since, until; /* ISO 8601; empty: without limit */
+    uint64_t limit;           /* rows of a section */
+};
+
+struct report_row {
+    char *shown[COLUMNS_MAX];
+    annal_value values[COLUMNS_MAX]; /* text in shown, or in raw */
+    char *raw[COLUMNS_MAX];
+};
+
+struct report_section {
+    const char *name, *title;
+    const char *sql;
+    struct report_column columns[COLUMNS_MAX]; /* a name NULL ends them */
+
+    struct report_row *rows;
+    size_t count, capacity;
+};
+
+extern const struct report_section report_sections[]; /* a name NULL ends them */
+
+/* Fill the rows. 0, or an exit status. */
+int report_fill(struct report_section *section, annal_index *index,
+                const struct report_scope *scope);
+void report_clear(struct report_section *section);
+
+int report_columns(const struct report_section *section);
+static inline bool report_is_number(enum cell cell)
+{
+    return cell == CELL_COUNT || cell == CELL_MS || cell == CELL_COST;
+}
+
+/* One section after another. */
+int report_table(const struct report_section *section, enum out_format format);
+void report_markdown(const struct report_section *section);
+
+/* All of them as one picture. */
+int report_svg(const struct report_section *sections, size_t count, annal_slice title);
+
+#endif

@@ -1,0 +1,236 @@
+#include "tools/report/report.h"
+
+#include "journal/base/alloc.h"
+#include "tools/cli/command.h"
+#include "tools/plot/text.h"
+#include "tools/show/gist.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What is asked ---- */
+
+#define IN_SESSIONS(id) "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
+#define IN_TIME(at)     "(?2 IS NULL OR " at " >= ?2) AND (?3 IS NULL OR " at " < ?3)"
+#define IN_DAYS         "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
+#define CALLS           "tool_durations WHERE " IN_SESSIONS("session_id") " AND " IN_TIME("called_at")
+#define DATA(seq)                                                                                  \
+    "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = " seq ")"
+#define USED                                                                                       \
+    "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), "             \
+    "NULLIF(sum(cost_microusd), 0) FROM usage WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS
+#define USED_COLUMNS                                                                               \
+    {"requests", "REQUESTS", CELL_COUNT, .spared = true},                                          \
+        {"input_tokens", "INPUT", CELL_COUNT, .bar = true},                                        \
+        {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
+    {                                                                                              \
+        "cost_microusd", "COST", CELL_COST                                                         \
+    }
+
+const struct report_section report_sections[] = {
+    {.name = "total",
+     .title = "In all",
+     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IN_SESSIONS(
+         "id") " AND (?2 IS NULL OR "
+               "last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)), count(*), "
+               "sum(status = 'failed'), u.i, u.o, u.c FROM (SELECT status FROM " CALLS "), "
+               "(SELECT sum(input_tokens) AS i, sum(output_tokens) AS o, "
+               "NULLIF(sum(cost_microusd), 0) AS c FROM usage WHERE " IN_SESSIONS(
+                   "session_id") " AND " IN_DAYS ") AS u LIMIT ?4",
+     .columns = {{"sessions", "SESSIONS", CELL_COUNT},
+                 {"calls", "CALLS", CELL_COUNT},
+                 {"failed", "FAILED", CELL_COUNT},
+                 {"input_tokens", "INPUT", CELL_COUNT},
+                 {"output_tokens", "OUTPUT", CELL_COUNT},
+                 {"cost_microusd", "COST", CELL_COST}}},
+    {.name = "tools",
+     .title = "Tools",
+     .sql = "SELECT tool, count(*), sum(status = 'failed'), median(duration_ms), "
+            "percentile(duration_ms, 95), sum(duration_ms) FROM " CALLS
+            " GROUP BY tool ORDER BY 2 DESC, 1 LIMIT ?4",
+     .columns = {{"tool", "TOOL", CELL_TEXT},
+                 {"calls", "CALLS", CELL_COUNT, .bar = true},
+                 {"failed", "FAILED", CELL_COUNT},
+                 {"median_ms", "MEDIAN", CELL_MS},
+                 {"p95_ms", "95 %", CELL_MS},
+                 {"sum_ms", "IN ALL", CELL_MS}}},
+    {.name = "failures",
+     .title = "Calls that failed, newest first",
+     .sql = "SELECT returned_at, tool, " DATA("c.seq") ", " DATA(
+         "c.result_seq") ", session_id, seq "
+                         "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS(
+                             "session_id") " AND " IN_TIME("returned_at") " ORDER BY returned_at "
+                                                                          "DESC LIMIT ?4",
+     .columns = {{"timestamp", "TIME", CELL_TIME},
+                 {"tool", "TOOL", CELL_TEXT},
+                 {"input", "CALLED WITH", CELL_INPUT},
+                 {"output", "WHAT FAILED", CELL_OUTPUT},
+                 {"session_id", "SESSION", CELL_SESSION, .spared = true},
+                 {"seq", "SEQ", CELL_COUNT, .spared = true}}},
+    {.name = "slowest",
+     .title = "Slowest calls",
+     .sql = "SELECT duration_ms, tool, " DATA(
+         "c.seq") ", session_id, seq FROM (SELECT * FROM " CALLS
+                  " AND duration_ms IS NOT NULL ORDER BY duration_ms DESC LIMIT ?4) AS c "
+                  "ORDER BY duration_ms DESC",
+     .columns = {{"duration_ms", "TOOK", CELL_MS, .bar = true},
+                 {"tool", "TOOL", CELL_TEXT},
+                 {"input", "CALLED WITH", CELL_INPUT},
+                 {"session_id", "SESSION", CELL_SESSION},
+                 {"seq", "SEQ", CELL_COUNT}}},
+    {.name = "models",
+     .title = "Tokens and cost by model",
+     .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model ORDER BY 3 DESC, 1 LIMIT ?4",
+     .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
+    {.name = "days",
+     .title = "Tokens and cost by day (UTC)",
+     .sql = "SELECT * FROM (SELECT day, " USED " GROUP BY day ORDER BY day DESC LIMIT ?4) "
+            "ORDER BY day",
+     .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
+    {.name = "sessions",
+     .title = "Sessions by tokens",
+     .sql = "SELECT id, NULLIF(total_turns, 0), c.calls, c.failed, total_tokens, "
+            "NULLIF(cost_microusd, 0), CAST(round(86400000 * (julianday(last_activity_at) - "
+            "julianday(created_at))) AS INTEGER), title FROM sessions LEFT JOIN (SELECT "
+            "session_id, count(*) AS "
+            "calls, sum(status = 'failed') AS failed FROM tool_calls GROUP BY session_id) AS c ON "
+            "c.session_id = id WHERE " IN_SESSIONS("id") " AND (?2 IS NULL OR last_activity_at >= "
+                                                         "?2) AND (?3 IS NULL OR created_at < ?3) "
+                                                         "ORDER BY total_tokens DESC, id LIMIT ?4",
+     .columns = {{"session_id", "SESSION", CELL_SESSION},
+                 {"turns", "TURNS", CELL_COUNT},
+                 {"calls", "CALLS", CELL_COUNT},
+                 {"failed", "FAILED", CELL_COUNT},
+                 {"total_tokens", "TOKENS", CELL_COUNT, .bar = true},
+                 {"cost_microusd", "COST", CELL_COST},
+                 {"duration_ms", "LASTED", CELL_MS},
+                 {"title", "TITLE", CELL_TEXT, .spared = true}}},
+    {.name = NULL}};
+
+int report_columns(const struct report_section *section)
+{
+    int count = 0;
+    while (count < COLUMNS_MAX && section->columns[count].name != NULL)
+        count++;
+    return count;
+}
+
+/* ---- Rows ---- */
+
+static int64_t whole(const annal_value *value)
+{
+    return value->kind == ANNAL_VALUE_REAL ? (int64_t)(value->real + 0.5) : value->integer;
+}
+
+static size_t session_len(annal_slice id)
+{
+    enum { UUID_BYTES = 36, FIRST_PART = 8 };
+    bool uuid = id.len == UUID_BYTES && id.ptr[FIRST_PART] == '-' && id.ptr[13] == '-';
+    return uuid ? FIRST_PART : id.len;
+}
+
+/* What people see. */
+static void show(struct buf *out, enum cell cell, const annal_value *value)
+{
+    char text[TEXT_BYTES];
+    annal_event event = {.data = value->bytes};
+    int64_t time_us = 0;
+    if (value->kind == ANNAL_VALUE_NULL ||
+        (report_is_number(cell) && value->kind > ANNAL_VALUE_REAL)) {
+        (void)!annal__buf_append(out, "-", 1);
+        return;
+    }
+    switch (cell) {
+    case CELL_COUNT:
+        (void)!annal__buf_printf(out, "%s", text_exact(text, whole(value), UNIT_COUNT));
+        break;
+    case CELL_COST:
+        (void)!annal__buf_printf(out, "%s", text_exact(text, whole(value), UNIT_MICROUSD));
+        break;
+    case CELL_MS:
+        (void)!annal__buf_printf(out, "%s", text_span(text, whole(value) * 1000));
+        break;
+    case CELL_TIME:
+        if (annal_time_parse(value->bytes, &time_us, NULL) == ANNAL_OK)
+            shown_time(text, time_us);
+        (void)!annal__buf_printf(out, "%.16s", time_us == 0 ? "-" : text);
+        break;
+    case CELL_INPUT:
+        gist_input(out, event_either(&event, "input", "arguments"));
+        break;
+    case CELL_OUTPUT:
+        gist_output(out, event_either(&event, "output", "error"));
+        break;
+    case CELL_SESSION:
+        (void)!annal__buf_append(out, value->bytes.ptr, session_len(value->bytes));
+        break;
+    case CELL_TEXT:
+        (void)!annal__buf_append_slice(out, value->bytes);
+    }
+}
+
+/* What programs get: numbers as they are, of data what people see. */
+static void keep(struct report_row *row, int i, const annal_value *value, enum cell cell)
+{
+    struct buf shown = {0};
+    bool is_number = value->kind == ANNAL_VALUE_INTEGER || value->kind == ANNAL_VALUE_REAL;
+    show(&shown, cell, value);
+    row->shown[i] = annal__strndup(shown.len > 0 ? shown.ptr : "", shown.len);
+    if (cell == CELL_TIME || cell == CELL_TEXT || cell == CELL_SESSION)
+        row->raw[i] =
+            annal__strndup(value->bytes.ptr == NULL ? "" : value->bytes.ptr, value->bytes.len);
+    row->values[i] = is_number || value->kind == ANNAL_VALUE_NULL
+                         ? *value
+                         : (annal_value){.kind = ANNAL_VALUE_TEXT};
+    annal__buf_done(&shown);
+}
+
+static int add_row(void *arg, const annal_row *from)
+{
+    struct report_section *section = arg;
+    if (section->count == section->capacity) {
+        size_t capacity = section->capacity == 0 ? 16 : section->capacity * 2;
+        void *grown = annal__realloc_array(section->rows, capacity, sizeof *section->rows);
+        if (grown == NULL)
+            return fail_storage("report: out of memory");
+        section->rows = grown;
+        section->capacity = capacity;
+    }
+    struct report_row *row = &section->rows[section->count++];
+    *row = (struct report_row){0};
+    for (int i = 0; i < report_columns(section); i++)
+        keep(row, i, &from->values[i], section->columns[i].cell);
+    return 0;
+}
+
+static annal_value text_or_null(annal_slice text)
+{
+    return (annal_value){.kind = text.len > 0 ? ANNAL_VALUE_TEXT : ANNAL_VALUE_NULL, .bytes = text};
+}
+
+int report_fill(struct report_section *section, annal_index *index,
+                const struct report_scope *scope)
+{
+    annal_error err = {0};
+    const annal_value params[] = {text_or_null(scope->sessions),
+                                  text_or_null(scope->since),
+                                  text_or_null(scope->until),
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)scope->limit}};
+    const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
+    annal_status status =
+        annal_sql(index, annal_slice_of(section->sql), &options, add_row, section, &err);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
+void report_clear(struct report_section *section)
+{
+    for (size_t row = 0; row < section->count; row++) {
+        for (int i = 0; i < COLUMNS_MAX; i++) {
+            annal__free(section->rows[row].shown[i]);
+            annal__free(section->rows[row].raw[i]);
+        }
+    }
+    annal__free(section->rows);
+    section->rows = NULL;
+    section->count = section->capacity = 0;
+}
