@@ -58,17 +58,21 @@ static void put_bar(const struct chart *chart, const struct series *series, size
 static void put_labels(const struct chart *chart, int y, struct drawing *out)
 {
     char text[TEXT_BYTES];
-    double cell = (double)WIDTH / (double)chart->count;
+    double cell = (double)WIDTH / (double)chart->count, free_from = LEFT;
     size_t first, step = chart_label_step(chart, (size_t)(LABEL_WIDTH / cell) + 1, &first);
     first = first < chart->count ? first : 0;
     for (size_t i = first; i < chart->count; i += step) {
         double x = LEFT + ((double)i + 0.5) * cell;
-        chart_label(chart, i, text);
-        enum align align = x < LEFT + LABEL_WIDTH / 2.0 ? ALIGN_LEFT : ALIGN_MIDDLE;
-        if (x > LEFT + WIDTH - LABEL_WIDTH / 2.0)
+        bool left = x < LEFT + LABEL_WIDTH / 2.0;
+        double begin = left ? LEFT + (double)i * cell : x - LABEL_WIDTH / 2.0;
+        if (begin + LABEL_WIDTH > LEFT + WIDTH)
             break;
-        svg_text(out, align == ALIGN_LEFT ? LEFT + (double)i * cell : x, y + 16, align, "axis",
+        if (begin < free_from)
+            continue;
+        chart_label(chart, i, text);
+        svg_text(out, left ? begin : x, y + 16, left ? ALIGN_LEFT : ALIGN_MIDDLE, "axis",
                  annal_slice_of(text));
+        free_from = begin + LABEL_WIDTH;
     }
 }
 

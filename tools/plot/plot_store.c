@@ -61,13 +61,17 @@ static void list_charts(const struct gathered *gathered, struct charts *out)
                                                    .series_count = 1};
 }
 
+enum { COLUMNS_USUAL = 80 };
+
 static int make_charts(const struct plot *plot, const struct gathered *gathered, size_t buckets_max,
                        struct charts *out)
 {
     int64_t from_us = 0, to_us = 0;
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
         return 0;
-    enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, buckets_max);
+    /* A picture has the buckets of a usual terminal, so that both say the same. */
+    size_t room = plot->svg != NULL ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
+    enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, room);
     list_charts(gathered, out);
     for (int i = 0; i < out->count; i++) {
         struct chart *chart = &out->charts[i];

@@ -72,7 +72,10 @@ static void make_segments(struct timeline *timeline, const struct pause *cuts, i
 static bool lay_out(struct timeline *timeline, int cut_slots)
 {
     const struct session *session = timeline->session;
+    /* As many as a terminal of 80 columns has room for, so that all pictures say the same. */
+    enum { CUTS_MAX = 6 };
     size_t most = (size_t)timeline->slots / (size_t)(8 * cut_slots);
+    most = most > CUTS_MAX ? CUTS_MAX : most;
     size_t bytes = session->pause_count * sizeof *session->pauses;
     struct pause *cuts = annal__zalloc(bytes + 1);
     if (cuts == NULL)
