@@ -411,8 +411,7 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    OPTION("since", "T", FIELD_TIME, NULL,
-           "from this time on; ISO 8601, an age such as 2h, or today"),
+    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION("seq", "A..B", FIELD_TEXT, NULL, "from seq A to seq B; either may be left out"),
     OPTION("where", "EXPR", FIELD_TEXT, NULL,

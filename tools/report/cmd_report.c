@@ -117,7 +117,7 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
-    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, an age such as 7d, today"),
+    OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 7d or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "rows of each section (10)", .least = 1,
                 .most = 100000),
@@ -129,8 +129,8 @@ static const struct field fields[] = {
 const struct command cmd_report = {
     .name = "report",
     .summary = "what sessions did and cost: tools, failures, models, days",
-    .about = "Prints what the tables say of all sessions, or of those that are named: tools with\n"
-             "their durations, the newest calls that failed and what failed in them, the\n"
+    .about = "Prints what the tables say of all sessions, or of those that are named: tools\n"
+             "with their durations, the newest calls that failed and what failed in them, the\n"
              "slowest calls, tokens and cost by model and by day, and the sessions side by\n"
              "side. A call counts at the time at which it began, tokens on their day in UTC.\n"
              "A cost that is not known is '-', and not 0. With --json there is an object for\n"

@@ -78,8 +78,7 @@ static void put_bars(struct drawing *out, const struct report_section *section, 
     }
 }
 
-static double put_section(struct drawing *out, const struct report_section *section, double y,
-                          double full)
+static double put_section(struct drawing *out, const struct report_section *section, double y)
 {
     char *titles[COLUMNS_MAX];
     struct layout layout = lay_out(section);
@@ -89,7 +88,7 @@ static double put_section(struct drawing *out, const struct report_section *sect
     y += ROW;
     put_row(out, section, &layout, y, "axis", titles);
     y += ROW;
-    put_bars(out, section, y, full);
+    put_bars(out, section, y, layout.width - 2 * MARGIN - GAP + 8);
     for (size_t row = 0; row < section->count; row++, y += ROW)
         put_row(out, section, &layout, y, "", section->rows[row].shown);
     return y + ROW;
@@ -107,7 +106,7 @@ int report_svg(const struct report_section *sections, size_t count, annal_slice 
     double y = MARGIN + ROW;
     svg_begin(&out, width, 2 * MARGIN + rows * ROW, title);
     for (size_t i = 0; i < count; i++)
-        y = put_section(&out, &sections[i], y, width - 2 * MARGIN);
+        y = put_section(&out, &sections[i], y);
     svg_end(&out);
     out_slice(drawing_slice(&out));
     bool lacks = out.lacks;
