@@ -559,6 +559,65 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
 }
 END_TEST
 
+/* Labels are 74 wide; one that is not in the middle of its place begins there. */
+START_TEST(labels_of_an_svg_do_not_overlap)
+{
+    CLI(&cli, EVENT("2025-01-20T00:00:00Z", "n", "1") EVENT("2025-11-26T00:00:00Z", "n", "2"),
+        "append", "s");
+    const char *path = tmpdir_path(&cli.dir, "l.svg");
+    for (int by = 0; by < 3; by++) {
+        CLI(&cli, NULL, "stats", "--plot", "--by", (const char *[]){"day", "week", "month"}[by],
+            "--svg", path);
+        char *svg = read_svg(path);
+        double free_from = 0, x;
+        int labels = 0, seen;
+        for (const char *at = svg; (at = strstr(at, "<text x=\"")) != NULL; at++) {
+            const char *text = strchr(at, '>');
+            ck_assert_int_eq(sscanf(at, "<text x=\"%lf\" y=\"%*f\"%n", &x, &seen), 1);
+            if (memmem(at, (size_t)(text - at), "axis", 4) == NULL ||
+                memchr(text, '-', strcspn(text, "<")) == NULL)
+                continue; /* not a date */
+            x -= strncmp(at + seen, " text-anchor=\"middle\"", 20) == 0 ? 37 : 0;
+            ck_assert_double_ge(x, free_from);
+            free_from = x + 73.8;
+            labels++;
+        }
+        ck_assert_int_ge(labels, 4);
+        free(svg);
+    }
+}
+END_TEST
+
+START_TEST(an_svg_has_the_pauses_and_buckets_of_a_terminal_of_80_columns)
+{
+    char input[3000], *pauses;
+    size_t len = 0;
+    for (int day = 1; day <= 12; day++)
+        len += (size_t)sprintf(input + len, EVENT("2026-0%d-%02dT00:00:00Z", "n", "1"), 1 + day / 6,
+                               day * 2);
+    CLI(&cli, input, "append", "p");
+    cli.columns = "80";
+    const char *path = tmpdir_path(&cli.dir, "p.svg");
+    CLI(&cli, NULL, "stats", "--plot", "p", "--svg", path);
+    char *svg = read_svg(path);
+    CLI(&cli, NULL, "stats", "--plot", "p");
+    pauses = strstr(cli.out, "pauses │");
+    ck_assert_ptr_nonnull(pauses);
+    pauses = strstr(pauses, "│ ") + strlen("│ ");
+    while (strstr(pauses, "│ ") != NULL && strstr(pauses, "│ ") < strchr(pauses, '\n'))
+        pauses = strstr(pauses, "│ ") + strlen("│ ");
+    *strchr(pauses, '\n') = '\0';
+    assert_part(svg, pauses);
+    free(svg);
+    CLI(&cli, NULL, "stats", "--plot", "--since", "2020-01-01", "--svg", path);
+    svg = read_svg(path);
+    CLI(&cli, NULL, "stats", "--plot", "--since", "2020-01-01");
+    *strchr(cli.out, '\n') = '\0';
+    assert_part(svg, cli.out);
+    free(svg);
+}
+END_TEST
+
 Suite *suite_plot(void)
 {
     Suite *suite = suite_create("plot");
@@ -580,6 +639,8 @@ Suite *suite_plot(void)
     tcase_add_test(pictures, a_store_is_one_svg_that_stands_alone);
     tcase_add_test(pictures, a_name_is_no_markup_in_the_svg_of_a_session);
     tcase_add_test(pictures, an_svg_takes_the_place_of_a_file_whole_or_not_at_all);
+    tcase_add_test(pictures, labels_of_an_svg_do_not_overlap);
+    tcase_add_test(pictures, an_svg_has_the_pauses_and_buckets_of_a_terminal_of_80_columns);
     tcase_add_test(pictures, a_long_session_is_drawn_in_a_moment);
     return suite;
 }

@@ -70,7 +70,8 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     if (!find_range(plot, &gathered->events, &from_us, &to_us))
         return 0;
     /* A picture has the buckets of a usual terminal, so that both say the same. */
-    size_t room = plot->svg != NULL ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
+    bool usual = plot->svg != NULL && plot->by == BY_NONE;
+    size_t room = usual ? chart_text_buckets(COLUMNS_USUAL) : buckets_max;
     enum by by = plot->by != BY_NONE ? plot->by : chart_choose(from_us, to_us, room);
     list_charts(gathered, out);
     for (int i = 0; i < out->count; i++) {
@@ -79,7 +80,7 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
         chart->by = daily && by == BY_HOUR ? BY_DAY : by;
         chart->from_us = from_us;
         chart->to_us = to_us;
-        if (!chart_fill(chart, buckets_max))
+        if (!chart_fill(chart, room))
             return fail_storage("draw the store: out of memory");
     }
     return 0;

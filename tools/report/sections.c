@@ -13,7 +13,8 @@
 #define IN_SESSIONS(id) "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
 #define IN_TIME(at)     "(?2 IS NULL OR " at " >= ?2) AND (?3 IS NULL OR " at " < ?3)"
 #define IN_DAYS         "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
-#define CALLS           "tool_durations WHERE " IN_SESSIONS("session_id") " AND " IN_TIME("called_at")
+
+#define CALLS "tool_durations WHERE " IN_SESSIONS("session_id") " AND " IN_TIME("called_at")
 #define DATA(seq)                                                                                  \
     "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = " seq ")"
 #define USED                                                                                       \
