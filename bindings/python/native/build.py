@@ -84,7 +84,8 @@ def main() -> None:
     ffi.cdef((HERE / "callbacks.cdef").read_text())
     ffi.set_source(
         "libannal._native",
-        "#include <annal/annal.h>\n",
+        "#include <annal/annal.h>\nint libannal_own_locks(void);\n"
+        "uint64_t libannal_hash(const char *bytes, size_t len);\n",
         py_limited_api=True,
     )
     ffi.emit_c_code(out)

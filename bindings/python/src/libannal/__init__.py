@@ -29,6 +29,7 @@ from ._errors import (
 from ._event import Draft, Event
 from ._native import ffi as _ffi
 from ._native import lib as _lib
+from ._names import name
 from ._query import Query
 from ._session import Artifact, Damage, Session, SessionInfo
 from ._sql import Row, Rows, Value
@@ -72,5 +73,6 @@ __all__ = [
     "Unknown",
     "Unsupported",
     "Value",
+    "name",
     "open",
 ]

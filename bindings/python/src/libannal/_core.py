@@ -19,6 +19,9 @@ from ._native import lib as lib
 
 T = TypeVar("T")
 
+if lib.libannal_own_locks() != 0:
+    raise ImportError("SQLite of libannal does not take locks of its own")
+
 OK: int = lib.ANNAL_OK
 END: int = lib.ANNAL_END
 DAMAGE: int = lib.ANNAL_DAMAGE

@@ -35,6 +35,8 @@ class SessionInfo:
     torn: bool
     forked_from: str | None
     fork_seq: int
+    file: str
+    """The id of the journal file: another one means another session of that name."""
 
     @property
     def created(self) -> datetime:
@@ -215,6 +217,7 @@ class Session:
             raw.torn,
             _string(raw.fork_session) or None,
             raw.fork_seq,
+            _string(raw.file),
         )
 
     def exists(self) -> bool:
@@ -387,6 +390,21 @@ class Session:
                 err,
             )
         return forked
+
+    def copy(self, to: str) -> Session:
+        """Copy its history into a new session, `to`, which is not a fork; durable when it returns.
+
+        Every event keeps its seq, time, id, cause and data; in the place of one that is damaged there is one of
+        type annal.gap. Raises `Conflict` if `to` exists, `NotFound`.
+        """
+        copied = Session(self.store, to)
+        out, err = ffi.new("annal_repair_result *"), new_error()
+        with self.store._gate:
+            status = lib.annal_session_repair(
+                self.store._pointer, self._slice.value, copied._slice.value, ffi.NULL, ffi.NULL, ffi.NULL, out, err
+            )
+            check(status, err)
+        return copied
 
     def delete(self) -> list[str]:
         """Delete it: as `Store.delete()`."""

@@ -1,0 +1,378 @@
+"""A checkpointer of LangGraph that keeps its checkpoints in a store (the extra "langgraph").
+
+    from libannal.langgraph import AnnalSaver
+
+    with annal.open("store") as store:
+        graph = builder.compile(checkpointer=AnnalSaver(store))
+
+A thread is one session. Each checkpoint is one durable event with the channels that changed, each call of
+put_writes() another; copy_thread() is a fork, by pointer. Deleting runs and pruning take checkpoints out of what
+is listed; delete_thread() deletes the session, so that no file has its content.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import random
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_id,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from ._event import Draft, Event
+from ._named import Folded, Named, delete
+from ._store import Store
+
+T = TypeVar("T")
+Typed = tuple[str, bytes]
+
+
+def _pack(typed: Typed) -> builtins.list[str]:
+    return [typed[0], b64encode(typed[1]).decode()]
+
+
+def _unpack(packed: Sequence[str]) -> Typed:
+    return packed[0], b64decode(packed[1])
+
+
+class _Saved:
+    """A checkpoint without its values."""
+
+    __slots__ = ("checkpoint", "metadata", "parent", "run", "writes")
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.checkpoint = _unpack(data["checkpoint"])
+        self.metadata = _unpack(data["metadata"])
+        self.parent: str | None = data["parent"]
+        self.run: Any = data.get("run_id")
+        # By task and index: task, channel, value, path.
+        self.writes: dict[tuple[str, int], tuple[str, str, Typed, str]] = {}
+
+
+class _Thread(Folded):
+    """A thread: its checkpoints by namespace and id, and the values of its channels by version."""
+
+    def reset(self) -> None:
+        self.saved: dict[str, dict[str, _Saved]] = {}
+        self.values: dict[tuple[str, str, Any], Typed] = {}
+
+    def apply(self, event: Event) -> None:
+        data = event.data
+        if event.type == "checkpoint.saved":
+            space = data["ns"]
+            for channel, version, *packed in data["values"]:
+                self.values[space, channel, version] = _unpack(packed)
+            saved = _Saved(data)
+            before = self.saved.setdefault(space, {}).get(data["id"])
+            if before is not None:
+                saved.writes = before.writes
+            self.saved[space][data["id"]] = saved
+        elif event.type == "checkpoint.writes":
+            found = self.saved.get(data["ns"], {}).get(data["id"])
+            if found is None:
+                return
+            for index, channel, *packed in data["writes"]:
+                key = (data["task"], index)
+                if index < 0 or key not in found.writes:
+                    found.writes[key] = (data["task"], channel, _unpack(packed), data["path"])
+        elif event.type == "checkpoint.deleted":
+            for space, checkpoint in data["checkpoints"]:
+                self.saved.get(space, {}).pop(checkpoint, None)
+
+
+class AnnalSaver(BaseCheckpointSaver[str]):
+    """Checkpoints in a store; every method is durable when it returns. The store stays the caller's.
+
+    `adapter` is the first part of the names of its sessions: savers with different ones do not see each other.
+    """
+
+    def __init__(
+        self, store: Store, *, serde: SerializerProtocol | None = None, adapter: str = "langgraph"
+    ) -> None:
+        super().__init__(serde=serde)
+        self.store = store
+        self._threads = Named(store, adapter, _Thread)
+
+    def _thread(self, thread_id: str) -> _Thread:
+        return cast(_Thread, self._threads.get(str(thread_id)))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """The next version of a channel: a number, and what tells two of two processes apart."""
+        number = 0 if current is None else int(str(current).split(".")[0])
+        return f"{number + 1:032}.{random.random():016}"
+
+    # ---- Writing ----
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Save a checkpoint, and the values of the channels in `new_versions`."""
+        place = config["configurable"]
+        thread, space = place["thread_id"], place.get("checkpoint_ns", "")
+        rest = cast(dict[str, Any], checkpoint.copy())
+        values = rest.pop("channel_values")
+        said = get_checkpoint_metadata(config, metadata)
+        self._thread(thread).append(
+            Draft(
+                "checkpoint.saved",
+                {
+                    "ns": space,
+                    "id": checkpoint["id"],
+                    "parent": get_checkpoint_id(config),
+                    "step": said.get("step"),
+                    "source": said.get("source"),
+                    "run_id": said.get("run_id"),
+                    "values": [
+                        [channel, version, *_pack(self._value(values, channel))]
+                        for channel, version in new_versions.items()
+                    ],
+                    "checkpoint": _pack(self.serde.dumps_typed(rest)),
+                    "metadata": _pack(self.serde.dumps_typed(said)),
+                },
+            )
+        )
+        return _config(thread, space, checkpoint["id"])
+
+    def _value(self, values: dict[str, Any], channel: str) -> Typed:
+        return self.serde.dumps_typed(values[channel]) if channel in values else ("empty", b"")
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Save what a task wrote on top of a checkpoint. The first write of a task at an index stays."""
+        place = config["configurable"]
+        self._thread(place["thread_id"]).append(
+            Draft(
+                "checkpoint.writes",
+                {
+                    "ns": place.get("checkpoint_ns", ""),
+                    "id": place["checkpoint_id"],
+                    "task": task_id,
+                    "path": task_path,
+                    "writes": [
+                        [WRITES_IDX_MAP.get(channel, index), channel, *_pack(self.serde.dumps_typed(value))]
+                        for index, (channel, value) in enumerate(writes)
+                    ],
+                },
+            )
+        )
+
+    # ---- Reading ----
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint that config names, or the latest of its thread and namespace."""
+        place = config["configurable"]
+        thread = self._thread(place["thread_id"])
+        space = place.get("checkpoint_ns", "")
+        with thread.lock:
+            thread.refresh()
+            saved = thread.saved.get(space)
+            if not saved:
+                return None
+            checkpoint = get_checkpoint_id(config) or max(saved)
+            if checkpoint not in saved:
+                return None
+            return self._tuple(thread, place["thread_id"], space, checkpoint)
+
+    def _tuple(self, thread: _Thread, thread_id: str, space: str, checkpoint: str) -> CheckpointTuple:
+        saved = thread.saved[space][checkpoint]
+        loads = self.serde.loads_typed
+        rest = loads(saved.checkpoint)
+        values = {}
+        for channel, version in rest["channel_versions"].items():
+            typed = thread.values.get((space, channel, version))
+            if typed is not None and typed[0] != "empty":
+                values[channel] = loads(typed)
+        ordered = sorted(saved.writes.items(), key=lambda item: (item[1][3], *item[0]))
+        return CheckpointTuple(
+            config=_config(thread_id, space, checkpoint),
+            checkpoint=cast(Checkpoint, {**rest, "channel_values": values}),
+            metadata=loads(saved.metadata),
+            parent_config=_config(thread_id, space, saved.parent) if saved.parent else None,
+            pending_writes=[(task, channel, loads(typed)) for _, (task, channel, typed, _) in ordered],
+        )
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints of a thread, or of all, the newest of each namespace first."""
+        place = config["configurable"] if config else {}
+        only = get_checkpoint_id(config) if config else None
+        end = get_checkpoint_id(before) if before else None
+        threads = [str(place["thread_id"])] if config else [parts[0] for parts in self._threads.all()]
+        left = limit
+        for thread_id in threads:
+            thread = self._thread(thread_id)
+            with thread.lock:
+                thread.refresh()
+                found = [
+                    (space, checkpoint)
+                    for space in thread.saved
+                    if place.get("checkpoint_ns") in (None, space)
+                    for checkpoint in sorted(thread.saved[space], reverse=True)
+                    if (only is None or checkpoint == only) and (end is None or checkpoint < end)
+                ]
+            for space, checkpoint in found:
+                if left is not None and left <= 0:
+                    return
+                with thread.lock:
+                    saved = thread.saved.get(space, {}).get(checkpoint)
+                    if saved is None:
+                        continue
+                    said = self.serde.loads_typed(saved.metadata)
+                    if filter and any(said.get(key) != value for key, value in filter.items()):
+                        continue
+                    answer = self._tuple(thread, thread_id, space, checkpoint)
+                left = None if left is None else left - 1
+                yield answer
+
+    # ---- Taking back ----
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete the session of a thread; threads that were copied from it keep their history."""
+        thread = self._thread(thread_id)
+        with thread.lock:
+            delete(self.store, thread.session)
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Take out the checkpoints of these runs, in all threads."""
+        wanted = set(run_ids)
+        if wanted:
+            for (thread_id,) in self._threads.all():
+                self._take_out(thread_id, lambda _space, _id, saved: saved.run in wanted)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Make a thread with all that another one has: a fork by pointer. Raises `Conflict` if it exists."""
+        source, target = self._thread(source_thread_id), self._thread(target_thread_id)
+        with source.lock, target.lock:
+            if source.refresh():
+                forked = source.session.fork(target.session.id)
+                forked.append_many([target.naming()])
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Keep the latest checkpoint of each namespace, and what its delta channels need; or "delete" all."""
+        for thread_id in thread_ids:
+            if strategy == "delete":
+                self.delete_thread(thread_id)
+                continue
+            thread = self._thread(thread_id)
+            with thread.lock:
+                thread.refresh()
+                kept = {
+                    (space, name)
+                    for space, saved in thread.saved.items()
+                    for name in self._needed(thread, space, saved)
+                }
+                self._take_out(thread_id, lambda space, name, _saved: (space, name) not in kept)
+
+    def _needed(self, thread: _Thread, space: str, saved: dict[str, _Saved]) -> Iterator[str]:
+        """The latest checkpoint, and its ancestors until each of its delta channels has a value."""
+        name: str | None = max(saved, default=None)
+        deltas: set[str] | None = None
+        while name is not None and name in saved:
+            yield name
+            loads, typed = self.serde.loads_typed, saved[name]
+            rest, said = loads(typed.checkpoint), loads(typed.metadata)
+            if deltas is None:
+                deltas = set(said.get("counters_since_delta_snapshot") or ())
+            versions = rest["channel_versions"]
+            deltas = {
+                channel
+                for channel in deltas
+                if thread.values.get((space, channel, versions.get(channel)), ("empty", b""))[0] == "empty"
+            }
+            if not deltas:
+                return
+            name = saved[name].parent
+
+    def _take_out(self, thread_id: str, wanted: Callable[[str, str, _Saved], bool]) -> None:
+        thread = self._thread(thread_id)
+        with thread.lock:
+            thread.refresh()
+            gone = [
+                [space, name]
+                for space, saved in thread.saved.items()
+                for name, what in saved.items()
+                if wanted(space, name, what)
+            ]
+            if gone:
+                thread.append(Draft("checkpoint.deleted", {"checkpoints": gone}))
+
+    # ---- The same for event loops: in the loop's threads, because a disk is waited for ----
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple()`."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list()`."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (item := await asyncio.to_thread(next, found, None)) is not None:
+            yield item
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put()`."""
+        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes()`."""
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread()`."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs()`."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread()`."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune()`."""
+        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+
+
+def _config(thread_id: str, space: str, checkpoint: str) -> RunnableConfig:
+    return {
+        "configurable": {"thread_id": thread_id, "checkpoint_ns": space, "checkpoint_id": checkpoint}
+    }
