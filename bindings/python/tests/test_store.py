@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -230,25 +232,30 @@ def run(code: str, *arguments: object) -> str:
     return done.stdout
 
 
-def test_a_child_of_fork_is_told_and_may_open_again(path: Path) -> None:
+def test_a_child_of_fork_is_told_what_to_do(path: Path) -> None:
     out = run(
         """if True:
         import os, sys, libannal as annal
+        annal.open(sys.argv[1]).close()
+        pid = os.fork()
+        if pid == 0:
+            with annal.open(sys.argv[1]) as own:
+                own.session("s2").append("b")
+            sys.exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
         store = annal.open(sys.argv[1])
         session = store.session("s1")
         session.append("a")
         tail = session.tail()
         pid = os.fork()
         if pid == 0:
-            for call in (lambda: session.append("a"), lambda: tail.next(0), lambda: store.sql("SELECT 1")):
+            for call in (lambda: session.append("a"), lambda: tail.next(0), lambda: annal.open(sys.argv[1])):
                 try:
                     call()
-                except annal.Closed as error:
-                    print(error)
+                except annal.Error as error:
+                    print(type(error).__name__, error)
             store.close()
             del tail, session
-            with annal.open(sys.argv[1]) as own:
-                own.session("s2").append("b")
             sys.stdout.flush()
             sys.exit(0)
         assert os.waitpid(pid, 0)[1] == 0
@@ -258,7 +265,21 @@ def test_a_child_of_fork_is_told_and_may_open_again(path: Path) -> None:
         """,
         path,
     )
-    assert out.count("open it again here") == 3 and "['s1', 's2'] 2" in out
+    assert out.count("was opened by the parent of this process") == 2 and "['s1', 's2'] 2" in out
+    assert "Unsupported a store was open when this process was forked" in out
+
+
+def test_processes_that_are_spawned_share_a_store(path: Path, store: annal.Store) -> None:
+    store.session("s1").append("a")
+    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
+        assert sorted(pool.map(append_in_process, [str(path)] * 8, range(8))) == list(range(8))
+    assert len(store.session("s2")) == 8
+
+
+def append_in_process(path: str, n: int) -> int:
+    with annal.open(path) as store:
+        store.session("s2").append("b", n)
+    return n
 
 
 def test_what_is_open_at_the_end_of_the_interpreter_is_closed(path: Path) -> None:

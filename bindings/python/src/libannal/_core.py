@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, Generic, TypeVar
 
-from ._errors import CLASSES, Closed, Error, Invalid
+from ._errors import CLASSES, Closed, Error, Invalid, Unsupported
 from ._native import ffi as ffi
 from ._native import lib as lib
 
@@ -137,7 +137,7 @@ class Gate:
                 self._inside += 1
                 return self
         if self.foreign:
-            raise Closed(f"{self.what} was opened by the parent of this process: open it again here")
+            raise Closed(f"{self.what} was opened by the parent of this process")
         _stay_if_at_exit()
         raise Closed(f"{self.what} is closed")
 
@@ -248,9 +248,27 @@ def _columns(arg: Any, row: Any) -> int:
 open_stores: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
+_inherited = False
+
+
 def _after_fork() -> None:
+    global _inherited
     for store in list(open_stores):
+        _inherited = _inherited or not store._gate.closed
         store._gate.after_fork()
+
+
+def check_process() -> None:
+    """Refuse work in a child that inherited an open store.
+
+    SQLite's own locks, in memory and on files, may have been held by a thread of the parent at that moment; here
+    nobody would release them, and a lock that is released here is released there.
+    """
+    if _inherited:
+        raise Unsupported(
+            "a store was open when this process was forked, so that none can be opened here: "
+            "open stores after fork(), or start processes by 'spawn' or 'forkserver'"
+        )
 
 
 def _at_exit() -> None:

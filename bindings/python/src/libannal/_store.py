@@ -18,6 +18,7 @@ from ._core import (
     Slices,
     Time,
     check,
+    check_process,
     ffi,
     lib,
     microseconds,
@@ -133,7 +134,7 @@ class Store:
     """An open store; make one with `open()`, and keep it: one object a directory and process.
 
     Any thread may use it, and it knows which of them are inside: `close()` waits for them. In a child of
-    fork() every method raises `Closed`; open the store again there.
+    fork() every method raises `Closed`.
     """
 
     def __init__(self, path: str, pointer: Any, follow: bool) -> None:
@@ -450,13 +451,15 @@ def open(
     background once they are needed; without it each question brings them up to date first.
 
     Raises `NotFound` if there is no store and `create` is false, `IOFailed` if the directory cannot be read or
-    written, `Unsupported` on a network filesystem or for a store of a newer version.
+    written, `Unsupported` on a network filesystem, for a store of a newer version, and in a child of fork() whose
+    parent had a store open.
 
     >>> import libannal as annal, tempfile
     >>> with annal.open(tempfile.mkdtemp()) as store:
     ...     store.session("s1").append("tool.called", {"tool": "bash"})  # durable now
     1
     """
+    check_process()
     name = os.fspath(path)
     options = ffi.new(
         "annal_store_options *",
