@@ -56,7 +56,7 @@ static const char listed[] =
     " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
     " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
-    " AND (?4 IS NULL OR s.last_activity_at >= ?4))";
+    " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT '" GUESSED "')))";
 
 #define SHOWN                                                                                      \
     " SELECT id AS session_id, status, events, total_turns, total_tokens,"                         \
@@ -80,7 +80,7 @@ static const char tree[] =
 /* The choices of --sort, and what comes first in the order then. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model"
 static const char *const orders[] = {"",
-                                     "s.created_at DESC,",
+                                     "s.time_from IS '" GUESSED "', s.created_at DESC,",
                                      "s.events DESC,",
                                      "s.total_turns DESC,",
                                      "s.total_tokens DESC,",
@@ -90,8 +90,10 @@ static const char *const orders[] = {"",
                                      "s.agent_id,",
                                      "s.model,"};
 
-/* A session is cut on a terminal only, behind the length of a UUID: its first letters are enough for
- * other verbs. */
+/*
+ * A session is cut on a terminal only, to the length of a UUID: its first letters are enough for
+ * other verbs.
+ */
 #define SESSION_LEAST 36
 
 static const struct column columns[AT_COUNT + 1] = {

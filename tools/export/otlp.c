@@ -4,9 +4,11 @@
  *
  * (1) A trace is a session. Its root is a span invoke_agent, from the first event to the last;
  *     below it is a span of each turn, and in these chat (chat.h) and execute_tool.
- * (2) A span is printed when it has ended. What has not ended when the session does, ends with its
- *     last event: with status ERROR and annal.incomplete, which the root then has too. A turn that
- *     ends in an answer and waits for no call has ended with it, whatever the log says of that.
+ * (2) A span is printed when it has ended, a turn at the end of the session: it contains what is
+ *     below it, even what came after its end. What has not ended when the session does, ends with
+ *     its last event: with status ERROR and annal.incomplete, which the root then has too. A turn
+ *     that ends in an answer and waits for no call has ended with it, whatever the log says of
+ *     that. An event without a time has that of the event before it.
  * (3) A call that is made again under the same id ends the one before. A result may come before its
  *     call; one without a call is a span without an operation, printed at the end.
  */
@@ -16,6 +18,7 @@
 #include "tools/export/chat.h"
 #include "tools/export/span.h"
 #include "tools/export/summary.h"
+#include "tools/export/turn_list.h"
 #include "tools/show/event_out.h"
 #include "tools/show/excerpt.h"
 
@@ -26,7 +29,9 @@ struct trace {
     struct summary summary;
     struct spending spending;
     struct open_set open;
+    struct turn_list turns;
     struct chats chats;
+    int64_t now_us;     /* of the newest event that has a time; 0: none has */
     annal_cursor *back; /* reads again with what a call or a turn began; NULL: not needed yet */
     struct buf back_data;
     bool any; /* a span was printed */
@@ -43,6 +48,9 @@ static annal_status begin(struct trace *trace, struct span *span, const char *wh
                           annal_slice which, annal_error *err)
 {
     span->session = trace->export->session;
+    if (span->end_us < span->start_us)
+        span->end_us = span->start_us;
+    turn_list_widen(&trace->turns, span->parent_seq, span->start_us, span->end_us);
     fputs(trace->any ? "," : "", stdout);
     trace->any = true;
     if (!span_begin(span, what, which))
@@ -153,11 +161,14 @@ static annal_status put_tool(struct trace *trace, const annal_event *call, uint6
                              const annal_event *result, annal_error *err)
 {
     annal_slice tool = event_member(call, "tool");
+    const struct turn_span *turn = turn_list_find(&trace->turns, turn_seq);
+    int64_t given_up_us =
+        turn != NULL && turn->end_seq != 0 ? turn->end_us : trace->summary.last_us;
     struct span span = {.seq = call->seq,
                         .parent_seq = turn_seq,
                         .kind = SPAN_INTERNAL,
                         .start_us = call->ts_us,
-                        .end_us = result != NULL ? result->ts_us : trace->summary.last_us};
+                        .end_us = result != NULL ? result->ts_us : given_up_us};
     annal_status status = begin(trace, &span, "execute_tool", tool, err);
     if (status < 0)
         return status;
@@ -181,6 +192,7 @@ static annal_status put_call_back(struct trace *trace, const struct open_entry *
 {
     annal_event event;
     annal_status status = read_back(trace, call->seq, &event, err);
+    event.ts_us = call->ts_us;
     return status < 0 ? status : put_tool(trace, &event, call->turn_seq, result, err);
 }
 
@@ -195,6 +207,7 @@ static annal_status take_call(struct trace *trace, const annal_event *event, ann
         status = put_call_back(trace, &before, NULL, err);
     if (status >= 0 && answer.seq != 0)
         status = read_back(trace, answer.seq, &result, err);
+    result.ts_us = answer.ts_us;
     if (status < 0 || (answer.seq == 0 && open_set_begin(&trace->open, OPEN_CALL, id, event)))
         return status;
     return put_tool(trace, event, open_set_turn(&trace->open), answer.seq != 0 ? &result : NULL,
@@ -231,37 +244,44 @@ static annal_status take_result(struct trace *trace, const annal_event *event, a
 
 /* ---- Turns ---- */
 
-/* end NULL: there is none. */
-static annal_status put_turn(struct trace *trace, const struct open_entry *turn,
-                             const annal_event *end, annal_error *err)
+static annal_status put_turn_end(struct trace *trace, struct span *span, uint64_t seq,
+                                 annal_error *err)
+{
+    annal_event end;
+    annal_status status = read_back(trace, seq, &end, err);
+    if (status < 0)
+        return status;
+    bool failed = event_type_ends(&end, "failed") || event_type_ends(&end, "error");
+    span_text(span, "annal.turn.end", end.type);
+    span_raw(span, "annal.turn.reason", event_member(&end, "reason"));
+    if (failed)
+        span_raw(span, "error.type", error_type(&end));
+    span_end(span, failed, event_member(&end, "error"));
+    return ANNAL_OK;
+}
+
+static annal_status put_turn(struct trace *trace, const struct turn_span *turn, annal_error *err)
 {
     annal_event event;
     annal_status status = read_back(trace, turn->seq, &event, err);
     if (status < 0)
         return status;
-    bool failed = end != NULL && (event_type_ends(end, "failed") || event_type_ends(end, "error"));
     struct span span = {.seq = turn->seq,
                         .kind = SPAN_INTERNAL,
-                        .start_us = turn->ts_us,
-                        .end_us = end != NULL ? end->ts_us : trace->summary.last_us};
+                        .start_us = turn->start_us,
+                        .end_us = turn->end_seq != 0 ? turn->end_us : trace->summary.last_us};
     status = begin(trace, &span, "turn", event_either(&event, "sequence", "turn_id"), err);
     if (status < 0)
         return status;
     span_raw(&span, "annal.turn.id", event_member(&event, "turn_id"));
-    if (end == NULL && turn->seq == trace->summary.answered_seq) {
+    if (turn->end_seq != 0)
+        return put_turn_end(trace, &span, turn->end_seq, err);
+    if (turn->seq == trace->summary.answered_seq) {
         span_end(&span, false, (annal_slice){0});
-        return ANNAL_OK;
-    }
-    if (end == NULL) {
+    } else {
         put_incomplete(&span);
         span_end(&span, true, ANNAL_SLICE("the turn has no end"));
-        return ANNAL_OK;
     }
-    span_text(&span, "annal.turn.end", end->type);
-    span_raw(&span, "annal.turn.reason", event_member(end, "reason"));
-    if (failed)
-        span_raw(&span, "error.type", error_type(end));
-    span_end(&span, failed, event_member(end, "error"));
     return ANNAL_OK;
 }
 
@@ -269,22 +289,29 @@ static annal_status take_turn_begins(struct trace *trace, const annal_event *eve
                                      annal_error *err)
 {
     annal_slice id = event_member(event, "turn_id");
-    struct open_entry before = open_set_end(&trace->open, OPEN_TURN, id);
-    annal_status status = ANNAL_OK;
-    if (before.seq != 0)
-        status = put_turn(trace, &before, NULL, err);
-    if (status < 0 || open_set_begin(&trace->open, OPEN_TURN, id, event))
-        return status;
-    struct open_entry turn = {.seq = event->seq, .ts_us = event->ts_us};
-    return put_turn(trace, &turn, NULL, err);
+    (void)open_set_end(&trace->open, OPEN_TURN, id);
+    (void)open_set_begin(&trace->open, OPEN_TURN, id, event);
+    return turn_list_add(&trace->turns, event->seq, event->ts_us) ? ANNAL_OK : fail_memory(err);
 }
 
-static annal_status take_turn_ends(struct trace *trace, const annal_event *event, annal_error *err)
+static void take_turn_ends(struct trace *trace, const annal_event *event)
 {
     annal_slice id = event_member(event, "turn_id");
-    struct open_entry turn = id.len > 0 ? open_set_end(&trace->open, OPEN_TURN, id)
+    struct open_entry open = id.len > 0 ? open_set_end(&trace->open, OPEN_TURN, id)
                                         : open_set_end_newest(&trace->open, OPEN_TURN);
-    return turn.seq != 0 ? put_turn(trace, &turn, event, err) : ANNAL_OK;
+    struct turn_span *turn = turn_list_find(&trace->turns, open.seq);
+    if (turn == NULL)
+        return;
+    turn->end_seq = event->seq;
+    turn_list_widen(&trace->turns, turn->seq, event->ts_us, event->ts_us);
+}
+
+static annal_status put_turns(struct trace *trace, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < trace->turns.count && status >= 0; i++)
+        status = put_turn(trace, &trace->turns.all[i], err);
+    return status;
 }
 
 /* ---- Requests to a model ---- */
@@ -369,8 +396,18 @@ static annal_status put_failure(struct trace *trace, const annal_event *event, a
 
 /* ---- A session ---- */
 
-static annal_status take(struct trace *trace, const annal_event *event, annal_error *err)
+/* What has no time has the first microsecond of 1970, or none at all. */
+static int64_t time_of(struct trace *trace, const annal_event *event)
 {
+    if (event->ts_us > 1)
+        trace->now_us = event->ts_us;
+    return trace->now_us;
+}
+
+static annal_status take(struct trace *trace, const annal_event *given, annal_error *err)
+{
+    annal_event timed = *given, *event = &timed;
+    event->ts_us = time_of(trace, given);
     struct tally used = spending_add(&trace->spending, event);
     annal_status status = chats_take(&trace->chats, event, &used, open_set_turn(&trace->open), err);
     if (status < 0)
@@ -383,7 +420,8 @@ static annal_status take(struct trace *trace, const annal_event *event, annal_er
     case FACT_TURN_BEGINS:
         return take_turn_begins(trace, event, err);
     case FACT_TURN_ENDS:
-        return take_turn_ends(trace, event, err);
+        take_turn_ends(trace, event);
+        return ANNAL_OK;
     default:
         return event_is(event, "provider.failed") || event_is(event, "provider_error")
                    ? put_failure(trace, event, err)
@@ -398,14 +436,14 @@ static annal_status put_open(struct trace *trace, annal_error *err)
     open_set_sort(&trace->open);
     for (uint32_t i = 0; i < trace->open.capacity && status >= 0; i++) {
         const struct open_entry *entry = &trace->open.entries[i];
-        if (entry->seq == 0)
+        if (entry->seq == 0 || entry->kind == OPEN_TURN)
             continue;
         if (entry->kind == OPEN_RESULT)
             status = read_back(trace, entry->seq, &event, err);
+        event.ts_us = entry->ts_us;
         if (status >= 0)
-            status = entry->kind == OPEN_CALL ? put_call_back(trace, entry, NULL, err)
-                     : entry->kind == OPEN_TURN
-                         ? put_turn(trace, entry, NULL, err)
+            status = entry->kind == OPEN_CALL
+                         ? put_call_back(trace, entry, NULL, err)
                          : put_result_alone(trace, &event, entry->turn_seq, err);
     }
     return status;
@@ -459,6 +497,7 @@ static annal_status put_session(struct trace *trace, annal_error *err)
         fputs("\"annal\"", stdout);
     printf("}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"annal\",\"version\":\"%s\"},\"spans\":[",
            annal_version());
+    trace->now_us = trace->summary.first_us;
     annal_status status = put_root(trace, err);
     if (status >= 0)
         status = pass(trace, true, take, err);
@@ -466,6 +505,8 @@ static annal_status put_session(struct trace *trace, annal_error *err)
         status = chats_finish(&trace->chats, err);
     if (status >= 0)
         status = put_open(trace, err);
+    if (status >= 0)
+        status = put_turns(trace, err);
     fputs("]}]}]}\n", stdout);
     return status;
 }
@@ -485,6 +526,7 @@ int export_otlp(struct export *export)
     annal__buf_done(&trace.back_data);
     chats_done(&trace.chats);
     open_set_done(&trace.open);
+    turn_list_done(&trace.turns);
     summary_done(&trace.summary);
     return status < 0 ? fail_error(&err) : 0;
 }

@@ -309,7 +309,8 @@ static void span_text(char text[HUMAN_BYTES], double seconds)
 static double pause_before(struct player *player, const annal_event *event)
 {
     char text[HUMAN_BYTES], later[HUMAN_BYTES + 20];
-    if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us)
+    if (player->speed == 0 || player->shown == 0 || event->ts_us <= player->shown_ts_us ||
+        player->shown_ts_us <= 1) /* an importer's word for an unknown time */
         return 0;
     double gap_us = (double)(event->ts_us - player->shown_ts_us);
     double most_us = player->options->gap * 1e6 * player->speed;
