@@ -109,6 +109,33 @@ START_TEST(diff_refuses_what_is_no_moment_of_the_session)
 }
 END_TEST
 
+#define CALL(id, command)                                                                          \
+    "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"" id "\",\"tool\":\"Bash\",\"input\":{"     \
+    "\"command\":\"" command "\"}}}\n"
+#define RETURN(id, type) "{\"type\":\"tool." type "\",\"data\":{\"call_id\":\"" id "\"}}\n"
+
+START_TEST(two_sessions_are_compared)
+{
+    CLI(&cli, CALL("1", "ls") RETURN("1", "returned") CALL("2", "make") RETURN("2", "failed"),
+        "append", "first-try");
+    CLI(&cli, CALL("8", "ls") RETURN("8", "returned") CALL("9", "make all"), "append",
+        "second-try");
+    CLI(&cli, NULL, "diff", "firs", "second-try", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"section\":\"tools\",\"tool\":\"Bash\",\"calls_a\":2,"
+                                          "\"calls_b\":1,\"failed_a\":1,\"failed_b\":0,"));
+    ck_assert_ptr_nonnull(strstr(cli.out,
+                                 "\"session_id\":\"first-try\",\"call\":2,\"tool\":\"Bash\","
+                                 "\"input\":\"make\",\"seq\":3}\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"second-try\",\"call\":2,\"tool\":"
+                                          "\"Bash\",\"input\":\"make all\",\"seq\":3}\n"));
+    CLI(&cli, NULL, "diff", "first-try", "nobody");
+    ck_assert_int_eq(cli.exit_status, 1);
+    CLI(&cli, NULL, "diff", "first-try", "second-try", "1");
+    cli_assert_refused(&cli, 2, "A needs a seq");
+}
+END_TEST
+
 Suite *suite_diff(void)
 {
     Suite *suite = suite_create("diff");
@@ -118,5 +145,6 @@ Suite *suite_diff(void)
     tcase_add_test(tc, the_patch_makes_the_one_replay_from_the_other);
     tcase_add_test(tc, diff_as_json_has_the_digits_of_replay);
     tcase_add_test(tc, diff_refuses_what_is_no_moment_of_the_session);
+    tcase_add_test(tc, two_sessions_are_compared);
     return suite;
 }

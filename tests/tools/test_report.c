@@ -44,8 +44,8 @@ START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
 {
     CLI(&cli, NULL, "report", ID);
     cli_assert_done(&cli);
-    ASSERT_OUT("In all\nSESSIONS  CALLS  FAILED  INPUT  OUTPUT   COST\n"
-               "       1      2       1  1,210      35  $0.25\n");
+    ASSERT_OUT("In all\nSESSIONS  CALLS  FAILED  INPUT  OUTPUT         COST\n"
+               "       1      2       1  1,210      35  $0.25 of 1%\n");
     ASSERT_OUT("Tools\nTOOL  CALLS  FAILED  MEDIAN");
     ASSERT_OUT("\nBash      2       1   1.5 s");
     ASSERT_OUT("2026-03-02 09:00  Bash  make         no <rule>    019e44d4    3\n");
@@ -53,7 +53,7 @@ START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
         "\n 2 s  Bash  make         019e44d4    3\n 1 s  Bash  ls           019e44d4    5\n");
     ASSERT_OUT("\nm1            1  1,200       0      34      -\n");
     ASSERT_OUT("\n2026-03-03         1     10       0       1  $0.25\n");
-    ASSERT_OUT("\n019e44d4      1      2       1   1,245  $0.25     1 d  Tides | late\n");
+    ASSERT_OUT("\n019e44d4      1      2       1   1,245  $0.25 of 1%     1 d  Tides | late\n");
     ck_assert_ptr_null(strstr(cli.out, "Read"));
     CLI(&cli, NULL, "report", "--since", "2026-03-03T00:00Z", "--until", "2026-03-04T00:00Z");
     ASSERT_OUT("Tools\nnone\n");
@@ -68,12 +68,14 @@ START_TEST(programs_get_the_values_and_ids_whole)
     cli_assert_done(&cli);
     ASSERT_OUT(
         "{\"section\":\"total\",\"sessions\":1,\"calls\":2,\"failed\":1,\"input_tokens\":1210,"
-        "\"output_tokens\":35,\"cost_microusd\":250000}\n");
+        "\"output_tokens\":35,\"cost_microusd\":250000,\"computed_microusd\":null,\"costed_share\":"
+        "0.00");
     ASSERT_OUT("{\"section\":\"failures\",\"timestamp\":\"2026-03-02T09:00:03.000000Z\",\"tool\":"
                "\"Bash\",\"input\":\"make\",\"output\":\"no <rule>\",\"session_id\":\"" ID
                "\",\"seq\":3}\n");
     ASSERT_OUT("{\"section\":\"models\",\"model\":\"m1\",\"requests\":1,\"input_tokens\":1200,"
-               "\"cached_input_tokens\":0,\"output_tokens\":34,\"cost_microusd\":null}\n");
+               "\"cached_input_tokens\":0,\"output_tokens\":34,\"cost_microusd\":null,\"computed_"
+               "microusd\":null,\"costed_share\":0}\n");
 }
 END_TEST
 
@@ -81,9 +83,9 @@ START_TEST(markdown_and_svg_have_the_same_numbers_and_nothing_breaks_them)
 {
     CLI(&cli, NULL, "report", ID, "--format", "markdown");
     cli_assert_done(&cli);
-    ASSERT_OUT(
-        "## In all\n\n| SESSIONS | CALLS | FAILED | INPUT | OUTPUT | COST |\n"
-        "| ---: | ---: | ---: | ---: | ---: | ---: |\n| 1 | 2 | 1 | 1,210 | 35 | \\$0.25 |\n");
+    ASSERT_OUT("## In all\n\n| SESSIONS | CALLS | FAILED | INPUT | OUTPUT | COST |\n"
+               "| ---: | ---: | ---: | ---: | ---: | ---: |\n| 1 | 2 | 1 | 1,210 | 35 | \\$0.25 of "
+               "1% |\n");
     ASSERT_OUT("| Bash | make | no \\<rule\\> | 019e44d4 | 3 |\n");
     ASSERT_OUT("| Tides \\| late |\n");
     CLI(&cli, NULL, "report", ID, "--format", "svg", "--to", tmpdir_path(&cli.dir, "r.svg"));
@@ -91,7 +93,7 @@ START_TEST(markdown_and_svg_have_the_same_numbers_and_nothing_breaks_them)
     char *svg = file_read(tmpdir_path(&cli.dir, "r.svg"), NULL);
     ck_assert_ptr_nonnull(strstr(svg, ">no &lt;rule&gt;</text>"));
     ck_assert_ptr_nonnull(strstr(svg, ">1,210</text>"));
-    ck_assert_ptr_nonnull(strstr(svg, ">$0.25</text>"));
+    ck_assert_ptr_nonnull(strstr(svg, ">$0.25 of 1%</text>"));
     ck_assert_ptr_nonnull(strstr(svg, "</svg>\n"));
     free(svg);
 }

@@ -8,6 +8,7 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/report/report.h"
 
 #include <annal/diff.h>
 #include <annal/pack.h>
@@ -16,7 +17,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SHOWN_BYTES = 60 }; /* of a value, for people */
+enum { SHOWN_BYTES = 60 /* of a value, for people */, COMPARE_ROWS = 50 };
 
 struct diff {
     const struct args *args;
@@ -254,11 +255,47 @@ static int open_index(struct diff *diff)
     return exit_status;
 }
 
+/* Two sessions: SESSION and A are their ids. */
+static int compare_sessions(const struct args *given)
+{
+    static const struct field sessions[] = {OPERAND("SESSION", FIELD_SESSIONS, NULL, ""),
+                                            FIELDS_END};
+    static const struct command command = {.name = "diff", .fields = sessions};
+    struct args both = *given;
+    const struct args *args = &both;
+    both.command = &command;
+    struct report_scope scope = {.limit = COMPARE_ROWS};
+    struct buf ids = {0};
+    struct session_list list = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == 0)
+        exit_status = sessions_collect(store, args, &list);
+    if (exit_status == 0 &&
+        annal__buf_printf(&ids, "[\"%s\",\"%s\"]", args->operands[0], args->operands[1]) < 0)
+        exit_status = fail_storage("diff: out of memory");
+    scope.sessions = annal__buf_slice(&ids);
+    if (exit_status == 0)
+        exit_status = index_open_caught_up(store, &list, &index);
+    if (exit_status == 0)
+        exit_status = report_print(report_compare_sections, index, &scope,
+                                   args->json ? REPORT_JSONL : REPORT_TABLE, NULL);
+    annal_index_close(index);
+    sessions_done(&list);
+    annal__buf_done(&ids);
+    return store_close(store, exit_status);
+}
+
 static int run(const struct args *args)
 {
     struct diff diff = {.args = args};
+    if (args->operand_count == 2)
+        return compare_sessions(args);
     args_moment(args, "A", &diff.moments[0]);
     args_moment(args, "B", &diff.moments[1]);
+    if (diff.moments[0].kind == ANNAL_AT_END)
+        return fail_usage("A needs a seq, a time or an age, not '%s'", args_get(args, "A"));
     int exit_status = store_open(args, OPEN_READ, 0, &diff.store);
     diff.session = args_text(args, "SESSION");
     if (exit_status == 0)
@@ -278,8 +315,8 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
-    OPERAND("A", FIELD_MOMENT, NULL, "a seq, a time, or an age such as 2h"),
-    OPERAND("B", FIELD_MOMENT, NULL, "another such moment"),
+    OPERAND("A", FIELD_TEXT, NULL, "a seq, a time, an age such as 2h; or another session"),
+    OPERAND_MAYBE("B", FIELD_MOMENT, NULL, "another such moment"),
     OPTION_WITH("patch", NULL, FIELD_FLAG, NULL, "a JSON patch (RFC 6902) that makes B from A",
                 .without = "json"),
     OPTION("pack", "NAME", FIELD_TEXT, NULL, "the tables of this pack (core)"),
@@ -287,16 +324,20 @@ static const struct field fields[] = {
 
 const struct command cmd_diff = {
     .name = "diff",
-    .summary = "what changed in a session's state between two moments",
+    .summary = "what changed in a session between two moments, or differs in two",
     .about = "Compares the session's tables as they stood at two moments of its past, each a\n"
              "seq or a time as for 'annal replay --at', and prints the rows that differ:\n"
              "+ inserted, ~ updated with each column that changed, - deleted. With --json one\n"
              "object a row, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and "
              "after\n"
              "have the columns that differ. --patch prints one JSON patch that makes\n"
-             "'annal replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.",
+             "'annal replay SESSION --at B --json' from 'annal replay SESSION --at A --json'.\n"
+             "\n"
+             "With two sessions it compares these: what they used and how long they took, the\n"
+             "tools of both, and the first calls that differ.",
     .examples = "  annal diff sess_1 1200 1300\n"
                 "  annal diff sess_1 2h 0s --json | jq -r 'select(.table == \"turns\").key.id'\n"
-                "  annal diff sess_1 0 1200 --patch\n",
+                "  annal diff sess_1 0 1200 --patch\n"
+                "  annal diff sess_1 sess_2\n",
     .fields = fields,
     .run = run};

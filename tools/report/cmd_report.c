@@ -4,31 +4,26 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/sessions.h"
-#include "tools/cli/target.h"
 #include "tools/report/report.h"
 
-enum { SECTIONS_MAX = 10, ROWS_USUAL = 10 };
-
-enum form { FORM_TABLE, FORM_JSONL, FORM_MARKDOWN, FORM_SVG };
+enum { ROWS_USUAL = 10 };
 
 struct report {
     const struct args *args;
-    enum form form;
+    enum report_form form;
     struct report_scope scope;
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     struct buf sessions;
     struct session_list list;
     annal_store *store;
     annal_index *index;
-    struct report_section sections[SECTIONS_MAX];
-    size_t count;
 };
 
 static int read_scope(struct report *report)
 {
     const struct args *args = report->args;
     int choice = args_choice(args, "format");
-    report->form = args->json ? FORM_JSONL : choice < 0 ? FORM_TABLE : (enum form)choice;
+    report->form = args->json ? REPORT_JSONL : choice < 0 ? REPORT_TABLE : (enum report_form)choice;
     report->scope.limit = args_count(args, "limit", ROWS_USUAL);
     if (args_has(args, "since")) {
         annal_time_format(args_time(args, "since"), report->since);
@@ -58,45 +53,6 @@ static int name_sessions(struct report *report)
     return status < 0 ? fail_storage("report: out of memory") : exit_status;
 }
 
-static int print(struct report *report)
-{
-    int exit_status = 0;
-    if (report->form == FORM_SVG)
-        return report_svg(report->sections, report->count, ANNAL_SLICE("annal report"));
-    if (report->form == FORM_MARKDOWN)
-        fputs("# Report\n\n", stdout);
-    for (size_t i = 0; exit_status == 0 && i < report->count; i++) {
-        if (report->form == FORM_MARKDOWN)
-            report_markdown(&report->sections[i]);
-        else
-            exit_status = report_table(&report->sections[i],
-                                       report->form == FORM_JSONL ? OUT_JSONL : OUT_TABLE);
-    }
-    return exit_status;
-}
-
-static int answer(struct report *report)
-{
-    struct target target;
-    int exit_status = 0;
-    for (const struct report_section *from = report_sections;
-         exit_status == 0 && from->name != NULL; from++) {
-        report->sections[report->count] = *from;
-        exit_status =
-            report_fill(&report->sections[report->count++], report->index, &report->scope);
-    }
-    if (exit_status == 0)
-        exit_status = target_begin(&target, args_get(report->args, "to"));
-    if (exit_status == 0) {
-        exit_status = print(report);
-        int ended = target_end(&target, exit_status == 0);
-        exit_status = exit_status != 0 ? exit_status : ended;
-    }
-    for (size_t i = 0; i < report->count; i++)
-        report_clear(&report->sections[i]);
-    return exit_status;
-}
-
 static int run(const struct args *args)
 {
     struct report report = {.args = args};
@@ -108,7 +64,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = index_open_caught_up(report.store, &report.list, &report.index);
     if (exit_status == 0)
-        exit_status = answer(&report);
+        exit_status = report_print(report_sections, report.index, &report.scope, report.form,
+                                   args_get(args, "to"));
     annal_index_close(report.index);
     sessions_done(&report.list);
     annal__buf_done(&report.sessions);

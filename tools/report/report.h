@@ -18,16 +18,17 @@ enum cell {
     CELL_SESSION, /* people see the beginning of a UUID, which verbs take as the id */
     CELL_COUNT,
     CELL_MS,
-    CELL_COST,   /* microdollars */
+    CELL_COST,   /* microdollars; then come what of them was computed, and of which part of the
+                     tokens they are the cost */
     CELL_TIME,   /* ISO 8601 */
     CELL_INPUT,  /* raw JSON: arguments of a call */
     CELL_OUTPUT, /* raw JSON: what a tool returned */
 };
 
-enum { COLUMNS_MAX = 8 };
+enum { COLUMNS_MAX = 10 };
 
 struct report_column {
-    const char *name, *title;
+    const char *name, *title; /* title NULL: for programs alone */
     enum cell cell;
     bool bar;    /* what a bar shows in a picture */
     bool spared; /* left out first if the terminal is narrow */
@@ -55,7 +56,13 @@ struct report_section {
     size_t count, capacity;
 };
 
-extern const struct report_section report_sections[]; /* a name NULL ends them */
+/* A name NULL ends them. Those that compare two sessions take both in scope. */
+extern const struct report_section report_sections[], report_compare_sections[];
+
+/* Ask and print sections. 0, or an exit status. */
+enum report_form { REPORT_TABLE, REPORT_JSONL, REPORT_MARKDOWN, REPORT_SVG };
+int report_print(const struct report_section *from, annal_index *index,
+                 const struct report_scope *scope, enum report_form form, const char *to);
 
 /* Fill the rows. 0, or an exit status. */
 int report_fill(struct report_section *section, annal_index *index,

@@ -21,6 +21,8 @@ static struct layout lay_out(const struct report_section *section)
 {
     struct layout layout = {.width = 2 * MARGIN};
     for (int i = 0; i < report_columns(section); i++) {
+        if (section->columns[i].title == NULL)
+            continue;
         int most = text_width(annal_slice_of(section->columns[i].title));
         for (size_t row = 0; row < section->count; row++) {
             int own = text_width(annal_slice_of(section->rows[row].shown[i]));
@@ -38,6 +40,8 @@ static void put_row(struct drawing *out, const struct report_section *section,
     double x = MARGIN;
     for (int i = 0; i < report_columns(section); i++) {
         struct drawing cell = {0};
+        if (section->columns[i].title == NULL)
+            continue;
         bool right = report_is_number(section->columns[i].cell);
         double width = layout->letters[i] * LETTER;
         annal_slice text = annal_slice_of(texts[i]);

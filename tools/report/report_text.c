@@ -1,4 +1,5 @@
 /* A section as an aligned table, JSON lines, or a table of Markdown. */
+#include "tools/cli/target.h"
 #include "tools/export/page.h"
 #include "tools/report/report.h"
 
@@ -62,14 +63,20 @@ void report_markdown(const struct report_section *section)
         fputs("none\n\n", stdout);
         return;
     }
-    for (int i = 0; i < count; i++)
-        printf("| %s ", section->columns[i].title);
+    for (int i = 0; i < count; i++) {
+        if (section->columns[i].title != NULL)
+            printf("| %s ", section->columns[i].title);
+    }
     fputs("|\n", stdout);
-    for (int i = 0; i < count; i++)
-        fputs(report_is_number(section->columns[i].cell) ? "| ---: " : "| --- ", stdout);
+    for (int i = 0; i < count; i++) {
+        if (section->columns[i].title != NULL)
+            fputs(report_is_number(section->columns[i].cell) ? "| ---: " : "| --- ", stdout);
+    }
     fputs("|\n", stdout);
     for (size_t row = 0; row < section->count; row++) {
         for (int i = 0; i < count; i++) {
+            if (section->columns[i].title == NULL)
+                continue;
             fputs("| ", stdout);
             page_inline(annal_slice_of(section->rows[row].shown[i]), 160);
             fputc(' ', stdout);
@@ -77,4 +84,47 @@ void report_markdown(const struct report_section *section)
         fputs("|\n", stdout);
     }
     fputc('\n', stdout);
+}
+
+/* ---- All of them ---- */
+
+enum { SECTIONS_MAX = 10 };
+
+static int print_all(const struct report_section *sections, size_t count, enum report_form form)
+{
+    int exit_status = 0;
+    if (form == REPORT_SVG)
+        return report_svg(sections, count, ANNAL_SLICE("annal report"));
+    if (form == REPORT_MARKDOWN)
+        fputs("# Report\n\n", stdout);
+    for (size_t i = 0; exit_status == 0 && i < count; i++) {
+        if (form == REPORT_MARKDOWN)
+            report_markdown(&sections[i]);
+        else
+            exit_status = report_table(&sections[i], form == REPORT_JSONL ? OUT_JSONL : OUT_TABLE);
+    }
+    return exit_status;
+}
+
+int report_print(const struct report_section *from, annal_index *index,
+                 const struct report_scope *scope, enum report_form form, const char *to)
+{
+    struct report_section sections[SECTIONS_MAX];
+    struct target target;
+    size_t count = 0;
+    int exit_status = 0;
+    for (; exit_status == 0 && from->name != NULL; from++) {
+        sections[count] = *from;
+        exit_status = report_fill(&sections[count++], index, scope);
+    }
+    if (exit_status == 0)
+        exit_status = target_begin(&target, to);
+    if (exit_status == 0) {
+        exit_status = print_all(sections, count, form);
+        int ended = target_end(&target, exit_status == 0);
+        exit_status = exit_status != 0 ? exit_status : ended;
+    }
+    for (size_t i = 0; i < count; i++)
+        report_clear(&sections[i]);
+    return exit_status;
 }

@@ -5,6 +5,7 @@
 #include "tools/plot/text.h"
 #include "tools/show/gist.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,15 +18,41 @@
 #define CALLS "tool_durations WHERE " IN_SESSIONS("session_id") " AND " IN_TIME("called_at")
 #define DATA(seq)                                                                                  \
     "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = " seq ")"
+#define COST                                                                                       \
+    "sum(cost_microusd), sum(computed_microusd), "                                                 \
+    "1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0)"
 #define USED                                                                                       \
-    "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), "             \
-    "NULLIF(sum(cost_microusd), 0) FROM usage WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS
+    "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
+    " FROM usage_costs WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS
+#define COST_COLUMNS                                                                               \
+    {"cost_microusd", "COST", CELL_COST}, {"computed_microusd", NULL, CELL_COUNT},                 \
+    {                                                                                              \
+        "costed_share", NULL, CELL_COUNT                                                           \
+    }
 #define USED_COLUMNS                                                                               \
     {"requests", "REQUESTS", CELL_COUNT, .spared = true},                                          \
         {"input_tokens", "INPUT", CELL_COUNT, .bar = true},                                        \
         {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
+        COST_COLUMNS
+
+#define SESSIONS_SQL                                                                               \
+    "SELECT id, NULLIF(total_turns, 0), c.calls, c.failed, total_tokens, u.cost, u.computed, "     \
+    "u.share, CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "    \
+    "INTEGER), title FROM sessions LEFT JOIN (SELECT session_id, count(*) AS calls, "              \
+    "sum(status = 'failed') AS failed FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "      \
+    "LEFT JOIN (SELECT session_id, sum(cost_microusd) AS cost, sum(computed_microusd) AS "         \
+    "computed, 1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0) AS share "  \
+    "FROM usage_costs GROUP BY 1) AS u ON u.session_id = id WHERE " IN_SESSIONS(                   \
+        "id") " AND (?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3) "   \
+              "ORDER BY json_array_length(?1) = 2 AND id <> ?1->>0, total_tokens DESC, id LIMIT "  \
+              "?4"
+#define SESSIONS_COLUMNS                                                                           \
+    {"session_id", "SESSION", CELL_SESSION}, {"turns", "TURNS", CELL_COUNT},                       \
+        {"calls", "CALLS", CELL_COUNT}, {"failed", "FAILED", CELL_COUNT},                          \
+        {"total_tokens", "TOKENS", CELL_COUNT, .bar = true}, COST_COLUMNS,                         \
+        {"duration_ms", "LASTED", CELL_MS},                                                        \
     {                                                                                              \
-        "cost_microusd", "COST", CELL_COST                                                         \
+        "title", "TITLE", CELL_TEXT, .spared = true                                                \
     }
 
 const struct report_section report_sections[] = {
@@ -33,17 +60,17 @@ const struct report_section report_sections[] = {
      .title = "In all",
      .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IN_SESSIONS(
          "id") " AND (?2 IS NULL OR "
-               "last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)), count(*), "
-               "sum(status = 'failed'), u.i, u.o, u.c FROM (SELECT status FROM " CALLS "), "
-               "(SELECT sum(input_tokens) AS i, sum(output_tokens) AS o, "
-               "NULLIF(sum(cost_microusd), 0) AS c FROM usage WHERE " IN_SESSIONS(
-                   "session_id") " AND " IN_DAYS ") AS u LIMIT ?4",
+               "last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)), (SELECT count(*) "
+               "FROM " CALLS "), (SELECT count(*) FROM " CALLS
+               " AND status = 'failed'), sum(input_tokens), "
+               "sum(output_tokens), " COST
+               " FROM usage_costs WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS " LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", CELL_COUNT},
                  {"calls", "CALLS", CELL_COUNT},
                  {"failed", "FAILED", CELL_COUNT},
                  {"input_tokens", "INPUT", CELL_COUNT},
                  {"output_tokens", "OUTPUT", CELL_COUNT},
-                 {"cost_microusd", "COST", CELL_COST}}},
+                 COST_COLUMNS}},
     {.name = "tools",
      .title = "Tools",
      .sql = "SELECT tool, count(*), sum(status = 'failed'), median(duration_ms), "
@@ -90,22 +117,76 @@ const struct report_section report_sections[] = {
      .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
     {.name = "sessions",
      .title = "Sessions by tokens",
-     .sql = "SELECT id, NULLIF(total_turns, 0), c.calls, c.failed, total_tokens, "
-            "NULLIF(cost_microusd, 0), CAST(round(86400000 * (julianday(last_activity_at) - "
-            "julianday(created_at))) AS INTEGER), title FROM sessions LEFT JOIN (SELECT "
-            "session_id, count(*) AS "
-            "calls, sum(status = 'failed') AS failed FROM tool_calls GROUP BY session_id) AS c ON "
-            "c.session_id = id WHERE " IN_SESSIONS("id") " AND (?2 IS NULL OR last_activity_at >= "
-                                                         "?2) AND (?3 IS NULL OR created_at < ?3) "
-                                                         "ORDER BY total_tokens DESC, id LIMIT ?4",
+     .sql = SESSIONS_SQL,
+     .columns = {SESSIONS_COLUMNS}},
+    {.name = NULL}};
+
+/* ---- Two sessions, ?1 has both ---- */
+
+#define OF(which, what) "count(*) FILTER (WHERE session_id = ?1->>" which what ")"
+#define MEDIAN(which)   "median(CASE WHEN session_id = ?1->>" which " THEN duration_ms END)"
+
+const struct report_section report_compare_sections[] = {
+    {.name = "sessions", .title = "Both", .sql = SESSIONS_SQL, .columns = {SESSIONS_COLUMNS}},
+    {.name = "tools",
+     .title = "Tools: calls, failures and medians of A and of B",
+     .sql = "SELECT tool, " OF("0", "") ", " OF("1", "") ", " OF(
+         "0",
+         " AND status = "
+         "'failed'") ", " OF("1",
+                             " AND status = 'failed'") ", " MEDIAN("0") ", " MEDIAN("1") " FROM"
+                                                                                         " " CALLS
+                                                                                         " GROUP "
+                                                                                         "BY tool "
+                                                                                         "ORDER BY "
+                                                                                         "count(*) "
+                                                                                         "DESC, 1 "
+                                                                                         "LIMIT ?4",
+     .columns = {{"tool", "TOOL", CELL_TEXT},
+                 {"calls_a", "CALLS A", CELL_COUNT},
+                 {"calls_b", "CALLS B", CELL_COUNT},
+                 {"failed_a", "FAILED A", CELL_COUNT},
+                 {"failed_b", "FAILED B", CELL_COUNT},
+                 {"median_a_ms", "MEDIAN A", CELL_MS},
+                 {"median_b_ms", "MEDIAN B", CELL_MS}}},
+    {.name = "first_difference",
+     .title = "The first calls that differ",
+     .sql = "WITH c AS MATERIALIZED (SELECT session_id, seq, tool, row_number() OVER (PARTITION "
+            "BY "
+            "session_id ORDER BY seq) AS n, " DATA("c.seq") " AS data FROM tool_calls AS c "
+                                                            "WHERE " IN_SESSIONS(
+                                                                "session_id") "), a AS (SELECT "
+                                                                              "* FROM c WHERE "
+                                                                              "session_id = "
+                                                                              "?1->>0), "
+                                                                              "b AS (SELECT * "
+                                                                              "FROM c WHERE "
+                                                                              "session_id = "
+                                                                              "?1->>1), d AS "
+                                                                              "(SELECT n FROM a "
+                                                                              "FULL JOIN b "
+                                                                              "USING (n) WHERE "
+                                                                              "a.tool IS NOT "
+                                                                              "b.tool OR "
+                                                                              "a.data->'input' "
+                                                                              "IS NOT "
+                                                                              "b.data->'input' "
+                                                                              "ORDER BY n LIMIT "
+                                                                              "1) SELECT "
+                                                                              "session_id, n, "
+                                                                              "tool, data, seq "
+                                                                              "FROM c WHERE n = "
+                                                                              "(SELECT n "
+                                                                              "FROM d) AND (?2 "
+                                                                              "IS NULL OR ?3 IS "
+                                                                              "NULL) ORDER BY "
+                                                                              "session_id <> "
+                                                                              "?1->>0 LIMIT ?4",
      .columns = {{"session_id", "SESSION", CELL_SESSION},
-                 {"turns", "TURNS", CELL_COUNT},
-                 {"calls", "CALLS", CELL_COUNT},
-                 {"failed", "FAILED", CELL_COUNT},
-                 {"total_tokens", "TOKENS", CELL_COUNT, .bar = true},
-                 {"cost_microusd", "COST", CELL_COST},
-                 {"duration_ms", "LASTED", CELL_MS},
-                 {"title", "TITLE", CELL_TEXT, .spared = true}}},
+                 {"call", "CALL", CELL_COUNT},
+                 {"tool", "TOOL", CELL_TEXT},
+                 {"input", "CALLED WITH", CELL_INPUT},
+                 {"seq", "SEQ", CELL_COUNT}}},
     {.name = NULL}};
 
 int report_columns(const struct report_section *section)
@@ -121,6 +202,17 @@ int report_columns(const struct report_section *section)
 static int64_t whole(const annal_value *value)
 {
     return value->kind == ANNAL_VALUE_REAL ? (int64_t)(value->real + 0.5) : value->integer;
+}
+
+/* "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" of the tokens. */
+static void show_cost(struct buf *out, const annal_value *values)
+{
+    char text[TEXT_BYTES];
+    bool computed = values[1].kind == ANNAL_VALUE_INTEGER && values[1].integer > 0;
+    (void)!annal__buf_printf(out, "%s%s", computed ? "~" : "",
+                             text_exact(text, whole(&values[0]), UNIT_MICROUSD));
+    if (values[2].kind == ANNAL_VALUE_REAL && values[2].real < 1)
+        (void)!annal__buf_printf(out, " of %d%%", (int)ceil(100 * values[2].real));
 }
 
 static size_t session_len(annal_slice id)
@@ -146,7 +238,7 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
         (void)!annal__buf_printf(out, "%s", text_exact(text, whole(value), UNIT_COUNT));
         break;
     case CELL_COST:
-        (void)!annal__buf_printf(out, "%s", text_exact(text, whole(value), UNIT_MICROUSD));
+        show_cost(out, value);
         break;
     case CELL_MS:
         (void)!annal__buf_printf(out, "%s", text_span(text, whole(value) * 1000));
