@@ -349,6 +349,17 @@ void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us)
         (void)strftime(text, SHOWN_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &local);
 }
 
+void out_shown_time(int64_t time_us)
+{
+    char text[SHOWN_TIME_BYTES];
+    if (!isatty(STDOUT_FILENO)) {
+        out_time(time_us);
+        return;
+    }
+    shown_time(text, time_us);
+    fputs(text, stdout);
+}
+
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};

@@ -141,6 +141,9 @@ const char *real_text(char text[REAL_BYTES], double number);
 #define SHOWN_TIME_BYTES 24
 void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us);
 
+/* Print it so on a terminal, and as out_time() does elsewhere. */
+void out_shown_time(int64_t time_us);
+
 /* "1.2 MB", "3,456", "3 min ago"; written to text, which is returned. */
 #define HUMAN_BYTES 40
 const char *human_bytes(char text[HUMAN_BYTES], uint64_t bytes);

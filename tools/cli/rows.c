@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { DATE_BYTES = 10, TIME_LEAST = 20 };
 
 /*
  * Bytes as hexadecimal digits: the only form of a blob that every reader of JSON and CSV accepts.
@@ -45,12 +48,30 @@ void rows_cell(struct table *table, const annal_value *value)
     }
 }
 
+/* A time in UTC as a person on a terminal reads it. False: it is something else. */
+static bool is_time(const annal_value *value, char text[SHOWN_TIME_BYTES])
+{
+    annal_slice time = value->bytes;
+    int64_t time_us;
+    if (value->kind != ANNAL_VALUE_TEXT || time.len < TIME_LEAST || time.ptr[DATE_BYTES] != 'T' ||
+        time.ptr[time.len - 1] != 'Z' || !isatty(STDOUT_FILENO) ||
+        annal_time_parse(time, &time_us, NULL) != ANNAL_OK)
+        return false;
+    shown_time(text, time_us);
+    return true;
+}
+
 void rows_count_cell(struct table *table, const annal_value *value)
 {
-    if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
-        table_count(table, (uint64_t)value->integer);
-    else
+    char time[SHOWN_TIME_BYTES];
+    if (is_time(value, time)) {
         rows_cell(table, value);
+        table_shown(table, "%s", time);
+    } else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0) {
+        table_count(table, (uint64_t)value->integer);
+    } else {
+        rows_cell(table, value);
+    }
 }
 
 int rows_columns(void *arg, const annal_row *row)
@@ -136,7 +157,7 @@ void rows_print_members(const annal_row *row)
 
 int rows_print_lines(void *arg, const annal_row *row)
 {
-    char text[HUMAN_BYTES];
+    char text[HUMAN_BYTES], time[SHOWN_TIME_BYTES];
     (void)arg;
     for (size_t i = 0; i < row->count; i++) {
         const annal_value *value = &row->values[i];
@@ -144,7 +165,9 @@ int rows_print_lines(void *arg, const annal_row *row)
             (value->kind == ANNAL_VALUE_TEXT && value->bytes.len == 0))
             continue;
         printf("%-20s ", row->names[i]);
-        if (value->kind == ANNAL_VALUE_TEXT)
+        if (is_time(value, time))
+            fputs(time, stdout);
+        else if (value->kind == ANNAL_VALUE_TEXT)
             out_plain(value->bytes);
         else if (value->kind == ANNAL_VALUE_INTEGER && value->integer >= 0)
             fputs(human_count(text, (uint64_t)value->integer), stdout);

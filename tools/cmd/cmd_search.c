@@ -99,7 +99,7 @@ static void print_hit(const annal_search_hit *hit)
     out_plain(hit->session);
     out_style("0");
     printf("  seq %" PRIu64 "  ", hit->seq);
-    out_time(hit->ts_us);
+    out_shown_time(hit->ts_us);
     fputs("  ", stdout);
     out_plain(hit->type);
     annal_slice who = hit->tool.len > 0 ? hit->tool : hit->role;

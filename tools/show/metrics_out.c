@@ -173,7 +173,7 @@ void metrics_print(const annal_metrics *metrics)
     if (metrics->since_us == 0)
         return;
     fputs("\nwritten since ", stdout);
-    out_time(metrics->since_us);
+    out_shown_time(metrics->since_us);
     printf("\n  %-18s %12s\n", "events", human_count(text, metrics->events));
     if (metrics->payload_bytes > 0)
         printf("  %-18s %12.2f  for each byte of data\n", "bytes written",

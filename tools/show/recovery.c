@@ -406,7 +406,7 @@ static void print_head(const struct recovery *r)
     printf("%-20s event %" PRIu64, "durable up to", info->last_seq);
     if (info->last_seq > 0) {
         fputs(", ", stdout);
-        out_time(info->last_ts_us);
+        out_shown_time(info->last_ts_us);
         printf(" (%s), h %016" PRIx64, human_age(age, info->last_ts_us, now_us()), info->last_h);
     }
     fputc('\n', stdout);

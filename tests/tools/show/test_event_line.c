@@ -99,6 +99,9 @@ START_TEST(times_are_those_of_the_place_where_they_are_read)
 {
     setenv("TZ", "XYZ-9:30", 1);
     ck_assert_ptr_nonnull(strstr(RUN("cat", "s"), "2026-03-02\r\n     1  17:30:00  turn"));
+    ck_assert_ptr_nonnull(strstr(RUN("search", "printed"), "  seq 2  2026-03-02 18:30:00  "));
+    ck_assert_ptr_nonnull(strstr(RUN("show", "s"), "2026-03-02 17:30:00"));
+    ck_assert_ptr_nonnull(strstr(RUN("query", "s", "--format", "table"), "2026-03-02 17:30:00"));
     CLI(&cli, NULL, "query", "--count", "--since", "2026-03-02T17:31");
     ck_assert_str_eq(cli.out, "8\n");
     CLI(&cli, NULL, "query", "--count", "--since", "2026-03-03");
