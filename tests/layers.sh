@@ -49,7 +49,8 @@ uses tools/plot tools/cli tools/show
 uses tools/import tools/cli
 uses tools/export tools/cli tools/show
 uses tools/verbs tools/cli tools/show
-uses tools/cmd tools/cli tools/show tools/plot tools/import tools/export
+uses tools/report tools/cli tools/show tools/plot tools/export
+uses tools/cmd tools/cli tools/show tools/plot tools/import tools/export tools/report
 
 # Bindings see what is installed; where a second SQLite is in the process, they tell ours how to lock; and they hash names.
 grep -rnE --include='*.[ch]' '^ *# *include *["<]' bindings |
