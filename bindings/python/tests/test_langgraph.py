@@ -112,6 +112,37 @@ def test_a_copied_thread_is_a_fork_and_outlives_its_source(store: annal.Store) -
     assert store.sessions() == []
 
 
+def test_a_copy_that_was_interrupted_is_finished(store: annal.Store) -> None:
+    saver = AnnalSaver(store)
+    put(saver, "source", "a")
+    store.session(annal.name("langgraph", "source")).fork(annal.name("langgraph", "copy"))
+    assert value(saver, "copy") == ["a"]
+    assert {item.config["configurable"]["thread_id"] for item in saver.list(None)} == {"source", "copy"}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_copy_whose_source_goes_survives_a_process_that_dies_in_it(store: annal.Store, steps: int) -> None:
+    saver = AnnalSaver(store)
+    put(saver, "source", "a")
+    saver.copy_thread("source", "copy")
+    fork = store.session(annal.name("langgraph", "copy"))
+    spare = fork.copy(annal.name("copying", fork.id))
+    if steps >= 2:
+        fork.delete()
+    if steps >= 3:
+        spare.copy(fork.id)
+    assert value(AnnalSaver(store), "copy") == ["a"]
+    AnnalSaver(store).delete_thread("source")
+    assert value(AnnalSaver(store), "copy") == ["a"] and store.sessions() == [fork.id]
+
+
+def test_two_names_with_one_id_are_told_apart(store: annal.Store) -> None:
+    put(AnnalSaver(store), "a", "mine")
+    store.session(annal.name("langgraph", "a")).append("session.named", {"name": ["langgraph", "b"]})
+    with pytest.raises(annal.Conflict, match="does not belong"):
+        value(AnnalSaver(store), "a")
+
+
 def test_what_put_returned_for_survives_a_kill(path: Path) -> None:
     code = """if True:
         import os, sys, signal, libannal as annal

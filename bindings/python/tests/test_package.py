@@ -69,7 +69,7 @@ def test_the_version_is_that_of_the_library() -> None:
 def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "_native":
         return
-    pytest.importorskip({"langgraph": "langgraph", "openai_agents": "agents"}.get(name, "libannal"))
+    pytest.importorskip({"langgraph": "langgraph", "openai_agents": "agents", "claude_agent": "claude_agent_sdk"}.get(name, "libannal"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert doctest.testmod(importlib.import_module(f"libannal.{name}")).failed == 0
 

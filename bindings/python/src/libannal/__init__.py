@@ -31,6 +31,7 @@ from ._native import ffi as _ffi
 from ._native import lib as _lib
 from ._names import name
 from ._query import Query
+from ._run import Call, Run, current_run, record, run
 from ._session import Artifact, Damage, Session, SessionInfo
 from ._sql import Row, Rows, Value
 from ._state import State
@@ -43,6 +44,7 @@ __version__: str = _ffi.string(_lib.annal_version()).decode()
 __all__ = [
     "Artifact",
     "Busy",
+    "Call",
     "Closed",
     "Conflict",
     "Corrupt",
@@ -63,6 +65,7 @@ __all__ = [
     "Refused",
     "Row",
     "Rows",
+    "Run",
     "SQLError",
     "Session",
     "SessionInfo",
@@ -73,6 +76,9 @@ __all__ = [
     "Unknown",
     "Unsupported",
     "Value",
+    "current_run",
     "name",
     "open",
+    "record",
+    "run",
 ]

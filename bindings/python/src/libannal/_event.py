@@ -57,6 +57,10 @@ class Event:
             self._value = loads(self.json)
         return self._value
 
+    def read(self) -> Any:
+        """The data as Python values of the caller's own, read again."""
+        return loads(self.json)
+
     @property
     def ts(self) -> datetime:
         """The time, in UTC."""

@@ -28,7 +28,7 @@ class Folded(ABC):
         self.lock = threading.RLock()
         self._file = ""
         self._seq = 0
-        self._named = False
+        self._named: tuple[str, ...] = ()
         self.reset()
 
     @abstractmethod
@@ -45,23 +45,42 @@ class Folded(ABC):
             info = self.session.info()
         except NotFound:
             self._forget("")
-            return False
+            finish_copy(self.session.store, self.session)
+            if not self.session.exists():
+                return False
+            info = self.session.info()
         if info.file != self._file:
+            finish_copy(self.session.store, self.session)
+            info = self.session.info()
             self._forget(info.file)
+        if info.forked_from is not None and info.last_seq == info.fork_seq:
+            self._finish_fork(info.last_seq)
         if info.last_seq > self._seq:
             for event in self.session.events(self._seq + 1):
                 self._take(event)
-        if self._seq and not self._named:
+        if self._named != self.parts and self._named:
             raise Conflict(f"session '{self.session.id}' does not belong to {self.parts!r}")
         return self._seq > 0
 
+    @property
+    def seq(self) -> int:
+        """The last event that was read."""
+        return self._seq
+
+    def _finish_fork(self, last_seq: int) -> None:
+        """A process died after it forked this session, and before the fork had a name of its own."""
+        try:
+            self.session.append_many([self.naming()], expected_seq=last_seq)
+        except Conflict:
+            pass  # another one did it
+
     def _forget(self, file: str) -> None:
-        self._file, self._seq, self._named = file, 0, False
+        self._file, self._seq, self._named = file, 0, ()
         self.reset()
 
     def _take(self, event: Event) -> None:
         if event.type == NAMED:
-            self._named = event.data["name"] == list(self.parts)
+            self._named = tuple(event.data["name"])
         else:
             self.apply(event)
         self._seq = event.seq
@@ -75,7 +94,8 @@ class Folded(ABC):
                     return
                 except Conflict:
                     continue  # another process began it
-        self.session.append_many(drafts)
+        if self.session.append_many(drafts).start == 1:  # it was deleted meanwhile, and began again
+            self.session.append_many([self.naming()])
 
     def naming(self) -> Draft:
         return Draft(NAMED, {"name": list(self.parts)})
@@ -115,7 +135,7 @@ class Named:
             first = session.info().fork_seq + 1
         except NotFound:
             return []
-        for event in session.events(first, first):
+        for event in session.events(first, first + 1):
             if event.type == NAMED:
                 return [str(part) for part in event.data["name"]]
         return []
@@ -128,7 +148,21 @@ def copy_out(store: Store, fork: Session) -> None:
         spare.delete()
     fork.copy(spare.id)
     fork.delete()
-    spare.copy(fork.id)
+    finish_copy(store, fork)
+
+
+def finish_copy(store: Store, session: Session) -> None:
+    """What copy_out() does last, again if a process died in it: the spare copy is whole once the fork is gone."""
+    spare = store.session(name("copying", session.id))
+    if not spare.exists():
+        return
+    if session.exists():
+        if session.info().forked_from is not None:
+            return  # nothing was replaced yet
+        if len(session) < len(spare):
+            session.delete()
+    if not session.exists():
+        spare.copy(session.id)
     spare.delete()
 
 

@@ -1,0 +1,112 @@
+"""A session of the OpenAI Agents SDK that keeps its items in a store (the extra "openai-agents").
+
+    from libannal.openai_agents import AnnalSession
+
+    with annal.open("store") as store:
+        await Runner.run(agent, "Hello", session=AnnalSession("user 42", store))
+
+Items are events, added as one and durable. What is taken back (pop_item(), clear_session()) is an event, too: it is
+gone from the conversation and stays in the history; `Session.delete()` removes it for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from agents.items import TResponseInputItem
+from agents.memory.session_settings import SessionSettings, resolve_session_limit
+
+from ._errors import Conflict
+from ._event import Draft, Event
+from ._named import Folded, Named
+from ._session import Session
+from ._store import Store
+
+
+class _Items(Folded):
+    """The items that are there, oldest first, each as its event."""
+
+    def reset(self) -> None:
+        self.items: list[Event] = []
+
+    def apply(self, event: Event) -> None:
+        if event.type == "item.added":
+            self.items.append(event)
+        elif event.type == "item.removed":
+            if self.items and self.items[-1].seq == event.data["seq"]:
+                self.items.pop()
+        elif event.type == "items.cleared":
+            self.items = [item for item in self.items if item.seq > event.data["seq"]]
+
+
+class AnnalSession:
+    """A conversation in a store: what the Agents SDK calls a session. The store stays the caller's.
+
+    `session_id` may be any string; `annal_session` is the session of the store that belongs to it.
+    """
+
+    session_id: str
+    session_settings: SessionSettings | None
+
+    def __init__(
+        self, session_id: str, store: Store, *, session_settings: SessionSettings | None = None
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = session_settings if session_settings is not None else SessionSettings()
+        self._items = cast(_Items, Named(store, "openai-agents", _Items).get(session_id))
+
+    @property
+    def annal_session(self) -> Session:
+        """The session of the store."""
+        return self._items.session
+
+    def _get(self, limit: int | None) -> list[TResponseInputItem]:
+        count = resolve_session_limit(limit, self.session_settings)
+        with self._items.lock:
+            self._items.refresh()
+            items = self._items.items
+            found = items if count is None else items[-count:] if count > 0 else []
+            # Each caller gets its own: an item is a dict that it may change.
+            return [cast(TResponseInputItem, item.read()) for item in found]
+
+    def _add(self, items: list[TResponseInputItem]) -> None:
+        if items:
+            self._items.append(*(Draft("item.added", _plain(item)) for item in items))
+
+    def _pop(self) -> TResponseInputItem | None:
+        with self._items.lock:
+            while self._items.refresh() and self._items.items:
+                last, end = self._items.items[-1], self._items.seq
+                try:
+                    self._items.session.append("item.removed", {"seq": last.seq}, expected_seq=end)
+                except Conflict:
+                    continue  # somebody added or removed meanwhile
+                return cast(TResponseInputItem, last.read())
+        return None
+
+    def _clear(self) -> None:
+        with self._items.lock:
+            if self._items.refresh() and self._items.items:
+                self._items.session.append("items.cleared", {"seq": self._items.items[-1].seq})
+
+    async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
+        """The latest `limit` items, oldest first; None: as the settings say, 0: none."""
+        return await asyncio.to_thread(self._get, limit)
+
+    async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:
+        """Add items: all of them, or none; durable when it returns."""
+        await asyncio.to_thread(self._add, items)
+
+    async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
+        """Take the most recent item back, and return it. Two callers never get the same."""
+        return await asyncio.to_thread(self._pop)
+
+    async def clear_session(self, *, wrapper: Any = None) -> None:
+        """Take all items back."""
+        await asyncio.to_thread(self._clear)
+
+
+def _plain(item: Any) -> Any:
+    """An item as JSON has it; some of the SDK's are models of pydantic."""
+    return item.model_dump(exclude_unset=True) if hasattr(item, "model_dump") else item

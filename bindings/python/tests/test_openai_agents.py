@@ -1,0 +1,94 @@
+"""The session of the OpenAI Agents SDK, alone and under its Runner with a model that answers from a list."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("agents")
+
+from agents import Agent, RunConfig, Runner  # noqa: E402
+from agents.items import ModelResponse  # noqa: E402
+from agents.memory import Session, SessionSettings  # noqa: E402
+from agents.models.interface import Model  # noqa: E402
+from agents.usage import Usage  # noqa: E402
+from openai.types.responses import ResponseOutputMessage, ResponseOutputText  # noqa: E402
+
+import libannal as annal  # noqa: E402
+from libannal.openai_agents import AnnalSession  # noqa: E402
+
+
+def item(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+def test_it_is_a_session_of_the_sdk(store: annal.Store) -> None:
+    assert isinstance(AnnalSession("a", store), Session)
+
+
+def test_items_are_added_limited_taken_back_and_cleared(store: annal.Store) -> None:
+    async def main() -> None:
+        session = AnnalSession("user/42; DROP TABLE", store)
+        assert await session.get_items() == [] and await session.pop_item() is None
+        await session.add_items([])
+        assert store.sessions() == []
+        await session.add_items([item(str(n)) for n in range(5)], wrapper=None)
+        assert await session.get_items() == [item(str(n)) for n in range(5)]
+        assert await session.get_items(2) == [item("3"), item("4")]
+        assert await session.get_items(0) == [] and len(await session.get_items(99)) == 5
+        assert await session.pop_item() == item("4")
+        (await session.get_items())[0]["content"] = "changed"
+        assert await AnnalSession("user/42; DROP TABLE", store).get_items() == [item(str(n)) for n in range(4)]
+        limited = AnnalSession("user/42; DROP TABLE", store, session_settings=SessionSettings(limit=1))
+        assert await limited.get_items() == [item("3")] and len(await limited.get_items(2)) == 2
+        await session.clear_session()
+        assert await session.get_items() == []
+        await session.add_items([item("ünïcode 🦀")])
+        assert await session.get_items() == [item("ünïcode 🦀")]
+        assert [event.type for event in session.annal_session][-3:] == ["item.removed", "items.cleared", "item.added"]
+
+    asyncio.run(main())
+
+
+def test_two_processes_never_pop_the_same_item(path: Path) -> None:
+    async def main() -> None:
+        with annal.open(path) as one, annal.open(path) as two:
+            sessions = [AnnalSession("s", one), AnnalSession("s", two)]
+            await sessions[0].add_items([item(str(n)) for n in range(20)])
+            popped = await asyncio.gather(*(sessions[n % 2].pop_item() for n in range(20)))
+            assert sorted(int(one["content"]) for one in popped if one) == list(range(20))  # type: ignore[typeddict-item, misc]
+            assert await sessions[1].pop_item() is None
+
+    asyncio.run(main())
+
+
+class Echo(Model):
+    """Says how many items it was given."""
+
+    async def get_response(self, *arguments: Any, **options: Any) -> ModelResponse:
+        given = options["input"]
+        text = f"{len(given) if isinstance(given, list) else 1} items"
+        content = [ResponseOutputText(annotations=[], text=text, type="output_text")]
+        message = ResponseOutputMessage(
+            id="m", content=content, role="assistant", status="completed", type="message"
+        )
+        return ModelResponse(output=[message], usage=Usage(), response_id=None)
+
+    def stream_response(self, *arguments: Any, **options: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_the_runner_of_the_sdk_remembers_a_conversation(path: Path) -> None:
+    agent, config = Agent(name="echo", model=Echo()), RunConfig(tracing_disabled=True)
+
+    async def ask(text: str) -> str:
+        with annal.open(path) as store:
+            result = await Runner.run(agent, text, session=AnnalSession("user", store), run_config=config)
+            return str(result.final_output)
+
+    assert asyncio.run(ask("one")) == "1 items"
+    assert asyncio.run(ask("two")) == "3 items"
+    assert asyncio.run(ask("three")) == "5 items"
