@@ -18,7 +18,7 @@
 _Static_assert(sizeof(struct held_entry) == 256, "entries are 256 bytes");
 _Static_assert(offsetof(struct held_header, named) == 96 &&
                    offsetof(struct held_header, next_inode) == 104,
-               "docs/format.md says where they stand");
+               "docs/format.md says where they are");
 _Static_assert(sizeof(struct held_header) <= 4096, "the header fits its page");
 
 static size_t file_bytes(uint32_t entries)

@@ -132,7 +132,7 @@ static annal__process_life look(const annal_process *process, const char **out_w
         return ANNAL_PROCESS_UNKNOWN;
     }
     if (strcmp(boot_id, process->boot_id) != 0) {
-        *out_why = "the system was started anew since";
+        *out_why = "the system was restarted since";
         return ANNAL_PROCESS_DEAD;
     }
     if (process->pid == 0 || process->pid > INT32_MAX || process->start == 0)

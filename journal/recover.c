@@ -377,7 +377,7 @@ static annal_status check_record(struct redo *redo, struct target *target,
     else if (place == PLACE_GAP)
         stop_target(redo, target, "the line before is not the one that was there", record->offset);
     else if (place == PLACE_CONFLICT)
-        stop_target(redo, target, "another event stands there", record->offset);
+        stop_target(redo, target, "another event is there", record->offset);
     else
         *out_fits = true;
     return ANNAL_OK;

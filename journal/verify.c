@@ -93,7 +93,7 @@ static void check_double(struct verification *verification, const annal_store *s
     if (annal__journal_find(store, verification->session, &path, &codec, NULL) == ANNAL_OK &&
         codec != NULL && annal__journal_is_double(store, verification->session, codec))
         find(verification, 0, 0, 0,
-             "a second journal of this session stands here, in the other format");
+             "there is a second journal of this session, in the other format");
     annal__buf_done(&path);
 }
 

@@ -121,7 +121,7 @@ static annal_status fail_corrupt(annal_slice name, annal_error *err)
 {
     return annal__fail(err, ANNAL_ERR_CORRUPT,
                        "cursor '%.*s': its file is not what was written; without it its reader "
-                       "begins anew",
+                       "starts over",
                        ANNAL_FMT(name));
 }
 

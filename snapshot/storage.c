@@ -149,7 +149,7 @@ annal_status annal__storage_stale(const struct storage *shelf, const struct snap
         status == ANNAL_ERR_NOTFOUND) {
         *out_why = header->offset > shelf->info.bytes
                        ? annal__storage_cut
-                       : "its event does not stand where it was in the journal";
+                       : "its event is not where it was in the journal";
         return ANNAL_OK;
     }
     if (status >= 0 && header->pack_version != shelf->pack_version)

@@ -50,11 +50,11 @@ annal_status annal__file_check(const struct io *io, const char *path, size_t roo
         return ANNAL_OK;
     if (S_ISDIR(file.st_mode)) {
         errno = EISDIR;
-        return annal__fail_errno(err, "a directory stands in the place of '%s'", path);
+        return annal__fail_errno(err, "there is a directory in the place of '%s'", path);
     }
     if (!S_ISREG(file.st_mode)) { /* its target is not ours to write */
         errno = ELOOP;
-        return annal__fail_errno(err, "a link or a device stands in the place of '%s'", path);
+        return annal__fail_errno(err, "there is a link or a device in the place of '%s'", path);
     }
     return ANNAL_OK;
 }

@@ -117,7 +117,8 @@ annal_status annal_pack_enable(annal_store *store, const char *name, const char 
         return annal__fail(err, ANNAL_ERR_INVALID, "'%s' cannot be the directory of a pack", at);
     if (strcmp(name, "core") == 0)
         return at == NULL ? ANNAL_OK
-                          : annal__fail(err, ANNAL_ERR_INVALID, "pack 'core' stands in the store");
+                          : annal__fail(err, ANNAL_ERR_INVALID,
+                                        "the database of pack 'core' is always in the store");
     return run_change(&change, err);
 }
 

@@ -310,8 +310,8 @@ static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error
     if (memchr(database.ptr, '*', database.len) != NULL &&
         (sessions.len == 0 || memchr(sessions.ptr, '*', sessions.len) == NULL))
         return annal__fail(err, ANNAL_ERR_INVALID,
-                           "%s:1: the * of '%.*s' needs a * in 'sessions GLOB' to stand for",
-                           pack->file, ANNAL_FMT(database));
+                           "%s:1: the * of '%.*s' needs a * in 'sessions GLOB'", pack->file,
+                           ANNAL_FMT(database));
     annal_status status = check_database(pack, name, database, folder, err);
     if (status < 0)
         return status;
@@ -444,10 +444,11 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
             status = take_list(place, rest, word, is_reads, "session, name* or $field",
                                &section->reads, err);
         } else {
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "%s:%u: '%.*s' does not belong behind the types of a section "
-                               "(commas stand between types; a comment begins with another word)",
-                               place->pack->file, place->line, ANNAL_FMT(*word));
+            return annal__fail(
+                err, ANNAL_ERR_INVALID,
+                "%s:%u: '%.*s' does not belong after the types of a section "
+                "(types are separated by commas; a comment begins with another word)",
+                place->pack->file, place->line, ANNAL_FMT(*word));
         }
     }
     return status;

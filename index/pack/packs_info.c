@@ -53,7 +53,7 @@ static annal_status add_number(sqlite3 *db, const char *sql, const char *pack, u
     if (rc == SQLITE_ROW)
         *sum += (uint64_t)sqlite3_column_int64(stmt, 0);
     else if (rc != SQLITE_DONE)
-        status = annal__db_fail(err, db, rc, "how pack '%s' stands", pack);
+        status = annal__db_fail(err, db, rc, "the state of pack '%s'", pack);
     sqlite3_finalize(stmt);
     return status;
 }

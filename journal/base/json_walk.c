@@ -112,7 +112,7 @@ size_t annal__utf8_put(unsigned code, char bytes[4])
 
 unsigned annal__json_unescape(const char **at, const char *end)
 {
-    static const char letters[] = "b\bf\fn\nr\rt\t"; /* a letter, then what it stands for */
+    static const char letters[] = "b\bf\fn\nr\rt\t"; /* a letter, then what it means */
     char c = end - *at < 2 ? '\\' : (*at)[1];
     *at = end - *at < 2 ? end : *at + 2;
     if (c != 'u') {

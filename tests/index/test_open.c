@@ -261,7 +261,7 @@ START_TEST(a_directory_in_the_place_of_the_index_is_named_and_left_alone)
     ck_assert_int_eq(mkdir(db_path(), 0700), 0);
     reopen_with_log(&log);
     ck_sql(&f, "SELECT COUNT(*) FROM event_index", "8\n");
-    ck_assert_ptr_nonnull(strstr(log.ptr, "a directory stands in the place of '"));
+    ck_assert_ptr_nonnull(strstr(log.ptr, "there is a directory in the place of '"));
     ck_assert_int_eq(rmdir(db_path()), 0);
     free(log.ptr);
 }

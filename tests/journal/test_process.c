@@ -82,7 +82,7 @@ START_TEST(no_process_outlives_its_boot)
     const char *why = NULL;
     process.boot_id[0] = process.boot_id[0] == '0' ? '1' : '0';
     ck_assert(annal_process_is_dead(&process, &why));
-    ck_assert_str_eq(why, "the system was started anew since");
+    ck_assert_str_eq(why, "the system was restarted since");
 }
 END_TEST
 

@@ -268,7 +268,7 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
         {HEADER_DAMAGED, "its header is damaged"},
         {CUT, "the line before is not the one that was there"},
         {ANOTHER_HASH_BEFORE, "the line before is not the one that was there"},
-        {ANOTHER_EVENT, "another event stands there"},
+        {ANOTHER_EVENT, "another event is there"},
         {ANOTHER_JOURNAL, ""},
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {

@@ -314,7 +314,7 @@ START_TEST(only_running_leads_anywhere)
     }
     ck_append(&p, "none", "session.created", "{}");
     ck_refused(&p, "none", "session.transition", "{\"to\":\"running\"}", "no way there");
-    ck_refused(&p, "s0", "session.transition", "{\"to\":\"stale\"}", "none of the statuses");
+    ck_refused(&p, "s0", "session.transition", "{\"to\":\"stale\"}", "not a status of a session");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"failed\",\"expected\":[null]}",
                "another status than expected");
     ck_refused(&p, "s0", "session.transition", "{\"to\":\"completed\",\"source\":\"admin\"}",
@@ -409,7 +409,8 @@ START_TEST(closed_vocabularies_and_unknown_columns_are_refused)
 {
     ck_refused(&p, "s1", "session.created", "{\"invocation_kind\":\"swarm\"}", "invocation_kind");
     ck_refused(&p, "s1", "session.created", "{\"source_kind\":\"imported\"}", "source_kind");
-    ck_refused(&p, "s1", "session.created", "{\"status\":\"frozen\"}", "status is none");
+    ck_refused(&p, "s1", "session.created", "{\"status\":\"frozen\"}",
+               "a session cannot have this status");
     ck_append(&p, "s1", "session.created",
               "{\"invocation_kind\":\"show-play\",\"status\":\"running\",\"created_at\":100,"
               "\"updated_at\":50,\"started_at\":\"1970-01-01T00:01:30Z\"}");

@@ -63,7 +63,7 @@ START_TEST(stats_says_that_a_database_is_missing_and_does_not_make_it)
     unlink(tmpdir_path(&cli.dir, "store/sessions.db"));
     CLI(&cli, NULL, "stats");
     cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "sessions.db is not there yet"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "sessions.db does not exist yet"));
     ck_assert_ptr_nonnull(strstr(cli.out, "events         2"));
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "store/sessions.db"), F_OK), 0);
     CLI(&cli, NULL, "stats", "--json");

@@ -572,7 +572,7 @@ START_TEST(a_process_of_another_boot_is_dead)
     cli_assert_done(&cli);
     CLI(&cli, NULL, "doctor", "--transition-stale");
     cli_assert_done(&cli);
-    ck_assert_ptr_nonnull(strstr(cli.out, "the system was started anew since"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "the system was restarted since"));
 }
 END_TEST
 

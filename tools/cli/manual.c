@@ -59,6 +59,8 @@ static void print_roff(const char *text)
 static bool is_value(const struct command *verb, const char *word, size_t len)
 {
     const struct field *field = verb->fields;
+    if (len == 1 && strncmp(word, "A ", 2) == 0 && islower((unsigned char)word[2]))
+        return false; /* the article */
     for (; field != NULL && field->kind != FIELD_END; field++) {
         const char *value = field->option.value;
         if (value != NULL && strlen(value) == len && memcmp(value, word, len) == 0)

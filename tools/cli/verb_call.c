@@ -84,7 +84,7 @@ int verb_set_session(struct verb_call *call, const char *format, ...)
     va_end(list);
     if (len < 0 || (size_t)len >= sizeof call->session ||
         annal_session_id_check(annal_slice_of(call->session), NULL) < 0)
-        return fail_usage("'%s' would be the session's id, and is none", call->session);
+        return fail_usage("'%s' would be the session's id, and is not a valid one", call->session);
     return 0;
 }
 

@@ -44,10 +44,10 @@ int verb_session_id(const struct args *args, const char *template, char *out, si
     annal_slice session = annal__buf_slice(&id);
     int exit_status = missing ? EXIT_USAGE : 0;
     if (exit_status == 0 && (status < 0 || annal_session_id_check(session, NULL) < 0))
-        exit_status = fail_usage("'%.*s' would be the session's id, and is none: it has 1 to %d of "
-                                 "A-Z a-z 0-9 . _ - and begins with neither . nor -",
-                                 (int)(session.len < 100 ? session.len : 100), session.ptr,
-                                 ANNAL_SESSION_ID_BYTES_MAX);
+        exit_status = fail_usage(
+            "'%.*s' would be the session's id, and is not a valid one: use 1 to %d of "
+            "A-Z a-z 0-9 . _ -, and neither . nor - at the beginning",
+            (int)(session.len < 100 ? session.len : 100), session.ptr, ANNAL_SESSION_ID_BYTES_MAX);
     if (exit_status == 0)
         snprintf(out, size, "%.*s", ANNAL_FMT(session));
     annal__buf_done(&id);

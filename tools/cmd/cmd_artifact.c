@@ -211,7 +211,7 @@ static const struct field sweep_fields[] = {
 static const struct command verbs[] = {
     {.name = "put",
      .summary = "store a file beside a session, and append artifact.stored",
-     .about = "The content stands in artifacts/SESSION/ under its SHA-256, compressed and\n"
+     .about = "Stores the content in artifacts/SESSION/ under its SHA-256, compressed and\n"
               "durable, before the event is appended that names it.",
      .examples = "  annal artifact put sess_1 report.pdf --media-type application/pdf\n"
                  "  make 2>&1 | annal artifact put sess_1 - --name build.log\n",
@@ -237,7 +237,7 @@ static const struct command verbs[] = {
      .run = ls},
     {.name = "sweep",
      .summary = "remove the artifacts that no event names",
-     .about = "Reads every journal, and removes the artifacts whose hash stands in no event.\n"
+     .about = "Reads every journal, and removes the artifacts whose hash is in no event.\n"
               "Where a journal is damaged nothing is removed, for nobody knows what it named.",
      .examples = "  annal artifact sweep --dry-run\n  annal artifact sweep --older-than 2h\n",
      .fields = sweep_fields,

@@ -118,7 +118,7 @@ static const struct command verbs[] = {
      .fields = no_fields,
      .run = list},
     {.name = "show",
-     .summary = "show where a cursor stands in each session",
+     .summary = "show the place of a cursor in each session",
      .about = "Prints, for each session of the cursor, the seq of the last event that was\n"
               "dealt with, and how many have come since.",
      .examples = "  annal cursor show billing\n  annal cursor show billing --json\n",

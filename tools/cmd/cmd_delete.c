@@ -106,8 +106,8 @@ const struct command cmd_delete = {
              "that comes later begins the session again, with seq 1. The exit status is 1 when\n"
              "a SESSION is not there or is not given back in time; the others are deleted all\n"
              "the same. Nothing of what a session held is left in any file of the store:\n"
-             "processes that have it open are asked to overwrite their commit logs, and what\n"
-             "one that is stopped still has is told.",
+             "processes that have it open are asked to overwrite their commit logs, and a\n"
+             "message says what one that is stopped still has.",
     .examples = "  annal delete sess_1\n"
                 "  annal delete --yes sess_2 sess_3\n",
     .fields = fields,

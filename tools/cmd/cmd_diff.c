@@ -325,7 +325,7 @@ static const struct field fields[] = {
 const struct command cmd_diff = {
     .name = "diff",
     .summary = "what changed in a session between two moments, or differs in two",
-    .about = "Compares the session's tables as they stood at two moments of its past, each a\n"
+    .about = "Compares the session's tables as they were at two moments of its past, each a\n"
              "seq or a time as for 'annal replay --at', and prints the rows that differ:\n"
              "+ inserted, ~ updated with each column that changed, - deleted. With --json one\n"
              "object a row, {\"table\",\"change\",\"key\",\"before\",\"after\"}, where before and "

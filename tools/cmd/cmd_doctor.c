@@ -272,7 +272,8 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
 static int tell_failed(void *arg, const annal_pack_info *pack)
 {
     if (pack->state == ANNAL_PACK_FAILED)
-        tell(arg, "pack", "'annal help pack check' says how to look at it; its tables stand still",
+        tell(arg, "pack",
+             "'annal help pack check' says how to look at it; its tables stay as they are",
              "%s is not run: %s", pack->name, pack->error == NULL ? "?" : pack->error);
     return 0;
 }

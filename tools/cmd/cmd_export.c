@@ -126,7 +126,7 @@ const struct command cmd_export = {
              "\n"
              "markdown is a transcript: what is known of the session, then who said what, what\n"
              "tools were called with and returned, what failed, and what never ended. Long\n"
-             "results are cut and say so. Nothing that stands in an event can break the page.\n"
+             "results are cut and say so. Nothing in an event can break the page.\n"
              "\n"
              "otlp is a trace for each session, one line of OTLP JSON, by the conventions of\n"
              "OpenTelemetry for generative AI: spans of the agent, its turns, requests to the\n"

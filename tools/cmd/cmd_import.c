@@ -244,8 +244,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
         print_report(work, &report);
     log_mark_done(&mark);
     if (report.damaged) {
-        say("import '%s': %s; what stands before that was imported", log->path,
-            report.damage.message);
+        say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
         exit_status = EXIT_REFUSED;
     }
     progress_hide(&work->progress);
@@ -534,18 +533,18 @@ const struct command cmd_import = {
     .about = "KIND is one of those below; auto, which looks at each log; or the path of an\n"
              "importer of your own, a SQL file NAME.sql (see annal/import.h). A PATH is a log:\n"
              "lines, a JSON document, a SQLite database or a directory, as the kind has them,\n"
-             "also under zstd; or a directory that stands for all logs of that kind below it.\n"
+             "also under zstd; or a directory, for all logs of that kind below it.\n"
              "The store is made when it is missing.\n"
              "\n"
              "Kinds: autogen, claude-code, codex, gemini-cli, goose, jsonl, langgraph,\n"
              "lionagi, mini-swe-agent, openai-agents, opencode, openhands, otel, pi,\n"
              "swe-agent, tau-bench. jsonl is plain JSON lines: --map session=$.run --map\n"
-             "ts=$.at --map type=$.kind --map data=$.load says where in a line the parts of\n"
-             "an event stand.\n"
+             "ts=$.at --map type=$.kind --map data=$.load says where a line has the parts\n"
+             "of an event.\n"
              "\n"
              "Nothing is lost: what has no place in an event stays under its \"extra\", and a\n"
              "line that is not JSON becomes an event import.unreadable. Skipped are blank\n"
-             "lines, lines whose bytes stood in the file before, and a last line that is not\n"
+             "lines, lines whose bytes were in the file before, and a last line that is not\n"
              "finished yet. A log whose size, times, begin and end are those of its last\n"
              "import is not read again, unless --recheck says so; it is then \"unchanged\".\n"
              "With --json there is one object for each log, {\"file\", \"kind\",\n"
@@ -562,7 +561,7 @@ const struct command cmd_import = {
              "of it is proved before anything is written: the seal, each file's hash, each\n"
              "journal. Sessions that are there with the same bytes stay, those of which there\n"
              "is the begin go on, and one with another content has all refused. A journal\n"
-             "takes its place whole. At the end what stands in the store is read again and\n"
+             "takes its place whole. At the end what is in the store is read again and\n"
              "compared. With --json {\"file\", \"sessions\", \"events\", \"artifacts\",\n"
              "\"added\", \"extended\", \"already_there\", \"missing_artifacts\",\n"
              "\"hashes_equal\"}.",

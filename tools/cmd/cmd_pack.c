@@ -396,7 +396,7 @@ static const struct field check_fields[] = {
 
 static const struct field enable_fields[] = {
     OPERAND("NAME", FIELD_TEXT, NULL, "the pack: lionagi, teams, prose, agentweaver or memory"),
-    OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database stands, if not in the store"),
+    OPTION("at", "DIR", FIELD_TEXT, NULL, "where its database is, if not in the store"),
     CREATE_OPTION, FIELDS_END};
 
 static const struct field no_fields[] = {FIELDS_END};
@@ -408,7 +408,7 @@ static const struct command verbs[] = {
     {.name = "enable",
      .summary = "run a pack that comes with Annal",
      .about = "From now on the store keeps the pack's tables; the next question about them\n"
-              "fills them from what there is. A pack of your own is on when its file stands in\n"
+              "fills them from what there is. A pack of your own is on when its file is in\n"
               "STORE/packs/. The store is made when it is missing.",
      .examples = "  annal pack enable teams\n"
                  "  annal pack enable prose --at .prose\n",
@@ -422,7 +422,7 @@ static const struct command verbs[] = {
      .fields = name_fields,
      .run = disable},
     {.name = "list",
-     .summary = "list the packs that are on, and how they stand",
+     .summary = "list the packs that are on, and their state",
      .about = "A pack is ready when its tables hold everything, building while events are\n"
               "behind (the next question about it or the keeper goes on), failed when it is\n"
               "wrong. A finding is an event that a handler could not take: 'annal verify' names\n"

@@ -313,7 +313,7 @@ static const struct field fields[] = {
 const struct command cmd_replay = {
     .name = "replay",
     .summary = "the state of a session at a moment of its past",
-    .about = "Makes the session's tables as they stood after an event (--at 1200), at a time\n"
+    .about = "Makes the session's tables as they were after an event (--at 1200), at a time\n"
              "(--at 2026-01-06T07:24:00Z: after the last event that is not later), or now,\n"
              "and prints them, or what --sql asks of them. It begins at the nearest snapshot\n"
              "and folds the events after it. With --json the whole state is one object,\n"

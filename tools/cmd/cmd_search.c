@@ -323,10 +323,10 @@ static const struct field fields[] = {
 const struct command cmd_search = {
     .name = "search",
     .summary = "find what was said, and what tools returned",
-    .about = "Looks for events in which every WORD stands; a WORD of several words is a\n"
+    .about = "Looks for events that have every WORD; a WORD of several words is a\n"
              "phrase, and with a * at its end it is the begin of a word. Case and accents do\n"
-             "not matter. All texts of an event are searched, whatever member of data they\n"
-             "stand in, and outputs of tools that were stored as artifacts. What somebody said\n"
+             "not matter. All texts of an event are searched, in whatever member of data they\n"
+             "are, and outputs of tools that were stored as artifacts. What somebody said\n"
              "and what tools returned comes first. What imports and counts of tokens keep\n"
              "(import.*, agent.turn.usage) is left out unless --all or --type asks for it. The\n"
              "first search makes search.db, which takes a while in a large store; later ones\n"

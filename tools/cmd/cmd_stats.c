@@ -128,7 +128,7 @@ static int print_database(void *arg, const annal__database_info *info)
                info->journal_mode, info->wal_autocheckpoint, info->busy_timeout_ms,
                info->synchronous, info->foreign_keys ? 1 : 0);
     } else if (!info->exists) {
-        printf("\n%s is not there yet: whoever reads first makes it\n", info->name);
+        printf("\n%s does not exist yet: the first reader makes it\n", info->name);
     } else {
         printf("\n%s: %s, WAL %s, %s of it free\n", info->name, human_bytes(bytes, info->bytes),
                human_bytes(wal, info->wal_bytes), human_bytes(unused, info->free_bytes));

@@ -329,7 +329,7 @@ static annal_status check_sessions(const struct bundle *bundle, const struct by_
             return refuse("its sessions are not in order", err);
         const struct bundle_session *parent = find_session(by_id, session->fork);
         if (session->fork[0] != '\0' && (parent == NULL || parent >= session))
-            return refuse("a fork stands there without what it was forked from", err);
+            return refuse("it has a fork without what it was forked from", err);
         if (session->last_seq < session->fork_seq || session->bytes > *room)
             return refuse("a number is too large", err);
         *room -= session->bytes;
@@ -377,7 +377,7 @@ annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_er
     *out = (struct bundle){0};
     if (annal__json_check(text, MANIFEST_DEPTH, NULL) != JSON_VALID || text.ptr[0] != '{' ||
         !number_of(text, "annal_bundle", &version))
-        return refuse("it is none", err);
+        return refuse("it is not a bundle", err);
     if (version != 1)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "the bundle has version %" PRIu64 ", and this annal knows version 1",

@@ -260,7 +260,7 @@ static bool begins_heading(annal_slice line, size_t at)
     return at == 0;
 }
 
-/* The text of a heading, "## Review", without its marks; empty: it is none. */
+/* The text of a heading, "## Review", without its marks; empty: it is not one. */
 static annal_slice heading_of(annal_slice line)
 {
     size_t at = 0, end = line.len;

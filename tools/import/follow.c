@@ -355,8 +355,7 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     if (report.events > 0 || !log->was_read)
         options->took(options->arg, log->path, log->importer.kind, &report);
     if (report.damaged && !log->was_refused)
-        say("import '%s': %s; what stands before that was imported", log->path,
-            report.damage.message);
+        say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
     log->was_refused = report.damaged;
     if (report.damaged)
         follow->exit_status = EXIT_REFUSED;

@@ -424,7 +424,7 @@ ORDER BY CASE state WHEN 'ready' THEN 0 WHEN 'backlog' THEN 1 ELSE 2 END, order_
 -- noun revision   "feedback to runs, append-only (agentweaver)"
 
 -- verb revision record   appends revision.recorded   session run_{RUN}
---      "write down feedback to a run, for ever"
+--      "record feedback to a run permanently"
 --   RUN               text                    "the run"
 --   COMMENT           body raw_comment        "what is to be changed; - reads standard input"
 --   --reviewer NAME   text reviewer_user      "who says so"

@@ -7,7 +7,7 @@ WHERE $invocation_kind IS NULL
 SELECT 1
 WHERE $source_kind IS NULL OR $source_kind IN ('live', 'imported_fs');
 
--- on session.created, session.imported   guarded "status is none that a session can have"
+-- on session.created, session.imported   guarded "a session cannot have this status"
 SELECT 1
 WHERE $status IS NULL OR $status IN ('idle', 'paused', 'ended')
    OR $status IN (SELECT status FROM session_statuses);
@@ -173,7 +173,7 @@ SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM sessions WHERE id = :session);
 
--- on session.transition, run.transition   guarded "to is none of the statuses of a session"
+-- on session.transition, run.transition   guarded "to is not a status of a session"
 SELECT 1
 WHERE (:type = 'run.transition' AND :session GLOB 'run_*')
    OR EXISTS (SELECT 1 FROM session_statuses WHERE status = $to);

@@ -1,7 +1,7 @@
 -- pack lionagi   version 1   database state.db
 --
 -- The runtime model of lionagi: messages, progressions, branches and sessions, beside each other in
--- state.db. The columns down to the comment "additions" stand as the lionagi design prints them.
+-- state.db. The columns down to the comment "additions" are as the lionagi design prints them.
 --
 -- Who writes a row. sessions.id is the id of the session, and its row is made by its first event
 -- below. branches, progressions and messages have ids of their own and keep in session_id whose

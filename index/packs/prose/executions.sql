@@ -125,7 +125,7 @@ FROM (SELECT MAX(COALESCE((SELECT MAX(id) FROM execution), 0),
                  COALESCE((SELECT seq FROM sqlite_sequence WHERE name = 'execution'), 0)) + 1
              AS next) e;
 
--- on parallel.started   guarded "parallel_id is taken, there are no branches or fewer than count, or strategy or failure is none of all, first, any and fail-fast, continue, ignore"
+-- on parallel.started   guarded "parallel_id is taken, there are no branches or fewer than count, or strategy is not all, first or any, or failure is not fail-fast, continue or ignore"
 INSERT INTO execution (id, statement_index, statement_text, status, started_at, parent_id,
                        metadata, updated_at)
 SELECT $execution_id, $statement_index, COALESCE($statement_text, 'parallel:'), 'executing',
@@ -267,7 +267,7 @@ UPDATE prose_gate SET id = 1
 WHERE NOT EXISTS (SELECT 1 FROM bindings WHERE name = $name AND execution_id IS $execution_id
                   AND kind IN ('input', 'const'));
 
--- on binding.set   guarded "the name is empty, the kind is none of input, output, let and const, or the attachment is not under attachments/"
+-- on binding.set   guarded "the name is empty, the kind is not input, output, let or const, or the attachment is not under attachments/"
 INSERT INTO bindings (name, execution_id, kind, value, source_statement, created_at, updated_at,
                       attachment_path)
 SELECT $name, $execution_id, COALESCE($kind, 'let'), COALESCE($value, $summary), $source_statement,

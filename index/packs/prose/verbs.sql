@@ -4,7 +4,7 @@
 
 -- verb prose init   appends run.started   "begin a run: its folder, its database, its program"
 --   [RUN]           text  "the run's id (made: the time and six random letters)"
---   --program FILE  text  "the program; a copy stands beside the database"
+--   --program FILE  text  "the program; a copy is kept beside the database"
 --   about    Makes runs/RUN/ with state.db, which the sqlite3 shell may write (give it
 --            -cmd '.timeout 5000', or it fails when somebody else is writing), and a copy of
 --            the program in program.prose. It stands in the store's folder prose, or where
@@ -20,7 +20,7 @@
 --   --kind KIND         text kind (input|output|let|const)  "input, output, let (default), const"
 --   --execution ID      number execution_id                 "the block's execution (root)"
 --   --source STATEMENT  text source_statement               "the statement that gave it"
---   --summary TEXT      text                           "what stands in the table for a large value"
+--   --summary TEXT      text                           "what the table has in place of a large value"
 --   about    Prints where it stands. A value of more than 100 KB goes into a file,
 --            attachments/NAME.md beside the database, durable before the event.
 --   example  annal prose bind R research "AI safety research covers ..."

@@ -12,7 +12,7 @@
 --      session), or else to the one that the file is named after.
 --  (3) A side chain is a child session: <session>.agent-<agent id>, or, when its lines name no agent,
 --      <session>.side-<uuid of its first line>.
---  (4) The first event made from a line carries the line under "extra", less what stands in the
+--  (4) The first event made from a line carries the line under "extra", less what is in the
 --      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
 --      every escape.
 --  (5) An event's id is made of the bytes of its line, so the same line imported again, from a copy or

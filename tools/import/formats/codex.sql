@@ -7,7 +7,7 @@
 --      the first lines gave stays when the file grows.
 --  (2) The session is the thread that the first session_meta names; later ones are copied history of
 --      a fork. Lines before it belong to the thread, or else the file, that the file name names.
---  (3) The first event made from a line carries the line under "extra", less what stands in the
+--  (3) The first event made from a line carries the line under "extra", less what is in the
 --      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
 --      every escape.
 --  (4) An event's id is made of the bytes of its line, so the same line imported again, from a copy or

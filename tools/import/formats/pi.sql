@@ -5,7 +5,7 @@
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) The session is the one that the first line of type session names, else the file.
---  (2) The first event made from a line carries it under "extra", less what stands in the fields of its
+--  (2) The first event made from a line carries it under "extra", less what is in the fields of its
 --      events. All branches of the tree are imported, in the order of the file.
 --  (3) A user's message begins a turn and ends the one before.
 --  (4) input_tokens are input, cache reads and cache writes together: pi counts them apart.

@@ -163,7 +163,7 @@ class Gate:
 
 
 class Handle:
-    """A pointer of the library that is freed once, whoever comes first: its owner or the store."""
+    """A pointer of the library that is freed once, by its owner or by the store."""
 
     __slots__ = ("__weakref__", "_cell", "_free", "_gate", "_siblings")
 

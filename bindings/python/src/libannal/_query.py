@@ -57,7 +57,7 @@ def events_filter(
 
 
 class Query:
-    """A question about events: each iteration asks it anew, and reads the answer bit by bit."""
+    """A question about events: each iteration asks it again, and reads the answer bit by bit."""
 
     def __init__(self, store: Store, filter_: Filter) -> None:
         self._store = store
