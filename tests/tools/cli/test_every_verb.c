@@ -39,6 +39,7 @@ static const char *const story[][8] = {
     {"diff", "s1", "1", "2"},
     {"tail", "s1"},
     {"stats"},
+    {"report"},
     {"snapshot", "take", "s1"},
     {"export", "s1", "--format", "markdown"},
     {"artifact", "ls"},
