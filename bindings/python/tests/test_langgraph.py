@@ -120,6 +120,25 @@ def test_a_copy_that_was_interrupted_is_finished(store: annal.Store) -> None:
     assert {item.config["configurable"]["thread_id"] for item in saver.list(None)} == {"source", "copy"}
 
 
+def test_a_state_that_grows_costs_what_is_new(path: Path, store: annal.Store) -> None:
+    saver, version, config = AnnalSaver(store), None, {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    messages: list[str] = []
+    for step in range(200):
+        messages.append(f"message {step} " + "x" * 200)
+        version = saver.get_next_version(version, None)
+        checkpoint = empty_checkpoint()
+        checkpoint["channel_values"] = {"messages": messages}
+        checkpoint["channel_versions"] = {"messages": version}
+        metadata: Any = {"source": "loop", "step": step, "parents": {}}
+        config = saver.put(config, checkpoint, metadata, {"messages": version})  # type: ignore[arg-type, assignment]
+        if step % 50 == 0:
+            saver = AnnalSaver(store)
+    written = sum(len(event.json) for event in store.session(annal.name("langgraph", "t")))
+    assert written < sum(220 * step for step in range(200)) / 10
+    found = [item.checkpoint["channel_values"]["messages"] for item in AnnalSaver(store).list(config={"configurable": {"thread_id": "t"}})]
+    assert found == [messages[:count] for count in range(200, 0, -1)]
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3])
 def test_a_copy_whose_source_goes_survives_a_process_that_dies_in_it(store: annal.Store, steps: int) -> None:
     saver = AnnalSaver(store)

@@ -17,7 +17,7 @@ import builtins
 import random
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -32,11 +32,14 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from . import _delta
+from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import Folded, Named, delete
 from ._store import Store
 
-T = TypeVar("T")
+_TRIES = 4  # to write a difference, while others append to the thread
+
 Typed = tuple[str, bytes]
 
 
@@ -62,19 +65,78 @@ class _Saved:
         self.writes: dict[tuple[str, int], tuple[str, str, Typed, str]] = {}
 
 
+class _Value:
+    """A value of a channel: as it is, or how it differs from the version before it."""
+
+    __slots__ = ("base", "content", "depth", "type")
+
+    def __init__(self, type: str, content: Any, base: _Value | None) -> None:
+        self.type = type
+        self.content = content
+        self.base = base
+        self.depth: int = 0 if base is None else base.depth + 1
+
+    def read(self) -> bytes:
+        chain = [self]
+        while chain[-1].base is not None:
+            chain.append(chain[-1].base)
+        found = b64decode(chain.pop().content)
+        while chain:
+            found = _delta.decode(found, chain.pop().content)
+        return found
+
+
+_DEPTH = 64  # differences in a row: reading an old value follows them
+
+
 class _Thread(Folded):
     """A thread: its checkpoints by namespace and id, and the values of its channels by version."""
 
     def reset(self) -> None:
         self.saved: dict[str, dict[str, _Saved]] = {}
-        self.values: dict[tuple[str, str, Any], Typed] = {}
+        self.values: dict[tuple[str, str, Any], _Value] = {}
+        # Of each channel the version that was saved last, and its content if it was asked for.
+        self.last: dict[tuple[str, str], tuple[Any, bytes | None]] = {}
+
+    def value(self, space: str, channel: str, version: Any) -> Typed | None:
+        """A value; None if there is none, or it is empty."""
+        value = self.values.get((space, channel, version))
+        if value is None or value.type == "empty":
+            return None
+        last, content = self.last[space, channel]
+        if last != version:
+            return value.type, value.read()
+        if content is None:
+            content = value.read()
+            self.last[space, channel] = version, content
+        return value.type, content
+
+    def difference(self, space: str, channel: str, typed: Typed) -> builtins.list[Any] | None:
+        """A value as [version that it differs from, how]; None: write it as it is."""
+        version, _ = self.last.get((space, channel), (None, None))
+        base = self.value(space, channel, version)
+        if base is None or self.values[space, channel, version].depth >= _DEPTH:
+            return None
+        how = _delta.encode(base[1], typed[1])
+        return None if how is None else [version, how]
+
+    def _keep(self, space: str, channel: str, version: Any, type: str, *packed: Any) -> None:
+        if len(packed) == 1:
+            value, content = _Value(type, packed[0], None), None
+        else:
+            base = self.values[space, channel, packed[0]]
+            value = _Value(type, packed[1], base)
+            last, content = self.last[space, channel]
+            content = _delta.decode(content, packed[1]) if last == packed[0] and content is not None else None
+        self.values[space, channel, version] = value
+        self.last[space, channel] = version, content
 
     def apply(self, event: Event) -> None:
         data = event.data
         if event.type == "checkpoint.saved":
             space = data["ns"]
-            for channel, version, *packed in data["values"]:
-                self.values[space, channel, version] = _unpack(packed)
+            for channel, version, type, *packed in data["values"]:
+                self._keep(space, channel, version, type, *packed)
             saved = _Saved(data)
             before = self.saved.setdefault(space, {}).get(data["id"])
             if before is not None:
@@ -129,29 +191,42 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         rest = cast(dict[str, Any], checkpoint.copy())
         values = rest.pop("channel_values")
         said = get_checkpoint_metadata(config, metadata)
-        self._thread(thread).append(
-            Draft(
-                "checkpoint.saved",
-                {
-                    "ns": space,
-                    "id": checkpoint["id"],
-                    "parent": get_checkpoint_id(config),
-                    "step": said.get("step"),
-                    "source": said.get("source"),
-                    "run_id": said.get("run_id"),
-                    "values": [
-                        [channel, version, *_pack(self._value(values, channel))]
-                        for channel, version in new_versions.items()
-                    ],
-                    "checkpoint": _pack(self.serde.dumps_typed(rest)),
-                    "metadata": _pack(self.serde.dumps_typed(said)),
-                },
-            )
-        )
+        typed = {
+            (channel, version): self.serde.dumps_typed(values[channel]) if channel in values else ("empty", b"")
+            for channel, version in new_versions.items()
+        }
+        data = {
+            "ns": space,
+            "id": checkpoint["id"],
+            "parent": get_checkpoint_id(config),
+            "step": said.get("step"),
+            "source": said.get("source"),
+            "run_id": said.get("run_id"),
+            "checkpoint": _pack(self.serde.dumps_typed(rest)),
+            "metadata": _pack(self.serde.dumps_typed(said)),
+        }
+        self._save(self._thread(thread), data, typed)
         return _config(thread, space, checkpoint["id"])
 
-    def _value(self, values: dict[str, Any], channel: str) -> Typed:
-        return self.serde.dumps_typed(values[channel]) if channel in values else ("empty", b"")
+    def _save(self, thread: _Thread, data: dict[str, Any], typed: dict[tuple[str, Any], Typed]) -> None:
+        """Append it with its values, as differences from those that are there, if nothing came in between."""
+        for _ in range(_TRIES):
+            with thread.lock:
+                thread.refresh()
+                seq = thread.seq
+                how = {key: thread.difference(data["ns"], key[0], value) for key, value in typed.items()}
+            if not any(how.values()):
+                break
+            data["values"] = [
+                [*key, value[0], *(how[key] or _pack(value)[1:])] for key, value in typed.items()
+            ]
+            try:
+                thread.session.append("checkpoint.saved", data, expected_seq=seq)
+                return
+            except Conflict:
+                continue
+        data["values"] = [[*key, *_pack(value)] for key, value in typed.items()]
+        thread.append(Draft("checkpoint.saved", data))
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -197,8 +272,8 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         rest = loads(saved.checkpoint)
         values = {}
         for channel, version in rest["channel_versions"].items():
-            typed = thread.values.get((space, channel, version))
-            if typed is not None and typed[0] != "empty":
+            typed = thread.value(space, channel, version)
+            if typed is not None:
                 values[channel] = loads(typed)
         ordered = sorted(saved.writes.items(), key=lambda item: (item[1][3], *item[0]))
         return CheckpointTuple(
@@ -301,7 +376,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             deltas = {
                 channel
                 for channel in deltas
-                if thread.values.get((space, channel, versions.get(channel)), ("empty", b""))[0] == "empty"
+                if thread.value(space, channel, versions.get(channel)) is None
             }
             if not deltas:
                 return
