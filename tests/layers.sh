@@ -33,6 +33,7 @@ uses index/sys
 uses index/db
 uses index/follow index/db
 uses index/pack index index/db index/follow
+uses index/guard index index/db index/follow index/pack
 uses index/query index index/db index/follow
 uses index/state index index/db index/pack
 uses index/search index index/db index/follow index/query

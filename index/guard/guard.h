@@ -1,6 +1,6 @@
 /* One guarded append, for guard.c, guard_tables.c and guard_retry.c. */
-#ifndef INDEX_PACK_GUARD_H
-#define INDEX_PACK_GUARD_H
+#ifndef INDEX_GUARD_GUARD_H
+#define INDEX_GUARD_GUARD_H
 
 #include "index/index.h"
 #include "journal/base/buf.h"

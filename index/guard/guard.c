@@ -26,7 +26,7 @@
  *
  * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
  */
-#include "index/pack/guard.h"
+#include "index/guard/guard.h"
 #include "index/pack/apply.h"
 
 #include "index/db/database.h"

@@ -18,7 +18,7 @@
  *     refused, with how far the tables are: the next try gets further, and nobody waits for
  *     minutes.
  */
-#include "index/pack/guard.h"
+#include "index/guard/guard.h"
 
 #include "index/db/database.h"
 #include "index/follow/plan.h"

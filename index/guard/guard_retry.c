@@ -6,7 +6,7 @@
  * last COPIES_MAX events. What a fill added is taken from the event in the journal: the draft is
  * filled with it, and then both must be the same.
  */
-#include "index/pack/guard.h"
+#include "index/guard/guard.h"
 
 #include "index/db/database.h"
 #include "journal/base/buf.h"
