@@ -119,29 +119,41 @@ annal_status detect_log(const char *path, struct detected *out, annal_error *err
 
 #define HEAD_BYTES ((size_t)1 << 20)
 
+/* The first of these members that the line has, if it is a string or a number. */
+static annal_status add_session(const struct importer *importer, annal_slice line, struct buf *out)
+{
+    char path[64];
+    bool half;
+    size_t at = 0;
+    for (annal_slice word; (word = importer_word(importer, "session", &at)).len > 0;) {
+        snprintf(path, sizeof path, "%.*s", ANNAL_FMT(word));
+        annal_slice id = annal__json_member(line, path);
+        if (id.len > 2 && id.ptr[0] == '"')
+            return annal__json_decode(id, out, &half);
+        if (id.len > 0 && id.ptr[0] >= '0' && id.ptr[0] <= '9')
+            return annal__buf_append_slice(out, id);
+    }
+    return ANNAL_OK;
+}
+
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err)
 {
     size_t at = 0, seen = 0;
-    annal_slice member = importer_word(importer, "session", &at);
     struct buf head = {0};
-    char name[64];
-    bool half, at_end = member.len == 0 || member.len >= sizeof name;
+    bool at_end = importer_word(importer, "session", &at).len == 0;
     annal_status status = ANNAL_OK;
-    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(member));
     while (!at_end && status == ANNAL_OK && out->len == 0 && head.len < HEAD_BYTES) {
         status = annal__buf_reserve(&head, 65536);
         ssize_t got = status < 0 ? 0 : pread(fd, head.ptr + head.len, 65536, (off_t)head.len);
         at_end = got <= 0;
         head.len += got > 0 ? (size_t)got : 0;
-        for (const char *end; out->len == 0 && head.len > seen &&
+        for (const char *end; status == ANNAL_OK && out->len == 0 && head.len > seen &&
                               (end = memchr(head.ptr + seen, '\n', head.len - seen)) != NULL;) {
             const annal_slice line = {head.ptr + seen, (size_t)(end - head.ptr) - seen};
-            annal_slice id = line.len > 0 && line.ptr[0] == '{' ? annal__json_member(line, name)
-                                                                : (annal_slice){0};
             seen += line.len + 1;
-            if (id.len > 2 && id.ptr[0] == '"')
-                status = annal__json_decode(id, out, &half);
+            if (line.len > 0 && line.ptr[0] == '{')
+                status = add_session(importer, line, out);
         }
     }
     annal__buf_done(&head);

@@ -18,7 +18,7 @@ annal_status detect_log(const char *path, struct detected *out, annal_error *err
 
 /*
  * Append the session that a log names first, by its directive "-- session: sessionId": the value of
- * that member in the first line that has it. Nothing if no line at the head of the log does.
+ * that member, or of the first of several, in the first line that has it. Nothing if no line at the head of the log does.
  */
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err);

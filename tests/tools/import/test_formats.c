@@ -59,10 +59,10 @@ static const struct log {
      "import.record 4, message.added 3, tool.called 1, tool.returned 1"},
     {"langgraph", "checkpoints.sqlite.sql", "sqlite", 4, 11, 70, 8, 40,
      "import.record 4, message.added 2, tool.called 1, tool.returned 1"},
-    {"otel", "export.otlp.jsonl", "lines", 2, 10, 900, 12, 600,
+    {"otel", "export.otlp.jsonl", "lines", 2, 11, 900, 12, 600,
      "import.record 2, message.added 2, tool.called 1, tool.failed 1, turn.completed 1, "
      "turn.started 1"},
-    {"otel", "langfuse.json", "document", 3, 5, 70, 9, 0, "import.record 2, message.added 1"},
+    {"otel", "langfuse.json", "document", 3, 6, 70, 9, 0, "import.record 2, message.added 1"},
     {"otel", "spans.json", "document", 2, 6, 245, 16, 0, "import.record 1, message.added 1"},
 };
 enum { LOGS = sizeof logs / sizeof *logs };
@@ -422,6 +422,19 @@ START_TEST(what_nobody_knows_is_said_and_nothing_is_written)
 }
 END_TEST
 
+START_TEST(a_trace_is_called_after_what_it_was_asked_or_by_its_name)
+{
+    CLI(&cli, NULL, "import", "otel", ANNAL_SOURCE "/tests/data/otel");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "sql", "SELECT id, title FROM sessions WHERE id LIKE 't%' ORDER BY id",
+        "--format", "csv");
+    ck_assert_str_eq(cli.out, "id,title\r\ntides-1,When is high water?\r\ntides-2,Agent.run\r\n");
+    CLI(&cli, NULL, "sql", "SELECT id FROM sessions WHERE id IN ('spans', 'parent-last')",
+        "--json");
+    ck_assert_str_eq(cli.out, "");
+}
+END_TEST
+
 Suite *suite_formats(void)
 {
     Suite *suite = suite_create("formats");
@@ -430,6 +443,7 @@ Suite *suite_formats(void)
                         LOGS);
     tcase_add_loop_test(tc, types_and_tokens_of_each_kind_are_those_of_its_log, 0, LOGS);
     tcase_add_loop_test(tc, no_value_of_a_log_is_lost, 0, LOGS);
+    tcase_add_test(tc, a_trace_is_called_after_what_it_was_asked_or_by_its_name);
     tcase_add_test(tc, what_the_responses_of_a_branch_used_is_told_once);
     tcase_add_test(tc, a_session_of_goose_without_a_ledger_has_the_sums_of_its_row);
     tcase_add_loop_test(tc, a_session_whose_log_tells_a_time_late_was_created_at_it, 0,

@@ -1,6 +1,7 @@
--- importer otel   version 1
+-- importer otel   version 2
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
+-- session: value.context.trace_id value.trace_id
 --
 -- Traces of OpenTelemetry with GenAI attributes: OTLP JSON (one export a line, or a document), the spans that
 -- any-agent and SMOLTRACE write, and traces as Langfuse exports them.
@@ -15,6 +16,8 @@
 --  (3) Tokens are those of the models' spans alone: agents' spans sum up what theirs have used.
 --  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them.
 --  (5) The first event made from a span carries all of it under "extra".
+--  (6) The title is what the first span that was asked something was asked, else the name of the trace. The head
+--      of a document, which names no trace, belongs to the first one after it (the option session).
 
 -- detect
 SELECT max(CASE
@@ -27,10 +30,12 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
-CREATE TABLE file (session TEXT, ts INTEGER);
-INSERT INTO file SELECT NULL, 1 FROM source;
+CREATE TABLE file (session TEXT, ts INTEGER, home TEXT);
+INSERT INTO file
+SELECT NULL, 1, session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)) FROM source;
 -- dated: the created_at that was said; 0: none yet; NULL: a session that other logs may have begun, with a time.
-CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
+-- titled: 2 by what was asked, 1 by the name of the trace, 0 not yet.
+CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX undated ON sessions (session) WHERE dated = 0;
 CREATE TABLE earlier (session TEXT, dated INTEGER, t0 INTEGER);
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
@@ -41,6 +46,23 @@ CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
 CREATE TABLE spans (i INTEGER PRIMARY KEY, s TEXT, a TEXT, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
                     class TEXT, failed INTEGER, session TEXT, key TEXT, input TEXT, output TEXT);
 CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
+
+-- What a trace or a span was asked: its input as an object or an array, or the text of it.
+CREATE VIEW told AS
+SELECT i, session, name, CASE WHEN json_type(x) = 'text' AND substr(trim(x ->> '$'), 1, 1) NOT IN ('[', '{')
+                     THEN CASE WHEN class IN ('model', 'agent') THEN x ->> '$' END
+       ELSE coalesce(
+           x ->> '$.prompt', x ->> '$.task', x ->> '$.question', x ->> '$.instruction', x ->> '$.new_message.parts[0].text',
+           (SELECT coalesce(CASE WHEN json_type(m.value, '$.content') = 'text' THEN m.value ->> '$.content' END,
+                            m.value ->> '$.content[0].text', m.value ->> '$.parts[0].text', m.value ->> '$.parts[0].content')
+            FROM json_each(CASE WHEN json_type(x) = 'array' THEN x ELSE coalesce(x -> '$.messages', '[]') END) m
+            WHERE m.type = 'object' AND m.value ->> '$.role' = 'user' LIMIT 1)) END AS text
+FROM (SELECT i, session, name, class, CASE WHEN json_type(input) = 'text' AND json_valid(input ->> '$') THEN input ->> '$' ELSE input END AS x
+      FROM (SELECT i, session, name, class, coalesce(a -> '$."gen_ai.input.messages"', a -> '$.prompt', input, 'null') AS input
+            FROM spans WHERE class <> 'tool'
+            UNION ALL
+            SELECT 0, (SELECT session FROM file), v ->> '$.trace.name', 'agent', coalesce(v -> '$.trace.input', 'null')
+            FROM now WHERE json_type(v, '$.trace') = 'object'));
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -105,7 +127,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                          a -> '$."input.value"', nullif(s -> '$.input', 'null')),
         output = coalesce(a -> '$."gen_ai.tool.call.result"', a -> '$."gen_ai.output.messages"', a -> '$."gen_ai.output"',
                           a -> '$."output.value"', a -> '$."gen_ai.completion"', nullif(s -> '$.output', 'null'));
-    UPDATE spans SET session = (SELECT session_id(stem) FROM source) WHERE session IS NULL;
+    UPDATE spans SET session = (SELECT home FROM file) WHERE session IS NULL;
     UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0),
                                   (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
@@ -115,7 +137,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
                        'status', '"idle"', 'source', source), NEW.n
     FROM spans, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
-    INSERT OR IGNORE INTO sessions
+    INSERT OR IGNORE INTO sessions (session, dated)
     SELECT session, CASE WHEN min(t0) <= 1 THEN 0 WHEN session = session_id(trace) THEN min(t0) END FROM spans GROUP BY session;
     DELETE FROM earlier;
     INSERT INTO earlier
@@ -134,15 +156,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE session IN (SELECT e.session FROM earlier e);
     -- What is no span: the rest of a document, logs, lines of another kind.
     INSERT INTO out
-    SELECT NEW.row, 0, 0, coalesce(session, (SELECT session_id(stem) FROM source)), ts, 'session.created', 'session.created',
-           json_fields('id', json_text(coalesce(session, (SELECT session_id(stem) FROM source))), 'agent_id', '"otel"', 'status', '"idle"',
+    SELECT NEW.row, 0, 0, coalesce(session, (SELECT home FROM file)), ts, 'session.created', 'session.created',
+           json_fields('id', json_text(coalesce(session, (SELECT home FROM file))), 'agent_id', '"otel"', 'status', '"idle"',
                        'source', source), NEW.n
     FROM now, file WHERE NOT EXISTS (SELECT 1 FROM spans)
-      AND coalesce(session, (SELECT session_id(stem) FROM source)) NOT IN (SELECT s.session FROM sessions s);
-    INSERT OR IGNORE INTO sessions
-    SELECT coalesce(session, (SELECT session_id(stem) FROM source)), CASE WHEN ts > 1 THEN NULL ELSE 0 END FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
+      AND coalesce(session, (SELECT home FROM file)) NOT IN (SELECT s.session FROM sessions s);
+    INSERT OR IGNORE INTO sessions (session, dated)
+    SELECT coalesce(session, (SELECT home FROM file)), CASE WHEN ts > 1 THEN NULL ELSE 0 END FROM file WHERE NOT EXISTS (SELECT 1 FROM spans);
     INSERT INTO out
-    SELECT NEW.row, 0, 1, coalesce((SELECT session FROM spans ORDER BY i LIMIT 1), session, (SELECT session_id(stem) FROM source)), ts,
+    SELECT NEW.row, 0, 1, coalesce((SELECT session FROM spans ORDER BY i LIMIT 1), session, (SELECT home FROM file)), ts,
            CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
            CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', json_text(main), 'source', source, 'extra', CASE main
@@ -156,6 +178,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                ELSE j END) END, NEW.n
     FROM now, file WHERE main NOT IN ('span', 'observation');
 
+    -- The title.
+    INSERT INTO out
+    SELECT NEW.row, 0, 2, session, t0, 'session.updated', NEW.hash || '.title',
+           json_fields('set', json_fields('title', json_text(coalesce(text, name))), 'source', source), NEW.n
+    FROM now, (SELECT session, (SELECT coalesce((SELECT min(t0) FROM spans WHERE t0 > 0), ts) FROM file) AS t0, titled,
+                      (SELECT text FROM told t WHERE t.session = s.session AND text <> '' ORDER BY i LIMIT 1) AS text,
+                      (SELECT name FROM told t WHERE t.session = s.session AND name <> '' ORDER BY i LIMIT 1) AS name
+               FROM sessions s WHERE titled < 2 AND session IN (SELECT session FROM told))
+    WHERE text IS NOT NULL OR titled < 1 AND name IS NOT NULL;
+    UPDATE sessions SET titled = CASE
+        WHEN EXISTS (SELECT 1 FROM told t WHERE t.session = sessions.session AND text <> '') THEN 2 ELSE 1 END
+    WHERE titled < 2 AND session IN (SELECT session FROM told WHERE coalesce(text, name, '') <> '');
     -- What a model was asked, as far as it is new to the session.
     INSERT INTO inputs
     SELECT p.i, e.key, e.value FROM spans p,
