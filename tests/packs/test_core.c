@@ -575,12 +575,13 @@ END_TEST
 START_TEST(a_title_that_is_given_replaces_what_was_said_and_stays)
 {
     memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"/clear\"}");
-    memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"First\"}");
+    memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"Hello\"}");
+    memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"The first\"}");
     memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"Second\"}");
-    ck_rows("SELECT title FROM sessions", "First\n");
+    ck_rows("SELECT title, title_from FROM sessions", "The first|said\n");
     memory_apply(&m, "session.updated", "{\"set\":{\"title\":\"Tides\"}}");
     memory_apply(&m, "message.added", "{\"role\":\"user\",\"content\":\"Third\"}");
-    ck_rows("SELECT title FROM sessions", "Tides\n");
+    ck_rows("SELECT title, title_from FROM sessions", "Tides|\n");
 }
 END_TEST
 

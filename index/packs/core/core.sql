@@ -1,4 +1,4 @@
--- pack core   version 7   database sessions.db
+-- pack core   version 8   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -41,8 +41,9 @@
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
 -- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
 -- when it names one, session.transition. Where a word stands in brackets, data.status says another.
--- The title is what an event says, else what the user said first, or after commands such as /clear:
--- annal_said() knows what agents add to that. A title that an event gives later replaces it.
+-- The title is what an event says, else what the user said first, or after one word such as "hi" or
+-- a command such as /clear: annal_said() knows what agents add to that. A title that an event gives
+-- later replaces it.
 -- session.pruned takes the rows of a session out of all tables; what it appends later begins anew.
 --
 -- The types with an underscore are those of older producers.
@@ -75,7 +76,8 @@ CREATE TABLE sessions (
     cache_write_tokens INTEGER NOT NULL DEFAULT 0,
     cost_microusd      INTEGER,
     events             INTEGER NOT NULL DEFAULT 0,
-    time_from          TEXT -- 'of the file': an importer found no time in the log
+    time_from          TEXT, -- 'of the file': an importer found no time in the log
+    title_from         TEXT  -- 'said': the title is what the user said
 );
 
 CREATE INDEX idx_sessions_status ON sessions(status);

@@ -12,6 +12,7 @@ UPDATE sessions SET
     git_branch = COALESCE($git_branch, git_branch),
     parent_session_id = COALESCE($parent_session_id, parent_session_id),
     title = COALESCE(annal_title($title), title),
+    title_from = CASE WHEN annal_title($title) IS NULL THEN title_from END,
     time_from = $time
 WHERE id = :session;
 
@@ -27,6 +28,8 @@ UPDATE sessions SET
     git_branch = COALESCE($set::git_branch, $git_branch, git_branch),
     parent_session_id = COALESCE($set::parent_session_id, $parent_session_id, parent_session_id),
     title = COALESCE(annal_title($set::title), annal_title($title), title),
+    title_from = CASE WHEN COALESCE(annal_title($set::title), annal_title($title)) IS NULL
+                      THEN title_from END,
     time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
 WHERE id = :session;
 
@@ -221,8 +224,10 @@ ON CONFLICT (session_id, day, model, has_cost) DO UPDATE SET
     cost_microusd = cost_microusd + excluded.cost_microusd;
 
 -- on message.added
-UPDATE sessions SET title = COALESCE(annal_said(:data), title)
-WHERE id = :session AND (title IS NULL OR title GLOB '/*' AND title NOT GLOB '/*[ /]*');
+UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
+WHERE id = :session
+  AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
+                        AND (length(title) <= 8 OR title GLOB '/*'));
 
 -- on tool.called, tool_call
 UPDATE tool_calls SET
