@@ -37,7 +37,6 @@ static const char *const story[][8] = {
     {"search", "refused"},
     {"replay", "s1"},
     {"diff", "s1", "1", "2"},
-    {"report", "s1"},
     {"tail", "s1"},
     {"stats"},
     {"report"},
