@@ -155,7 +155,7 @@ START_TEST(the_views_of_core_say_what_it_cost)
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT day, requests, input_tokens, output_tokens, cost_usd FROM usage_by_day");
     assert_out("day,requests,input_tokens,output_tokens,cost_usd\r\n"
-               "2026-01-06,1,10,4,0.25\r\n2026-01-07,1,5,1,0\r\n");
+               "2026-01-06,1,10,4,0.25\r\n2026-01-07,1,5,1,\r\n");
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT m.model, m.input_tokens, s.input_tokens, s.first_day, s.last_day, t.input_tokens "
         "FROM usage_by_model m, usage_by_session s, sessions t");
