@@ -21,8 +21,7 @@
  * (6) The event may use what appends leave free of the disk. If it cannot be appended even so, a
  *     journal that is to be deleted is deleted without it: that is how a full disk is emptied.
  */
-#include "index/db/database.h"
-#include "index/index.h"
+#include "index/sys/open.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -265,7 +264,7 @@ static annal_status append(struct prune *prune, annal_pruned *pruned, const char
         status = annal__fail(err, status, "prune session '%.*s'", ANNAL_FMT(pruned->session));
         goto done;
     }
-    status = annal_writer_open(prune->index->store, pruned->session,
+    status = annal_writer_open(annal__index_store(prune->index), pruned->session,
                                &(annal_writer_options){.wait_ms = prune->options->wait_ms}, &writer,
                                err);
     if (status < 0)
@@ -291,7 +290,8 @@ static annal_status do_without(const struct prune *prune, const annal_pruned *pr
     annal_session_info info;
     if (!annal__error_is_no_space(why) || !prune->options->delete_journals || pruned->needed > 0)
         return why->status;
-    annal_status status = annal_session_info_get(prune->index->store, pruned->session, &info, why);
+    annal_status status =
+        annal_session_info_get(annal__index_store(prune->index), pruned->session, &info, why);
     if (status == ANNAL_OK && info.last_ts_us >= prune->options->before_us)
         status = annal__fail(why, ANNAL_ERR_REFUSED, "it has changed meanwhile");
     return status;
