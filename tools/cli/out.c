@@ -343,7 +343,10 @@ void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us)
     time_t seconds = (time_t)(time_us / 1000000 - (time_us % 1000000 < 0));
     annal_time_format(time_us, utc);
     snprintf(text, SHOWN_TIME_BYTES, "%.10s %.8s", utc, utc + 11);
-    tzset();
+    static bool zone_known;
+    if (!zone_known)
+        tzset(); /* localtime_r() does not, and each time it would look at a file */
+    zone_known = true;
     if (isatty(STDOUT_FILENO) && screens[0].capture == NULL &&
         localtime_r(&seconds, &local) != NULL)
         (void)strftime(text, SHOWN_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &local);

@@ -21,9 +21,11 @@ bool event_lines_wanted(const struct args *args)
 
 static void print_text(int *room, const char *style, annal_slice text)
 {
-    out_style(style);
+    if (style != NULL)
+        out_style(style);
     *room -= out_cut(*room, text);
-    out_style("0");
+    if (style != NULL)
+        out_style("0");
 }
 
 static void print_heading(struct event_lines *lines, annal_slice session, const char *time)
@@ -118,9 +120,10 @@ void event_line_print(struct event_lines *lines, annal_slice session, const anna
     add_who(lines, session, event, &who);
     if (who.len > 0)
         (void)!annal__buf_append(&who, "  ", 2);
-    print_text(&room, style_of(event, annal__buf_slice(&who)), annal__buf_slice(&who));
+    if (who.len > 0)
+        print_text(&room, style_of(event, annal__buf_slice(&who)), annal__buf_slice(&who));
     gist(&what, event);
-    print_text(&room, "0", annal__buf_slice(&what));
+    print_text(&room, NULL, annal__buf_slice(&what));
     fputc('\n', stdout);
     annal__buf_done(&who);
     annal__buf_done(&what);
