@@ -1,16 +1,16 @@
--- sessions.db beside the tables of the core pack (packs/core.sql: sessions, turns).
+-- sessions.db, without the tables of the core pack (index/packs/core/core.sql: sessions, turns).
 --
--- event_index and snapshots stand as the gvAgent design prints them. Additions, all with defaults,
+-- event_index and snapshots are as the gvAgent design prints them. Additions, all with defaults,
 -- so that its SQL runs unchanged:
---   event_index.offset, .length   where the event's line stands in its journal, in bytes
+--   event_index.offset, .length   where the event's line is in its journal, in bytes
 --   idx_event_index_type_time     (type, timestamp, ...), covering. There are few types, so with
 --                                 the statistics below SQLite also uses it for a time range alone:
 --                                 it skips from type to type.
---   sessions, turns               the columns that packs/core.sql adds
---   tables beginning with _       private: where the indexer stands, counters, what it met
+--   sessions, turns               the columns that core.sql adds
+--   tables beginning with _       private: how far the indexer is, counters, what it met
 --
 -- PRAGMA application_id says that the file is ours, user_version is a hash of this file and of the
--- core pack (index/open.c). A file made by other ones is made anew.
+-- core pack. A file made with others is rebuilt.
 
 CREATE TABLE event_index (
     session_id  TEXT NOT NULL,
@@ -34,7 +34,7 @@ CREATE TABLE snapshots (
 );
 
 -- Sessions whose journal is a fork: they share the history of parent_session_id up to forked_at_seq.
--- Rows of events stand here once, under the session in whose journal they are: event_index, sessions,
+-- An event has one row here, under the session in whose journal they are: event_index, sessions,
 -- turns and the tables of packs hold a fork's own events only, so sums over sessions stay right.
 CREATE TABLE forks (
     session_id         TEXT PRIMARY KEY,

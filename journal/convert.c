@@ -324,7 +324,7 @@ annal_status annal_session_convert(annal_store *store, annal_slice session,
                                     .out = {.limit = WRITE_BYTES + FRAME_BYTES_MAX},
                                     .data = {.limit = FRAME_BYTES_MAX}};
     if (conversion.to == NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "convert session '%.*s': no format is named",
+        return annal__fail(err, ANNAL_ERR_INVALID, "convert session '%.*s': no format was given",
                            ANNAL_FMT(session));
     annal_status status = annal__change_begin(&conversion.change, store, session, true, err);
     if (status == ANNAL_OK)

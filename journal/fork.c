@@ -39,8 +39,8 @@ static annal_status refuse_child(annal_store *store, annal_slice child, annal_er
     annal_status status = annal__journal_find(store, child, &path, &codec, err);
     if (status == ANNAL_OK && codec != NULL &&
         store->io->stat(store->io->arg, path.ptr, &file) == 0 && file.st_size > 0)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
-                             ANNAL_FMT(child));
+        status =
+            annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists", ANNAL_FMT(child));
     annal__buf_done(&path);
     return status;
 }
@@ -204,7 +204,7 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     const struct session *session = forking->change.session;
     annal_status status = ANNAL_OK;
     if (session->create_logged || session->exists)
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists",
                            ANNAL_FMT(child));
     status = annal_sync(forking->store, err);
     if (status == ANNAL_OK)

@@ -126,7 +126,7 @@ static annal_status adopt(struct adoption *adoption, annal_error *err)
 {
     const struct session *session = adoption->change.session;
     if (session->create_logged || session->exists)
-        return annal__fail(err, ANNAL_ERR_CONFLICT, "there is a session '%.*s' already",
+        return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%.*s' already exists",
                            ANNAL_FMT(adoption->session));
     annal_status status = refuse_gone(adoption, err);
     if (status == ANNAL_OK)

@@ -315,7 +315,8 @@ annal_status annal__chore_add(annal_store *store, const annal__chore *chore, ann
     }
     pthread_mutex_lock(&keeper->round);
     if (keeper->chore_count == CHORES_MAX)
-        status = annal__fail(err, ANNAL_ERR_LIMIT, "add chore '%s': the keeper has %d already",
+        status = annal__fail(err, ANNAL_ERR_LIMIT,
+                             "add chore '%s': the keeper already has the maximum of %d chores",
                              chore->name, CHORES_MAX);
     else
         keeper->chores[keeper->chore_count++] = state;

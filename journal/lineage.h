@@ -72,8 +72,8 @@ annal_status annal__lineage_find(annal_store *store, struct lineage *lineage, co
 
 /*
  * Whether the last result of annal__scan_next() shows that the part's journal has another history
- * at the fork point. Damage there shows it only if what follows proves the hash that this event
- * had.
+ * at the fork point. If the event there is damaged, this is shown only if the next event proves
+ * which hash the damaged one had.
  */
 bool annal__lineage_differs(const struct scan *scan, annal_status status, const annal_event *event,
                             const struct part *part);

@@ -31,8 +31,8 @@ annal_status annal__void_write(const struct log *log, uint64_t group, annal_erro
 /* The first group that never happened; VOID_NOTHING if there is no void for this log. */
 annal_status annal__void_read(const struct log *log, uint64_t *out_group, annal_error *err);
 
-/* The groups of a log that happened, as annal__log_find_groups(). *out_void: there are some that
- * did not. */
+/* Like annal__log_find_groups(), but leaves out the groups that never happened. *out_void: the log
+ * has a void. */
 annal_status annal__void_find_groups(struct log *log, struct log_group **out_groups,
                                      size_t *out_count, bool *out_void, annal_error *err);
 

@@ -427,7 +427,7 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     if (status < 0)
         return status;
     if (session->refused || session->late != LATE_NOT)
-        return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be given back: %.300s",
+        return annal__fail(err, ANNAL_ERR_IO, "session '%s' cannot be released: %.300s",
                            session->id, session->refusal.message);
     status = annal__session_sync(store, session, err);
     if (status < 0)
@@ -598,8 +598,8 @@ annal_status annal__session_reopen(annal_store *store, struct session *session, 
 /* ---- Writing ---- */
 
 /*
- * Another program, an editor or a restore, may have put another file in the journal's place. If
- * that cannot be checked now, it is a failure like a failed write.
+ * Another program, an editor or a restore, may have put another file in the journal's place. A
+ * failure of this check is treated like a failed write.
  */
 static annal_status check_place(annal_store *store, const struct session *session, annal_error *err)
 {

@@ -936,7 +936,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
     char name[HOLDER_BYTES];
     if (other->bound && atomic_load(&other->held.header->state) == HELD_REDONE)
         return annal__fail(err, ANNAL_ERR_BUSY,
-                           "session '%.*s' was of a process that died, and %s is recovering its "
+                           "session '%.*s' belonged to a process that died; %s is recovering its "
                            "commit log %02" PRIu32,
                            ANNAL_FMT(session),
                            annal__holder_name(annal__slot_holder(store, other->number), name),
@@ -956,7 +956,7 @@ static annal_status refuse_busy(const annal_store *store, annal_slice session,
                            "process that it forked keeps its lock; end that one",
                            ANNAL_FMT(session), pid);
     return annal__fail(err, ANNAL_ERR_BUSY,
-                       "session '%.*s' is in use by %s, which did not give it back in time",
+                       "session '%.*s' is in use by %s, which did not release it in time",
                        ANNAL_FMT(session), annal__holder_name(pid, name));
 }
 

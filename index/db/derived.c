@@ -93,8 +93,8 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
     return annal__db_exec(derived->db, sql, err);
 }
 
-/* Delete a file that cannot be used; but one that other programs write has data of theirs, so it is
- * kept. */
+/* Delete a file that cannot be used. If other programs write to it, it contains their data: move it
+ * aside instead. */
 static annal_status take_away(const struct derived *derived, annal_error *err)
 {
     return derived->rollback ? annal__files_move_aside(derived_io(derived), derived->path, err)

@@ -107,8 +107,8 @@ void annal__derived_release(struct derived *derived);
 /* If the WAL has this many pages after a commit, the writer checkpoints. */
 #define DERIVED_WAL_PAGES_CHECKPOINT 1000 /* 4 MiB, like SQLite's own limit */
 /*
- * Move the content of the WAL into the file and remove the WAL; the file is held. ANNAL_ERR_BUSY:
- * it was being read until the deadline.
+ * Move the content of the WAL into the file and remove the WAL. The caller has called
+ * annal__derived_hold(). ANNAL_ERR_BUSY: at the deadline it was still being read.
  */
 annal_status annal__derived_empty_wal(struct derived *derived, int64_t deadline_us,
                                       annal_error *err);

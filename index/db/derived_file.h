@@ -33,8 +33,8 @@ annal_status annal__stamp_step(sqlite3 *db, sqlite3_stmt *stmt, struct stamp *ou
                                annal_error *err);
 
 /*
- * Our own statements on our own tables are correct; if SQLite reports an error in them, a table is
- * gone: ANNAL_ERR_CORRUPT. Any other status is returned as it is.
+ * Turns ANNAL_ERR_SQL into ANNAL_ERR_CORRUPT: our own statements are correct, so an error in one
+ * means that a table was dropped or altered. Returns any other status unchanged.
  */
 annal_status annal__derived_or_corrupt(const struct derived *derived, annal_status status,
                                        annal_error *err);

@@ -31,7 +31,8 @@ static annal_status check_folders(const struct io *io, const char *database, siz
         *slash = '\0';
         if (io->stat(io->arg, path.ptr, &folder) == 0 && S_ISLNK(folder.st_mode)) {
             errno = ELOOP;
-            status = annal__fail_errno(err, "'%s' is a symbolic link, and not followed", path.ptr);
+            status =
+                annal__fail_errno(err, "'%s' is a symbolic link, which is not followed", path.ptr);
         }
         *slash = '/';
     }

@@ -42,8 +42,8 @@ static annal_status add_session(annal_store *store, struct reading *reading, ann
     reading->err = &why;
     annal_session_info info;
     annal_status status = annal_session_lineage(store, reading->session, add_part, reading, &why);
-    /* Events that are found by the index prove themselves, but not that they belong to this
-     * history. */
+    /* The hash of an event found through the index proves its bytes, but not that it belongs to
+     * this history. */
     if (status == ANNAL_OK)
         status = annal__session_lineage_check(store, reading->session, &why);
     /* Errors in a journal that is not a fork are reported elsewhere. */

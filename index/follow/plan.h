@@ -66,8 +66,8 @@ annal_status annal__plan_progress(const struct follower *follower, uint32_t wait
 
 /*
  * Do tasks from plan->next on, as many as one transaction takes (indexer.c). A deadline of 0 only
- * tries the lock. must_match: ANNAL_ERR_CONFLICT, without a message, if it is another database by
- * now.
+ * tries the lock. With must_match, returns ANNAL_ERR_CONFLICT, without a message, if the database
+ * is no longer the one that the plan was made for.
  */
 annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
                                    int64_t lock_until_us, int64_t work_until_us, bool must_match,

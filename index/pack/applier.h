@@ -46,9 +46,9 @@ struct applier {
 };
 
 /*
- * All or nothing of a section. *out_rc is SQLITE_OK, or why it cannot accept the event, which then
- * changed nothing; applier->refused has the reason: in our words if a guard is asked, which is when
- * out_holds is not NULL (see annal__handler_run()).
+ * Run a section completely or not at all. *out_rc is SQLITE_OK, or SQLite's error, after which
+ * nothing was changed; applier->refused has the reason: in our words if a guard is asked, which is
+ * when out_holds is not NULL (see annal__handler_run()).
  */
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,

@@ -1,5 +1,6 @@
 /*
- * Events sql.applied and schema.extended back into tables; for their content see outbox.c, rule 7.
+ * Applies the events sql.applied and schema.extended to the tables. outbox.c, rule 7, describes
+ * their content.
  */
 #include "index/pack/outbox.h"
 

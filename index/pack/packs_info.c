@@ -206,7 +206,7 @@ annal_status annal__index_has_pack(annal_index *index, const char *name, annal_e
             status = annal__fail(err, slot->error.status, "pack %s: %s", name, slot->error.message);
     }
     if (!is_on)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack %s is not on in this store", name);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "pack %s is not enabled in this store", name);
     annal__packs_put(index, set);
     return status;
 }

@@ -308,7 +308,7 @@ static annal_status find_slot(const struct pack_set *set, const char *name, anna
         return slot->pack != NULL ? ANNAL_OK
                                   : annal__fail(err, slot->error.status, "%s", slot->error.message);
     }
-    return annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not on in this store", name);
+    return annal__fail(err, ANNAL_ERR_NOTFOUND, "pack '%s' is not enabled in this store", name);
 }
 
 annal_status annal__packs_rebuild(annal_index *index, const char *name,

@@ -5,7 +5,8 @@
 #include <annal/query.h>
 
 /*
- * The index as it was when the view was opened, for SELECTs that must fit together or are many.
+ * The index as it was when the view was opened, for several SELECTs that must see the same
+ * state, or for many SELECTs.
  * What is indexed meanwhile is not in it, and the write-ahead log of sessions.db is not shortened
  * meanwhile, so close it soon. It does not catch up. One thread at a time; close it before the
  * index.

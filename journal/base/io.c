@@ -318,7 +318,7 @@ annal_status annal__check_dir(const struct io *io, const char *path, int why, an
     bool link = S_ISLNK(found.st_mode);
     errno = link ? ELOOP : why;
     return annal__fail_errno(
-        err, link ? "%s is a symbolic link, and not followed" : "create directory %s", path);
+        err, link ? "%s is a symbolic link, which is not followed" : "create directory %s", path);
 }
 
 annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)

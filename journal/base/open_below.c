@@ -41,7 +41,7 @@ static annal_status fail(const struct below *below, int folder, const char *name
     int why = errno;
     if ((why == ELOOP || why == ENOTDIR) &&
         fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(found.st_mode)) {
-        annal__fail(err, ANNAL_ERR_IO, "'%s/%.*s' is a symbolic link, and not followed",
+        annal__fail(err, ANNAL_ERR_IO, "'%s/%.*s' is a symbolic link, which is not followed",
                     below->root, (int)len, path);
         if (err != NULL)
             err->os_errno = ELOOP;

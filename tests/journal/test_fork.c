@@ -188,7 +188,7 @@ START_TEST(what_cannot_be_forked_is_refused_and_leaves_nothing)
               annal_session_fork(store, p, 1, ANNAL_SLICE(".f"), NULL, NULL, err));
     ck_status(ANNAL_ERR_CONFLICT, annal_session_fork(store, p, 2, p, NULL, NULL, err));
     annal_status status = annal_session_fork(store, p, 2, ANNAL_SLICE("q"), NULL, NULL, &why);
-    ck_assert_str_eq(refusal(status, &why), "conflict: there is a session 'q' already");
+    ck_assert_str_eq(refusal(status, &why), "conflict: session 'q' already exists");
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/events/f.jsonl"), F_OK), 0);
     ck_assert_str_eq(history(store, "p", 0), "1 2 3 4 5 ");
     append_numbers(store, "f", 1, 1, ANNAL_LEVEL_SYNC);

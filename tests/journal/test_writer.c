@@ -411,7 +411,7 @@ START_TEST(a_session_that_cannot_be_given_back_is_told_of_when_the_store_is_clos
     annal_writer_close(writer);
     annal_error failure = {0};
     ck_assert_int_lt(annal_store_close(f.store, &failure), 0);
-    ck_assert_msg(strstr(failure.message, "session 's' cannot be given back") != NULL, "%s",
+    ck_assert_msg(strstr(failure.message, "session 's' cannot be released") != NULL, "%s",
                   failure.message);
     f.store = store_open(f.path);
     append_numbers(f.store, "other", 2, 2, ANNAL_LEVEL_SYNC);

@@ -104,7 +104,7 @@ START_TEST(a_context_needs_its_pack)
 {
     struct text got = {0};
     PACKS_ENABLE(&p, "agentweaver");
-    ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on in this store",
+    ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not enabled in this store",
              annal_memory_compile(p.index, P1, ADA, NULL, add_item, &got, err));
 }
 END_TEST

@@ -142,7 +142,7 @@ START_TEST(what_cannot_be_forked_is_refused)
     CLI(&cli, NULL, "fork", "p", "x", "--at", "0");
     cli_assert_refused(&cli, EXIT_USAGE, "--at needs a whole number of at least 1");
     CLI(&cli, NULL, "fork", "p", "f");
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'f' already");
+    cli_assert_refused(&cli, EXIT_REFUSED, "session 'f' already exists");
     CLI(&cli, NULL, "fork", "p", "x", "--at", "6");
     cli_assert_refused(&cli, EXIT_REFUSED, "ends at event 5");
     CLI(&cli, NULL, "fork", "none", "x");

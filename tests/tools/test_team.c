@@ -80,8 +80,8 @@ START_TEST(who_is_no_member_is_remarked_on_and_stored_and_who_has_no_name_marks_
     CLI(&cli, NULL, "team", "create", "n", "--id", "t1", "--member", "bob");
     CLI(&cli, NULL, "team", "send", "t1", "hi", "--from", "zed", "--to", "bob, eve");
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_ptr_nonnull(strstr(cli.err, "'zed' is no member of team t1"));
-    ck_assert_ptr_nonnull(strstr(cli.err, "'eve' is no member of team t1"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "'zed' is not a member of team t1"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "'eve' is not a member of team t1"));
     ck_assert_ptr_null(strstr(cli.err, "'bob'"));
     CLI(&cli, NULL, "team", "send", "t1", "to all");
     cli_assert_done(&cli);

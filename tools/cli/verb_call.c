@@ -152,7 +152,8 @@ int verb_need_pack(const struct verb_call *call, const char *pack)
     annal_error err = {0};
     annal_status status = pack == NULL ? ANNAL_OK : annal__index_has_pack(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
+        return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
+                            pack);
     return status < 0 ? fail_error(&err) : 0;
 }
 

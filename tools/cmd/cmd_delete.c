@@ -104,7 +104,7 @@ const struct command cmd_delete = {
              "its artifacts, and says what it was. On a terminal it asks first. A session\n"
              "that another process is writing is taken from it, as for an append. An append\n"
              "that comes later begins the session again, with seq 1. The exit status is 1 when\n"
-             "a SESSION is not there or is not given back in time; the others are deleted all\n"
+             "a SESSION does not exist or is not released in time; the others are deleted all\n"
              "the same. Nothing of what a session held is left in any file of the store:\n"
              "processes that have it open are asked to overwrite their commit logs, and a\n"
              "message says what one that is stopped still has.",

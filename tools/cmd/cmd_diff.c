@@ -210,7 +210,7 @@ static int print_diff(struct diff *diff)
         print_summary(diff);
     uint64_t damaged = diff->infos[0].damaged + diff->infos[1].damaged;
     if (damaged > 0)
-        say("session '%.*s': damaged places were passed over, 'annal verify' names them",
+        say("session '%.*s': damaged places were skipped; 'annal verify' lists them",
             ANNAL_FMT(diff->session));
     return damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

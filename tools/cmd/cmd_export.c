@@ -91,13 +91,14 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     int exit_status = EXIT_DONE;
     if (args_has(args, "at") && args->operand_count != 1)
-        exit_status = fail_usage("--at is an event of one session");
+        exit_status = fail_usage("--at needs exactly one SESSION");
     if (exit_status == EXIT_DONE && is_bundle(format) &&
         (args_has(args, "at") || args_has(args, "full")))
-        exit_status = fail_usage("a bundle holds whole journals: --at and --full are not for it");
+        exit_status =
+            fail_usage("--at and --full cannot be used with a bundle, which holds whole journals");
     if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
-        exit_status = fail_usage("a bundle is no text: say --to FILE");
+        exit_status = fail_usage("a bundle is binary: write it to a file with --to FILE");
     if (exit_status == EXIT_DONE)
         exit_status = store_open(args, OPEN_READ, 0, &store);
     if (exit_status == EXIT_DONE)

@@ -67,7 +67,7 @@ static int read_group_by(struct query *query)
     int choice = args_choice(args, "group-by");
     bool has_format = args_has(args, "format");
     if (choice < 0 && args_has(args, "count") && has_format)
-        return fail_usage("--count prints a number: --format is for events and for --group-by");
+        return fail_usage("--format cannot be used with --count, except with --group-by");
     if (choice >= 0)
         query->group_by = (annal_group_by)(ANNAL_GROUP_TYPE + choice);
     if (choice >= 0 && !has_format && !args->json)

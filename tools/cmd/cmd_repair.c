@@ -85,8 +85,7 @@ static void print_summary(const struct repair *repair, const annal_repair_result
         printf("mended: %s place%s where only a hash, a newline or the header was damaged\n",
                human_count(text, result->mended), result->mended == 1 ? "" : "s");
     if (result->doubled > 0)
-        printf("passed over: %s events that were there twice\n",
-               human_count(text, result->doubled));
+        printf("skipped: %s events that were there twice\n", human_count(text, result->doubled));
     if (result->torn_bytes > 0)
         printf("left out: %s at the end, the piece of an event that was never acknowledged\n",
                human_bytes(text, result->torn_bytes));

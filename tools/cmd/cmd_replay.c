@@ -155,7 +155,7 @@ static int print_json(annal_state *state)
 
 static void say_damaged(const struct replay *replay, uint64_t places)
 {
-    say("session '%.*s': %" PRIu64 " damaged places were passed over, 'annal verify' names them",
+    say("session '%.*s': %" PRIu64 " damaged places were skipped; 'annal verify' lists them",
         ANNAL_FMT(replay->session), places);
 }
 

@@ -56,7 +56,7 @@ static int read_options(struct search *search)
     options->mark_end = args->json ? MARK_JSON : MARK_END;
     search->context = args_count(args, "context", 0);
     if (exit_status == 0 && options->expression.len > 0 && options->word_count > 0)
-        return fail_usage("--match replaces the words: give one or the other");
+        return fail_usage("give either search words or --match, not both");
     if (exit_status == 0 && options->expression.len == 0 && options->word_count == 0)
         return fail_usage("search for what? Give words: annal search connection refused");
     return exit_status;
@@ -209,8 +209,9 @@ static int ask(struct search *search)
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
     if (search->hits == 0) {
-        say(may_be_hidden(search) ? "nothing was found; --all also looks at what imports keep"
-                                  : "nothing was found");
+        say(may_be_hidden(search)
+                ? "nothing was found; --all also searches import records and token counts"
+                : "nothing was found");
         return EXIT_REFUSED;
     }
     if (search->hits == search->options.limit && out_columns() > 0)
@@ -306,7 +307,7 @@ static const struct field fields[] = {
     OPTION("role", "ROLE", FIELD_TEXT, NULL, "said by user, assistant, system or tool"),
     OPTION("tool", "NAME", FIELD_TEXT, NULL, "calls of this tool, and what they returned"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
-    FLAG("all", NULL, "also events that imports and counts of tokens keep"),
+    FLAG("all", NULL, "also search import records and token counts"),
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),

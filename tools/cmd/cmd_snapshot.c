@@ -111,7 +111,7 @@ static int drop(const struct args *args)
     annal_store *store = NULL;
     annal_index *index = NULL;
     if ((session == NULL) != args_has(args, "all"))
-        return fail_usage("annal snapshot drop needs SESSION or --all, one of them");
+        return fail_usage("annal snapshot drop needs either SESSION or --all");
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status == 0 &&
         (annal_index_open(store, NULL, &index, &err) < 0 ||

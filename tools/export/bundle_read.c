@@ -395,7 +395,7 @@ static annal_status compare_session(struct taking *taking, const struct bundle_s
         status = is_same(taking, session, bytes, &same);
     if (status >= 0 && !same)
         status = annal__fail(taking->err, ANNAL_ERR_CONFLICT,
-                             "there is a session '%s' with another content; nothing is imported",
+                             "session '%s' already exists with other content; nothing is imported",
                              session->session);
     return status < 0 ? status : ANNAL_OK;
 }

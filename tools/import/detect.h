@@ -17,8 +17,9 @@ struct detected {
 annal_status detect_log(const char *path, struct detected *out, annal_error *err);
 
 /*
- * Append the session that a log names first, by its directive "-- session: sessionId": the value of
- * that member, or of the first of several, in the first line that has it. Nothing if no line at the head of the log does.
+ * Append the session id of a log. The importer's directive, such as "-- session: sessionId", names
+ * a member, or several; the id is the first of their values in the first line that has one. Appends
+ * nothing if no line at the head of the log has it.
  */
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err);

@@ -36,8 +36,9 @@ void log_mark_take(const char *path, struct log_mark *out_mark);
 void log_mark_done(struct log_mark *mark);
 
 /*
- * Whether it is unchanged. If so *out_report is the earlier result, with no events appended now,
- * and *inout_importer, which may have no kind, is the one that read it.
+ * Whether the log is unchanged since its last import. If so, *out_report is set to the result of
+ * that import, with 0 events appended now, and *inout_importer, whose kind may be unset, to the
+ * importer that read it.
  */
 bool unchanged_find(struct unchanged *unchanged, const struct log_mark *mark,
                     const struct import_options *options, struct importer *inout_importer,

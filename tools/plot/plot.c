@@ -29,7 +29,8 @@ static int read_options(struct plot *plot)
                           args_get(args, "until"));
     plot->svg = args_get(args, "svg");
     if (plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
-        return fail_usage("--json and --svg - would both print: give --svg a file");
+        return fail_usage(
+            "--json and '--svg -' both write to standard output: give --svg a file name");
     int columns = out_columns();
     plot->columns = columns == 0 ? COLUMNS_DEFAULT : columns > COLUMNS_MAX ? COLUMNS_MAX : columns;
     return 0;

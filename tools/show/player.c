@@ -482,7 +482,7 @@ int player_run(annal_index *index, annal_slice session, const struct player_opti
         return exit_status;
     if (player.damaged == 0)
         return EXIT_DONE;
-    say("session '%s': %" PRIu64 " damaged places were passed over, 'annal verify %s' names them",
+    say("session '%s': %" PRIu64 " damaged places were skipped; 'annal verify %s' lists them",
         player.name, player.damaged, player.name);
     return EXIT_REFUSED;
 }

@@ -99,8 +99,7 @@ int replay_prove(annal_index *index, annal_slice session, annal_moment at, bool 
         return fail_error(&err);
     print_result(session, &result, json);
     if (result.damaged > 0)
-        say("session '%.*s': %" PRIu64
-            " damaged places were passed over, 'annal verify' names them",
+        say("session '%.*s': %" PRIu64 " damaged places were skipped; 'annal verify' lists them",
             ANNAL_FMT(session), result.damaged);
     return result.findings > 0 || result.damaged > 0 ? EXIT_REFUSED : EXIT_DONE;
 }

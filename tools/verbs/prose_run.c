@@ -84,7 +84,7 @@ int prose_run_folder(struct verb_call *call, const char *run, struct buf *out)
         return fail_error(&err);
     if (place.status < 0 || annal__buf_cstr(out) == NULL)
         return fail_storage("out of memory");
-    return out->len > 0 ? 0 : fail_storage("pack prose is not on in this store");
+    return out->len > 0 ? 0 : fail_storage("pack prose is not enabled in this store");
 }
 
 /*

@@ -25,7 +25,8 @@ static int prepare_agent(struct verb_call *call)
     annal_error err = {0};
     annal_status status = annal__index_has_pack(call->index, pack, &err);
     if (status == ANNAL_ERR_NOTFOUND)
-        return fail_storage("pack %s is not on in this store: annal pack enable %s", pack, pack);
+        return fail_storage("pack %s is not enabled in this store: annal pack enable %s", pack,
+                            pack);
     return status < 0 ? fail_error(&err) : verb_set_session(call, "pagent_%s", scope);
 }
 

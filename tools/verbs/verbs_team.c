@@ -163,12 +163,12 @@ static int set_recipients(struct verb_call *call)
 
 static int warn_of_stranger(void *arg, const annal_row *row)
 {
-    say("'%.*s' is no member of team %s", ANNAL_FMT(row->values[0].bytes), (const char *)arg);
+    say("'%.*s' is not a member of team %s", ANNAL_FMT(row->values[0].bytes), (const char *)arg);
     return 0;
 }
 
-/* Say which of these (a name, a list: JSON) are no members; the command itself and the system are
- * no strangers. */
+/* Report which of these names are not members of the team: name is a JSON string, list a JSON
+ * array. The command itself (`_cli`) and `system` are never reported. */
 static int warn_of_strangers(struct verb_call *call, char *team, annal_slice name, annal_slice list)
 {
     static const char sql[] =

@@ -81,8 +81,8 @@ typedef struct annal_pack_info {
     uint64_t findings;       /* events that a handler could not accept */
 } annal_pack_info;
 
-/* Return 0 to continue; any other value stops, and is returned. What it gets is valid until it
- * returns. */
+/* Return 0 to continue; any other value ends the iteration and is returned to the caller. The
+ * arguments are valid only during the call. */
 typedef int (*annal_pack_info_fn)(void *arg, const annal_pack_info *info);
 
 /* Every pack of the store, core first, as it is: nothing is caught up. Reads the end of each

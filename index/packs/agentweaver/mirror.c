@@ -431,7 +431,7 @@ static annal_status as_invalid(annal_status status, annal_error *err)
 static const char *why_unreadable(int status, const annal_error *why)
 {
     return status == ANNAL_ERR_LIMIT ? TOO_LONG
-           : why->os_errno == ELOOP  ? "it is a symbolic link, and not followed"
+           : why->os_errno == ELOOP  ? "it is a symbolic link, which is not followed"
            : why->os_errno == EISDIR ? "it is a directory"
            : why->os_errno == ENODEV ? "it is no regular file"
                                      : strerror(why->os_errno);

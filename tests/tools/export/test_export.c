@@ -917,7 +917,7 @@ START_TEST(another_content_under_the_same_name_has_all_refused)
     CLI(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
     cli_assert_done(&cli);
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_refused(&cli, EXIT_REFUSED, "there is a session 'packed' with another content");
+    cli_assert_refused(&cli, EXIT_REFUSED, "session 'packed' already exists with other content");
     CLI(&cli, NULL, "export", "s1", OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "s1");
     assert_no_stage();

@@ -48,7 +48,7 @@ typedef struct annal_memory_options {
  * session. A memory costs the characters of its label and its content, plus 6. It catches up first,
  * as annal_sql() does. An unknown project has an empty context. options may be NULL. Any thread.
  *
- * ANNAL_ERR_NOTFOUND  pack memory is not on in this store
+ * ANNAL_ERR_NOTFOUND  pack memory is not enabled in this store
  * and those of annal_sql().
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_memory_compile(annal_index *index,

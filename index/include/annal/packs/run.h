@@ -37,7 +37,7 @@ typedef struct annal_run_recover_options {
  * has moved. fn is called for each; it and options may be NULL. If it fails, what was done before
  * stays, and the next call does the rest. Any thread; no lock is held while fn runs.
  *
- * ANNAL_ERR_NOTFOUND  pack agentweaver is not on in this store
+ * ANNAL_ERR_NOTFOUND  pack agentweaver is not enabled in this store
  * and those of annal_sql() and annal_pack_append(), except ANNAL_ERR_REFUSED.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_run_recover(annal_index *index,
