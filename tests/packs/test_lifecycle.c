@@ -95,7 +95,7 @@ START_TEST(a_program_ends_stale_sessions_and_hears_of_each)
     ck_packs(&p, "SELECT id FROM state.sessions WHERE status = 'failed'", "dead\n");
     ck_packs(&p, "SELECT actor, target_id FROM admin_events", "the \"operator\"|dead\n");
     ck_ok(annal_pack_disable(p.store, "teams", err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "pack teams is not on",
+    ck_fails(ANNAL_ERR_NOTFOUND, "pack teams is not enabled",
              annal_transition_stale(p.index, NULL, NULL, NULL, err));
     free(told.text.ptr);
 }

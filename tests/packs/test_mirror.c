@@ -281,7 +281,7 @@ START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
              annal_mirror_import(p.index, P1, longest, NULL, NULL, NULL, NULL, err));
     free(longest);
     ck_ok(annal_pack_disable(p.store, "memory", err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not on",
+    ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not enabled",
              annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
 }
 END_TEST

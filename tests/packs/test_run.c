@@ -71,7 +71,7 @@ START_TEST(a_program_recovers_runs_that_were_cut_off_and_hears_of_each)
     ck_packs(&p, "SELECT count(*) FROM runs WHERE status = 'awaiting_review'", "3\n");
     ck_ok(annal_run_recover(p.index, NULL, NULL, NULL, err));
     ck_ok(annal_pack_disable(p.store, "agentweaver", err));
-    ck_fails(ANNAL_ERR_NOTFOUND, "pack agentweaver is not on",
+    ck_fails(ANNAL_ERR_NOTFOUND, "pack agentweaver is not enabled",
              annal_run_recover(p.index, NULL, NULL, NULL, err));
     free(told.text.ptr);
 }

@@ -361,9 +361,9 @@ START_TEST(a_mirror_needs_a_project_and_both_packs)
     ck_assert_int_ne(access(dir, F_OK), 0);
     DONE(&cli, "pack", "disable", "memory");
     CLI(&cli, NULL, "project", "export", "p1", dir);
-    cli_assert_refused(&cli, 3, "pack memory is not on");
+    cli_assert_refused(&cli, 3, "pack memory is not enabled");
     CLI(&cli, NULL, "run", "tail", "r1", "--all");
-    cli_assert_refused(&cli, 3, "pack memory is not on");
+    cli_assert_refused(&cli, 3, "pack memory is not enabled");
 }
 END_TEST
 

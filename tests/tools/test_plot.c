@@ -449,7 +449,7 @@ START_TEST(options_that_make_no_picture_are_refused)
     CLI(&cli, NULL, "stats", "--plot", "--svg", "");
     cli_assert_refused(&cli, EXIT_USAGE, "--svg needs a value");
     CLI(&cli, NULL, "stats", "--plot", "--svg", "-", "--json");
-    cli_assert_refused(&cli, EXIT_USAGE, "would both print");
+    cli_assert_refused(&cli, EXIT_USAGE, "both write to standard output");
     CLI(&cli, NULL, "stats", "--plot", "--since", "soon");
     cli_assert_refused(&cli, EXIT_USAGE, "--since");
     CLI(&cli, NULL, "stats", "--plot", "--since", "2026-03-03", "--until", "2026-03-03");
