@@ -13,14 +13,14 @@ _HEADER = 9  # a count of msgpack has at most so many bytes
 _MATCH = 24  # so many equal bytes are no accident
 
 
-def _common(old: memoryview, new: memoryview) -> int:
-    """How many bytes at the beginning are the same."""
-    low, high = 0, min(len(old), len(new))
-    if old[:high] == new[:high]:
+def _common(old: bytes, new: bytes, left: int = 0, right: int = 0) -> int:
+    """How many bytes are the same, from `left` in old and `right` in new on."""
+    low, high = 0, min(len(old) - left, len(new) - right)
+    if old[left : left + high] == new[right : right + high]:
         return high
     while high - low > 1:
         middle = (low + high) // 2
-        if old[low:middle] == new[low:middle]:
+        if old[left + low : left + middle] == new[right + low : right + middle]:
             low = middle
         else:
             high = middle
@@ -29,15 +29,14 @@ def _common(old: memoryview, new: memoryview) -> int:
 
 def encode(old: bytes, new: bytes) -> list[Any] | None:
     """The difference as JSON has it; None if it is not less than half of the value."""
-    before, after = memoryview(old), memoryview(new)
-    begin = _common(before, after)
+    begin = _common(old, new)
     best = (0, 0, 0)  # copied, skipped of old, inserted of new
     for skipped in range(_HEADER):
         for inserted in range(_HEADER):
-            left, right = before[begin + skipped :], after[begin + inserted :]
-            if len(left) < _MATCH or left[:_MATCH] != right[:_MATCH]:
+            left, right = begin + skipped, begin + inserted
+            if len(old) - left < _MATCH or old[left : left + _MATCH] != new[right : right + _MATCH]:
                 continue
-            copied = _common(left, right)
+            copied = _common(old, new, left, right)
             if copied > best[0]:
                 best = (copied, skipped, inserted)
     copied, skipped, inserted = best
