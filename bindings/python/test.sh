@@ -14,7 +14,8 @@ fi
 PATH=$work/venv/bin:$PATH
 
 rm -rf "$work/dist"
-pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w "$work/dist" bindings/python
+pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+    --config-settings="build-dir=$work/{wheel_tag}" -w "$work/dist" bindings/python
 pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$work"/dist/*.whl
 
 cd bindings/python
