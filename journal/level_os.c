@@ -55,7 +55,7 @@ static annal_status say(annal_store *store, struct session *session, bool carry,
     session->marked = mark;
     session->mark_group = mark ? (*out_group)->number : 0;
     if (carry) {
-        annal__buf_clear(&session->loose);
+        annal__session_drop_loose(session, session->loose.len);
         session->logged = session->end;
         session->logged_h = session->h;
     }
@@ -205,7 +205,7 @@ static void settle(struct session *session, const struct direct *direct)
 {
     if (session->loose.len == 0 || session->logged >= direct->end)
         return;
-    annal__buf_consume(&session->loose, (size_t)(direct->end - session->logged));
+    annal__session_drop_loose(session, (size_t)(direct->end - session->logged));
     session->logged = direct->end;
     session->logged_h = direct->h;
     session->loose_first_seq = direct->seq + 1;

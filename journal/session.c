@@ -25,6 +25,8 @@
 /* How long we do not take a session again after releasing it to another process, so that it gets
  * it. */
 #define YIELD_US 5000
+/* Memory for bytes of level os that a session keeps when it has none. */
+#define LOOSE_KEPT_BYTES ((size_t)4 << 10)
 
 annal_slice annal__session_id(const struct session *session)
 {
@@ -323,7 +325,7 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     session->dirty = false;
     session->marked = false;
     session->mark_group = 0;
-    annal__buf_clear(&session->loose);
+    annal__session_drop_loose(session, session->loose.len);
     annal_status status = find_journal(store, session, err);
     if (status == ANNAL_OK)
         status = open_journal(store, session, false, &found, err);
@@ -539,6 +541,13 @@ void annal__session_set_loose(annal_store *store, struct session *session, bool 
         atomic_fetch_sub(&store->loose_sessions, 1);
 }
 
+void annal__session_drop_loose(struct session *session, size_t bytes)
+{
+    annal__buf_consume(&session->loose, bytes);
+    if (session->loose.len == 0 && session->loose.cap > LOOSE_KEPT_BYTES)
+        annal__buf_done(&session->loose);
+}
+
 void annal__session_wait_unused(annal_store *store, struct session *session)
 {
     atomic_fetch_add(&store->checkpoint_waiters, 1);
@@ -569,7 +578,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
         return status;
     /* The loose bytes are on the disk now; annal_sync() sees to it that the log says so. */
     if (session->loose.len > 0) {
-        annal__buf_clear(&session->loose);
+        annal__session_drop_loose(session, session->loose.len);
         session->logged = session->end;
         session->logged_h = session->h;
     }

@@ -170,6 +170,9 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 bool annal__session_is_loose(const annal_store *store, const struct session *session);
 void annal__session_set_loose(annal_store *store, struct session *session, bool loose);
 
+/* Forget the first bytes of session->loose, and its memory with the last of them. Lock held. */
+void annal__session_drop_loose(struct session *session, size_t bytes);
+
 /*
  * The journal contains, synced, everything that the log has of the session: open it again, and
  * write the loose bytes again. Lock held.

@@ -695,7 +695,7 @@ static annal_status join_group(struct append *append, const struct advance *adva
     if (status != ANNAL_OK)
         return status;
     move_session(append, advance);
-    annal__buf_clear(&session->loose);
+    annal__session_drop_loose(session, session->loose.len);
     annal__session_set_loose(append->store, session, false);
     session->create_logged = true;
     session->mark_group = record.mark ? (*out_group)->number : 0;

@@ -15,6 +15,8 @@
  *     the zeros are a row, and the value after them is another.
  * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
  *     another hash: what the trigger had done before it failed may stay, and hides nothing.
+ * (7) Preparing an importer takes longer than a small log, so it is used for the next one too, with
+ *     its tables emptied and what its section once does, except creating, done again.
  */
 #include "index/import/import.h"
 
@@ -37,6 +39,9 @@
 /* A batch section has a handful of statements. */
 #define STATEMENTS_MAX 16
 
+/* Statements of a section once that are run again; one that has more is not used again. */
+#define AGAIN_MAX 16
+
 struct annal_import {
     sqlite3 *db;
     sqlite3_stmt *insert;
@@ -45,6 +50,9 @@ struct annal_import {
     sqlite3_stmt *knows;
     sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
     size_t statement_count;
+    sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
+    size_t again_count;
+    bool single; /* it is good for one log */
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the last line that counts.imported includes */
@@ -60,6 +68,30 @@ static annal_status fail_sql(annal_import *import, annal_error *err, const char 
 
 /* ---- Sections ---- */
 
+/* Whether a statement creates something, which stays. */
+static bool creates(sqlite3_stmt *statement)
+{
+    const char *sql = sqlite3_sql(statement);
+    for (;;) {
+        sql += strspn(sql, " \t\r\n;");
+        const char *end = strncmp(sql, "/*", 2) == 0   ? strstr(sql, "*/")
+                          : strncmp(sql, "--", 2) == 0 ? strchr(sql, '\n')
+                                                       : NULL;
+        if (end == NULL)
+            return sqlite3_strnicmp(sql, "CREATE", 6) == 0;
+        sql = end + (*end == '*' ? 2 : 1);
+    }
+}
+
+static annal_status step_to_end(annal_import *import, sqlite3_stmt *statement, annal_error *err)
+{
+    int code = sqlite3_step(statement);
+    while (code == SQLITE_ROW)
+        code = sqlite3_step(statement);
+    sqlite3_reset(statement);
+    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer, section once");
+}
+
 static annal_status run_once(annal_import *import, annal_slice section, annal_error *err)
 {
     while (section.len > 0) {
@@ -72,12 +104,15 @@ static annal_status run_once(annal_import *import, annal_slice section, annal_er
         section.ptr = rest;
         if (statement == NULL)
             continue;
-        int code = sqlite3_step(statement);
-        while (code == SQLITE_ROW)
-            code = sqlite3_step(statement);
-        sqlite3_finalize(statement);
-        if (code != SQLITE_DONE)
-            return fail_sql(import, err, "importer, section once");
+        annal_status status = step_to_end(import, statement, err);
+        bool kept = !creates(statement) && import->again_count < AGAIN_MAX;
+        import->single = import->single || (!kept && !creates(statement));
+        if (kept)
+            import->again[import->again_count++] = statement;
+        else
+            sqlite3_finalize(statement);
+        if (status < 0)
+            return status;
     }
     return ANNAL_OK;
 }
@@ -180,6 +215,11 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
     return ANNAL_OK;
 }
 
+static bool may_repeat(const annal_import_source *source)
+{
+    return source->container != NULL && strcmp(source->container, "lines") != 0;
+}
+
 /* Open it with our tables, functions and statements, but without those of the importer. */
 static annal_status open_ours(const annal_import_source *source, annal_import **out_import,
                               annal_error *err)
@@ -189,7 +229,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
     if (import == NULL)
         return annal__fail(err, status, "import of '%s': out of memory", source->file);
     import->scratch.limit = ANNAL_APPEND_BYTES_MAX;
-    import->may_repeat = source->container != NULL && strcmp(source->container, "lines") != 0;
+    import->may_repeat = may_repeat(source);
 
     /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
     if (sqlite3_open_v2("", &import->db,
@@ -236,12 +276,61 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
+/* Rule 7. A table whose rows a trigger would follow is not emptied behind its back. */
+static annal_status empty_tables(annal_import *import, annal_error *err)
+{
+    sqlite3_stmt *names = NULL;
+    struct buf sql = {0};
+    annal_status status = annal__db_prepare(
+        import->db,
+        "SELECT 'DELETE FROM \"' || replace(name, '\"', '\"\"') || '\";', "
+        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines') "
+        "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
+        &names, err);
+    while (status >= 0 && sqlite3_step(names) == SQLITE_ROW) {
+        if (sqlite3_column_int(names, 1) != 0)
+            status = ANNAL_END;
+        if (status == ANNAL_OK)
+            status = annal__buf_append_slice(&sql, annal__db_column(names, 0));
+        if (status != ANNAL_OK)
+            break;
+    }
+    sqlite3_finalize(names);
+    if (status == ANNAL_OK && annal__buf_cstr(&sql) == NULL)
+        status = ANNAL_ERR_NOMEM;
+    if (status == ANNAL_OK && sqlite3_exec(import->db, sql.ptr, NULL, NULL, NULL) != SQLITE_OK)
+        status = fail_sql(import, err, "importer");
+    annal__buf_done(&sql);
+    return status;
+}
+
+annal_status annal__import_again(annal_import *import, const annal_import_source *source,
+                                 annal_error *err)
+{
+    if (import->failed || import->single)
+        return ANNAL_END;
+    annal_status status = empty_tables(import, err);
+    if (status == ANNAL_OK)
+        status = describe_source(import, source, err);
+    if (status == ANNAL_OK)
+        status = insert_options(import, source, err);
+    for (size_t i = 0; status == ANNAL_OK && i < import->again_count; i++)
+        status = step_to_end(import, import->again[i], err);
+    import->counts = (annal_import_counts){0};
+    import->last_counted = 0;
+    import->refused = false;
+    import->may_repeat = may_repeat(source);
+    return status;
+}
+
 void annal_import_close(annal_import *import)
 {
     if (import == NULL)
         return;
     for (size_t i = 0; i < import->statement_count; i++)
         sqlite3_finalize(import->statements[i]);
+    for (size_t i = 0; i < import->again_count; i++)
+        sqlite3_finalize(import->again[i]);
     sqlite3_finalize(import->insert);
     sqlite3_finalize(import->clear);
     sqlite3_finalize(import->remember);
@@ -340,7 +429,14 @@ static annal_status insert_row(annal_import *import, struct batch *batch, uint64
                                annal_error *err)
 {
     sqlite3_stmt *insert = import->insert;
-    ANNAL_ASSERT(batch->count < batch->capacity);
+    if (batch->count == batch->capacity) { /* a line of several records */
+        size_t capacity = 2 * batch->capacity;
+        void *rows = annal__realloc_array(batch->rows, capacity, sizeof *batch->rows);
+        if (rows == NULL)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+        batch->rows = rows;
+        batch->capacity = capacity;
+    }
     batch->rows[batch->count++] = (struct row){.number = number};
     sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
     sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
@@ -416,6 +512,38 @@ static annal_status take_zeros(annal_import *import, struct batch *batch, annal_
     return insert_unreadable(import, batch, &front, "zero bytes", err);
 }
 
+/* Whether bytes are nothing but objects: without a line break between two, they are records. */
+static bool are_records(annal_slice bytes)
+{
+    size_t end = 0;
+    json_fault fault = JSON_TRAILING;
+    while (fault == JSON_TRAILING && bytes.len > 0 && bytes.ptr[0] == '{') {
+        fault = annal__json_check(bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &end);
+        if (fault == JSON_TRAILING)
+            bytes = (annal_slice){bytes.ptr + end, bytes.len - end};
+    }
+    return fault == JSON_VALID && bytes.ptr[0] == '{';
+}
+
+static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
+                                 annal_error *err);
+
+/* The first of several records of a line, then the others. */
+static annal_status insert_records(annal_import *import, struct batch *batch,
+                                   annal_import_line line, size_t first, annal_error *err)
+{
+    annal_import_line record = {.number = line.number};
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && line.bytes.len > 0) {
+        record.bytes = annal__json_trim((annal_slice){line.bytes.ptr, first});
+        line.bytes = (annal_slice){line.bytes.ptr + first, line.bytes.len - first};
+        first = line.bytes.len;
+        (void)annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
+        status = insert_whole(import, batch, record, err);
+    }
+    return status;
+}
+
 /* Insert a whole line into the table, unless it is to be skipped. */
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err)
@@ -437,7 +565,10 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
         return ANNAL_OK;
     }
     count_imported(import, line.number);
-    json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL);
+    size_t first = 0;
+    json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
+    if (fault == JSON_TRAILING && are_records(line.bytes))
+        return insert_records(import, batch, line, first, err);
     const char *reason = annal__json_fault_text(fault);
     if (fault == JSON_VALID) {
         status =

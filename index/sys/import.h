@@ -15,6 +15,14 @@ ANNAL_MUST_CHECK annal_status annal__import_knows(annal_import *import, annal_sl
                                                   annal_slice id, bool *out_known,
                                                   annal_error *err);
 
+/*
+ * Use it for another log of the same kind. ANNAL_END: this one cannot be, as its importer does what
+ * is done only once.
+ */
+ANNAL_MUST_CHECK annal_status annal__import_again(annal_import *import,
+                                                  const annal_import_source *source,
+                                                  annal_error *err);
+
 /* A line, which is valid until it returns. Any result but ANNAL_OK stops, and is returned. */
 typedef annal_status (*annal__import_row_fn)(void *arg, annal_slice json, annal_error *err);
 

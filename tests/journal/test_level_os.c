@@ -158,6 +158,22 @@ static uint64_t check_prefix(struct fixture *f, uint64_t durable, uint64_t last)
 
 #define PARTS 4
 
+START_TEST(a_session_gives_back_the_memory_of_what_was_synced)
+{
+    struct tmpdir own;
+    uint64_t seq = 0;
+    tmpdir_init(&own);
+    annal_store *big = store_open(tmpdir_path(&own, "big"));
+    ck_ok(append_number(big, "s", 1, 500000, ANNAL_LEVEL_OS, &seq, err));
+    const struct session *session = annal__session_get(big, ANNAL_SLICE("s"), NULL);
+    ck_assert_uint_ge(session->loose.len, 500000);
+    ck_ok(annal_sync(big, err));
+    ck_assert_uint_le(session->loose.cap, 4096);
+    store_close(big);
+    tmpdir_done(&own);
+}
+END_TEST
+
 START_TEST(what_a_power_cut_leaves_of_level_os_is_a_prefix)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
@@ -643,6 +659,7 @@ Suite *suite_level_os(void)
     Suite *suite = suite_create("level_os");
     TCase *power = suite_case(suite, "power", NULL, NULL);
     tcase_add_loop_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix, 0, 2);
+    tcase_add_test(power, a_session_gives_back_the_memory_of_what_was_synced);
     tcase_add_test(power, a_session_that_began_at_level_os_is_a_prefix_too);
     tcase_add_test(power, a_journal_whose_name_was_lost_begins_again_empty);
     tcase_add_test(power, what_was_cut_is_kept_byte_for_byte);

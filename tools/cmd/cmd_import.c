@@ -32,6 +32,7 @@ struct work {
     annal_limits limits;
     size_t option_count;
     struct unchanged *unchanged;
+    struct import_spare spare;
     struct table *table;
     struct progress progress;
     const char *path; /* of the log under way */
@@ -220,7 +221,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     struct import_report report = {0};
     struct importer importer = {0};
     annal_error err = {0};
-    struct import_options options = {.progress = show_progress,
+    struct import_options options = {.spare = &work->spare,
+                                     .progress = show_progress,
                                      .arg = work,
                                      .options = work->options,
                                      .option_count = work->option_count,
@@ -292,6 +294,7 @@ static int import_logs(struct work *work, const struct logs *logs)
     }
     progress_hide(&work->progress);
     unchanged_close(work->unchanged);
+    annal_import_close(work->spare.import);
     end_table(work);
     if (!work->args->json && work->files > 0)
         print_totals(work);

@@ -44,7 +44,7 @@
 #define BATCH_BYTES   ((size_t)4 << 20)
 #define APPEND_EVENTS 512
 #define APPEND_BYTES  ((size_t)4 << 20)
-#define SYNC_BYTES    ((uint64_t)64 << 20)
+#define SYNC_BYTES    ((uint64_t)16 << 20)
 
 /* A smaller file goes through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
@@ -80,6 +80,7 @@ struct pending {
 struct import_job {
     annal_store *store;
     annal_import *import;
+    const char *sql; /* of the importer */
     char *path;
     const struct import_options *options;
     struct import_report report;
@@ -583,6 +584,30 @@ enum import_change import_change_of(const struct import_job *job, const char *pa
 
 /* ---- Opening ---- */
 
+static bool take_spare(struct import_job *job, const annal_import_source *source)
+{
+    struct import_spare *spare = job->options != NULL ? job->options->spare : NULL;
+    if (spare == NULL || spare->import == NULL || spare->sql != job->sql)
+        return false;
+    annal_import *import = spare->import;
+    spare->import = NULL;
+    if (annal__import_again(import, source, NULL) == ANNAL_OK)
+        job->import = import;
+    else
+        annal_import_close(import);
+    return job->import != NULL;
+}
+
+static void leave_spare(struct import_job *job)
+{
+    struct import_spare *spare = job->options != NULL ? job->options->spare : NULL;
+    if (spare == NULL || job->failed || job->import == NULL)
+        return;
+    annal_import_close(spare->import);
+    *spare = (struct import_spare){.import = job->import, .sql = job->sql};
+    job->import = NULL;
+}
+
 static annal_status open_importer(struct import_job *job, const struct importer *importer,
                                   annal_error *err)
 {
@@ -605,7 +630,9 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         all[given] = (annal_import_option){ANNAL_SLICE("session"), annal__buf_slice(&session)};
         source.options = all;
         source.option_count = given + (session.len > 0 ? 1 : 0);
-        status = annal_import_open(importer->sql, &source, &job->import, err);
+        job->sql = importer->sql.ptr;
+        if (!take_spare(job, &source))
+            status = annal_import_open(importer->sql, &source, &job->import, err);
     }
     annal__buf_done(&session);
     annal__free(all);
@@ -670,6 +697,7 @@ void import_close(struct import_job *job)
         return;
     if (job->fd >= 0)
         close(job->fd);
+    leave_spare(job);
     annal_import_close(job->import);
     annal__buf_done(&job->read);
     annal__buf_done(&job->pending.bytes);

@@ -36,8 +36,15 @@ typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
 /* Asked between two chunks of the file whether to stop after what was read. */
 typedef bool (*import_stop_fn)(void *arg);
 
+/* An importer that is prepared, to be used for the next log of its kind. */
+struct import_spare {
+    annal_import *import; /* close it with annal_import_close(); NULL: there is none */
+    const char *sql;
+};
+
 struct import_options {
-    size_t batch_lines; /* lines in a batch, at most; 0: 512 */
+    struct import_spare *spare; /* NULL: each log has its own */
+    size_t batch_lines;         /* lines in a batch, at most; 0: 512 */
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;

@@ -52,6 +52,37 @@ START_TEST(a_second_import_adds_nothing)
 }
 END_TEST
 
+START_TEST(values_without_a_line_break_between_them_are_records)
+{
+    IMPORT_TEXT(
+        &cli, "{\"type\":\"mode\",\"n\":1}{\"type\":\"mode\",\"n\":2} {\"type\":\"mode\",\"n\":3}\n"
+              "{\"type\":\"mode\",\"n\":4}{\"type\":\"mode\",\"n\":1}\n"
+              "{\"type\":\"mode\",\"n\":5}{\"type\":\"mode\"\n");
+    ASSERT_OUT(&cli, "\"lines\":3,\"imported\":3");
+    CLI(&cli, NULL, "sql",
+        "SELECT group_concat(type || coalesce(data ->> '$.extra.n', ''), ' ') FROM events "
+        "WHERE type LIKE 'import.%'",
+        "--format", "csv");
+    ASSERT_OUT(&cli, "import.record1 import.record2 import.record3 import.record4 "
+                     "import.unreadable\r\n");
+}
+END_TEST
+
+/* The second log names no session and has a line of the first. */
+START_TEST(an_importer_that_is_used_again_knows_nothing_of_the_log_before)
+{
+    static const char one[] =
+        "{\"type\":\"mode\",\"n\":1}\n{\"type\":\"mode\",\"sessionId\":\"one\"}\n";
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
+    file_write(tmpdir_path(&cli.dir, "logs/a.jsonl"), one, sizeof one - 1);
+    file_write(tmpdir_path(&cli.dir, "logs/b.jsonl"), one, strcspn(one, "\n") + 1);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"), "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "/b.jsonl\""));
+    ASSERT_OUT(&cli, "\"sessions\":[\"b\"],\"lines\":1,\"imported\":1");
+}
+END_TEST
+
 START_TEST(an_event_without_a_time_has_the_nearest_one_and_says_which)
 {
     static const char early[] =
@@ -330,14 +361,14 @@ START_TEST(odd_bytes_are_held)
 {
     IMPORT_TEXT(&cli, "");
     ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
-    IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}{}\n");
+    IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}[]\n");
     ASSERT_OUT(&cli, "\"lines\":4,\"imported\":4,\"skipped\":0,\"events\":5,");
     CLI(&cli, NULL, "cat", "s-1");
     cli_assert_done(&cli);
     ASSERT_OUT(&cli, "\"text\":\"\\u0000\\u0000\\u0000\\u0000\"");
     ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
     ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
-    ASSERT_OUT(&cli, "\"text\":\"{}{}\"");
+    ASSERT_OUT(&cli, "\"text\":\"{}[]\"");
 }
 END_TEST
 
@@ -633,6 +664,8 @@ Suite *suite_import(void)
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", cli_setup, cli_teardown);
     tcase_add_test(import, a_second_import_adds_nothing);
+    tcase_add_test(import, values_without_a_line_break_between_them_are_records);
+    tcase_add_test(import, an_importer_that_is_used_again_knows_nothing_of_the_log_before);
     tcase_add_test(import, an_event_without_a_time_has_the_nearest_one_and_says_which);
     tcase_add_test(import, a_log_that_did_not_change_is_not_read_again);
     tcase_add_test(import, each_log_has_its_report);
