@@ -58,24 +58,46 @@ static annal_status append_text(struct buf *out, const char *text)
     return annal__buf_append(out, text, strlen(text));
 }
 
+static bool is_string(annal_slice raw)
+{
+    return raw.len > 0 && raw.ptr[0] == '"';
+}
+
+/* Thoughts that are hidden may have a summary; the conventions want a content in any case. */
+static annal_slice first_summary(annal_slice block)
+{
+    struct json_walk walk;
+    annal_slice summary = annal__json_member(block, "summary"), item = {0};
+    if (summary.len > 0 && summary.ptr[0] == '[' && annal__json_walk_array(&walk, summary) &&
+        annal__json_walk_item(&walk, &item) && item.ptr[0] == '{')
+        item = annal__json_member(item, "text");
+    return is_string(item) ? item : ANNAL_SLICE("\"\"");
+}
+
 /* One block of a message, as a part of the conventions. */
 static annal_status append_part(struct buf *out, annal_slice block)
 {
     annal_slice type = {0}, text = block;
-    const char *kind = "text";
+    const char *kind = "text", *rest = "";
     if (block.len > 0 && block.ptr[0] == '{') {
         type = annal__json_member(block, "type");
         text = annal__json_member(block, "text");
         if (type.len > 9 &&
             (memcmp(type.ptr, "\"thinking", 9) == 0 || memcmp(type.ptr, "\"reasonin", 9) == 0)) {
             kind = "reasoning";
-            text = text.len > 0 ? text : annal__json_member(block, "thinking");
+            text = is_string(text) ? text : annal__json_member(block, "thinking");
+            if (!is_string(text)) {
+                text = first_summary(block);
+                rest = ",\"value\":";
+            }
         }
     }
     annal_status status;
-    if (excerpt_is_text(text)) {
-        status = annal__buf_printf(out, "{\"type\":\"%s\",\"content\":", kind);
-        block = text;
+    if (is_string(text)) {
+        status = annal__buf_printf(out, "{\"type\":\"%s\",\"content\":%.*s%s", kind,
+                                   ANNAL_FMT(text), rest);
+        if (rest[0] == '\0')
+            block = (annal_slice){0};
     } else if (type.len > 0) {
         return annal__buf_append_slice(out, block); /* it says itself what it is */
     } else {
@@ -103,9 +125,9 @@ static annal_status append_parts(struct buf *out, annal_slice content)
     return status < 0 ? status : append_text(out, "]");
 }
 
-/* Rule (3). */
+/* Rule (3). finish NULL: it is no answer. */
 static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
-                                   annal_slice content)
+                                   annal_slice content, const char *finish)
 {
     size_t before = out->len;
     if (before + content.len > CHAT_CONTENT_BYTES) {
@@ -120,10 +142,36 @@ static annal_status append_message(struct buf *out, bool *cut, annal_slice role,
         status = append_text(out, ",\"parts\":");
     if (status == ANNAL_OK)
         status = append_parts(out, content);
+    if (status == ANNAL_OK && finish != NULL)
+        status = annal__buf_printf(out, ",\"finish_reason\":\"%s\"", finish);
     return status < 0 ? status : append_text(out, "}");
 }
 
 /* ---- Answers ---- */
+
+/* Why an answer ended, in the words of the conventions; they want it of each, and most end so. */
+static const char *finish_of(annal_slice stop_reason)
+{
+    static const struct {
+        const char *said, *reason;
+    } known[] = {{"\"tool_use\"", "tool_call"},
+                 {"\"toolUse\"", "tool_call"},
+                 {"\"tool_calls\"", "tool_call"},
+                 {"\"tool-calls\"", "tool_call"},
+                 {"\"max_tokens\"", "length"},
+                 {"\"MAX_TOKENS\"", "length"},
+                 {"\"length\"", "length"},
+                 {"\"refusal\"", "content_filter"},
+                 {"\"SAFETY\"", "content_filter"},
+                 {"\"content_filter\"", "content_filter"},
+                 {"\"content-filter\"", "content_filter"},
+                 {"\"error\"", "error"},
+                 {"\"aborted\"", "error"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (annal__slice_is(stop_reason, known[i].said))
+            return known[i].reason;
+    return "stop";
+}
 
 static annal_status emit(struct chats *chats, annal_error *err)
 {
@@ -200,7 +248,8 @@ static annal_status take_answer(struct chats *chats, const annal_event *event, u
     if (status >= 0)
         status = begin(chats, event, turn_seq, err);
     if (status >= 0 && append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
-                                      event_member(event, "content")) < 0)
+                                      event_member(event, "content"),
+                                      finish_of(event_member(event, "stop_reason"))) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     return status;
 }
@@ -237,7 +286,7 @@ static annal_status take_question(struct chats *chats, const annal_event *event,
     annal_status status = emit(chats, err);
     chats->asked_us = event->ts_us;
     if (status >= 0 && append_message(&chats->asked, &chats->asked_cut, message_role(event),
-                                      event_member(event, "content")) < 0)
+                                      event_member(event, "content"), NULL) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     return status;
 }

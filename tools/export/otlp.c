@@ -24,6 +24,9 @@
 
 #include <string.h>
 
+/* The version of the conventions whose names these are. */
+#define SCHEMA_URL "https://opentelemetry.io/schemas/1.38.0"
+
 struct trace {
     struct export *export;
     struct summary summary;
@@ -59,10 +62,32 @@ static annal_status begin(struct trace *trace, struct span *span, const char *wh
     return ANNAL_OK;
 }
 
+/* The conventions want a provider in each span; a log that names none names a model. */
+static annal_slice provider_of(annal_slice model)
+{
+    static const struct {
+        const char *begin, *provider;
+    } known[] = {
+        {"\"claude", "anthropic"}, {"\"gpt", "openai"},        {"\"o1", "openai"},
+        {"\"o3", "openai"},        {"\"o4", "openai"},         {"\"gemini", "gcp.gemini"},
+        {"\"grok", "x_ai"},        {"\"deepseek", "deepseek"}, {"\"mistral", "mistral_ai"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t len = strlen(known[i].begin);
+        if (model.len > len && memcmp(model.ptr, known[i].begin, len) == 0)
+            return annal_slice_of(known[i].provider);
+    }
+    return ANNAL_SLICE("unknown");
+}
+
 static void put_operation(struct trace *trace, struct span *span, const char *operation)
 {
     span_text(span, "gen_ai.operation.name", annal_slice_of(operation));
-    span_raw(span, "gen_ai.provider.name", summary_field(&trace->summary, FIELD_PROVIDER));
+    annal_slice provider = summary_field(&trace->summary, FIELD_PROVIDER);
+    if (provider.len > 0)
+        span_raw(span, "gen_ai.provider.name", provider);
+    else
+        span_text(span, "gen_ai.provider.name",
+                  provider_of(summary_field(&trace->summary, FIELD_MODEL)));
 }
 
 /* ---- The root ---- */
@@ -507,7 +532,7 @@ static annal_status put_session(struct trace *trace, annal_error *err)
         status = put_open(trace, err);
     if (status >= 0)
         status = put_turns(trace, err);
-    fputs("]}]}]}\n", stdout);
+    fputs("],\"schemaUrl\":\"" SCHEMA_URL "\"}],\"schemaUrl\":\"" SCHEMA_URL "\"}]}\n", stdout);
     return status;
 }
 

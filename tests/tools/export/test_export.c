@@ -668,7 +668,8 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
         "}\n"
         "{\"type\":\"provider.failed\",\"data\":{\"error\":{\"type\":\"overloaded_error\"}}}\n"
         "{\"type\":\"message.added\",\"data\":{\"id\":\"2\",\"role\":\"assistant\",\"content\":["
-        "{\"type\":\"thinking\",\"thinking\":\"Hm.\"},{\"type\":\"text\",\"text\":\"So.\"}]}}\n",
+        "{\"type\":\"thinking\",\"thinking\":\"Hm.\"},{\"type\":\"text\",\"text\":\"So.\"},{"
+        "\"type\":\"reasoning\",\"summary\":[]}]}}\n",
         "append", "s1");
     cli_assert_done(&cli);
     CLI(&cli, NULL, "export", "s1", "--format", "otlp");
@@ -684,7 +685,11 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
                "\\\"user\\\",\\\"parts\\\":[{\\\"type\\\":\\\"text\\\",\\\"content\\\":"
                "\\\"Why?\\\"}]}]\"}}");
     ASSERT_OUT(&cli, "\\\"parts\\\":[{\\\"type\\\":\\\"reasoning\\\",\\\"content\\\":\\\"Hm.\\\"},"
-                     "{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"So.\\\"}]");
+                     "{\\\"type\\\":\\\"text\\\",\\\"content\\\":\\\"So.\\\"},"
+                     "{\\\"type\\\":\\\"reasoning\\\",\\\"content\\\":\\\"\\\",\\\"value\\\":"
+                     "{\\\"type\\\":\\\"reasoning\\\",\\\"summary\\\":[]}}],"
+                     "\\\"finish_reason\\\":\\\"stop\\\"}]");
+    ASSERT_OUT(&cli, "\"schemaUrl\":\"https://opentelemetry.io/schemas/");
     ASSERT_NOT_OUT(&cli, "content_cut");
 }
 END_TEST
