@@ -297,6 +297,8 @@ static annal_status run_plan(struct follower *follower, struct plan *plan, int64
             annal__follower_batch(follower, plan, deadline_us, deadline_us, true, &progress, err);
         if (status < 0)
             return status;
+        if (progress.bytes_total < progress.bytes_done) /* journals have grown since */
+            progress.bytes_total = progress.bytes_done;
         if (options->progress != NULL && options->progress(options->arg, &progress) != 0)
             return ANNAL_END;
         if (plan->wanted && plan->next < plan->count)
