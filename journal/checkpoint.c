@@ -35,20 +35,8 @@ struct work {
     annal_store *store;
     struct dirty *dirty;
     size_t count;
-    size_t room;
     _Atomic size_t next;
 };
-
-static annal_status more_room(struct work *work, annal_error *err)
-{
-    size_t room = work->room == 0 ? 64 : work->room * 2;
-    struct dirty *dirty = annal__realloc_array(work->dirty, room, sizeof *dirty);
-    if (dirty == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
-    work->dirty = dirty;
-    work->room = room;
-    return ANNAL_OK;
-}
 
 /* Collect the dirty ones; their descriptors stay open until put_back(). */
 static annal_status collect_dirty(void *arg, struct session *session, annal_error *err)
@@ -58,12 +46,13 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
     pthread_mutex_lock(&session->lock);
     session->marked = false; /* level_os.h rule (3) */
     if (session->dirty && session->fd >= 0 && session->late == LATE_NOT) {
-        if (work->count == work->room)
-            status = more_room(work, err);
-        if (status == ANNAL_OK) {
+        struct dirty *dirty = annal__array_add(&work->dirty, &work->count, sizeof *dirty);
+        if (dirty == NULL) {
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
+        } else {
             session->dirty = false; /* bytes that are written now belong to a later checkpoint */
             session->in_use = true;
-            work->dirty[work->count++] =
+            *dirty =
                 (struct dirty){.session = session, .from = session->dirty_from, .to = session->end};
         }
     }

@@ -85,15 +85,10 @@ static annal_status climb(annal_store *store, struct lineage *lineage, const cha
                            "session '%s' is a fork of session '%s' at event %" PRIu64
                            ", and that session begins behind it",
                            session, part.session, part.to_seq);
-    if (lineage->count == lineage->room) {
-        size_t room = lineage->room == 0 ? 4 : lineage->room * 2;
-        struct part *bigger = annal__realloc_array(lineage->parts, room, sizeof *bigger);
-        if (bigger == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%s': no memory", session);
-        lineage->parts = bigger;
-        lineage->room = room;
-    }
-    lineage->parts[lineage->count++] = part;
+    struct part *last = annal__array_add(&lineage->parts, &lineage->count, sizeof *last);
+    if (last == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read session '%s': no memory", session);
+    *last = part;
     return ANNAL_OK;
 }
 

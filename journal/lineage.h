@@ -41,7 +41,6 @@ struct part {
 struct lineage {
     struct part *parts; /* the nearest ancestor first */
     size_t count;
-    size_t room;
 };
 
 /*

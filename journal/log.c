@@ -525,7 +525,6 @@ static bool group_verifies(const struct log *log, char *at, const struct log_gro
 struct found {
     struct log_group *groups;
     size_t count;
-    size_t room;
 };
 
 static annal_status add_found(void *arg, const struct log_group *group, annal_slice bytes,
@@ -535,15 +534,10 @@ static annal_status add_found(void *arg, const struct log_group *group, annal_sl
     (void)bytes;
     if (group == NULL)
         return ANNAL_OK;
-    if (found->count == found->room) {
-        size_t room = found->room == 0 ? 64 : found->room * 2;
-        struct log_group *bigger = annal__realloc_array(found->groups, room, sizeof *bigger);
-        if (bigger == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "read a commit log: no memory");
-        found->groups = bigger;
-        found->room = room;
-    }
-    found->groups[found->count++] = *group;
+    struct log_group *last = annal__array_add(&found->groups, &found->count, sizeof *last);
+    if (last == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a commit log: no memory");
+    *last = *group;
     return ANNAL_OK;
 }
 

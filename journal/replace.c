@@ -164,7 +164,6 @@ struct names {
         bool needed;
     } * list;
     size_t count;
-    size_t room;
     const char *prefix; /* only names that begin with this */
 };
 
@@ -174,16 +173,9 @@ static int collect(void *arg, const char *text)
     if (strncmp(text, names->prefix, strlen(names->prefix)) != 0 ||
         strlen(text) >= sizeof names->list->text)
         return 0;
-    if (names->count == names->room) {
-        size_t room = names->room == 0 ? 16 : names->room * 2;
-        struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
-        if (bigger == NULL)
-            return 1; /* the rest next time */
-        names->list = bigger;
-        names->room = room;
-    }
-    struct name *name = &names->list[names->count++];
-    name->needed = false;
+    struct name *name = annal__array_add(&names->list, &names->count, sizeof *name);
+    if (name == NULL)
+        return 1; /* the rest next time */
     snprintf(name->text, sizeof name->text, "%s", text);
     return 0;
 }

@@ -36,7 +36,6 @@ struct names {
     annal_store *store;
     struct name *list;
     size_t count;
-    size_t room;
     struct buf text;
     bool no_memory;
     bool tells; /* report in the log what is not a session's journal */
@@ -68,19 +67,11 @@ static int collect_name(void *arg, const char *name)
             annal__stray_note_name(names->store, name);
         return 0;
     }
-    if (names->count == names->room) {
-        size_t room = names->room == 0 ? 64 : names->room * 2;
-        struct name *bigger = annal__realloc_array(names->list, room, sizeof *bigger);
-        names->no_memory = bigger == NULL;
-        if (bigger == NULL)
-            return 1;
-        names->list = bigger;
-        names->room = room;
-    }
-    names->list[names->count] =
-        (struct name){.at = names->text.len, .session_bytes = length, .codec = codec};
-    names->no_memory = annal__buf_append(&names->text, name, strlen(name) + 1) < 0;
-    names->count += !names->no_memory;
+    struct name *last = annal__array_add(&names->list, &names->count, sizeof *last);
+    if (last != NULL)
+        *last = (struct name){.at = names->text.len, .session_bytes = length, .codec = codec};
+    names->no_memory = last == NULL || annal__buf_append(&names->text, name, strlen(name) + 1) < 0;
+    names->count -= last != NULL && names->no_memory;
     return names->no_memory;
 }
 

@@ -272,7 +272,7 @@ done:
 
 struct listing {
     char (*names)[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    size_t count, room;
+    size_t count;
     bool no_memory;
 };
 
@@ -283,17 +283,11 @@ static int list_name(void *arg, const char *name)
     if (len <= suffix || strcmp(name + len - suffix, SUFFIX) != 0 ||
         annal_session_id_check((annal_slice){name, len - suffix}, NULL) != ANNAL_OK)
         return 0;
-    if (listing->count == listing->room) {
-        size_t room = listing->room == 0 ? 16 : listing->room * 2;
-        void *more = annal__realloc_array(listing->names, room, sizeof *listing->names);
-        listing->no_memory = more == NULL;
-        if (more == NULL)
-            return 1;
-        listing->names = more;
-        listing->room = room;
-    }
-    memcpy(listing->names[listing->count], name, len - suffix);
-    listing->names[listing->count++][len - suffix] = '\0';
+    char *copy = annal__array_add(&listing->names, &listing->count, sizeof *listing->names);
+    listing->no_memory = copy == NULL;
+    if (copy == NULL)
+        return 1;
+    memcpy(copy, name, len - suffix);
     return 0;
 }
 

@@ -68,7 +68,6 @@ struct annal_snapshots {
     bool is_busy;             /* because another process writes the index */
     struct entry *entries;    /* sorted by session */
     size_t count;
-    size_t cap;
     size_t next;         /* the entry to look at next, so that all get a turn */
     struct taker *taker; /* the taker that is working on a session, also between two rounds */
 };
@@ -90,21 +89,15 @@ static size_t find(const annal_snapshots *snapshots, const char *session)
 
 static struct entry *add(annal_snapshots *snapshots, size_t at, const char *session)
 {
-    if (snapshots->count == snapshots->cap) {
-        size_t cap = snapshots->cap == 0 ? 64 : 2 * snapshots->cap;
-        struct entry *grown = annal__realloc_array(snapshots->entries, cap, sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        snapshots->entries = grown;
-        snapshots->cap = cap;
-    }
     char *copy = annal__strndup(session, strlen(session));
-    if (copy == NULL)
+    if (copy == NULL || annal__array_add(&snapshots->entries, &snapshots->count,
+                                         sizeof *snapshots->entries) == NULL) {
+        annal__free(copy);
         return NULL;
+    }
     struct entry *entry = &snapshots->entries[at];
-    memmove(entry + 1, entry, (snapshots->count - at) * sizeof *entry);
+    memmove(entry + 1, entry, (snapshots->count - 1 - at) * sizeof *entry);
     *entry = (struct entry){.session = copy};
-    snapshots->count++;
     return entry;
 }
 

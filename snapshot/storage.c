@@ -193,15 +193,9 @@ annal_status annal__storage_put(const struct storage *shelf, struct snapshot_hea
 static int list_add(void *arg, const annal__snapshot_row *row)
 {
     struct shelf_list *list = arg;
-    if (list->count == list->cap) {
-        size_t cap = list->cap == 0 ? 64 : 2 * list->cap;
-        struct shelf_item *grown = annal__realloc_array(list->items, cap, sizeof *grown);
-        if (grown == NULL)
-            return ANNAL_ERR_NOMEM;
-        list->items = grown;
-        list->cap = cap;
-    }
-    struct shelf_item *item = &list->items[list->count++];
+    struct shelf_item *item = annal__array_add(&list->items, &list->count, sizeof *item);
+    if (item == NULL)
+        return ANNAL_ERR_NOMEM;
     *item =
         (struct shelf_item){.seq = row->seq, .bytes = row->bytes, .created_us = row->created_us};
     if (row->session.len < sizeof item->session)

@@ -85,7 +85,6 @@ struct shelf_item {
 struct shelf_list {
     struct shelf_item *items; /* by session and seq */
     size_t count;
-    size_t cap;
 };
 
 /* The rows of one session, or of all if session is empty. */

@@ -19,25 +19,18 @@ static int add_session(void *arg, annal_slice session, uint64_t bytes)
     struct backup_order *order = listing->order;
     annal_session_info info = {.fork_seq = 0};
     (void)bytes;
-    if (order->count == order->room) {
-        size_t room = order->room == 0 ? 64 : order->room * 2;
-        struct backup_session *bigger = annal__realloc_array(order->list, room, sizeof *bigger);
-        if (bigger == NULL)
-            return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
-        order->list = bigger;
-        order->room = room;
-    }
     if (annal_session_info_get(listing->store, session, &info, NULL) < 0) {
         if (annal__store_is_stray(listing->store, session))
             return 0;
         info.fork_seq = 0; /* copying it will report why */
     }
-    struct backup_session *last = &order->list[order->count];
+    struct backup_session *last = annal__array_add(&order->list, &order->count, sizeof *last);
+    if (last == NULL)
+        return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
     *last = (struct backup_session){.session = annal__strndup(session.ptr, session.len),
                                     .fork_seq = info.fork_seq};
     if (last->session == NULL)
         return annal__fail(listing->err, ANNAL_ERR_NOMEM, "the list of sessions to copy");
-    order->count++;
     return 0;
 }
 

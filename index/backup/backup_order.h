@@ -26,7 +26,6 @@ struct backup_session {
 struct backup_order {
     struct backup_session *list;
     size_t count;
-    size_t room;
 };
 
 /* All sessions of a store, in the order in which they are to be copied. */

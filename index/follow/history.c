@@ -18,15 +18,9 @@ static int add_part(void *arg, const annal_lineage_part *part)
 {
     const struct reading *reading = arg;
     struct history *history = reading->history;
-    if (history->count == history->room) {
-        size_t room = history->room == 0 ? 8 : history->room * 2;
-        struct history_part *bigger = annal__realloc_array(history->parts, room, sizeof *bigger);
-        if (bigger == NULL)
-            return annal__fail(reading->err, ANNAL_ERR_NOMEM, "a query");
-        history->parts = bigger;
-        history->room = room;
-    }
-    struct history_part *last = &history->parts[history->count++];
+    struct history_part *last = annal__array_add(&history->parts, &history->count, sizeof *last);
+    if (last == NULL)
+        return annal__fail(reading->err, ANNAL_ERR_NOMEM, "a query");
     *last = (struct history_part){.from_seq = (int64_t)part->from_seq,
                                   .to_seq =
                                       part->to_seq > INT64_MAX ? INT64_MAX : (int64_t)part->to_seq};

@@ -18,7 +18,6 @@ struct history_part {
 struct history {
     struct history_part *parts;
     size_t count;
-    size_t room;
     bool forked;           /* a session is a fork; if none is, the parts say nothing new */
     annal_slice *journals; /* each once; NULL and 0: all */
     size_t journal_count;

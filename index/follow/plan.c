@@ -24,21 +24,16 @@ void annal__plan_done(struct plan *plan)
 annal_status annal__plan_add(struct plan *plan, annal_slice session, annal_position from,
                              uint64_t target, bool gone)
 {
-    if ((plan->count & (plan->count - 1)) == 0) { /* a power of two: it is full */
-        struct task *grown = annal__realloc_array(
-            plan->tasks, plan->count == 0 ? 1 : plan->count * 2, sizeof *grown);
-        if (grown == NULL)
-            return ANNAL_ERR_NOMEM;
-        plan->tasks = grown;
-    }
-    plan->tasks[plan->count] = (struct task){.name_at = plan->names.len,
-                                             .name_bytes = session.len,
-                                             .from = from,
-                                             .target = target,
-                                             .gone = gone};
+    struct task *task = annal__array_add(&plan->tasks, &plan->count, sizeof *task);
+    if (task == NULL)
+        return ANNAL_ERR_NOMEM;
+    *task = (struct task){.name_at = plan->names.len,
+                          .name_bytes = session.len,
+                          .from = from,
+                          .target = target,
+                          .gone = gone};
     annal_status status = annal__buf_append_slice(&plan->names, session);
-    if (status >= 0)
-        plan->count++;
+    plan->count -= status < 0;
     return status;
 }
 

@@ -39,12 +39,9 @@ static bool has_column(const struct outbox_table *table, const char *name)
 static annal_status add_column(struct outbox_table *table, sqlite3_stmt *stmt, bool without_rowid,
                                annal_error *err)
 {
-    struct outbox_column *grown =
-        annal__realloc_array(table->columns, table->count + 1, sizeof *grown);
-    if (grown == NULL)
+    struct outbox_column *column = annal__array_add(&table->columns, &table->count, sizeof *column);
+    if (column == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the columns of a table");
-    table->columns = grown;
-    struct outbox_column *column = &grown[table->count++];
     *column = (struct outbox_column){.name = column_text(stmt, 0),
                                      .type = column_text(stmt, 1),
                                      .preset = column_text(stmt, 3),

@@ -524,13 +524,11 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
                                    annal_error *err)
 {
     while (text->at < text->end) {
-        struct pack_section *grown =
-            annal__realloc_array(pack->sections, pack->section_count + 1, sizeof *grown);
-        if (grown == NULL)
+        struct pack_section *section =
+            annal__array_add(&pack->sections, &pack->section_count, sizeof *section);
+        if (section == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
-        pack->sections = grown;
-        struct pack_section *section = &grown[pack->section_count++];
-        *section = (struct pack_section){.line = text->line + 1};
+        section->line = text->line + 1;
         unsigned number = text->line;
         const char *begin = text->at;
         annal_slice line = take_line(text);

@@ -161,21 +161,13 @@ annal_status annal__packs_read_text(const struct io *io, const char *path, struc
 
 static struct pack_slot *add_slot(struct pack_set *set, annal_slice name, const char *source)
 {
-    struct pack_slot *grown = annal__realloc_array(set->slots, set->slot_count + 1, sizeof *grown);
-    if (grown == NULL)
+    struct pack_slot *slot = annal__array_add(&set->slots, &set->slot_count, sizeof *slot);
+    if (slot == NULL)
         return NULL;
-    set->slots = grown;
-    struct pack_slot *slot = &grown[set->slot_count];
-    *slot = (struct pack_slot){.name = annal__strndup(name.ptr, name.len)};
+    slot->name = annal__strndup(name.ptr, name.len);
     if (source != NULL)
         slot->source = annal__strndup(source, strlen(source));
-    if (slot->name == NULL || (source != NULL && slot->source == NULL)) {
-        annal__free(slot->name);
-        annal__free(slot->source);
-        return NULL;
-    }
-    set->slot_count++;
-    return slot;
+    return slot->name == NULL || (source != NULL && slot->source == NULL) ? NULL : slot;
 }
 
 static bool is_taken(const struct pack_set *set, const struct pack_slot *by)

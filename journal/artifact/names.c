@@ -61,18 +61,11 @@ static int collect(void *arg, const char *name)
     struct artifact_names *names = arg;
     if (name[0] == '.' && strncmp(name, UNFINISHED, strlen(UNFINISHED)) != 0)
         return 0;
-    if (names->count == names->room) {
-        size_t room = names->room == 0 ? 64 : names->room * 2;
-        char **bigger = annal__realloc_array(names->list, room, sizeof *bigger);
-        names->no_memory = bigger == NULL;
-        if (bigger == NULL)
-            return 1;
-        names->list = bigger;
-        names->room = room;
-    }
-    names->list[names->count] = annal__strndup(name, strlen(name));
-    names->no_memory = names->list[names->count] == NULL;
-    names->count += !names->no_memory;
+    char **copy = annal__array_add(&names->list, &names->count, sizeof *copy);
+    if (copy != NULL)
+        *copy = annal__strndup(name, strlen(name));
+    names->no_memory = copy == NULL || *copy == NULL;
+    names->count -= copy != NULL && *copy == NULL;
     return names->no_memory;
 }
 

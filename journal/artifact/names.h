@@ -24,7 +24,7 @@ bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES])
 /* Names, sorted; of those that begin with a dot only unfinished ones. */
 struct artifact_names {
     char **list;
-    size_t count, room;
+    size_t count;
     bool no_memory;
 };
 

@@ -49,9 +49,9 @@ struct seen {
 struct walk {
     annal_store *store;
     struct item *items; /* by hash, then session */
-    size_t count, room;
+    size_t count;
     struct seen *seen;
-    size_t seen_count, seen_room;
+    size_t seen_count;
     size_t sorted; /* of `seen`: known from an earlier reading, and sorted */
     annal_error *err;
 };
@@ -68,22 +68,15 @@ static int compare_items(const void *left, const void *right)
 static int add_item(void *arg, const annal_artifact_info *info)
 {
     struct walk *walk = arg;
-    if (walk->count == walk->room) {
-        size_t room = walk->room == 0 ? 64 : walk->room * 2;
-        struct item *bigger = annal__realloc_array(walk->items, room, sizeof *bigger);
-        if (bigger == NULL)
-            return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
-        walk->items = bigger;
-        walk->room = room;
-    }
-    struct item *item = &walk->items[walk->count];
+    struct item *item = annal__array_add(&walk->items, &walk->count, sizeof *item);
+    if (item == NULL)
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
     *item = (struct item){.session = annal__strndup(info->session, strlen(info->session)),
                           .stored_bytes = info->stored_bytes,
                           .stored_us = info->stored_us};
     if (item->session == NULL)
         return annal__fail(walk->err, ANNAL_ERR_NOMEM, "list artifacts: no memory");
     (void)annal__sha256_read(info->sha256, HEX, item->sha256);
-    walk->count++;
     return 0;
 }
 
@@ -245,18 +238,13 @@ static int visit(void *arg, annal_slice session, uint64_t bytes)
         annal__free(key.session);
         return read_rest(walk, (size_t)(known - walk->seen));
     }
-    if (walk->seen_count == walk->seen_room) {
-        size_t room = walk->seen_room == 0 ? 64 : walk->seen_room * 2;
-        struct seen *bigger = annal__realloc_array(walk->seen, room, sizeof *bigger);
-        if (bigger == NULL) {
-            annal__free(key.session);
-            return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
-        }
-        walk->seen = bigger;
-        walk->seen_room = room;
+    struct seen *seen = annal__array_add(&walk->seen, &walk->seen_count, sizeof *seen);
+    if (seen == NULL) {
+        annal__free(key.session);
+        return annal__fail(walk->err, ANNAL_ERR_NOMEM, "read journals: no memory");
     }
-    walk->seen[walk->seen_count] = key;
-    return read_rest(walk, walk->seen_count++);
+    *seen = key;
+    return read_rest(walk, walk->seen_count - 1);
 }
 
 /* ---- Sweeping ---- */

@@ -2,9 +2,12 @@
 
 #include <annal/base.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define ROOM_LEAST 8
 
 void *annal__zalloc(size_t bytes)
 {
@@ -16,6 +19,20 @@ void *annal__realloc_array(void *block, size_t count, size_t size)
     if (size != 0 && count > SIZE_MAX / size)
         return NULL;
     return realloc(block, count * size == 0 ? 1 : count * size);
+}
+
+void *annal__array_add(void *array, size_t *count, size_t size)
+{
+    char *items;
+    memcpy(&items, array, sizeof items);
+    bool full = *count == 0 || (*count >= ROOM_LEAST && (*count & (*count - 1)) == 0);
+    if (full) {
+        items = annal__realloc_array(items, *count == 0 ? ROOM_LEAST : *count * 2, size);
+        if (items == NULL)
+            return NULL;
+        memcpy(array, &items, sizeof items);
+    }
+    return memset(items + (*count)++ * size, 0, size);
 }
 
 void *annal__alloc_aligned(size_t alignment, size_t bytes)

@@ -14,6 +14,23 @@ START_TEST(a_new_block_is_zero)
 }
 END_TEST
 
+START_TEST(an_array_grows_by_items_of_zeros)
+{
+    uint64_t *items = NULL;
+    size_t count = 0;
+    for (uint64_t i = 0; i < 1000; i++) {
+        uint64_t *item = annal__array_add(&items, &count, sizeof *item);
+        ck_assert_ptr_eq(item, &items[i]);
+        ck_assert_uint_eq(*item, 0);
+        *item = i;
+    }
+    ck_assert_uint_eq(count, 1000);
+    for (uint64_t i = 0; i < count; i++)
+        ck_assert_uint_eq(items[i], i);
+    annal__free(items);
+}
+END_TEST
+
 START_TEST(no_bytes_at_all_are_still_a_block)
 {
     void *zeroed = annal__zalloc(0);
@@ -73,6 +90,7 @@ Suite *suite_alloc(void)
     Suite *suite = suite_create("alloc");
     TCase *tests = suite_case(suite, "alloc", NULL, NULL);
     tcase_add_test(tests, a_new_block_is_zero);
+    tcase_add_test(tests, an_array_grows_by_items_of_zeros);
     tcase_add_test(tests, no_bytes_at_all_are_still_a_block);
     tcase_add_test(tests, an_array_keeps_its_contents_when_it_grows);
     tcase_add_test(tests, an_array_whose_size_overflows_is_refused_and_the_old_one_stays);

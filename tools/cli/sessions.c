@@ -18,16 +18,10 @@ struct collecting {
 
 static int add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity == 0 ? 64 : list->capacity * 2;
-        void *grown = annal__realloc_array(list->names, capacity, sizeof *list->names);
-        if (grown == NULL)
-            return fail_storage("list the sessions: out of memory");
-        list->names = grown;
-        list->capacity = capacity;
-    }
-    struct session_name *name = &list->names[list->count++];
-    *name = (struct session_name){.bytes = journal_bytes};
+    struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
+    if (name == NULL)
+        return fail_storage("list the sessions: out of memory");
+    name->bytes = journal_bytes;
     memcpy(name->id, session.ptr, session.len);
     list->bytes += journal_bytes;
     return 0;

@@ -14,7 +14,6 @@ struct session_name {
 struct session_list {
     struct session_name *names;
     size_t count;
-    size_t capacity;
     uint64_t bytes; /* of all their journals */
 };
 

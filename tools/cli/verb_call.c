@@ -36,15 +36,15 @@ static struct verb_member *find_member(const struct verb_call *call, const char 
 
 static struct verb_member *add_member(struct verb_call *call, const char *to)
 {
-    struct verb_member *members =
-        annal__realloc_array(call->members, call->member_count + 1, sizeof *members);
-    if (members == NULL)
+    struct verb_member *member =
+        annal__array_add(&call->members, &call->member_count, sizeof *member);
+    if (member == NULL)
         return NULL;
-    call->members = members;
-    members[call->member_count] = (struct verb_member){.to = annal__strndup(to, strlen(to))};
-    if (members[call->member_count].to == NULL)
-        return NULL;
-    return &members[call->member_count++];
+    member->to = annal__strndup(to, strlen(to));
+    if (member->to != NULL)
+        return member;
+    call->member_count--;
+    return NULL;
 }
 
 int verb_set(struct verb_call *call, const char *to, annal_slice json)

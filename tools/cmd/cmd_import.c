@@ -372,13 +372,11 @@ static int read_map(struct work *work)
         const char *equal = strchr(text, '=');
         if (equal == NULL || equal == text)
             return fail_usage("--map %s: it is NAME=VALUE, such as session=$.sid", text);
-        void *grown =
-            annal__realloc_array(work->options, work->option_count + 1, sizeof *work->options);
-        if (grown == NULL)
+        annal_import_option *option =
+            annal__array_add(&work->options, &work->option_count, sizeof *option);
+        if (option == NULL)
             return fail_storage("out of memory");
-        work->options = grown;
-        work->options[work->option_count++] =
-            (annal_import_option){{text, (size_t)(equal - text)}, annal_slice_of(equal + 1)};
+        *option = (annal_import_option){{text, (size_t)(equal - text)}, annal_slice_of(equal + 1)};
     }
     return EXIT_DONE;
 }

@@ -145,12 +145,10 @@ static int count_finding(void *arg, const annal_index_finding *finding)
         last->findings++;
         return 0;
     }
-    void *grown = annal__realloc_array(ls->healths, ls->health_count + 1, sizeof *ls->healths);
-    if (grown == NULL)
+    last = annal__array_add(&ls->healths, &ls->health_count, sizeof *last);
+    if (last == NULL)
         return fail_storage("list the sessions: out of memory");
-    ls->healths = grown;
-    last = &ls->healths[ls->health_count++];
-    *last = (struct health){.findings = 1};
+    last->findings = 1;
     memcpy(last->session, finding->session.ptr, finding->session.len);
     return 0;
 }

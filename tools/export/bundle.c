@@ -20,37 +20,14 @@ enum { PIECE_BYTES = 128 << 10, MANIFEST_DEPTH = 8 };
 
 /* ---- Lists ---- */
 
-static bool grow(void **list, size_t count, size_t size)
-{
-    if ((count & (count - 1)) != 0) /* room is the next power of two */
-        return true;
-    void *grown = annal__realloc_array(*list, count == 0 ? 1 : count * 2, size);
-    if (grown == NULL)
-        return false;
-    *list = grown;
-    return true;
-}
-
 struct bundle_session *bundle_add_session(struct bundle *bundle)
 {
-    void *list = bundle->sessions;
-    if (!grow(&list, bundle->session_count, sizeof *bundle->sessions))
-        return NULL;
-    bundle->sessions = list;
-    struct bundle_session *session = &bundle->sessions[bundle->session_count++];
-    *session = (struct bundle_session){0};
-    return session;
+    return annal__array_add(&bundle->sessions, &bundle->session_count, sizeof *bundle->sessions);
 }
 
 struct bundle_artifact *bundle_add_artifact(struct bundle *bundle)
 {
-    void *list = bundle->artifacts;
-    if (!grow(&list, bundle->artifact_count, sizeof *bundle->artifacts))
-        return NULL;
-    bundle->artifacts = list;
-    struct bundle_artifact *artifact = &bundle->artifacts[bundle->artifact_count++];
-    *artifact = (struct bundle_artifact){0};
-    return artifact;
+    return annal__array_add(&bundle->artifacts, &bundle->artifact_count, sizeof *bundle->artifacts);
 }
 
 /* A fork's seq is above that of those that it was forked from. */

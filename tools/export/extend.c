@@ -13,7 +13,6 @@ struct piece {
     struct buf bytes; /* of all drafts, one after the other */
     annal_draft *drafts;
     size_t count;
-    size_t room;
     size_t counted; /* as an append counts it */
 };
 
@@ -28,14 +27,6 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
 
 static annal_status add(struct piece *piece, const annal_event *event, annal_error *err)
 {
-    if (piece->count == piece->room) {
-        size_t room = piece->room * 2 + 64;
-        void *grown = annal__realloc_array(piece->drafts, room, sizeof *piece->drafts);
-        if (grown == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
-        piece->drafts = grown;
-        piece->room = room;
-    }
     bool packed = event->format == ANNAL_FORMAT_MSGPACK;
     annal_draft draft = {.type = event->type,
                          .data = packed ? event->msgpack : event->data,
@@ -50,7 +41,10 @@ static annal_status add(struct piece *piece, const annal_event *event, annal_err
         status = keep(piece, &draft.id, err);
     if (status == ANNAL_OK)
         status = keep(piece, &draft.cause, err);
-    piece->drafts[piece->count++] = draft;
+    annal_draft *last = annal__array_add(&piece->drafts, &piece->count, sizeof *last);
+    if (last == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+    *last = draft;
     piece->counted += (size_t)event->length + ENVELOPE_BYTES;
     return status;
 }

@@ -24,18 +24,13 @@ static int refuse(const struct logs *logs, const char *path, const char *why)
 
 static int add_log(struct logs *logs, const char *path, uint64_t bytes)
 {
-    if (logs->count == logs->capacity) {
-        size_t capacity = logs->capacity * 2 + 64;
-        struct log *all = annal__realloc_array(logs->all, capacity, sizeof *all);
-        if (all == NULL)
-            return fail_storage("out of memory");
-        logs->all = all;
-        logs->capacity = capacity;
-    }
     char *copy = annal__strndup(path, strlen(path));
-    if (copy == NULL)
+    struct log *log = copy == NULL ? NULL : annal__array_add(&logs->all, &logs->count, sizeof *log);
+    if (log == NULL) {
+        annal__free(copy);
         return fail_storage("out of memory");
-    logs->all[logs->count++] = (struct log){copy, bytes};
+    }
+    *log = (struct log){copy, bytes};
     logs->bytes += bytes;
     return EXIT_DONE;
 }
@@ -140,6 +135,6 @@ void logs_done(struct logs *logs)
         annal__free(logs->all[i].path);
     annal__free(logs->all);
     logs->all = NULL;
-    logs->count = logs->capacity = 0;
+    logs->count = 0;
     logs->bytes = 0;
 }

@@ -14,7 +14,6 @@ struct logs {
         uint64_t bytes;
     } * all;
     size_t count;
-    size_t capacity;
     uint64_t bytes;
     const struct importer *importer; /* kind NULL: each log says itself which */
     const char *store;               /* a directory that is skipped; may be NULL */

@@ -61,7 +61,6 @@ struct follow {
     struct watch watch;
     struct followed *logs;
     size_t count;
-    size_t capacity;
     bool search;        /* there may be new logs */
     int64_t search_us;  /* not before */
     int64_t polled_us;  /* when all were last looked at */
@@ -180,18 +179,13 @@ static annal_status add_followed(struct follow *follow, const char *path)
 {
     if (find_followed(follow, path) != NULL)
         return ANNAL_OK;
-    if (follow->count == follow->capacity) {
-        size_t capacity = follow->capacity * 2 + 64;
-        void *logs = annal__realloc_array(follow->logs, capacity, sizeof *follow->logs);
-        if (logs == NULL)
-            return ANNAL_ERR_NOMEM;
-        follow->logs = logs;
-        follow->capacity = capacity;
-    }
     char *copy = annal__strndup(path, strlen(path));
-    if (copy == NULL)
+    struct followed *log =
+        copy == NULL ? NULL : annal__array_add(&follow->logs, &follow->count, sizeof *log);
+    if (log == NULL) {
+        annal__free(copy);
         return ANNAL_ERR_NOMEM;
-    struct followed *log = &follow->logs[follow->count++];
+    }
     *log = (struct followed){.path = copy, .importer = follow->options->importer};
     note_change(log);
     return ANNAL_OK;

@@ -140,18 +140,12 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
     annal_status status = annal_session_id_check(id, err);
     if (status < 0)
         return status;
-    if (report->session_count == report->session_capacity) {
-        size_t capacity = report->session_capacity * 2 + 8;
-        void *sessions = annal__realloc_array(report->sessions, capacity, sizeof *report->sessions);
-        if (sessions == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-        report->sessions = sessions;
-        report->session_capacity = capacity;
-    }
-    struct import_session *session = &report->sessions[report->session_count];
-    *session = (struct import_session){0};
+    struct import_session *session =
+        annal__array_add(&report->sessions, &report->session_count, sizeof *session);
+    if (session == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
     memcpy(session->id, id.ptr, id.len);
-    *out_index = report->session_count++;
+    *out_index = report->session_count - 1;
     return ANNAL_OK;
 }
 

@@ -14,7 +14,6 @@ struct import_report {
         bool known_read; /* the ids of its events were read from the store */
     } * sessions;        /* that got events from its lines, in order of appearance */
     size_t session_count;
-    size_t session_capacity;
     uint64_t lines;    /* imported + blank + duplicate + unfinished */
     uint64_t imported; /* lines that the store now has as events */
     uint64_t blank;

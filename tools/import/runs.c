@@ -147,15 +147,11 @@ static annal_status add_branch(struct run *run, const char *path, annal_error *e
     struct stat info;
     if (stat(path, &info) < 0)
         return annal__fail_errno(err, "'%s'", path);
-    struct branch *grown = annal__realloc_array(run->branches, run->count + 1, sizeof *grown);
-    if (grown == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
-    run->branches = grown;
-    grown[run->count] = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
-    if (grown[run->count].name == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
-    run->count++;
-    return ANNAL_OK;
+    struct branch *branch = annal__array_add(&run->branches, &run->count, sizeof *branch);
+    if (branch != NULL)
+        *branch = (struct branch){annal__strndup(path, strlen(path)), info.st_mtim};
+    return branch != NULL && branch->name != NULL ? ANNAL_OK
+                                                  : annal__fail(err, ANNAL_ERR_NOMEM, "'%s'", path);
 }
 
 static annal_status find_branches(struct run *run, annal_error *err)

@@ -157,22 +157,15 @@ static int by_key(const void *a, const void *b)
 static void take_lines(struct unchanged *unchanged)
 {
     annal_slice rest = annal__buf_slice(&unchanged->read);
-    size_t room = 0;
     for (const char *end; rest.len > 0 && (end = memchr(rest.ptr, '\n', rest.len)) != NULL;) {
         annal_slice line = {rest.ptr, (size_t)(end - rest.ptr)};
         rest = (annal_slice){end + 1, rest.len - line.len - 1};
         if (!proves_itself(line))
             continue;
-        if (unchanged->count == room) {
-            room = room == 0 ? 64 : room * 2;
-            struct noted *larger =
-                annal__realloc_array(unchanged->noted, room, sizeof *unchanged->noted);
-            if (larger == NULL)
-                break;
-            unchanged->noted = larger;
-        }
-        unchanged->noted[unchanged->count++] =
-            (struct noted){.key = number_of(line, "key"), .line = line};
+        struct noted *noted = annal__array_add(&unchanged->noted, &unchanged->count, sizeof *noted);
+        if (noted == NULL)
+            break;
+        *noted = (struct noted){.key = number_of(line, "key"), .line = line};
     }
     if (unchanged->count > 0)
         qsort(unchanged->noted, unchanged->count, sizeof *unchanged->noted, by_key);
@@ -241,15 +234,13 @@ static bool read_sessions(annal_store *store, annal_slice line, struct import_re
     annal_slice raw;
     if (!annal__json_walk_array(&walk, annal__json_member(line, "sessions")))
         return false;
-    out->sessions = annal__zalloc(SESSIONS_MAX * sizeof *out->sessions);
-    while (out->sessions != NULL && annal__json_walk_item(&walk, &raw)) {
-        if (out->session_count == SESSIONS_MAX ||
-            !has_session(store, raw, &out->sessions[out->session_count]))
+    while (annal__json_walk_item(&walk, &raw)) {
+        struct import_session *session =
+            annal__array_add(&out->sessions, &out->session_count, sizeof *session);
+        if (session == NULL || !has_session(store, raw, session))
             return false;
-        out->session_count++;
     }
-    out->session_capacity = SESSIONS_MAX;
-    return out->sessions != NULL;
+    return true;
 }
 
 static bool read_importer(annal_slice line, struct importer *out)

@@ -56,18 +56,14 @@ static void remember(struct watch *watch, int wd, const char *path)
         known->path = copy;
         return;
     }
-    if (copy != NULL && watch->count == watch->capacity) {
-        size_t capacity = watch->capacity * 2 + 64;
-        void *all = annal__realloc_array(watch->all, capacity, sizeof *watch->all);
-        watch->all = all != NULL ? all : watch->all;
-        watch->capacity = all != NULL ? capacity : watch->capacity;
-    }
-    if (copy == NULL || watch->count == watch->capacity) {
+    struct watched *added =
+        copy == NULL ? NULL : annal__array_add(&watch->all, &watch->count, sizeof *added);
+    if (added == NULL) {
         annal__free(copy);
         watch->refused = ENOMEM;
         return;
     }
-    watch->all[watch->count++] = (struct watched){wd, copy};
+    *added = (struct watched){wd, copy};
 }
 
 void watch_add(struct watch *watch, const char *path)

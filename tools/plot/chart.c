@@ -83,16 +83,10 @@ enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets)
 
 bool points_add(struct points *points, const struct point *point)
 {
-    if (points->count == points->room) {
-        size_t room = points->room == 0 ? 256 : points->room * 2;
-        void *grown = annal__realloc_array(points->at, room, sizeof *points->at);
-        if (grown == NULL)
-            return false;
-        points->at = grown;
-        points->room = room;
-    }
-    points->at[points->count++] = *point;
-    return true;
+    struct point *last = annal__array_add(&points->at, &points->count, sizeof *last);
+    if (last != NULL)
+        *last = *point;
+    return last != NULL;
 }
 
 void points_done(struct points *points)

@@ -32,7 +32,6 @@ struct point {
 struct points {
     struct point *at;
     size_t count;
-    size_t room;
 };
 
 bool points_add(struct points *points, const struct point *point); /* false: no memory */

@@ -17,22 +17,6 @@ struct session_part {
     bool last;     /* the session's own */
 };
 
-/* One more element of an array that grows; NULL: no memory. */
-static void *grow(void **array, size_t *count, size_t *room, size_t size)
-{
-    if (*count == *room) {
-        size_t more = *room == 0 ? 16 : *room * 2;
-        void *grown = annal__realloc_array(*array, more, size);
-        if (grown == NULL)
-            return NULL;
-        *array = grown;
-        *room = more;
-    }
-    void *added = (char *)*array + size * (*count)++;
-    memset(added, 0, size);
-    return added;
-}
-
 static bool in_range(const struct session *session, int64_t time_us)
 {
     const struct range *range = &session->range;
@@ -56,12 +40,10 @@ static annal_slice text_of(const annal_value *value)
 static int add_part(void *arg, const annal_lineage_part *lineage)
 {
     struct session *session = arg;
-    void *parts = session->parts;
     struct session_part *part =
-        grow(&parts, &session->part_count, &session->part_room, sizeof *part);
+        annal__array_add(&session->parts, &session->part_count, sizeof *part);
     if (part == NULL)
         return ANNAL_ERR_NOMEM;
-    session->parts = parts;
     memcpy(part->journal, lineage->session.ptr, lineage->session.len);
     part->from_seq = (int64_t)lineage->from_seq;
     part->to_seq = lineage->to_seq > INT64_MAX ? INT64_MAX : (int64_t)lineage->to_seq;
@@ -87,7 +69,7 @@ struct asking {
     happening_fn fn;
     void *arg;
     struct pending *pending; /* in progress at a fork point */
-    size_t pending_count, pending_room;
+    size_t pending_count;
     uint64_t turns; /* reported */
 };
 
@@ -113,10 +95,8 @@ static int ask_parts(annal__view *view, struct asking *asking, const char *sql, 
 
 static bool add_pause(struct session *session, size_t at, struct pause pause)
 {
-    void *pauses = session->pauses;
-    if (grow(&pauses, &session->pause_count, &session->pause_room, sizeof pause) == NULL)
+    if (annal__array_add(&session->pauses, &session->pause_count, sizeof pause) == NULL)
         return false;
-    session->pauses = pauses;
     memmove(&session->pauses[at + 1], &session->pauses[at],
             (session->pause_count - 1 - at) * sizeof pause);
     session->pauses[at] = pause;
@@ -201,11 +181,9 @@ static int add_tool(void *arg, const annal_row *row)
             return 0;
         }
     }
-    void *tools = session->tools;
-    struct tool *tool = grow(&tools, &session->tool_count, &session->tool_room, sizeof *tool);
+    struct tool *tool = annal__array_add(&session->tools, &session->tool_count, sizeof *tool);
     if (tool == NULL)
         return ANNAL_ERR_NOMEM;
-    session->tools = tools;
     *tool = (struct tool){annal__strndup(name.len > 0 ? name.ptr : "", name.len), calls};
     return tool->name == NULL ? ANNAL_ERR_NOMEM : 0;
 }
@@ -282,12 +260,9 @@ static uint64_t key_of(enum happening_kind kind, annal_slice id)
 
 static int hold(struct asking *asking, const struct happening *what, annal_slice id)
 {
-    void *pending = asking->pending;
-    struct pending *held =
-        grow(&pending, &asking->pending_count, &asking->pending_room, sizeof *held);
+    struct pending *held = annal__array_add(&asking->pending, &asking->pending_count, sizeof *held);
     if (held == NULL)
         return ANNAL_ERR_NOMEM;
-    asking->pending = pending;
     *held = (struct pending){
         .key = key_of(what->kind, id),
         .kind = what->kind,
@@ -337,7 +312,7 @@ static int tell_held(struct asking *asking)
         annal__free(asking->pending[i].name);
     annal__free(asking->pending);
     asking->pending = NULL;
-    asking->pending_count = asking->pending_room = 0;
+    asking->pending_count = 0;
     return status;
 }
 

@@ -38,11 +38,11 @@ struct session {
     uint64_t damaged;       /* their lines do not prove themselves, so they are not shown */
     int64_t from_us, to_us; /* of these events */
     struct pause *pauses;   /* by time */
-    size_t pause_count, pause_room;
+    size_t pause_count;
     struct tool *tools; /* the most called first */
-    size_t tool_count, tool_room;
+    size_t tool_count;
     struct session_part *parts; /* the oldest first */
-    size_t part_count, part_room;
+    size_t part_count;
 };
 
 enum happening_kind {

@@ -112,13 +112,10 @@ static int add_ancestor(void *arg, const annal_lineage_part *part)
     struct session_list *list = arg;
     if (annal__slice_is(part->session, list->names[0].id))
         return 0;
-    void *grown = annal__realloc_array(list->names, list->count + 1, sizeof *list->names);
-    if (grown == NULL)
+    struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
+    if (name == NULL)
         return fail_storage("draw the session: out of memory");
-    list->names = grown;
-    list->capacity = list->count + 1;
-    list->names[list->count] = (struct session_name){0};
-    memcpy(list->names[list->count++].id, part->session.ptr, part->session.len);
+    memcpy(name->id, part->session.ptr, part->session.len);
     return 0;
 }
 

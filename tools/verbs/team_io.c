@@ -126,16 +126,12 @@ static int keep_item(void *arg, const annal_row *row)
 {
     struct import *import = arg;
     annal_slice type = row->values[0].bytes, data = row->values[2].bytes;
-    struct item *grown =
-        annal__realloc_array(import->items, import->count + 1, sizeof *import->items);
-    if (grown == NULL)
+    struct item *item = annal__array_add(&import->items, &import->count, sizeof *item);
+    if (item == NULL)
         return ANNAL_ERR_NOMEM;
-    import->items = grown;
-    struct item *item = &grown[import->count];
     *item = (struct item){.type = annal__strndup(type.ptr, type.len),
                           .data = annal__strndup(data.ptr, data.len),
                           .ts_us = time_of(row->values[1].bytes, import->changed)};
-    import->count++;
     if (item->type == NULL || item->data == NULL)
         return ANNAL_ERR_NOMEM;
     import->teams += strcmp(item->type, "team.imported") == 0;

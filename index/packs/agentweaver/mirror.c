@@ -498,14 +498,11 @@ static annal_status list_inbox(int folder, const char *directory, char ***out_na
     for (const struct dirent *entry; status == ANNAL_OK && (entry = readdir(stream)) != NULL;) {
         if (!is_markdown(entry->d_name))
             continue;
-        char **grown = annal__realloc_array(*out_names, *out_count + 1, sizeof *grown);
-        char *name = grown == NULL ? NULL : annal__strndup(entry->d_name, strlen(entry->d_name));
-        if (grown != NULL)
-            *out_names = grown;
-        if (name == NULL)
+        char **name = annal__array_add(out_names, out_count, sizeof *name);
+        if (name != NULL)
+            *name = annal__strndup(entry->d_name, strlen(entry->d_name));
+        if (name == NULL || *name == NULL)
             status = annal__fail(err, ANNAL_ERR_NOMEM, "read the inbox: out of memory");
-        else
-            grown[(*out_count)++] = name;
         errno = 0;
     }
     if (status == ANNAL_OK && errno != 0)

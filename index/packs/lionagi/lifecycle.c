@@ -80,12 +80,9 @@ static int keep_quiet(void *arg, const annal_row *row)
 {
     struct stale *stale = arg;
     const annal_value *values = row->values;
-    struct quiet *grown =
-        annal__realloc_array(stale->found, stale->count + 1, sizeof *stale->found);
-    if (grown == NULL)
+    struct quiet *quiet = annal__array_add(&stale->found, &stale->count, sizeof *quiet);
+    if (quiet == NULL)
         return ANNAL_ERR_NOMEM;
-    stale->found = grown;
-    struct quiet *quiet = &grown[stale->count++];
     *quiet = (struct quiet){.last_activity = real_of(&values[2]), .allowed = real_of(&values[3])};
     snprintf(quiet->session, sizeof quiet->session, "%.*s", ANNAL_FMT(values[0].bytes));
     snprintf(quiet->kind, sizeof quiet->kind, "%.*s", ANNAL_FMT(values[1].bytes));
