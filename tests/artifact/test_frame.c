@@ -8,18 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static const char *path;
 
 static void setup(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "frame.zst");
-}
-
-static void teardown(void)
-{
-    tmpdir_done(&dir);
 }
 
 struct bytes {
@@ -140,7 +134,7 @@ END_TEST
 Suite *suite_frame(void)
 {
     Suite *suite = suite_create("frame");
-    TCase *tcase = suite_case(suite, "frame", setup, teardown);
+    TCase *tcase = suite_case(suite, "frame", setup, tmpdir_teardown);
     tcase_add_test(tcase, content_of_any_size_comes_back);
     tcase_add_test(tcase, every_cut_and_every_flipped_byte_is_found);
     tcase_add_test(tcase, bytes_behind_the_frame_are_damage);

@@ -559,12 +559,12 @@ static void prove(struct life *life)
 
 static unsigned count_descriptors(void)
 {
-    DIR *dir = opendir("/proc/self/fd");
+    DIR *entries = opendir("/proc/self/fd");
     unsigned count = 0;
-    ck_assert_ptr_nonnull(dir);
-    while (readdir(dir) != NULL)
+    ck_assert_ptr_nonnull(entries);
+    while (readdir(entries) != NULL)
         count++;
-    closedir(dir);
+    closedir(entries);
     return count;
 }
 
@@ -599,10 +599,10 @@ static void copy_file(const char *from, const char *to, off_t bytes)
 
 static void copy_directory(const char *from, const char *to)
 {
-    DIR *dir = opendir(from);
-    ck_assert_msg(dir != NULL && mkdir(to, 0700) == 0, "copy %s", from);
+    DIR *entries = opendir(from);
+    ck_assert_msg(entries != NULL && mkdir(to, 0700) == 0, "copy %s", from);
     const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
+    while ((entry = readdir(entries)) != NULL) {
         char source[1024], target[1024];
         struct stat file;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -615,7 +615,7 @@ static void copy_directory(const char *from, const char *to)
         else
             copy_file(source, target, file.st_size);
     }
-    closedir(dir);
+    closedir(entries);
 }
 
 static void on_alarm(int number)
@@ -652,7 +652,7 @@ struct beginning {
 static bool run_once(const struct scene *scene, const struct beginning *beginning,
                      unsigned *out_ways)
 {
-    struct tmpdir dir;
+    struct tmpdir folder;
     struct clock clock;
     struct life *life = calloc(1, sizeof *life);
     ck_assert_ptr_nonnull(life);
@@ -661,13 +661,13 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     run.sqlite = (struct failing_sqlite){0};
     (void)run_text();
     alarm(RUN_SECONDS);
-    tmpdir_init(&dir);
+    tmpdir_init(&folder);
     if (beginning->path != NULL) {
         *life = beginning->life;
-        life_init(life, &clock, tmpdir_path(&dir, "store"));
+        life_init(life, &clock, tmpdir_path(&folder, "store"));
         copy_directory(beginning->path, life->path);
     } else {
-        life_init(life, &clock, tmpdir_path(&dir, "store"));
+        life_init(life, &clock, tmpdir_path(&folder, "store"));
     }
     unsigned descriptors = count_descriptors();
     /* No assertion of Check from here on: it has memory of its own. */
@@ -692,7 +692,7 @@ static bool run_once(const struct scene *scene, const struct beginning *beginnin
     prove(life);
     if (scene->prove != NULL)
         scene->prove(life);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
     free(life);
     alarm(0);
     return came;
@@ -768,17 +768,17 @@ static bool repeat_one(const struct scene *scene, const struct beginning *beginn
 
 void fail_everywhere(const struct scene *scene)
 {
-    struct tmpdir dir;
+    struct tmpdir folder;
     struct clock clock;
     struct beginning *beginning = calloc(1, sizeof *beginning);
     ck_assert_ptr_nonnull(beginning);
-    tmpdir_init(&dir);
+    tmpdir_init(&folder);
     run = (struct run){.scene = scene->name};
     signal(SIGALRM, on_alarm);
     setvbuf(stdout, NULL, _IOLBF, 0);
     failing_sqlite_install();
     if (scene->build != NULL) {
-        beginning->path = tmpdir_path(&dir, "store");
+        beginning->path = tmpdir_path(&folder, "store");
         life_init(&beginning->life, &clock, beginning->path);
         scene->build(&beginning->life);
     }
@@ -799,6 +799,6 @@ void fail_everywhere(const struct scene *scene)
                tally.calls, step, tally.runs);
     }
     signal(SIGALRM, SIG_DFL);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
     free(beginning);
 }

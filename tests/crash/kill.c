@@ -331,12 +331,12 @@ static void play_round(const struct plan *plan, struct random *random, struct ki
 void kill_play(annal_level level, annal_format format, bool with_ids, int rounds,
                struct random *random, struct kill_counts *counts)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
+    struct tmpdir folder;
+    tmpdir_init(&folder);
     struct board *board =
         mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert(board != MAP_FAILED);
-    const struct plan plan = {tmpdir_path(&dir, "store"), board, with_ids, level, format};
+    const struct plan plan = {tmpdir_path(&folder, "store"), board, with_ids, level, format};
     store_close(store_open(plan.path));
     /* On a busy machine no random moment may be late enough to see an acknowledgement: this one
      * is. */
@@ -355,5 +355,5 @@ void kill_play(annal_level level, annal_format format, bool with_ids, int rounds
     counts->stores++;
     counts->acknowledged += atomic_load(&board->acks);
     munmap(board, sizeof *board);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
 }

@@ -65,10 +65,8 @@ static void count_event(void *arg, const annal_event *event)
  */
 START_TEST(a_log_whose_sync_failed_is_never_synced_again)
 {
-    struct tmpdir dir;
     struct watched watched;
     uint64_t seq = 0;
-    tmpdir_init(&dir);
     watched_init(&watched);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams seams = {&watched.disk.io, &annal__system_clock, NULL};
@@ -89,7 +87,6 @@ START_TEST(a_log_whose_sync_failed_is_never_synced_again)
     ck_assert(third == ANNAL_ERR_UNKNOWN || there[3] == 0);
     ck_assert_uint_eq(there[4], fourth == ANNAL_OK ? 1 : 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -98,12 +95,10 @@ END_TEST
 START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read)
 {
     for (unsigned at = 1; at < 40; at++) {
-        struct tmpdir dir;
         struct failing_io disk;
         uint64_t seq = 0;
         annal_error why = {0};
         unsigned there[16] = {0};
-        tmpdir_init(&dir);
         failing_io_init(&disk);
         const char *path = tmpdir_path(&dir, "store");
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -124,20 +119,18 @@ START_TEST(what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_
         ck_assert(third == ANNAL_OK || third == ANNAL_ERR_UNKNOWN || there[3] == 0);
         append_numbers(store, "s", 5, 5, ANNAL_LEVEL_SYNC);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
 {
-    struct tmpdir dir;
     struct failing_sqlite full = {.fail_at = 1, .for_good = true, .way = 1 /* SQLITE_FULL */};
     annal_index *index = NULL;
     uint64_t count = 0;
     const annal_filter all = {0};
     const annal_index_options options = {.wait_ms = 200};
-    tmpdir_init(&dir);
     failing_sqlite_install();
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 10, ANNAL_LEVEL_SYNC);
@@ -164,14 +157,13 @@ START_TEST(a_full_disk_under_the_index_fails_no_append_and_is_caught_up_with)
     ck_assert_uint_eq(count, 20);
     annal_index_close(index);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_failures(void)
 {
     Suite *suite = suite_create("failures");
-    TCase *tests = suite_case(suite, "failures", NULL, NULL);
+    TCase *tests = suite_case(suite, "failures", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_log_whose_sync_failed_is_never_synced_again);
     tcase_add_test(tests,
                    what_a_full_disk_took_half_of_is_refused_or_unknown_and_never_a_part_is_read);

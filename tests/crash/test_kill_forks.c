@@ -65,10 +65,8 @@ static int check_session(void *arg, annal_slice session, uint64_t bytes)
 
 START_TEST(forks_that_were_acknowledged_are_there_and_sound_after_kill_9)
 {
-    struct tmpdir dir;
     struct random random = random_init(15);
     unsigned forks = 0;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -102,14 +100,13 @@ START_TEST(forks_that_were_acknowledged_are_there_and_sound_after_kill_9)
         store_close(store);
     }
     printf("forks acknowledged before kill -9: %u\n", forks);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_kill_forks(void)
 {
     Suite *suite = suite_create("kill_forks");
-    TCase *kills = suite_case(suite, "kill", NULL, NULL);
+    TCase *kills = suite_case(suite, "kill", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(kills, forks_that_were_acknowledged_are_there_and_sound_after_kill_9);
     return suite;
 }

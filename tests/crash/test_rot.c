@@ -16,18 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static const char *path;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 /* ---- F3 ---- */
@@ -320,7 +314,7 @@ END_TEST
 Suite *suite_rot(void)
 {
     Suite *suite = suite_create("rot");
-    TCase *tc = suite_case(suite, "rot", set_up, tear_down);
+    TCase *tc = suite_case(suite, "rot", set_up, tmpdir_teardown);
     tcase_add_test(tc, rot_in_the_middle_costs_its_line_is_reported_and_nothing_is_cut);
     tcase_add_test(tc, whole_lines_that_are_gone_come_back_while_the_log_has_them);
     tcase_add_test(tc, whole_lines_that_are_gone_for_good_leave_the_index_too);

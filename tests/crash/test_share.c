@@ -107,8 +107,6 @@ static void count_event(void *arg, const annal_event *event)
 
 static void share(unsigned processes, unsigned sessions, unsigned events, int64_t most_us)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     pid_t pids[PROCESSES_MOST];
@@ -140,7 +138,7 @@ static void share(unsigned processes, unsigned sessions, unsigned events, int64_
     ck_assert_uint_eq(total, (uint64_t)processes * events);
     store_close(store);
     munmap(board, sizeof *board);
-    tmpdir_done(&dir);
+    tmpdir_renew();
 }
 
 START_TEST(two_processes_share_one_session)
@@ -164,8 +162,6 @@ END_TEST
 /* One appends without a pause for as long as it takes; the other must get its turns. */
 START_TEST(who_appends_without_pause_does_not_starve_another)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     store_close(store_open(path));
@@ -195,14 +191,11 @@ START_TEST(who_appends_without_pause_does_not_starve_another)
     ck_assert_uint_ge(tally.last[0], atomic_load(&board->done[0]));
     store_close(store);
     munmap(board, sizeof *board);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_stopped_owner_keeps_its_session_and_is_named)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct board *board = board_new();
     fflush(NULL);
@@ -238,14 +231,11 @@ START_TEST(a_stopped_owner_keeps_its_session_and_is_named)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     store_close(store);
     munmap(board, sizeof *board);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_child_of_fork_is_refused_and_harms_nothing)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     fflush(NULL);
@@ -269,7 +259,6 @@ START_TEST(a_child_of_fork_is_refused_and_harms_nothing)
     append_numbers(store, "s", 3, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -285,8 +274,6 @@ static void run(const char *what, const char *path, const char *name)
 /* commit/ first, while a process writes; what was acknowledged before the copy began is in it. */
 START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store"), *copy = tmpdir_path(&dir, "copy");
     struct random random = random_init(31);
     struct board *board = board_new();
@@ -318,14 +305,11 @@ START_TEST(a_copy_of_a_living_store_holds_what_was_acknowledged_before)
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     munmap(board, sizeof *board);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -345,14 +329,11 @@ START_TEST(without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_cl
     append_numbers(store, "s", 7, 7, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 7);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_store_for_reading_only_needs_no_locks_and_no_log)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -369,15 +350,12 @@ START_TEST(a_store_for_reading_only_needs_no_locks_and_no_log)
     store_close(store);
     ck_assert_int_eq(access(tmpdir_path(&dir, "store/locks"), F_OK), -1);
     run("chmod -R u+w", path, "");
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* A group in the middle of the log is damaged: its journal has it, and all others are redone. */
 START_TEST(a_damaged_group_takes_nothing_that_a_journal_has)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
     static const uint8_t boot[16] = "next";
@@ -398,15 +376,12 @@ START_TEST(a_damaged_group_takes_nothing_that_a_journal_has)
     append_numbers(store, "s", 5, 5, ANNAL_LEVEL_SYNC);
     append_numbers(store, "t", 5, 5, ANNAL_LEVEL_SYNC);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* What the group held is nowhere else: that session stays as it is, the rest of the store works. */
 START_TEST(a_gap_stops_one_session_and_no_other)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *log = tmpdir_path(&dir, "store/commit/00.log");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
@@ -435,21 +410,20 @@ START_TEST(a_gap_stops_one_session_and_no_other)
         append_numbers(store, "t", (uint64_t)times + 5, (uint64_t)times + 5, ANNAL_LEVEL_SYNC);
         store_close(store);
     }
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_share(void)
 {
     Suite *suite = suite_create("share");
-    TCase *processes = suite_case(suite, "processes", NULL, NULL);
+    TCase *processes = suite_case(suite, "processes", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(processes, two_processes_share_one_session);
     tcase_add_test(processes, eight_processes_share_eight_sessions);
     tcase_add_test(processes, eight_processes_share_one_session);
     tcase_add_test(processes, who_appends_without_pause_does_not_starve_another);
     tcase_add_test(processes, a_stopped_owner_keeps_its_session_and_is_named);
     tcase_add_test(processes, a_child_of_fork_is_refused_and_harms_nothing);
-    TCase *found = suite_case(suite, "found", NULL, NULL);
+    TCase *found = suite_case(suite, "found", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
     tcase_add_test(found, without_locks_a_store_is_whole_and_without_its_log_as_well_after_a_close);
     tcase_add_test(found, a_store_for_reading_only_needs_no_locks_and_no_log);

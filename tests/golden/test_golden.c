@@ -123,8 +123,6 @@ START_TEST(every_version_s_store_is_recovered_read_and_written_on)
     char made[MADE_MAX][256];
     size_t count = find_made(made);
     for (size_t i = 0; i < count; i++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         copy_made(made[i], path);
         annal_store *store = store_open(path);
@@ -132,7 +130,7 @@ START_TEST(every_version_s_store_is_recovered_read_and_written_on)
         ck_ok(annal_store_sessions(store, ck_one, &sessions, err));
         ck_assert_uint_eq(sessions.count, count_expected(made[i]));
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -188,7 +186,7 @@ END_TEST
 Suite *suite_golden(void)
 {
     Suite *suite = suite_create("golden");
-    TCase *tc = suite_case(suite, "golden", NULL, NULL);
+    TCase *tc = suite_case(suite, "golden", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tc, every_version_s_store_is_recovered_read_and_written_on);
     tcase_add_test(tc, every_version_s_store_is_read_without_a_byte_written);
     tcase_add_test(tc, a_snapshot_unpacks_or_is_told_to_be_of_another_version);

@@ -15,20 +15,14 @@
 
 #define TRAILER 25
 
-static struct tmpdir dir;
 static const char *path;
 static char said[2048];
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
     said[0] = '\0';
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 static void keep(void *arg, annal_log_level level, const char *message)
@@ -265,7 +259,7 @@ END_TEST
 Suite *suite_versions(void)
 {
     Suite *suite = suite_create("versions");
-    TCase *newer = suite_case(suite, "newer", set_up, tear_down);
+    TCase *newer = suite_case(suite, "newer", set_up, tmpdir_teardown);
     tcase_add_test(newer, a_newer_store_is_read_with_one_warning_and_not_written);
     tcase_add_test(newer, a_newer_journal_is_read_and_verified_and_takes_no_events);
     tcase_add_test(newer, what_is_not_known_of_a_newer_journal_is_unsupported_and_not_damage);

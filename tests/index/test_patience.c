@@ -16,7 +16,6 @@
 
 #define LIMIT_MS 120
 
-static struct tmpdir dir;
 static struct stopped stopped;
 static struct patience patience;
 static annal_store *store;
@@ -25,7 +24,7 @@ static const char *path;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
     path = tmpdir_path(&dir, "some.db");
     wait_ms = 10000;
@@ -37,7 +36,7 @@ static void tear_down(void)
     annal__patience_done(&patience);
     stopped_end(&stopped);
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static sqlite3 *open_db(const char *vfs)

@@ -9,22 +9,16 @@
 #include <errno.h>
 #include <stdio.h>
 
-static struct tmpdir dir;
 static struct failing_io disk;
 static annal_store *store;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     failing_io_init(&disk);
     disk.with_errno = EIO;
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
     store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 static uint64_t syncs(void)
@@ -224,7 +218,7 @@ END_TEST
 Suite *suite_checkpoint(void)
 {
     Suite *suite = suite_create("checkpoint");
-    TCase *tests = suite_case(suite, "checkpoint", set_up, tear_down);
+    TCase *tests = suite_case(suite, "checkpoint", set_up, tmpdir_teardown);
     tcase_add_test(tests, without_threads_to_help_the_caller_syncs_every_journal_alone);
     tcase_add_test(tests, without_memory_for_the_list_nothing_is_released);
     tcase_add_test(tests, every_dirty_journal_is_synced_once_and_the_directory_when_names_are_new);

@@ -126,10 +126,8 @@ static void fail_everywhere(int with_errno, bool for_good, size_t short_len, uns
 {
     bool failed = true;
     for (unsigned at = 1; failed; at += many_or(step, 13)) {
-        struct tmpdir dir;
         struct failing_io disk;
         struct life life = {0};
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         failing_io_init(&disk);
         disk.fail_at = at;
@@ -140,7 +138,7 @@ static void fail_everywhere(int with_errno, bool for_good, size_t short_len, uns
         live(path, &seams, &life);
         failed = disk.calls >= at;
         ck_told_the_truth(path, &life);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 
@@ -215,11 +213,9 @@ static void find_in_crowd(void *arg, const annal_event *event)
 
 static void fail_under_a_crowd(unsigned at, bool for_good)
 {
-    struct tmpdir dir;
     struct failing_io disk;
     struct member members[CROWD] = {0};
     struct crowd_found found = {.members = members};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     failing_io_init(&disk);
     disk.with_errno = EIO;
@@ -248,7 +244,7 @@ static void fail_under_a_crowd(unsigned at, bool for_good)
                           members[i / CROWD_APPENDS].answers[i % CROWD_APPENDS] != ACKNOWLEDGED,
                       "number %d was acknowledged and is gone", (int)i);
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_renew();
 }
 
 START_TEST(a_disk_that_fails_under_many_threads_leaves_only_true_answers)
@@ -291,8 +287,6 @@ static int64_t slow_monotonic(void *arg)
 
 START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     struct small_disk disk = {.io = annal__system_io, .free_bytes = (uint64_t)1 << 30};
     struct slow_clock time = {.monotonic_us = 1000000};
     uint64_t seq = 0;
@@ -323,14 +317,11 @@ START_TEST(without_room_an_append_is_refused_and_works_again_when_there_is_room)
     append_numbers(store, "s", 3, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(the_log_does_not_grow_into_the_last_of_the_disk)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     struct small_disk disk = {.io = annal__system_io, .free_bytes = 20 << 20};
     disk.io.arg = &disk;
     disk.io.space = small_space;
@@ -351,7 +342,6 @@ START_TEST(the_log_does_not_grow_into_the_last_of_the_disk)
     ck_assert_int_eq(after.st_size, before.st_size);
     ck_numbers(store, "s", 61);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -369,8 +359,6 @@ static void cut_power(annal_store *store, const char *journal, off_t kept)
 
 START_TEST(a_log_of_small_regions_is_begun_again_and_again)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams seams = {&annal__system_io, &annal__system_clock, NULL};
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -388,15 +376,12 @@ START_TEST(a_log_of_small_regions_is_begun_again_and_again)
     store = store_open_seams(path, &rebooted);
     ck_numbers(store, "s", 110);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Several threads write them into the journals. */
 START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .batch_ms = 600000};
     annal_store *store = NULL;
     char name[16];
@@ -416,23 +401,22 @@ START_TEST(a_group_of_many_sessions_stands_in_all_their_journals)
         ck_numbers(store, name, 3);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Calls of pwrite() on this disk; the number of the log's own does not depend on the events. */
 static unsigned writes_of(int in_turn, int events)
 {
-    struct tmpdir dir;
+    struct tmpdir folder;
     struct failing_io disk;
     uint64_t seq;
-    tmpdir_init(&dir);
+    tmpdir_init(&folder);
     failing_io_init(&disk);
     disk.only = "pwrite";
     const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 1000000};
     annal_store *store = NULL;
-    ck_ok(annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &store, err));
+    ck_ok(annal__store_open(tmpdir_path(&folder, "store"), &options, &seams, &store, err));
     for (int number = 1; number <= events; number++)
         for (int i = 0; i < in_turn; i++) {
             char name[16];
@@ -447,7 +431,7 @@ static unsigned writes_of(int in_turn, int events)
         ck_numbers(store, name, (uint64_t)events);
     }
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
     return calls;
 }
 
@@ -461,8 +445,6 @@ END_TEST
 
 START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
@@ -483,15 +465,12 @@ START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
     append_numbers(store, "s", 9, 9, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 9);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Whatever length of the journal reached the disk beyond the checkpoint, the log has the rest. */
 START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const struct seams rebooted = {&annal__system_io, &annal__system_clock, next_boot};
     annal_store *store = store_open(path);
@@ -515,15 +494,12 @@ START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
         snprintf(command, sizeof command, "rm -r '%s'", copy);
         ck_assert_int_eq(system(command), 0);
     }
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Others may fill it between the look at its size and the append. */
 START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 1000000};
     annal_store *store = NULL;
     struct group *group = NULL;
@@ -545,7 +521,6 @@ START_TEST(an_append_that_finds_the_group_full_waits_for_the_next)
     ck_ok(annal_sync(store, err));
     ck_numbers(store, "s", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -574,9 +549,7 @@ static void *fill_group(void *arg)
 
 START_TEST(large_appends_side_by_side_are_all_taken)
 {
-    struct tmpdir dir;
     struct filler fillers[FILLERS] = {0};
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     for (int i = 0; i < FILLERS; i++) {
         fillers[i].store = store;
@@ -594,21 +567,20 @@ START_TEST(large_appends_side_by_side_are_all_taken)
         ck_assert_uint_eq(read_session(store, name, NULL, NULL), 4);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_commit(void)
 {
     Suite *suite = suite_create("commit");
-    TCase *failing = suite_case(suite, "failing", NULL, NULL);
+    TCase *failing = suite_case(suite, "failing", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(failing, any_call_that_fails_once_leaves_only_true_answers);
     tcase_add_test(failing, a_disk_that_fails_for_good_leaves_only_true_answers);
     tcase_add_test(failing, short_reads_and_writes_that_then_fail_leave_only_true_answers);
     tcase_add_test(failing, without_room_an_append_is_refused_and_works_again_when_there_is_room);
     tcase_add_test(failing, a_disk_that_fails_under_many_threads_leaves_only_true_answers);
     tcase_add_test(failing, the_log_does_not_grow_into_the_last_of_the_disk);
-    TCase *regions = suite_case(suite, "regions", NULL, NULL);
+    TCase *regions = suite_case(suite, "regions", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(regions, a_log_of_small_regions_is_begun_again_and_again);
     tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
     tcase_add_test(regions, sessions_that_append_in_turn_get_one_write_each_for_a_group);

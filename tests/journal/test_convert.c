@@ -92,10 +92,8 @@ static void append_all_kinds(annal_store *store, const char *session)
 
 START_TEST(a_converted_session_has_every_event_and_goes_on)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     annal_session_info before, after;
-    tmpdir_init(&dir);
     const char *json = tmpdir_path(&dir, "store/events/s.jsonl");
     const char *msgpack = tmpdir_path(&dir, "store/events/s.mpk");
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -131,18 +129,15 @@ START_TEST(a_converted_session_has_every_event_and_goes_on)
     store_close(store);
     ck_assert_uint_eq(is_there(tmpdir_path(&dir, "store/events/.gone")), 1);
     ck_assert_int_eq(rmdir(tmpdir_path(&dir, "store/events/.gone")), 0); /* empty */
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* For a draft 0 means the present time, unless it says that it has one. */
 START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
 {
-    struct tmpdir dir;
     annal_convert_result converted;
     annal_repair_result repaired;
     uint64_t seq;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal_writer *writer = NULL;
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
@@ -163,16 +158,13 @@ START_TEST(the_first_moment_of_1970_is_a_time_and_copies_keep_it)
     free(second);
     free(third);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(ids_are_known_in_a_converted_session)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     uint64_t seq = 0;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     ck_ok(append_slice(store, "s", ANNAL_SLICE("{\"a\":1}"), "one", ANNAL_LEVEL_SYNC, &seq, err));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -182,17 +174,14 @@ START_TEST(ids_are_known_in_a_converted_session)
     ck_status(ANNAL_ERR_CONFLICT, append_slice(store, "s", ANNAL_SLICE("{\"a\":2}"), "one",
                                                ANNAL_LEVEL_SYNC, &seq, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     annal_error why = {0};
     annal_session_info info;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(store, err));
@@ -209,21 +198,18 @@ START_TEST(a_damaged_session_is_not_converted_and_the_sentence_says_what_to_do)
     append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
     store_close(store);
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Each line proves itself, and one was left out before they were written. */
 START_TEST(a_journal_that_lacks_an_event_is_not_converted)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     const struct codec *codec = &annal__codec_json;
     const struct frame_header header = {.session = ANNAL_SLICE("s"), .created_us = 1};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     struct buf bytes = {0};
     uint64_t h = 0;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     ck_assert_int_eq(codec->encode_header(&bytes, &header, &h), ANNAL_OK);
     for (uint64_t seq = 1; seq <= 4; seq++) {
@@ -236,7 +222,6 @@ START_TEST(a_journal_that_lacks_an_event_is_not_converted)
     ck_status(ANNAL_ERR_CORRUPT, convert_to(store, "s", ANNAL_FORMAT_MSGPACK, &result, err));
     ck_assert_int_eq(format_of(store, "s"), ANNAL_FORMAT_JSON);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -249,10 +234,8 @@ static int stop_soon(void *arg, uint64_t done, uint64_t total)
 
 START_TEST(a_conversion_can_be_stopped_and_nothing_has_happened)
 {
-    struct tmpdir dir;
     annal_convert_result result = {0};
     unsigned calls = 0;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
     const annal_convert_options options = {
@@ -262,16 +245,15 @@ START_TEST(a_conversion_can_be_stopped_and_nothing_has_happened)
     ck_numbers(store, "s", 5);
     ck_assert_int_eq(format_of(store, "s"), ANNAL_FORMAT_JSON);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Fails from the at-th call on; false when there were not so many. */
-static bool convert_with_failure(struct tmpdir *dir, annal_format to, unsigned at)
+static bool convert_with_failure(annal_format to, unsigned at)
 {
     struct failing_io disk;
     annal_convert_result result;
-    const char *path = tmpdir_path(dir, "store");
+    const char *path = tmpdir_path(&dir, "store");
     annal_format from = to == ANNAL_FORMAT_JSON ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON;
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -298,7 +280,7 @@ static bool convert_with_failure(struct tmpdir *dir, annal_format to, unsigned a
     append_numbers(store, "s", 6, 6, ANNAL_LEVEL_SYNC);
     store_close(store);
     store_close(store_open_seams(path, &after_a_power_cut));
-    const char *gone = tmpdir_path(dir, "store/events/.gone");
+    const char *gone = tmpdir_path(&dir, "store/events/.gone");
     ck_assert(!is_there(gone) || rmdir(gone) == 0); /* empty */
     return failed;
 }
@@ -307,11 +289,9 @@ START_TEST(a_conversion_that_breaks_off_anywhere_loses_nothing)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
-        failed = convert_with_failure(&dir, _i == 0 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON, at);
+        failed = convert_with_failure(_i == 0 ? ANNAL_FORMAT_MSGPACK : ANNAL_FORMAT_JSON, at);
         ck_assert(!failed || at < 300);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -319,9 +299,7 @@ END_TEST
 /* The process died between the two names, and its log still has the events. */
 START_TEST(of_two_names_the_one_that_readers_saw_stays)
 {
-    struct tmpdir dir;
     annal_convert_result result;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *json = tmpdir_path(&dir, "store/events/s.jsonl");
     const char *msgpack = tmpdir_path(&dir, "store/events/s.mpk");
@@ -347,15 +325,12 @@ START_TEST(of_two_names_the_one_that_readers_saw_stays)
     ck_assert(is_there(json) && !is_there(msgpack));
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(both_journals_of_a_session_are_deleted)
 {
-    struct tmpdir dir;
     annal_convert_result result;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     size_t len;
@@ -367,14 +342,13 @@ START_TEST(both_journals_of_a_session_are_deleted)
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.jsonl")));
     ck_assert(!is_there(tmpdir_path(&dir, "store/events/s.mpk")));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_convert(void)
 {
     Suite *suite = suite_create("convert");
-    TCase *convert = suite_case(suite, "convert", NULL, NULL);
+    TCase *convert = suite_case(suite, "convert", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(convert, a_converted_session_has_every_event_and_goes_on);
     tcase_add_test(convert, the_first_moment_of_1970_is_a_time_and_copies_keep_it);
     tcase_add_test(convert, ids_are_known_in_a_converted_session);

@@ -9,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tmpdir dir;
 static annal_store *store;
 
 static void setup(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 50, ANNAL_LEVEL_BATCH);
     ck_ok(annal_checkpoint(store, err));
@@ -23,7 +22,7 @@ static void setup(void)
 static void teardown(void)
 {
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 START_TEST(a_cursor_begins_at_any_event_and_goes_on_when_there_is_more)

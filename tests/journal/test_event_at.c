@@ -17,7 +17,6 @@ struct place {
     uint64_t offset, length;
 };
 
-static struct tmpdir dir;
 static struct failing_io disk;
 static annal_store *store;
 static struct place places[EVENTS + 1];
@@ -31,7 +30,7 @@ static void note_place(void *arg, const annal_event *event)
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     failing_io_init(&disk);
     disk.only = "open";
     store = store_open_seams(tmpdir_path(&dir, "store"),
@@ -46,7 +45,7 @@ static void tear_down(void)
 {
     annal__event_buffer_free(buffer);
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static annal_status read_at(const char *session, uint64_t seq, annal_event *event)

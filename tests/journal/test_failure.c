@@ -21,7 +21,6 @@
 
 static const uint8_t next_boot[16] = "the next boot";
 
-static struct tmpdir dir;
 static struct picky_io disk;
 static const char *path;
 static annal_store *store;
@@ -35,7 +34,7 @@ static void count_warnings(void *arg, annal_log_level level, const char *message
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
     picky_io_init(&disk);
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
@@ -43,11 +42,6 @@ static void set_up(void)
         .create = true, .no_keeper = true, .wait_ms = 60, .log = count_warnings};
     ck_ok(annal__store_open(path, &options, &seams, &store, err));
     warnings = 0;
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 static bool is_there(const char *name)
@@ -107,7 +101,7 @@ START_TEST(a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_a
         ck_assert_uint_gt(store->commit.released, released);
         ck_numbers(store, "s", 5);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_teardown();
         set_up();
     }
     store_close(store);
@@ -554,7 +548,7 @@ START_TEST(a_group_that_a_void_names_never_comes_back)
         append_numbers(store, "s", 4, 5, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s", 5);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_teardown();
         set_up();
     }
     store_close(store);
@@ -595,7 +589,7 @@ START_TEST(when_the_empty_group_cannot_be_written_either_a_void_decides)
         append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s", 4);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_teardown();
         set_up();
     }
     store_close(store);
@@ -786,7 +780,7 @@ START_TEST(a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append)
         annal_writer_close(writer);
         ck_status(ANNAL_ERR_IO, annal_sync(store, err)); /* it tells of the loss too */
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_teardown();
         set_up();
     }
     store_close(store);
@@ -875,7 +869,7 @@ END_TEST
 Suite *suite_failure(void)
 {
     Suite *suite = suite_create("failure");
-    TCase *journals = suite_case(suite, "journals", set_up, tear_down);
+    TCase *journals = suite_case(suite, "journals", set_up, tmpdir_teardown);
     tcase_add_test(
         journals,
         a_durable_group_whose_journal_write_fails_stays_acknowledged_and_is_applied_later);
@@ -891,7 +885,7 @@ Suite *suite_failure(void)
     tcase_add_test(journals, loose_bytes_that_a_failed_sync_lost_are_written_again);
     tcase_add_test(journals, a_sync_of_the_log_that_fails_at_close_is_told_and_loses_nothing);
     tcase_add_test(journals, a_descriptor_is_closed_only_after_its_sync);
-    TCase *log = suite_case(suite, "log", set_up, tear_down);
+    TCase *log = suite_case(suite, "log", set_up, tmpdir_teardown);
     tcase_add_test(log, a_failed_log_write_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, a_large_group_without_its_header_is_refused_and_the_log_stays_in_use);
     tcase_add_test(log, what_was_encoded_behind_a_failed_group_is_refused_with_it);
@@ -907,7 +901,7 @@ Suite *suite_failure(void)
     tcase_add_test(log, a_broken_log_stays_while_a_journal_cannot_be_written);
     tcase_add_test(log, a_void_speaks_of_its_own_log_only_and_every_flipped_bit_of_it_is_found);
 
-    TCase *writers = suite_case(suite, "writers", set_up, tear_down);
+    TCase *writers = suite_case(suite, "writers", set_up, tmpdir_teardown);
     tcase_add_test(writers, a_writer_is_told_which_events_are_durable_and_which_were_refused);
     tcase_add_test(writers, a_loss_that_an_append_told_of_is_told_by_seq_until_the_next_append);
     tcase_add_test(writers, without_a_void_only_the_events_of_that_group_are_unknown);

@@ -13,14 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
-static void fork_at(annal_store *store, const char *parent, uint64_t at_seq, const char *child)
+static annal_store *store;
+
+static void fork_at(const char *parent, uint64_t at_seq, const char *child)
 {
     ck_ok(annal_session_fork(store, annal_slice_of(parent), at_seq, annal_slice_of(child), NULL,
                              NULL, err));
 }
 
 /* The numbers of a session's history, space behind each. */
-static const char *history(annal_store *store, const char *session, uint64_t from_seq)
+static const char *history(const char *session, uint64_t from_seq)
 {
     static char text[4096];
     size_t at = 0;
@@ -44,7 +46,7 @@ static const char *history(annal_store *store, const char *session, uint64_t fro
     return text;
 }
 
-static void ck_sound(annal_store *store, const char *session)
+static void ck_sound(const char *session)
 {
     annal_verify_result result;
     ck_ok(annal_verify_session(store, annal_slice_of(session), NULL, NULL, &result, err));
@@ -59,14 +61,20 @@ static const char *refusal(annal_status status, const annal_error *err)
     return text;
 }
 
-#define WITH_STORE(dir, store)                                                                     \
-    struct tmpdir dir;                                                                             \
-    tmpdir_init(&dir);                                                                             \
-    annal_store *store = store_open(tmpdir_path(&dir, "store"))
+static void setup(void)
+{
+    tmpdir_setup();
+    store = store_open(tmpdir_path(&dir, "store"));
+}
+
+static void teardown(void)
+{
+    store_close(store);
+    tmpdir_teardown();
+}
 
 START_TEST(a_fork_has_what_its_parent_had_and_goes_on_by_itself)
 {
-    WITH_STORE(dir, store);
     annal_session_info info;
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_fork(store, ANNAL_SLICE("p"), 3, ANNAL_SLICE("f"), NULL, &info, err));
@@ -74,33 +82,30 @@ START_TEST(a_fork_has_what_its_parent_had_and_goes_on_by_itself)
     ck_assert_uint_eq(info.fork_seq, 3);
     ck_assert_uint_eq(info.first_seq, 4);
     ck_assert_uint_eq(info.last_seq, 3);
-    ck_assert_str_eq(history(store, "f", 0), "1 2 3 ");
+    ck_assert_str_eq(history("f", 0), "1 2 3 ");
     append_numbers(store, "p", 6, 6, ANNAL_LEVEL_SYNC);
     append_numbers(store, "f", 70, 72, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(history(store, "f", 0), "1 2 3 70 71 72 ");
-    ck_assert_str_eq(history(store, "f", 3), "3 70 71 72 ");
-    ck_assert_str_eq(history(store, "f", 4), "70 71 72 ");
-    ck_assert_str_eq(history(store, "f", 6), "72 ");
-    ck_assert_str_eq(history(store, "f", 9), "");
-    ck_assert_str_eq(history(store, "p", 0), "1 2 3 4 5 6 ");
-    ck_sound(store, "f");
-    ck_sound(store, "p");
+    ck_assert_str_eq(history("f", 0), "1 2 3 70 71 72 ");
+    ck_assert_str_eq(history("f", 3), "3 70 71 72 ");
+    ck_assert_str_eq(history("f", 4), "70 71 72 ");
+    ck_assert_str_eq(history("f", 6), "72 ");
+    ck_assert_str_eq(history("f", 9), "");
+    ck_assert_str_eq(history("p", 0), "1 2 3 4 5 6 ");
+    ck_sound("f");
+    ck_sound("p");
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("f"), &info, err));
     ck_assert_uint_eq(info.last_seq, 6);
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("p"), &info, err));
     ck_assert_str_eq(info.fork_session, "");
     ck_assert_uint_eq(info.first_seq, 1);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_fork_of_a_fork_points_at_the_session_that_holds_the_event)
 {
-    WITH_STORE(dir, store);
     annal_session_info info;
     append_numbers(store, "a", 1, 6, ANNAL_LEVEL_SYNC);
-    fork_at(store, "a", 4, "b");
+    fork_at("a", 4, "b");
     append_numbers(store, "b", 20, 22, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_fork(store, ANNAL_SLICE("b"), 4, ANNAL_SLICE("c"), NULL, &info, err));
     ck_assert_str_eq(info.fork_session, "a");
@@ -111,14 +116,12 @@ START_TEST(a_fork_of_a_fork_points_at_the_session_that_holds_the_event)
                              &info, err));
     ck_assert_str_eq(info.fork_session, "d");
     ck_assert_uint_eq(info.fork_seq, 8);
-    ck_assert_str_eq(history(store, "c", 0), "1 2 3 4 ");
-    ck_assert_str_eq(history(store, "e", 0), "1 2 3 4 20 21 40 41 ");
-    ck_assert_str_eq(history(store, "e", 2), "2 3 4 20 21 40 41 ");
-    ck_assert_str_eq(history(store, "e", 6), "21 40 41 ");
+    ck_assert_str_eq(history("c", 0), "1 2 3 4 ");
+    ck_assert_str_eq(history("e", 0), "1 2 3 4 20 21 40 41 ");
+    ck_assert_str_eq(history("e", 2), "2 3 4 20 21 40 41 ");
+    ck_assert_str_eq(history("e", 6), "21 40 41 ");
     for (const char *session = "abcde"; *session != '\0'; session++)
-        ck_sound(store, (char[]){*session, '\0'});
-    store_close(store);
-    tmpdir_done(&dir);
+        ck_sound((char[]){*session, '\0'});
 }
 END_TEST
 
@@ -136,47 +139,40 @@ static int note_part(void *arg, const annal_lineage_part *part)
 
 START_TEST(a_lineage_names_each_part_of_the_history)
 {
-    WITH_STORE(dir, store);
     char text[1000] = "";
     append_numbers(store, "a", 1, 6, ANNAL_LEVEL_SYNC);
-    fork_at(store, "a", 4, "b");
+    fork_at("a", 4, "b");
     append_numbers(store, "b", 20, 22, ANNAL_LEVEL_SYNC);
-    fork_at(store, "b", 6, "c");
+    fork_at("b", 6, "c");
     ck_ok(annal_session_lineage(store, ANNAL_SLICE("c"), note_part, text, err));
     ck_assert_str_eq(text, "c:7-* b:5-6 a:1-4 ");
     text[0] = '\0';
     ck_ok(annal_session_lineage(store, ANNAL_SLICE("a"), note_part, text, err));
     ck_assert_str_eq(text, "a:1-* ");
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_fork_may_have_another_format_than_its_parent)
 {
-    WITH_STORE(dir, store);
     annal_session_info info;
     const annal_fork_options msgpack = {.format = ANNAL_FORMAT_MSGPACK};
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_fork(store, ANNAL_SLICE("p"), 3, ANNAL_SLICE("f"), &msgpack, &info, err));
     ck_assert_int_eq(info.format, ANNAL_FORMAT_MSGPACK);
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
-    fork_at(store, "f", 4, "g"); /* in the format of its parent */
+    fork_at("f", 4, "g"); /* in the format of its parent */
     append_numbers(store, "g", 80, 80, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(history(store, "f", 0), "1 2 3 70 71 ");
-    ck_assert_str_eq(history(store, "g", 0), "1 2 3 70 80 ");
+    ck_assert_str_eq(history("f", 0), "1 2 3 70 71 ");
+    ck_assert_str_eq(history("g", 0), "1 2 3 70 80 ");
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("g"), &info, err));
     ck_assert_int_eq(info.format, ANNAL_FORMAT_MSGPACK);
-    ck_sound(store, "f");
-    ck_sound(store, "g");
-    store_close(store);
-    tmpdir_done(&dir);
+    ck_sound("f");
+    ck_sound("g");
 }
 END_TEST
 
 START_TEST(what_cannot_be_forked_is_refused_and_leaves_nothing)
 {
-    WITH_STORE(dir, store);
     annal_error why = {0};
     annal_slice p = ANNAL_SLICE("p"), f = ANNAL_SLICE("f");
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
@@ -190,10 +186,8 @@ START_TEST(what_cannot_be_forked_is_refused_and_leaves_nothing)
     annal_status status = annal_session_fork(store, p, 2, ANNAL_SLICE("q"), NULL, NULL, &why);
     ck_assert_str_eq(refusal(status, &why), "conflict: session 'q' already exists");
     ck_assert_int_ne(access(tmpdir_path(&dir, "store/events/f.jsonl"), F_OK), 0);
-    ck_assert_str_eq(history(store, "p", 0), "1 2 3 4 5 ");
+    ck_assert_str_eq(history("p", 0), "1 2 3 4 5 ");
     append_numbers(store, "f", 1, 1, ANNAL_LEVEL_SYNC);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -201,29 +195,28 @@ START_TEST(what_was_not_durable_is_so_when_it_was_forked)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
     for (size_t i = 0; i < 2; i++) {
-        WITH_STORE(dir, store);
         annal_store *other = store_open(tmpdir_path(&dir, "store"));
         append_numbers(store, "p", 1, 5, levels[i]);
-        fork_at(store, "p", 5, "f");
-        ck_assert_str_eq(history(store, "f", 0), "1 2 3 4 5 ");
+        fork_at("p", 5, "f");
+        ck_assert_str_eq(history("f", 0), "1 2 3 4 5 ");
         append_numbers(store, "p", 6, 7, ANNAL_LEVEL_OS);
-        fork_at(other, "p", 7, "g"); /* the other one has the session */
-        ck_assert_str_eq(history(store, "g", 0), "1 2 3 4 5 6 7 ");
+        ck_ok(annal_session_fork(other, ANNAL_SLICE("p"), 7, ANNAL_SLICE("g"), NULL, NULL,
+                                 err)); /* the other one has the session */
+        ck_assert_str_eq(history("g", 0), "1 2 3 4 5 6 7 ");
         store_close(other);
-        store_close(store);
-        tmpdir_done(&dir);
+        teardown();
+        setup();
     }
 }
 END_TEST
 
 START_TEST(an_append_to_a_fork_knows_where_it_stands)
 {
-    WITH_STORE(dir, store);
     annal_writer *writer = NULL;
     uint64_t seq = 0;
     append_slice(store, "p", ANNAL_SLICE("1"), "one", ANNAL_LEVEL_SYNC, &seq, NULL);
     append_slice(store, "p", ANNAL_SLICE("2"), "two", ANNAL_LEVEL_SYNC, &seq, NULL);
-    fork_at(store, "p", 2, "f");
+    fork_at("p", 2, "f");
     ck_ok(annal_writer_open(store, ANNAL_SLICE("f"), NULL, &writer, err));
     const annal_draft draft = {.type = ANNAL_SLICE("test.event"), .data = ANNAL_SLICE("3")};
     annal_append_options options = {.expect = ANNAL_EXPECT_NONE};
@@ -241,14 +234,11 @@ START_TEST(an_append_to_a_fork_knows_where_it_stands)
     ck_ok(annal_writer_append(writer, &named, 1, NULL, &seq, err));
     ck_assert_uint_eq(seq, 4);
     annal_writer_close(writer);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(time_does_not_go_back_behind_a_fork_point)
 {
-    WITH_STORE(dir, store);
     annal_writer *writer = NULL;
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -259,49 +249,44 @@ START_TEST(time_does_not_go_back_behind_a_fork_point)
         .type = ANNAL_SLICE("test.event"), .data = ANNAL_SLICE("1"), .ts_us = now_us + 20000000};
     ck_ok(annal_writer_append(writer, &soon, 1, NULL, &seq, err));
     annal_writer_close(writer);
-    fork_at(store, "p", 1, "f");
+    fork_at("p", 1, "f");
     append_numbers(store, "f", 2, 2, ANNAL_LEVEL_SYNC);
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("f"), 2, &cursor, err));
     ck_ok(annal_cursor_next(cursor, &event, err));
     ck_assert_int_eq(event.ts_us, now_us + 20000000);
     annal_cursor_close(cursor);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(what_a_fork_needs_is_neither_deleted_nor_converted_but_the_fork_is)
 {
-    WITH_STORE(dir, store);
     annal_convert_result converted;
     const annal_convert_options msgpack = {.format = ANNAL_FORMAT_MSGPACK};
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 3, "f");
+    fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
     ck_status(ANNAL_ERR_CONFLICT, annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
     ck_status(ANNAL_ERR_CONFLICT,
               annal_session_convert(store, ANNAL_SLICE("p"), &msgpack, &converted, err));
     ck_ok(annal_session_convert(store, ANNAL_SLICE("f"), &msgpack, &converted, err));
     ck_assert_uint_eq(converted.events, 2);
-    ck_assert_str_eq(history(store, "f", 0), "1 2 3 70 71 ");
-    ck_sound(store, "f");
+    ck_assert_str_eq(history("f", 0), "1 2 3 70 71 ");
+    ck_sound("f");
     append_numbers(store, "f", 72, 72, ANNAL_LEVEL_SYNC);
-    ck_assert_str_eq(history(store, "f", 0), "1 2 3 70 71 72 ");
-    fork_at(store, "f", 4, "g"); /* one without events of its own */
+    ck_assert_str_eq(history("f", 0), "1 2 3 70 71 72 ");
+    fork_at("f", 4, "g"); /* one without events of its own */
     const annal_convert_options json = {.format = ANNAL_FORMAT_JSON};
     ck_ok(annal_session_convert(store, ANNAL_SLICE("g"), &json, &converted, err));
-    ck_assert_str_eq(history(store, "g", 0), "1 2 3 70 ");
-    ck_sound(store, "g");
+    ck_assert_str_eq(history("g", 0), "1 2 3 70 ");
+    ck_sound("g");
     ck_ok(annal__session_delete(store, ANNAL_SLICE("g"), NULL, err));
     ck_ok(annal__session_delete(store, ANNAL_SLICE("f"), NULL, err));
     ck_ok(annal__session_delete(store, ANNAL_SLICE("p"), NULL, err));
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Every event of the history, until the failure that is expected. */
-static annal_status read_all(annal_store *store, const char *session, annal_error *err)
+static annal_status read_all(const char *session, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
@@ -314,13 +299,12 @@ static annal_status read_all(annal_store *store, const char *session, annal_erro
 
 START_TEST(a_parent_with_another_history_is_found_and_both_are_named)
 {
-    WITH_STORE(dir, store);
     annal_verify_result result;
     annal_repair_result repaired;
     annal_error why = {0};
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
     append_numbers(store, "q", 1, 5, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 3, "f");
+    fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
     store_close(store);
     /* Somebody moves the journal away, and begins another one of the same name. */
@@ -328,18 +312,18 @@ START_TEST(a_parent_with_another_history_is_found_and_both_are_named)
         rename(tmpdir_path(&dir, "store/events/p.jsonl"), tmpdir_path(&dir, "store/events/old")),
         0);
     store = store_open(tmpdir_path(&dir, "store"));
-    annal_status status = read_all(store, "f", &why);
+    annal_status status = read_all("f", &why);
     ck_assert_str_eq(refusal(status, &why),
                      "corrupt: session 'f': session 'f' is a fork of session 'p', which "
                      "cannot be read: there is no session 'p'");
-    ck_assert_str_eq(history(store, "f", 4), "70 71 "); /* its own are there all the same */
+    ck_assert_str_eq(history("f", 4), "70 71 "); /* its own are there all the same */
     append_numbers(store, "p", 1, 2, ANNAL_LEVEL_SYNC);
-    status = read_all(store, "f", &why);
+    status = read_all("f", &why);
     ck_assert_str_eq(refusal(status, &why),
                      "corrupt: session 'f': session 'f' is a fork of session 'p' at event "
                      "3, and that session has another history there");
     append_numbers(store, "p", 3, 4, ANNAL_LEVEL_SYNC);
-    ck_assert_int_eq(read_all(store, "f", NULL), ANNAL_ERR_CORRUPT);
+    ck_assert_int_eq(read_all("f", NULL), ANNAL_ERR_CORRUPT);
     ck_ok(annal_verify_session(store, ANNAL_SLICE("f"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 1);
     ck_assert_uint_eq(result.events, 2);
@@ -349,38 +333,32 @@ START_TEST(a_parent_with_another_history_is_found_and_both_are_named)
     ck_assert_uint_eq(repaired.events, 2);
     ck_assert_uint_eq(repaired.gap_events, 3);
     ck_assert_uint_eq(repaired.last_seq, 5);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_repair_makes_a_plain_session_of_a_fork)
 {
-    WITH_STORE(dir, store);
     annal_session_info info;
     annal_repair_result repaired;
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 3, "f");
+    fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 71, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_repair(store, ANNAL_SLICE("f"), ANNAL_SLICE("g"), NULL, NULL, NULL,
                                &repaired, err));
     ck_assert_uint_eq(repaired.gaps, 0);
-    ck_assert_str_eq(history(store, "g", 0), "1 2 3 70 71 ");
+    ck_assert_str_eq(history("g", 0), "1 2 3 70 71 ");
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("g"), &info, err));
     ck_assert_str_eq(info.fork_session, "");
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(damage_before_the_fork_point_is_passed_over_as_in_the_parent)
 {
-    WITH_STORE(dir, store);
     size_t len = 0;
     annal_cursor *cursor = NULL;
     annal_event event;
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 4, "f");
+    fork_at("p", 4, "f");
     append_numbers(store, "f", 70, 70, ANNAL_LEVEL_SYNC);
     store_close(store);
     char *bytes = file_read(tmpdir_path(&dir, "store/events/p.jsonl"), &len);
@@ -404,13 +382,11 @@ START_TEST(damage_before_the_fork_point_is_passed_over_as_in_the_parent)
     }
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
     annal_cursor_close(cursor);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Change a byte in the middle of an event of p. */
-static void damage_event(struct tmpdir *dir, annal_store *store, const char *name, uint64_t seq)
+static void damage_event(const char *name, uint64_t seq)
 {
     char path[64];
     size_t len = 0;
@@ -420,9 +396,9 @@ static void damage_event(struct tmpdir *dir, annal_store *store, const char *nam
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("p"), seq, &cursor, err));
     ck_ok(annal_cursor_next(cursor, &event, err));
     ck_assert_uint_eq(event.seq, seq);
-    char *bytes = file_read(tmpdir_path(dir, path), &len);
+    char *bytes = file_read(tmpdir_path(&dir, path), &len);
     bytes[event.offset + event.length / 2] ^= 1;
-    file_write(tmpdir_path(dir, path), bytes, len);
+    file_write(tmpdir_path(&dir, path), bytes, len);
     annal_cursor_close(cursor);
     free(bytes);
 }
@@ -430,7 +406,6 @@ static void damage_event(struct tmpdir *dir, annal_store *store, const char *nam
 /* p has 9 events and a fork at 6; one of them is damaged. */
 static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
 {
-    WITH_STORE(dir, store);
     annal_verify_result result;
     annal_repair_result repaired;
     annal_convert_result converted;
@@ -439,9 +414,9 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     append_numbers(store, "p", 1, 9, ANNAL_LEVEL_OS);
     if (format == ANNAL_FORMAT_MSGPACK)
         ck_ok(annal_session_convert(store, ANNAL_SLICE("p"), &to, &converted, err));
-    fork_at(store, "p", 6, "k");
+    fork_at("p", 6, "k");
     append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
-    damage_event(&dir, store, format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
+    damage_event(format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
     ck_ok(annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
     ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
@@ -456,9 +431,9 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
                          "corrupt: session 'p' is damaged at event 6: fork it before that");
     else
         ck_assert_int_eq(status, ANNAL_OK);
-    fork_at(store, "k", 7, "y");
-    store_close(store);
-    tmpdir_done(&dir);
+    fork_at("k", 7, "y");
+    teardown();
+    setup();
 }
 
 START_TEST(damage_around_the_fork_point_is_not_another_history)
@@ -473,25 +448,24 @@ END_TEST
 START_TEST(another_history_is_told_also_where_it_is_damaged)
 {
     for (uint64_t damaged = 4; damaged <= 8; damaged++) {
-        WITH_STORE(dir, store);
         annal_session_info info;
         append_numbers(store, "p", 1, 9, ANNAL_LEVEL_OS);
-        fork_at(store, "p", 6, "k");
+        fork_at("p", 6, "k");
         append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
         store_close(store);
         ck_assert_int_eq(
             rename(tmpdir_path(&dir, "store/events/p.jsonl"), tmpdir_path(&dir, "store/old")), 0);
         store = store_open(tmpdir_path(&dir, "store"));
         append_numbers(store, "p", 31, 39, ANNAL_LEVEL_OS);
-        damage_event(&dir, store, "p.jsonl", damaged);
+        damage_event("p.jsonl", damaged);
         ck_status(ANNAL_ERR_CORRUPT, annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
-        ck_status(ANNAL_ERR_CORRUPT, read_all(store, "k", err));
+        ck_status(ANNAL_ERR_CORRUPT, read_all("k", err));
         ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("k"), 3,
                                                         ANNAL_SLICE("stray"), NULL, NULL, err));
         ck_status(ANNAL_ERR_NOTFOUND,
                   annal_session_info_get(store, ANNAL_SLICE("stray"), &info, err));
-        store_close(store);
-        tmpdir_done(&dir);
+        teardown();
+        setup();
     }
 }
 END_TEST
@@ -512,7 +486,6 @@ static void write_header(const char *path, const char *session, const char *fork
 
 START_TEST(forks_in_a_circle_are_refused)
 {
-    WITH_STORE(dir, store);
     annal_verify_result result;
     write_header(tmpdir_path(&dir, "store/events/a.jsonl"), "a", "b", 4);
     write_header(tmpdir_path(&dir, "store/events/b.jsonl"), "b", "a", 4);
@@ -520,22 +493,19 @@ START_TEST(forks_in_a_circle_are_refused)
     write_header(tmpdir_path(&dir, "store/events/d.jsonl"), "d", "../d", 4);
     for (const char *session = "abcd"; *session != '\0'; session++) {
         const char id[] = {*session, '\0'};
-        ck_assert_int_eq(read_all(store, id, NULL), ANNAL_ERR_CORRUPT);
+        ck_assert_int_eq(read_all(id, NULL), ANNAL_ERR_CORRUPT);
         ck_ok(annal_verify_session(store, annal_slice_of(id), NULL, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 1);
     }
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_cursor_at_a_place_reads_the_own_journal_alone)
 {
-    WITH_STORE(dir, store);
     annal_cursor *cursor = NULL;
     annal_event event;
     append_numbers(store, "p", 1, 5, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 3, "f");
+    fork_at("p", 3, "f");
     append_numbers(store, "f", 70, 70, ANNAL_LEVEL_SYNC);
     ck_ok(annal_cursor_open_at(store, ANNAL_SLICE("f"), 1, 0, 0, &cursor, err));
     ck_assert_uint_eq(annal_cursor_position(cursor).seq, 4);
@@ -543,18 +513,15 @@ START_TEST(a_cursor_at_a_place_reads_the_own_journal_alone)
     ck_assert_uint_eq(event.seq, 4);
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
     annal_cursor_close(cursor);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes)
 {
-    WITH_STORE(dir, store);
     annal_cursor *cursor = NULL;
     annal_event event;
     append_numbers(store, "p", 1, 2, ANNAL_LEVEL_SYNC);
-    fork_at(store, "p", 2, "f");
+    fork_at("p", 2, "f");
     ck_ok(annal_cursor_open(store, ANNAL_SLICE("f"), 2, &cursor, err));
     ck_ok(annal_cursor_next(cursor, &event, err));
     ck_assert_int_eq(annal_cursor_next(cursor, &event, NULL), ANNAL_END);
@@ -564,8 +531,6 @@ START_TEST(a_reader_that_waits_at_the_end_of_the_common_history_sees_what_comes)
     ck_ok(annal_cursor_next(cursor, &event, err));
     ck_assert_uint_eq(event_number(&event), 70);
     annal_cursor_close(cursor);
-    store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -588,7 +553,7 @@ static const char *id_of(size_t session)
     return ids[session];
 }
 
-static void model_append(struct model *model, annal_store *store, size_t session, struct random *r)
+static void model_append(struct model *model, size_t session, struct random *r)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS,
                                          ANNAL_LEVEL_OS,   ANNAL_LEVEL_OS,    ANNAL_LEVEL_OS};
@@ -601,7 +566,7 @@ static void model_append(struct model *model, annal_store *store, size_t session
     ck_assert_uint_eq(seq, model->lengths[session]);
 }
 
-static void model_fork(struct model *model, annal_store *store, size_t parent, struct random *r)
+static void model_fork(struct model *model, size_t parent, struct random *r)
 {
     const annal_fork_options options = {.format = (annal_format)random_below(r, 3)};
     if (model->sessions == SESSIONS)
@@ -614,8 +579,7 @@ static void model_fork(struct model *model, annal_store *store, size_t parent, s
     model->lengths[child] = at;
 }
 
-static void model_compare(const struct model *model, annal_store *store, size_t session,
-                          struct random *r)
+static void model_compare(const struct model *model, size_t session, struct random *r)
 {
     annal_cursor *cursor = NULL;
     uint64_t from = 1 + random_below(r, model->lengths[session] + 1);
@@ -635,31 +599,30 @@ START_TEST(random_histories_of_forks_are_those_of_plain_arrays)
 {
     struct random r = random_init(20261120);
     for (int round = 0; round < 3; round++) {
-        WITH_STORE(dir, store);
         struct model model = {.sessions = 1};
-        model_append(&model, store, 0, &r);
+        model_append(&model, 0, &r);
         for (int step = 0; step < 80; step++) {
             size_t session = random_below(&r, model.sessions);
             uint64_t what = random_below(&r, 20);
             if (what < 12) {
-                model_append(&model, store, session, &r);
+                model_append(&model, session, &r);
             } else if (what < 16) {
-                model_fork(&model, store, session, &r);
+                model_fork(&model, session, &r);
             } else if (what == 16) {
                 store_close(store);
                 store = store_open(tmpdir_path(&dir, "store"));
             } else {
                 ck_ok(annal_sync(store, err)); /* batches stand in the log at first */
-                model_compare(&model, store, session, &r);
+                model_compare(&model, session, &r);
             }
         }
         ck_ok(annal_sync(store, err));
         for (size_t i = 0; i < model.sessions; i++) {
-            model_compare(&model, store, i, &r);
-            ck_sound(store, id_of(i));
+            model_compare(&model, i, &r);
+            ck_sound(id_of(i));
         }
-        store_close(store);
-        tmpdir_done(&dir);
+        teardown();
+        setup();
     }
 }
 END_TEST
@@ -667,7 +630,7 @@ END_TEST
 Suite *suite_fork(void)
 {
     Suite *suite = suite_create("fork");
-    TCase *tests = suite_case(suite, "fork", NULL, NULL);
+    TCase *tests = suite_case(suite, "fork", setup, teardown);
     tcase_add_test(tests, a_fork_has_what_its_parent_had_and_goes_on_by_itself);
     tcase_add_test(tests, a_fork_of_a_fork_points_at_the_session_that_holds_the_event);
     tcase_add_test(tests, a_lineage_names_each_part_of_the_history);

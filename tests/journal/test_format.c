@@ -13,19 +13,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static annal_store *store;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
 }
 
 static void tear_down(void)
 {
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 /* Given in one format, to a journal of another. */

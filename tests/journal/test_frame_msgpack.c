@@ -164,8 +164,6 @@ END_TEST
 
 /* ---- A journal inside an event ---- */
 
-static struct tmpdir dir;
-
 static void open_scan(struct scan *scan, annal_slice bytes)
 {
     const char *path = tmpdir_path(&dir, "journal");
@@ -531,20 +529,10 @@ START_TEST(a_frame_without_room_is_not_begun)
 }
 END_TEST
 
-static void set_up(void)
-{
-    tmpdir_init(&dir);
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
-}
-
 Suite *suite_frame_msgpack(void)
 {
     Suite *suite = suite_create("frame_msgpack");
-    TCase *tests = suite_case(suite, "frame_msgpack", set_up, tear_down);
+    TCase *tests = suite_case(suite, "frame_msgpack", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_frame_says_what_the_draft_said_byte_for_byte);
     tcase_add_test(tests, a_header_says_whose_journal_it_is_and_what_it_replaces);
     tcase_add_test(tests, any_msgpack_library_can_iterate_a_journal);

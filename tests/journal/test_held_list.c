@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static struct tmpdir dir;
 static struct held held;
 static struct stat log_file = {.st_dev = 3, .st_ino = 77};
 static const uint8_t boot[16] = "this boot";
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     ck_ok(annal__held_open(&annal__system_io, tmpdir_path(&dir, "00.held"), true, &held, err));
     annal__held_clear(&held);
 }
@@ -23,7 +22,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     annal__held_close(&held);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static annal_slice name(char out[24], unsigned number)

@@ -15,18 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static struct failing_io disk;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     failing_io_init(&disk);
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 static void assert_file(const char *name, const char *expected)
@@ -382,7 +376,7 @@ END_TEST
 Suite *suite_io(void)
 {
     Suite *suite = suite_create("io");
-    TCase *tests = suite_case(suite, "io", set_up, tear_down);
+    TCase *tests = suite_case(suite, "io", set_up, tmpdir_teardown);
     tcase_add_test(tests, a_published_file_is_there_whole_and_private);
     tcase_add_test(
         tests, a_file_whose_publishing_failed_is_the_old_one_or_the_new_one_and_leaves_no_trace);

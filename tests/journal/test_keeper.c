@@ -14,8 +14,6 @@ static void sleep_ms(long ms)
 
 START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .batch_ms = 5};
     annal_store *store = NULL;
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
@@ -30,14 +28,11 @@ START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
         ck_assert_uint_eq(last, number);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(without_a_keeper_annal_keep_commits_batches_that_are_due)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const annal_store_options options = {.create = true, .no_keeper = true, .batch_ms = 50};
     annal_store *store = NULL;
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &options, &store, err));
@@ -46,7 +41,6 @@ START_TEST(without_a_keeper_annal_keep_commits_batches_that_are_due)
     ck_ok(annal_keep(store, err));
     ck_numbers(store, "s", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -59,8 +53,6 @@ static annal_status count_run(void *arg, annal_error *err)
 
 START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs = 0;
     const annal__chore chore = {
@@ -80,14 +72,11 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
     append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(runs, 2);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     _Atomic int runs[CHORES_MAX + 1] = {0};
     annal__chore chore = {.name = "count", .period_ms = 1, .run = count_run};
@@ -104,14 +93,11 @@ START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
         ck_assert_int_eq(runs[i], 1);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_store_whose_keeper_cannot_start_is_not_opened)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const annal_store_options options = {.create = true};
     annal_store *store = NULL;
@@ -126,14 +112,13 @@ START_TEST(a_store_whose_keeper_cannot_start_is_not_opened)
         ck_assert_int_eq(status, failed ? ANNAL_ERR_NOMEM : ANNAL_OK);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_keeper(void)
 {
     Suite *suite = suite_create("keeper");
-    TCase *keeper = suite_case(suite, "keeper", NULL, NULL);
+    TCase *keeper = suite_case(suite, "keeper", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);

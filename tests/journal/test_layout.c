@@ -9,17 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
-
-static void set_up(void)
-{
-    tmpdir_init(&dir);
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
-}
 
 /* A disk whose filesystem calls itself what the test says. */
 struct named_disk {
@@ -137,7 +126,7 @@ END_TEST
 Suite *suite_layout(void)
 {
     Suite *suite = suite_create("layout");
-    TCase *tests = suite_case(suite, "layout", set_up, tear_down);
+    TCase *tests = suite_case(suite, "layout", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
     tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
     tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);

@@ -238,9 +238,9 @@ START_TEST(what_was_cut_is_kept_byte_for_byte)
     size_t len, kept_len = 0;
     char *bytes = file_read(f.journal, &len), *kept = NULL;
     reopen_after_power_cut(&f);
-    DIR *dir = opendir(tmpdir_path(&f.dir, "store/events/.torn"));
-    ck_assert_ptr_nonnull(dir);
-    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+    DIR *entries = opendir(tmpdir_path(&f.dir, "store/events/.torn"));
+    ck_assert_ptr_nonnull(entries);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
         char path[600];
         if (entry->d_name[0] == '.')
             continue;
@@ -248,7 +248,7 @@ START_TEST(what_was_cut_is_kept_byte_for_byte)
         snprintf(path, sizeof path, "%s/events/.torn/%s", f.path, entry->d_name);
         kept = file_read(path, &kept_len);
     }
-    closedir(dir);
+    closedir(entries);
     ck_assert_uint_eq(kept_len, len - durable);
     ck_assert_int_eq(memcmp(kept, bytes + durable, kept_len), 0);
     ck_assert_uint_eq(size_of(f.journal), durable);

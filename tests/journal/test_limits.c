@@ -9,13 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct tmpdir dir;
 static annal_store *store;
 static annal_writer *writer;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
 }
@@ -24,7 +23,7 @@ static void tear_down(void)
 {
     annal_writer_close(writer);
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static char *repeat(char c, size_t count)

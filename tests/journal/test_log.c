@@ -14,13 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static struct log log_;
 static const char *path;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "00.log");
     ck_ok(annal__log_create(&annal__system_io, path, 1 << 16, 1, &log_, err));
     annal__log_switch(&log_);
@@ -29,7 +28,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     annal__log_close(&log_);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static const uint8_t file_id[FRAME_FILE_ID_BYTES] = {1, 2,  3,  4,  5,  6,  7,  8,

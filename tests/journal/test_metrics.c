@@ -49,8 +49,6 @@ static annal_metrics metrics_of(annal_store *store, annal_metrics_of of)
 
 START_TEST(what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 7, ANNAL_LEVEL_SYNC);
@@ -79,14 +77,11 @@ START_TEST(what_was_appended_is_counted_for_the_object_and_for_the_store_over_al
     ck_assert_uint_eq(all.checkpoint_lag_us.count, all.checkpoints);
     ck_assert_int_gt(all.since_us, 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_store_that_is_open_for_reading_only_shows_what_was_counted)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 4, ANNAL_LEVEL_SYNC);
@@ -96,14 +91,11 @@ START_TEST(a_store_that_is_open_for_reading_only_shows_what_was_counted)
     ck_assert_uint_eq(metrics_of(store, ANNAL_METRICS_OF_STORE).events, 4);
     ck_assert_uint_eq(metrics_of(store, ANNAL_METRICS_OF_STORE).opens, 1);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(the_file_may_vanish_and_counting_begins_anew)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 3, ANNAL_LEVEL_SYNC);
@@ -114,14 +106,11 @@ START_TEST(the_file_may_vanish_and_counting_begins_anew)
     store = store_open(path);
     ck_assert_uint_eq(metrics_of(store, ANNAL_METRICS_OF_STORE).events, 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_file_of_another_version_is_left_alone_and_the_object_counts_for_itself)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *file = tmpdir_path(&dir, "store/locks/metrics");
     char other[sizeof(struct metrics_block)];
@@ -137,7 +126,6 @@ START_TEST(a_file_of_another_version_is_left_alone_and_the_object_counts_for_its
     ck_assert_uint_eq(len, sizeof other);
     ck_assert_mem_eq(bytes, other, len);
     free(bytes);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -172,8 +160,6 @@ static void take_warning(void *arg, annal_log_level level, const char *message)
 
 START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     struct slow_disk disk = {.io = annal__system_io, .sync_us = 900000, .now_us = 1000000};
     disk.io.arg = &disk;
     disk.io.fdatasync = slow_fdatasync;
@@ -194,14 +180,11 @@ START_TEST(a_sync_slower_than_a_second_is_counted_and_warned_of)
     ck_assert_uint_eq(metrics.sync_us.max, 2500000);
     ck_assert_ptr_nonnull(strstr(disk.warning, "commit log took 2500 ms"));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(refused_appends_and_sessions_that_cannot_be_had_are_counted)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path), *other = store_open(path);
     uint64_t seq;
@@ -221,7 +204,6 @@ START_TEST(refused_appends_and_sessions_that_cannot_be_had_are_counted)
     ck_assert_uint_eq(metrics.session_wait_us.count, 1);
     store_close(other);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -233,7 +215,7 @@ Suite *suite_metrics(void)
     tcase_add_test(histograms,
                    a_quantile_lies_in_the_bucket_of_its_rank_and_never_above_the_largest);
 
-    TCase *counters = suite_case(suite, "counters", NULL, NULL);
+    TCase *counters = suite_case(suite, "counters", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(counters,
                    what_was_appended_is_counted_for_the_object_and_for_the_store_over_all_objects);
     tcase_add_test(counters, a_store_that_is_open_for_reading_only_shows_what_was_counted);

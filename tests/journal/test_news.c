@@ -59,9 +59,7 @@ static annal__news *listen_to(annal_store *store)
 
 START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
 {
-    struct tmpdir dir;
     struct told told;
-    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(reader);
@@ -81,15 +79,12 @@ START_TEST(what_one_object_appends_is_told_to_another_in_order_at_every_level)
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(what_is_told_stands_in_the_journal)
 {
-    struct tmpdir dir;
     annal__news_item item;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     for (uint64_t seq = 1; seq <= 20; seq++) {
@@ -103,16 +98,13 @@ START_TEST(what_is_told_stands_in_the_journal)
     }
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
 {
-    struct tmpdir dir;
     struct told told;
     struct picky_io disk;
-    tmpdir_init(&dir);
     picky_io_init(&disk);
     annal_store *store = store_open_seams(
         tmpdir_path(&dir, "store"), &(struct seams){.io = &disk.io, .clock = &annal__system_clock});
@@ -130,18 +122,15 @@ START_TEST(what_the_journal_does_not_have_yet_is_told_when_it_has)
     ck_numbers(store, "s", 2);
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
 {
-    struct tmpdir dir;
     struct told told;
     int ready[2];
     char byte;
     int exit_status = -1;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     ck_assert_int_eq(pipe(ready), 0);
     pid_t pid = fork();
@@ -162,15 +151,12 @@ START_TEST(a_process_that_sleeps_is_woken_by_an_append_of_another_process)
     store_close(store);
     close(ready[0]);
     close(ready[1]);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes_on)
 {
-    struct tmpdir dir;
     struct told told;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     append_numbers(store, "s", 1, BELL_SLOTS + 1, ANNAL_LEVEL_OS);
@@ -186,16 +172,13 @@ START_TEST(who_was_away_for_too_long_is_told_to_look_at_everything_and_then_goes
     ck_assert_int_eq(annal__news_next(news, &item, NULL), ANNAL_END);
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
 {
-    struct tmpdir dir;
     struct told told;
     annal_convert_result result;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
@@ -215,16 +198,13 @@ START_TEST(a_deletion_a_conversion_and_a_recovery_are_told_to_everybody)
     ck_assert_str_eq(hear(news, &told), "missed");
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
 {
-    struct tmpdir dir;
     struct told told;
     annal__news *news = NULL;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(store));
     ck_ok(annal__news_open(store, &(annal__news_options){.look_ms = 50}, &news, err));
@@ -238,7 +218,6 @@ START_TEST(a_wait_ends_with_its_time_with_a_look_and_with_an_interruption)
     annal__news_close(news);
     annal__news_close(NULL);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -251,9 +230,7 @@ static void *interrupt_soon(void *news)
 
 START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
 {
-    struct tmpdir dir;
     pthread_t thread;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal__news *news = listen_to(store);
     ck_assert_int_eq(pthread_create(&thread, NULL, interrupt_soon, news), 0);
@@ -261,17 +238,14 @@ START_TEST(a_wait_that_sleeps_is_interrupted_by_another_thread)
     pthread_join(thread, NULL);
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* As on read-only media. */
 START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second)
 {
-    struct tmpdir dir;
     struct told told;
     annal_store *store = NULL;
-    tmpdir_init(&dir);
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_ok(annal_store_open(tmpdir_path(&dir, "store"), &(annal_store_options){.read_only = true},
                            &store, err));
@@ -284,16 +258,13 @@ START_TEST(without_the_shared_memory_everything_is_looked_at_four_times_a_second
     ck_assert_str_eq(hear(news, &told), "missed");
     annal__news_close(news);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
 {
-    struct tmpdir dir;
     struct told told;
     annal_store *reader = NULL;
-    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal__news_close(listen_to(writer)); /* it makes no bell, but takes one that is there */
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -305,15 +276,12 @@ START_TEST(a_store_that_is_open_for_reading_only_is_woken_too)
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
 {
-    struct tmpdir dir;
     struct told told;
-    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_SYNC);
@@ -333,16 +301,13 @@ START_TEST(a_bell_that_is_deleted_is_made_again_and_nothing_stays_untold)
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
 {
-    struct tmpdir dir;
     struct told told;
     annal__news *news = NULL;
-    tmpdir_init(&dir);
     annal_store *writer = store_open(tmpdir_path(&dir, "store"));
     annal_store *reader = store_open(tmpdir_path(&dir, "store"));
     append_numbers(writer, "s", 1, 1, ANNAL_LEVEL_OS);
@@ -360,14 +325,13 @@ START_TEST(the_first_who_listens_looks_until_those_who_write_have_noticed)
     annal__news_close(news);
     store_close(reader);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_news(void)
 {
     Suite *suite = suite_create("news");
-    TCase *tcase = suite_case(suite, "all", NULL, NULL);
+    TCase *tcase = suite_case(suite, "all", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tcase, what_one_object_appends_is_told_to_another_in_order_at_every_level);
     tcase_add_test(tcase, what_is_told_stands_in_the_journal);
     tcase_add_test(tcase, what_the_journal_does_not_have_yet_is_told_when_it_has);

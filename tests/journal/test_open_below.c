@@ -17,13 +17,12 @@
 
 static const struct below_mode MODE = {.file = 0600, .folder = 0700, .sync = true};
 
-static struct tmpdir dir;
 static struct below below;
 
 /* in/ is the directory that was given; out/ holds what links lead to. */
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "in"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "out"), 0700), 0);
     file_write(tmpdir_path(&dir, "out/f"), "old", 3);
@@ -33,7 +32,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     annal__below_close(&below);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static annal_error failure;

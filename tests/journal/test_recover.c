@@ -55,8 +55,6 @@ static void check_all(annal_store *store, uint64_t events)
 START_TEST(what_the_log_has_is_redone_in_this_boot_and_in_another)
 {
     for (int other = 0; other < 2; other++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         leave_behind(path, 5);
         const struct seams seams = {.io = &annal__system_io,
@@ -67,7 +65,7 @@ START_TEST(what_the_log_has_is_redone_in_this_boot_and_in_another)
         append_numbers(store, "s1", 6, 7, ANNAL_LEVEL_SYNC);
         ck_numbers(store, "s1", 7);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -78,9 +76,7 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
         struct failing_io disk;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         leave_behind(path, 3);
         failing_io_init(&disk);
@@ -102,15 +98,13 @@ START_TEST(a_recovery_that_broke_off_anywhere_is_done_again_in_full)
         check_all(store, 3);
         append_numbers(store, "s2", 4, 4, ANNAL_LEVEL_SYNC);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s1.jsonl");
     uint64_t seq;
@@ -133,7 +127,6 @@ START_TEST(one_journal_that_cannot_be_opened_keeps_no_other_session)
     append_numbers(store, "s1", 4, 4, ANNAL_LEVEL_SYNC);
     check_all(store, 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -141,10 +134,8 @@ END_TEST
 
 START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
 {
-    struct tmpdir dir;
     struct rlimit limit, low;
     char name[16];
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     for (uint64_t number = 1; number <= 3; number++) {
@@ -173,7 +164,6 @@ START_TEST(more_sessions_are_redone_than_may_be_open_at_a_time)
         ck_numbers(store, name, 3);
     }
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -273,11 +263,9 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
     };
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         const char *reason = cases[i / 2].reason;
-        struct tmpdir dir;
         char said[600];
         annal_session_info info;
         uint64_t seq;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         annal_store *store = store_open(path);
@@ -303,7 +291,7 @@ START_TEST(a_journal_that_is_not_what_the_log_knew_is_not_written_and_the_reason
         }
         append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -339,10 +327,8 @@ static int note_what(void *arg, const annal__log_info *info)
 START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_behind_it_go_on)
 {
     for (int rebooted = 0; rebooted < 2; rebooted++) {
-        struct tmpdir dir;
         char said[600];
         uint64_t seq;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = store_open(path);
         append_numbers(store, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -365,7 +351,7 @@ START_TEST(of_the_sessions_of_a_damaged_log_only_those_that_prove_themselves_beh
         ck_numbers(store, "s", 4);
         ck_status(ANNAL_ERR_CORRUPT, append_number(store, "t", 3, 40, ANNAL_LEVEL_SYNC, &seq, err));
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -373,10 +359,8 @@ END_TEST
 /* Somebody copied a journal of JSON lines to the name of a session whose journal is msgpack. */
 START_TEST(a_copy_in_the_other_format_keeps_no_event_from_being_redone)
 {
-    struct tmpdir dir;
     struct stat file;
     size_t len;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "a", 1, 2, ANNAL_LEVEL_SYNC);
@@ -399,14 +383,13 @@ START_TEST(a_copy_in_the_other_format_keeps_no_event_from_being_redone)
     ck_numbers(store, "b", 5);
     ck_numbers(store, "a", 2);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_recover(void)
 {
     Suite *suite = suite_create("recover");
-    TCase *redo = suite_case(suite, "redo", NULL, NULL);
+    TCase *redo = suite_case(suite, "redo", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(redo, what_the_log_has_is_redone_in_this_boot_and_in_another);
     tcase_add_test(redo, one_journal_that_cannot_be_opened_keeps_no_other_session);
     tcase_add_test(redo, a_copy_in_the_other_format_keeps_no_event_from_being_redone);

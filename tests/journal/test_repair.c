@@ -373,11 +373,11 @@ static void forge_event(struct forgery *forgery, uint64_t seq, const char *id, c
                      0);
 }
 
-static annal_store *store_with(struct tmpdir *dir, struct forgery *forgery)
+static annal_store *store_with(struct forgery *forgery)
 {
-    const char *path = tmpdir_path(dir, "store");
+    const char *path = tmpdir_path(&dir, "store");
     store_close(store_open(path));
-    file_write(tmpdir_path(dir, "store/events/forged.jsonl"), forgery->bytes.ptr,
+    file_write(tmpdir_path(&dir, "store/events/forged.jsonl"), forgery->bytes.ptr,
                forgery->bytes.len);
     annal__buf_done(&forgery->bytes);
     return store_open(path);
@@ -392,17 +392,15 @@ static annal_status repair_forged(annal_store *store, const char *to,
 
 START_TEST(data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash)
 {
-    struct tmpdir dir;
     struct forgery forgery = {.h = 0};
     annal_verify_result proof;
     annal_repair_result result;
-    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, NULL, "1");
     forge_event(&forgery, 2, NULL, "{\"a\":}");
     forge_event(&forgery, 3, NULL, "3");
     forge_event(&forgery, 5, NULL, "5");
-    annal_store *store = store_with(&dir, &forgery);
+    annal_store *store = store_with(&forgery);
     ck_ok(annal_verify_session(store, ANNAL_SLICE("forged"), NULL, NULL, &proof, err));
     ck_assert_uint_eq(proof.findings, 2);
     ck_assert_uint_eq(proof.last_seq, 5);
@@ -414,46 +412,39 @@ START_TEST(data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash)
     ck_ok(annal_verify_session(store, ANNAL_SLICE("new"), NULL, NULL, &proof, err));
     ck_assert_uint_eq(proof.findings, 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(more_than_a_million_missing_events_are_another_journal)
 {
-    struct tmpdir dir;
     struct forgery forgery = {.h = 0};
     annal_repair_result result;
-    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, NULL, "1");
     forge_event(&forgery, 1000003, NULL, "2");
-    annal_store *store = store_with(&dir, &forgery);
+    annal_store *store = store_with(&forgery);
     ck_status(ANNAL_ERR_LIMIT, repair_forged(store, "", &result, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(two_events_of_one_id_are_not_made_one)
 {
-    struct tmpdir dir;
     struct forgery forgery = {.h = 0};
     annal_repair_result result;
-    tmpdir_init(&dir);
     forge_header(&forgery);
     forge_event(&forgery, 1, "same", "1");
     forge_event(&forgery, 2, "same", "1");
-    annal_store *store = store_with(&dir, &forgery);
+    annal_store *store = store_with(&forgery);
     ck_status(ANNAL_ERR_CONFLICT, repair_forged(store, "new", &result, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_repair(void)
 {
     Suite *suite = suite_create("repair");
-    TCase *copies = suite_case(suite, "copies", NULL, NULL);
+    TCase *copies = suite_case(suite, "copies", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(copies, a_sound_session_comes_over_whole);
     tcase_add_test(copies, data_that_is_no_json_is_a_finding_and_a_gap_whatever_its_hash);
     tcase_add_test(copies, more_than_a_million_missing_events_are_another_journal);

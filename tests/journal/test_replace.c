@@ -73,10 +73,8 @@ static void ck_no_session(annal_store *store, const char *session)
 
 START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
 {
-    struct tmpdir dir;
     annal_session_info info, anew;
     uint64_t seq = 0;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 5, ANNAL_LEVEL_SYNC);
@@ -99,7 +97,6 @@ START_TEST(a_deleted_session_is_gone_and_an_append_begins_it_anew)
     ck_numbers(store, "s", 1);
     ck_no_session(store, "t");
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -125,9 +122,7 @@ static void delete_what_another_log_has(const char *path, annal_store **out_writ
 START_TEST(redo_does_not_bring_a_deleted_session_back)
 {
     for (int tombstone = 0; tombstone < 2; tombstone++) {
-        struct tmpdir dir;
         annal_store *writer, *deleter;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         delete_what_another_log_has(path, &writer, &deleter);
         ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 1);
@@ -150,7 +145,7 @@ START_TEST(redo_does_not_bring_a_deleted_session_back)
         store = store_open_seams(path, &after_a_power_cut);
         store_close(store);
         ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -163,9 +158,7 @@ START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
         .io = &disk.io, .clock = &annal__system_clock, .boot = after_a_power_cut.boot};
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
         annal_store *writer, *deleter, *store = NULL;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         delete_what_another_log_has(path, &writer, &deleter);
         store_abandon(deleter);
@@ -182,7 +175,7 @@ START_TEST(a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none)
         ck_no_session(store, "s");
         ck_numbers(store, "other", 1);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -191,9 +184,7 @@ END_TEST
 START_TEST(a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
 {
     for (int lost = 0; lost < 2; lost++) {
-        struct tmpdir dir;
         annal_store *writer, *deleter;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         delete_what_another_log_has(path, &writer, &deleter);
@@ -204,16 +195,14 @@ START_TEST(a_session_that_was_begun_anew_is_redone_and_the_old_one_is_not)
         annal_store *store = store_open_seams(path, &after_a_power_cut);
         ck_numbers(store, "s", 2);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
 {
-    struct tmpdir dir;
     annal_store *writer, *deleter;
-    tmpdir_init(&dir);
     const char *gone = tmpdir_path(&dir, "store/events/.gone");
     delete_what_another_log_has(tmpdir_path(&dir, "store"), &writer, &deleter);
     store_close(deleter);
@@ -224,14 +213,11 @@ START_TEST(a_tombstone_stays_until_no_log_names_its_journal)
     store_close(store_open(tmpdir_path(&dir, "store")));
     ck_assert_uint_eq(count_names(gone, ""), 0);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
@@ -241,7 +227,6 @@ START_TEST(the_keeper_takes_tombstones_away_when_it_has_emptied_the_log)
     ck_ok(annal_keep(store, err));
     ck_assert_uint_eq(count_names(tmpdir_path(&dir, "store/events/.gone"), ""), 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -282,13 +267,11 @@ START_TEST(a_deletion_that_breaks_off_anywhere_took_place_or_did_not)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         failed =
             delete_with_failure(tmpdir_path(&dir, "store"), tmpdir_path(&dir, "store/events/.gone"),
                                 tmpdir_path(&dir, "store/events"), at);
         ck_assert(!failed || at < 200);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -296,10 +279,8 @@ END_TEST
 /* Rule (5): the tombstone of a deletion that broke off before the name went. */
 START_TEST(a_journal_that_stands_there_counts_whatever_tombstones_say)
 {
-    struct tmpdir dir;
     annal_session_info info;
     char tombstone[512];
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -320,15 +301,12 @@ START_TEST(a_journal_that_stands_there_counts_whatever_tombstones_say)
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
 {
-    struct tmpdir dir;
     annal_session_info info;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
@@ -344,7 +322,6 @@ START_TEST(a_session_whose_header_is_damaged_can_be_deleted_for_good)
     annal_store *store = store_open_seams(path, &after_a_power_cut);
     ck_no_session(store, "s");
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -362,8 +339,6 @@ static void copy_file(const char *from, const char *to)
 START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
 {
     for (int same_process = 0; same_process < 2; same_process++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/orig.jsonl");
         annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
@@ -383,7 +358,7 @@ START_TEST(deleting_a_copy_takes_nothing_from_the_journal_that_was_copied)
         ck_numbers(store, "orig", 5);
         ck_no_session(store, "origbak");
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -391,8 +366,6 @@ END_TEST
 /* The name that a copy was given may be that of a session of which a log has redo. */
 START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *writer = open_hasty(path), *deleter = open_hasty(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -406,7 +379,6 @@ START_TEST(deleting_a_copy_deletes_the_session_of_that_name_too)
     ck_numbers(store, "s", 3);
     ck_no_session(store, "t");
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -434,9 +406,7 @@ START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
                       {"other", &annal__codec_json, false},
                       {"s", &annal__codec_msgpack, false},
                       {"", NULL, true}};
-    struct tmpdir dir;
     char tombstone[512];
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -455,19 +425,16 @@ START_TEST(a_tombstone_speaks_of_the_session_and_format_that_it_names_only)
     else
         ck_numbers(store, "s", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Neither the one nor the other is guessed: the log keeps what it has. */
 START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
 {
-    struct tmpdir dir;
     annal_store *writer, *deleter;
     const struct dirent *entry;
     char tombstone[600] = "";
     uint64_t seq = 0;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *gone = tmpdir_path(&dir, "store/events/.gone");
     delete_what_another_log_has(path, &writer, &deleter);
@@ -494,18 +461,15 @@ START_TEST(a_tombstone_that_is_damaged_is_taken_for_neither)
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "s", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* The tombstone of the conversion is there as long as a log names the old journal. */
 START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events_away)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     uint64_t seq = 0;
     const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *writer = open_generous(path), *other = open_generous(path);
@@ -523,16 +487,13 @@ START_TEST(a_journal_that_is_copied_back_beside_what_replaced_it_takes_no_events
     append_numbers(other, "s", 7, 7, ANNAL_LEVEL_SYNC);
     store_close(other);
     store_close(writer);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
 {
-    struct tmpdir dir;
     annal_convert_result result;
     const annal_convert_options to_msgpack = {.format = ANNAL_FORMAT_MSGPACK};
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     annal_store *there = store_open(tmpdir_path(&dir, "there"));
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -548,7 +509,6 @@ START_TEST(a_copy_is_neither_converted_nor_forked_nor_taken_over)
     ck_numbers(store, "s", 3);
     store_close(there);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -641,9 +601,7 @@ END_TEST
 
 START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
 {
-    struct tmpdir dir;
     annal_store *deleter = NULL;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = store_open(path);
     append_numbers(owner, "s", 1, 2, ANNAL_LEVEL_SYNC);
@@ -657,15 +615,12 @@ START_TEST(a_session_that_is_not_given_back_in_time_is_not_deleted)
     ck_numbers(deleter, "s", 1);
     store_close(deleter);
     store_close(owner);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(while_another_process_changes_journals_this_one_does_not)
 {
-    struct tmpdir dir;
     annal_store *store = NULL;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     ck_ok(annal_store_open(path,
                            &(annal_store_options){.create = true, .no_keeper = true, .wait_ms = 20},
@@ -678,16 +633,13 @@ START_TEST(while_another_process_changes_journals_this_one_does_not)
     close(fd);
     ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_session_that_a_fork_needs_is_not_deleted)
 {
-    struct tmpdir dir;
     struct buf line = {0};
     annal_session_info info;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "parent", 1, 3, ANNAL_LEVEL_SYNC);
     ck_ok(annal_session_info_get(store, ANNAL_SLICE("parent"), &info, err));
@@ -711,7 +663,6 @@ START_TEST(a_session_that_a_fork_needs_is_not_deleted)
     ck_ok(annal__session_delete(store, ANNAL_SLICE("parent"), NULL, err));
     annal__buf_done(&line);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -737,9 +688,7 @@ static void *append_on(void *arg)
 
 START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
 {
-    struct tmpdir dir;
     pthread_t thread;
-    tmpdir_init(&dir);
     struct appender appender = {.store = open_generous(tmpdir_path(&dir, "store"))};
     append_numbers(appender.store, "s", 1, 1, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(pthread_create(&thread, NULL, append_on, &appender), 0);
@@ -754,14 +703,13 @@ START_TEST(a_thread_that_appends_meanwhile_writes_into_no_deleted_journal)
     ck_ok(annal_sync(appender.store, err));
     ck_assert_uint_le(read_session(appender.store, "s", NULL, NULL), appender.appended);
     store_close(appender.store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_replace(void)
 {
     Suite *suite = suite_create("replace");
-    TCase *delete = suite_case(suite, "delete", NULL, NULL);
+    TCase *delete = suite_case(suite, "delete", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(delete, a_deleted_session_is_gone_and_an_append_begins_it_anew);
     tcase_add_test(delete, redo_does_not_bring_a_deleted_session_back);
     tcase_add_loop_test(delete, a_tombstone_that_cannot_be_looked_at_is_not_taken_for_none, 0, 3);
@@ -771,7 +719,7 @@ Suite *suite_replace(void)
     tcase_add_test(delete, a_deletion_that_breaks_off_anywhere_took_place_or_did_not);
     tcase_add_test(delete, a_journal_that_stands_there_counts_whatever_tombstones_say);
     tcase_add_test(delete, a_session_whose_header_is_damaged_can_be_deleted_for_good);
-    TCase *copies = suite_case(suite, "copies", NULL, NULL);
+    TCase *copies = suite_case(suite, "copies", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(copies, deleting_a_copy_takes_nothing_from_the_journal_that_was_copied);
     tcase_add_test(copies, deleting_a_copy_deletes_the_session_of_that_name_too);
     tcase_add_loop_test(copies, a_tombstone_speaks_of_the_session_and_format_that_it_names_only, 0,
@@ -784,7 +732,7 @@ Suite *suite_replace(void)
     tcase_add_test(full, a_full_disk_without_a_commit_log_can_be_read_and_emptied);
     tcase_add_test(full,
                    on_a_full_disk_a_session_of_another_process_is_waited_for_and_its_redo_counts);
-    TCase *others = suite_case(suite, "others", NULL, NULL);
+    TCase *others = suite_case(suite, "others", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(others, a_session_that_is_not_given_back_in_time_is_not_deleted);
     tcase_add_test(others, while_another_process_changes_journals_this_one_does_not);
     tcase_add_test(others, a_session_that_a_fork_needs_is_not_deleted);

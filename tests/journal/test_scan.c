@@ -15,7 +15,6 @@
 #define LINES  (EVENTS + 1) /* the header is line 0 */
 
 static const struct codec *codec;
-static struct tmpdir dir;
 static struct buf journal;
 static size_t starts[LINES + 1];
 static uint64_t hashes[LINES];
@@ -27,7 +26,7 @@ static void set_up(const struct codec *of, annal_slice data)
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
     codec = of;
     draft = (annal_draft){.type = {"t", 1}, .data = data, .data_format = codec->format};
-    tmpdir_init(&dir);
+    tmpdir_setup();
     ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         starts[seq] = journal.len;
@@ -51,7 +50,7 @@ static void set_up_msgpack(void)
 static void tear_down(void)
 {
     annal__buf_done(&journal);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static int open_bytes(const struct io *io, annal_slice bytes)

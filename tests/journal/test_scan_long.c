@@ -15,7 +15,6 @@
 #define EVENTS     12u
 #define LONG_BYTES ((size_t)700 << 10)
 
-static struct tmpdir dir;
 static annal_store *store;
 static struct buf data; /* of the long events: 1, 4, 5 and 12 */
 static const char *journal;
@@ -30,7 +29,7 @@ static void set_up_format(annal_format format)
     struct random random = random_init(20261120);
     annal_writer *writer = NULL;
     uint64_t got;
-    tmpdir_init(&dir);
+    tmpdir_setup();
     store = store_open(tmpdir_path(&dir, "store"));
     ck_assert_int_eq(annal__buf_append(&data, "\"", 1), ANNAL_OK);
     while (data.len < LONG_BYTES)
@@ -60,7 +59,7 @@ static void tear_down(void)
 {
     store_close(store);
     annal__buf_done(&data);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static void ck_data(annal_cursor *cursor, uint64_t bytes)

@@ -23,8 +23,6 @@ static uint64_t journal_bytes(annal_store *store, const char *session)
  */
 START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *lower = store_open(path);
     annal_store *upper = store_open(path);
@@ -55,7 +53,6 @@ START_TEST(h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first)
     ck_numbers(store, "l", 1);
     ck_numbers(store, "u", 1);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -91,9 +88,7 @@ static ssize_t note_read(void *arg, int fd, void *bytes, size_t len, uint64_t of
 
 START_TEST(recovery_asks_the_disk_for_a_log_and_not_the_cache)
 {
-    struct tmpdir dir;
     struct io io = annal__system_io;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -108,7 +103,6 @@ START_TEST(recovery_asks_the_disk_for_a_log_and_not_the_cache)
     ck_assert_uint_eq(watch.too_soon, 0);
     ck_numbers(store, "s", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -130,9 +124,7 @@ static int look_at_journal(void *arg, int fd)
 
 START_TEST(nothing_enters_a_journal_before_its_group_is_synced)
 {
-    struct tmpdir dir;
     struct io io = annal__system_io;
-    tmpdir_init(&dir);
     watch = (struct watch){0};
     snprintf(watch.journal, sizeof watch.journal, "%s", tmpdir_path(&dir, "store/events/s.jsonl"));
     io.fdatasync = look_at_journal;
@@ -147,7 +139,6 @@ START_TEST(nothing_enters_a_journal_before_its_group_is_synced)
     }
     ck_assert_uint_eq(watch.too_soon, 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -160,13 +151,11 @@ static ssize_t count_read(void *arg, int fd, void *bytes, size_t len, uint64_t o
 
 START_TEST(the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
 {
-    struct tmpdir dir;
     struct io io = annal__system_io;
     annal_store *store = NULL;
     annal_writer *writer = NULL;
     annal_session_info info;
     uint64_t seq = 0;
-    tmpdir_init(&dir);
     io.pread = io.pread_now = count_read;
     const struct seams seams = {.io = &io, .clock = &annal__system_clock};
     const annal_store_options options = {.create = true,
@@ -187,14 +176,13 @@ START_TEST(the_end_of_a_journal_is_found_without_reading_it_in_both_formats)
     ck_assert_uint_gt(info.bytes, 900000);
     ck_assert_int_le(watch.journal_bytes, 100000);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_scenarios(void)
 {
     Suite *suite = suite_create("scenarios");
-    TCase *scenarios = suite_case(suite, "scenarios", NULL, NULL);
+    TCase *scenarios = suite_case(suite, "scenarios", tmpdir_setup, tmpdir_teardown);
     tcase_add_loop_test(scenarios,
                         h4b_a_session_that_changed_hands_is_redone_whichever_log_comes_first, 0, 2);
     tcase_add_test(scenarios, recovery_asks_the_disk_for_a_log_and_not_the_cache);

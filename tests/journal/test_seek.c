@@ -14,7 +14,6 @@
 #define EVENTS 3000u
 
 static const struct codec *codec;
-static struct tmpdir dir;
 static struct random seed;
 static struct buf journal;
 static uint64_t starts[EVENTS + 2], hashes[EVENTS + 1];
@@ -55,7 +54,7 @@ static void set_up(const struct codec *of)
     static const struct frame_header header = {.session = {"s", 1}, .created_us = 1};
     codec = of;
     seed = random_init(20261120);
-    tmpdir_init(&dir);
+    tmpdir_setup();
     ck_assert_int_eq(codec->encode_header(&journal, &header, &hashes[0]), ANNAL_OK);
     for (uint64_t seq = 1; seq <= EVENTS; seq++)
         put_event(seq);
@@ -77,7 +76,7 @@ static void tear_down(void)
 {
     annal__scan_done(&scan);
     annal__buf_done(&journal);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static void ck_next_is(uint64_t seq)

@@ -118,8 +118,6 @@ static void see(void *arg, const annal_event *event)
 
 START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -157,14 +155,11 @@ START_TEST(many_threads_of_two_stores_share_sessions_with_few_descriptors)
     }
     store_close(store);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     append_numbers(store, "first", 1, 1, ANNAL_LEVEL_SYNC);
     /* As if it owned so many already. */
@@ -183,7 +178,6 @@ START_TEST(a_process_may_write_more_sessions_than_it_can_own_at_a_time)
     ck_numbers(store, "first", 2);
     ck_numbers(store, "s0", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -193,9 +187,7 @@ END_TEST
 START_TEST(a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone)
 {
     for (unsigned which = 2; which <= 2; which++) { /* events/; of a journal see test_failure.c */
-        struct tmpdir dir;
         struct failing_io disk;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         failing_io_init(&disk);
         disk.with_errno = EIO;
@@ -223,7 +215,7 @@ START_TEST(a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log
         ck_assert_uint_ge(stats.recovered_groups, 3);
         ck_numbers(other, "s", 4);
         store_close(other);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
@@ -234,8 +226,6 @@ START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
 {
     static const char *const torn[] = {"{\"seq\":4", "{", "\n", "garbage\nmore", "\0\0\0"};
     for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
         annal_store *store = store_open(path);
@@ -257,15 +247,13 @@ START_TEST(a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside)
         ck_assert_uint_eq(stats.torn_bytes, extra);
         ck_assert_int_eq(stat(tmpdir_path(&dir, "store/events/.torn"), &info), 0);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -289,7 +277,6 @@ START_TEST(a_damaged_end_is_readable_and_takes_no_more_events)
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -297,8 +284,6 @@ END_TEST
  * seq. */
 START_TEST(no_damage_to_the_last_event_makes_room_for_another)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -327,15 +312,12 @@ START_TEST(no_damage_to_the_last_event_makes_room_for_another)
         }
     }
     free(bytes);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* H23: an editor puts a new file in the place of the journal. */
 START_TEST(a_journal_that_was_replaced_is_not_written)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -353,14 +335,11 @@ START_TEST(a_journal_that_was_replaced_is_not_written)
     append_numbers(store, "s", 4, 4, ANNAL_LEVEL_SYNC);
     ck_numbers(store, "s", 4);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     const char *journal = tmpdir_path(&dir, "store/events/s.jsonl");
     annal_store *store = store_open(path);
@@ -383,7 +362,6 @@ START_TEST(a_journal_that_is_gone_or_appears_is_not_written)
     char *bytes = file_read(tmpdir_path(&dir, "store/events/u.jsonl"), &len);
     ck_assert_str_eq(bytes, "something else\n");
     free(bytes);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -393,10 +371,8 @@ START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
     bool failed = true;
     unsigned looked = 0;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
         struct failing_io disk;
         uint64_t seq = 0;
-        tmpdir_init(&dir);
         failing_io_init(&disk);
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
         annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
@@ -414,7 +390,7 @@ START_TEST(a_name_that_cannot_be_looked_at_just_now_stops_nothing)
             ck_numbers(store, "s", last);
         }
         (void)annal_store_close(store, NULL);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
     ck_assert_uint_eq(looked, 2); /* the log's, the journal's */
 }
@@ -424,10 +400,8 @@ START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct tmpdir dir;
         struct failing_io disk;
         uint64_t seq = 0;
-        tmpdir_init(&dir);
         failing_io_init(&disk);
         const struct seams seams = {&disk.io, &annal__system_clock, NULL};
         annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
@@ -445,21 +419,18 @@ START_TEST(a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_
         ck_ok(append_number(store, "u", 2, 40, ANNAL_LEVEL_SYNC, &seq, err));
         ck_numbers(store, "u", 2);
         store_close(store);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
     uint64_t seq;
     ck_assert_int_eq(mkfifo(tmpdir_path(&dir, "store/events/s.jsonl"), 0600), 0);
     ck_status(ANNAL_ERR_INVALID, append_number(store, "s", 1, 40, ANNAL_LEVEL_SYNC, &seq, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -479,12 +450,10 @@ static void ck_append(const char *path, const char *session, annal_status expect
 
 START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why)
 {
-    struct tmpdir dir;
     size_t len;
     struct frame_header header = {.session = ANNAL_SLICE("n"), .created_us = 1};
     struct buf newer = {0};
     uint64_t h;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -513,14 +482,13 @@ START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_wh
     ck_append(path, "n", ANNAL_ERR_UNSUPPORTED, "of version 2 of the format");
     annal__buf_done(&newer);
     free(bytes);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
-    TCase *tails = suite_case(suite, "tails", NULL, NULL);
+    TCase *tails = suite_case(suite, "tails", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tails, a_torn_tail_is_cut_by_who_takes_the_session_and_kept_aside);
     tcase_add_test(tails, a_damaged_end_is_readable_and_takes_no_more_events);
     tcase_add_test(tails, no_damage_to_the_last_event_makes_room_for_another);
@@ -531,7 +499,7 @@ Suite *suite_session(void)
         tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     tcase_add_test(tails, a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
-    TCase *sharing = suite_case(suite, "sharing", NULL, NULL);
+    TCase *sharing = suite_case(suite, "sharing", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing,
                    a_store_whose_directory_sync_failed_gives_nothing_back_before_its_log_is_redone);

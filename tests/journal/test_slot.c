@@ -15,18 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static const char *path;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
 }
 
 /* A store object that does not wait for others. */
@@ -495,7 +489,7 @@ END_TEST
 Suite *suite_slot(void)
 {
     Suite *suite = suite_create("slot");
-    TCase *claim = suite_case(suite, "claim", set_up, tear_down);
+    TCase *claim = suite_case(suite, "claim", set_up, tmpdir_teardown);
     tcase_add_test(claim,
                    each_writer_has_a_slot_of_its_own_and_the_lowest_empty_one_is_taken_again);
     tcase_add_test(claim, an_empty_slot_goes_on_in_a_new_epoch_behind_its_last_group);
@@ -506,14 +500,14 @@ Suite *suite_slot(void)
     tcase_add_test(claim, names_that_are_no_slot_are_left_alone);
     tcase_add_test(claim, a_session_that_only_a_forked_child_keeps_is_said_to_be_so);
     tcase_add_test(claim, slots_are_the_files_that_are_named_as_logs_in_their_order);
-    TCase *take = suite_case(suite, "take", set_up, tear_down);
+    TCase *take = suite_case(suite, "take", set_up, tmpdir_teardown);
     tcase_add_test(take, a_session_of_a_dead_owner_goes_to_who_wants_it);
     tcase_add_test(take, damage_to_the_first_block_alone_costs_nothing);
     tcase_add_test(take, a_log_with_both_first_blocks_damaged_keeps_only_what_it_may_hold);
     tcase_add_test(take, a_log_that_was_removed_under_its_owner_is_not_written_any_more);
     tcase_add_test(take, an_owner_whose_log_was_removed_harms_nobody_when_it_closes);
     tcase_add_test(take, an_owner_whose_locks_were_removed_keeps_all_it_has_until_it_closes);
-    TCase *look = suite_case(suite, "look", set_up, tear_down);
+    TCase *look = suite_case(suite, "look", set_up, tmpdir_teardown);
     const int each = sizeof looks / sizeof looks[0];
     tcase_add_loop_test(
         look, an_append_comes_back_with_the_reason_when_looks_fail_from_some_call_on, 0, each);

@@ -22,14 +22,13 @@
 
 #define LIMIT_MS 60
 
-static struct tmpdir dir;
 static const char *path;
 static struct stopped stopped;
 static char log_text[4096];
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
     log_text[0] = '\0';
 }
@@ -37,7 +36,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     stopped_end(&stopped);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static void keep_message(void *arg, annal_log_level level, const char *message)

@@ -14,17 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
-
-static void set_up(void)
-{
-    tmpdir_init(&dir);
-}
-
-static void tear_down(void)
-{
-    tmpdir_done(&dir);
-}
 
 START_TEST(a_missing_store_is_only_made_when_asked_for)
 {
@@ -256,7 +245,7 @@ END_TEST
 Suite *suite_store(void)
 {
     Suite *suite = suite_create("store");
-    TCase *tests = suite_case(suite, "store", set_up, tear_down);
+    TCase *tests = suite_case(suite, "store", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tests, a_missing_store_is_only_made_when_asked_for);
     tcase_add_test(tests, one_directory_is_made_and_not_those_above_it);
     tcase_add_test(tests, a_store_that_is_closed_before_its_writers_says_how_many);

@@ -12,13 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static const char *path;
 static annal_store *store;
 
 static void set_up(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
     store = store_open(path);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -27,7 +26,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static int no_session(void *arg, annal_slice session, uint64_t journal_bytes)

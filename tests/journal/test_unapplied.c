@@ -32,7 +32,7 @@ static annal_store *open_to_read(const char *path, struct remarks *remarks)
 }
 
 /* Of s the last two events are not in the journal, of t nothing is, of u all is. */
-static void leave_behind(struct tmpdir *dir, const char *path)
+static void leave_behind(const char *path)
 {
     annal_session_info info;
     annal_store *store = store_open(path);
@@ -42,17 +42,15 @@ static void leave_behind(struct tmpdir *dir, const char *path)
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "u", 1, 2, ANNAL_LEVEL_SYNC);
     store_abandon(store);
-    ck_assert_int_eq(truncate(tmpdir_path(dir, "store/events/s.jsonl"), (off_t)info.end_offset), 0);
-    ck_assert_int_eq(unlink(tmpdir_path(dir, "store/events/t.jsonl")), 0);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), (off_t)info.end_offset), 0);
+    ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/t.jsonl")), 0);
 }
 
 START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show)
 {
-    struct tmpdir dir;
     struct remarks remarks;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
-    leave_behind(&dir, path);
+    leave_behind(path);
     annal_store *store = open_to_read(path, &remarks);
     ck_assert_uint_eq(remarks.count, 1);
     ck_assert_ptr_nonnull(strstr(remarks.last, "4 durable events of 2 sessions are still only"));
@@ -68,17 +66,14 @@ START_TEST(a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_
     ck_numbers(store, "s", 5);
     ck_numbers(store, "t", 2);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is_whole)
 {
-    struct tmpdir dir;
     struct remarks remarks;
     annal_session_info info;
     char tombstone[512];
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *writer = store_open(path);
     append_numbers(writer, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -98,16 +93,13 @@ START_TEST(nothing_is_said_of_a_living_writer_of_deleted_sessions_and_of_what_is
     file_write(tmpdir_path(&dir, tombstone), "", 0);
     store_close(open_to_read(path, &remarks));
     ck_assert_msg(remarks.count == 0, "%s", remarks.last);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_named)
 {
     for (unsigned sessions = 1; sessions <= 9; sessions += 8) {
-        struct tmpdir dir;
         struct remarks remarks;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = store_open(path);
         for (unsigned i = 0; i < sessions; i++) {
@@ -128,19 +120,17 @@ START_TEST(one_event_is_spoken_of_as_one_and_of_many_sessions_the_first_are_name
                                                : "9 durable events of 9 sessions are still only"),
                       "%s", remarks.last);
         ck_assert((strstr(remarks.last, ", …;") != NULL) == (sessions > 1));
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
 {
-    struct tmpdir dir;
     annal_store *store = NULL;
     annal_error why = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
-    leave_behind(&dir, path);
+    leave_behind(path);
     ck_ok(annal_store_open(path, &(annal_store_options){.read_only = true, .wait_ms = 1}, &store,
                            err));
     ck_assert_int_eq(annal__store_settle(store, &why), ANNAL_ERR_BUSY);
@@ -150,14 +140,13 @@ START_TEST(a_store_is_settled_when_every_durable_event_stands_in_its_journal)
     append_numbers(store, "s", 6, 7, ANNAL_LEVEL_SYNC);
     ck_ok(annal__store_settle(store, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_unapplied(void)
 {
     Suite *suite = suite_create("unapplied");
-    TCase *unseen = suite_case(suite, "unseen", NULL, NULL);
+    TCase *unseen = suite_case(suite, "unseen", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(unseen,
                    a_reader_that_may_not_write_says_how_many_durable_events_it_does_not_show);
     tcase_add_test(unseen,

@@ -17,13 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct tmpdir dir;
 static const char *path;
 static annal_store *store;
 
 static void setup(void)
 {
-    tmpdir_init(&dir);
+    tmpdir_setup();
     path = tmpdir_path(&dir, "store");
     store = store_open(path);
 }
@@ -31,7 +30,7 @@ static void setup(void)
 static void teardown(void)
 {
     store_close(store);
-    tmpdir_done(&dir);
+    tmpdir_teardown();
 }
 
 static struct bell_page *page_of(annal_store *of)

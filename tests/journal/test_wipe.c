@@ -81,8 +81,6 @@ START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
         size_t pad;
     } amounts[] = {{3, 200}, {30, 5000}, {12, 300000}}; /* the last: in a log that grows */
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
-        struct tmpdir dir;
-        tmpdir_init(&dir);
         const char *path = tmpdir_path(&dir, "store");
         annal_store *store = open_store(path, _i == 0, NULL);
         append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -98,16 +96,14 @@ START_TEST(of_a_deleted_session_nothing_is_left_in_the_log_of_this_process)
         append_numbers(store, "other", 10, 10, ANNAL_LEVEL_SYNC);
         store_close(store);
         ck_no_secret(path);
-        tmpdir_done(&dir);
+        tmpdir_renew();
     }
 }
 END_TEST
 
 START_TEST(another_process_overwrites_its_log_when_it_is_asked)
 {
-    struct tmpdir dir;
     struct remarks remarks = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, true, NULL);
     append_secrets(owner, "gone", 10, 900);
@@ -122,7 +118,6 @@ START_TEST(another_process_overwrites_its_log_when_it_is_asked)
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "other", 5);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -144,10 +139,8 @@ static void *append_until_told(void *arg)
 
 START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_loses_nothing)
 {
-    struct tmpdir dir;
     struct remarks remarks = {0};
     pthread_t thread;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     struct busy busy = {.store = open_store(path, true, NULL)};
     annal_store *store = open_store(path, true, &remarks);
@@ -165,16 +158,13 @@ START_TEST(a_process_that_appends_without_a_pause_overwrites_its_log_too_and_los
     store = store_open_seams(path, &after_a_power_cut);
     ck_numbers(store, "other", busy.appended);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* 0: it goes on. 1: it closes the store. 2: it is killed. 3: the power fails. */
 START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
 {
-    struct tmpdir dir;
     struct remarks remarks = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, false, NULL);
     append_secrets(owner, "gone", 10, 900);
@@ -202,7 +192,6 @@ START_TEST(of_a_stopped_process_is_told_what_remains_and_it_goes_when_that_does)
     ck_numbers(store, "other", 3);
     append_numbers(store, "other", 4, 4, ANNAL_LEVEL_SYNC);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -227,9 +216,7 @@ static void *give_back_late(void *arg)
 /* One gives the session back when most of the limit is over; another one is stopped. */
 START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
 {
-    struct tmpdir dir;
     pthread_t thread;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *stopped = open_store(path, false, NULL), *store = NULL;
     struct giver giver = {open_store(path, false, NULL), 1000};
@@ -247,7 +234,6 @@ START_TEST(a_deletion_waits_for_others_no_longer_than_the_limit_in_all)
     store_close(store);
     store_close(giver.owner);
     store_close(stopped);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -256,9 +242,7 @@ END_TEST
 START_TEST(many_who_are_stopped_cost_one_limit_together)
 {
     enum { STOPPED = 20 };
-    struct tmpdir dir;
     struct remarks remarks = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *stopped[STOPPED];
     for (unsigned i = 0; i < STOPPED; i++) {
@@ -276,7 +260,6 @@ START_TEST(many_who_are_stopped_cost_one_limit_together)
     for (unsigned i = 0; i < STOPPED; i++)
         store_close(stopped[i]);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -289,10 +272,8 @@ static void append_and_stop(void *path)
 
 START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
 {
-    struct tmpdir dir;
     struct remarks remarks = {0};
     struct stopped stopped;
-    tmpdir_init(&dir);
     char *path = strdup(tmpdir_path(&dir, "store"));
     stopped_start(&stopped, append_and_stop, path);
     annal_store *store = NULL;
@@ -308,7 +289,6 @@ START_TEST(a_process_that_is_stopped_is_named_and_not_waited_for)
     stopped_end(&stopped);
     store_close(store);
     free(path);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -323,8 +303,6 @@ static uint32_t asked_of(const char *held_path)
 
 START_TEST(whoever_deletes_many_asks_other_processes_once)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *owner = open_store(path, false, NULL), *store = open_store(path, false, NULL);
     append_numbers(owner, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -341,15 +319,12 @@ START_TEST(whoever_deletes_many_asks_other_processes_once)
     store_close(owner);
     ck_ok(annal__logs_wipe(store, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* Closed, or killed; the process that deletes has a log of its own, or not yet. */
 START_TEST(logs_that_nobody_has_keep_nothing)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *first = open_store(path, false, NULL), *second = open_store(path, false, NULL);
     append_secrets(first, "gone", 10, 900);
@@ -367,14 +342,11 @@ START_TEST(logs_that_nobody_has_keep_nothing)
     store = open_store(path, false, NULL);
     ck_numbers(store, "other", 3);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_store(path, false, NULL);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
@@ -389,16 +361,13 @@ START_TEST(what_was_cut_off_a_journal_and_half_made_copies_go_with_it)
     ck_no_secret(path);
     ck_assert_int_eq(access(other, F_OK), 0);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 /* A directory stands where such a piece would, so that it cannot be removed. */
 START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_deleted_later)
 {
-    struct tmpdir dir;
     annal_session_info info = {.last_seq = 77};
-    tmpdir_init(&dir);
     annal_store *store = open_store(tmpdir_path(&dir, "store"), false, NULL);
     append_numbers(store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ck_assert_int_eq(mkdir(tmpdir_path(&dir, "store/events/.torn"), 0700), 0);
@@ -410,7 +379,6 @@ START_TEST(a_session_of_which_not_everything_can_be_deleted_stays_and_can_be_del
     ck_assert_int_eq(rmdir(tmpdir_path(&dir, "store/events/.torn/s.120.1780000000000000")), 0);
     ck_ok(annal__session_delete(store, ANNAL_SLICE("s"), NULL, err));
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
@@ -461,10 +429,8 @@ static annal_store *open_failing(const char *path, bool keeper, struct io *io,
 
 START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
 {
-    struct tmpdir dir;
     struct io io;
     struct remarks remarks = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_failing(path, false, &io, &remarks);
     append_secrets(store, "gone", 3, 900);
@@ -477,16 +443,13 @@ START_TEST(a_failed_sync_of_the_zeros_is_told_and_the_log_is_replaced)
     ck_no_secret(path);
     append_numbers(store, "other", 4, 4, ANNAL_LEVEL_SYNC);
     ck_ok(annal_store_close(store, err)); /* this is about what fails in it */
-    tmpdir_done(&dir);
 }
 END_TEST
 
 START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
 {
-    struct tmpdir dir;
     struct io io;
     struct remarks remarks = {0}, told = {0};
-    tmpdir_init(&dir);
     const char *path = tmpdir_path(&dir, "store");
     annal_store *store = open_store(path, false, &told);
     append_numbers(store, "other", 1, 3, ANNAL_LEVEL_SYNC);
@@ -505,14 +468,13 @@ START_TEST(an_owner_whose_disk_refuses_the_zeros_tries_again_soon)
     ck_assert_int_eq(atomic_load(&zeros.writes), 0);
     store_close(owner);
     store_close(store);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_wipe(void)
 {
     Suite *suite = suite_create("wipe");
-    TCase *tests = suite_case(suite, "wipe", NULL, NULL);
+    TCase *tests = suite_case(suite, "wipe", tmpdir_setup, tmpdir_teardown);
     tcase_add_loop_test(tests, of_a_deleted_session_nothing_is_left_in_the_log_of_this_process, 0,
                         2);
     tcase_add_test(tests, another_process_overwrites_its_log_when_it_is_asked);

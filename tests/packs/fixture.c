@@ -253,15 +253,15 @@ static void copy_folder(const char *from, const char *to, const char *folder)
     snprintf(source, sizeof source, "%s/%s", from, folder);
     snprintf(target, sizeof target, "%s/%s", to, folder);
     (void)mkdir(target, 0700);
-    DIR *dir = opendir(source);
-    for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
+    DIR *entries = opendir(source);
+    for (const struct dirent *entry; entries != NULL && (entry = readdir(entries)) != NULL;) {
         snprintf(a, sizeof a, "%s/%s", source, entry->d_name);
         snprintf(b, sizeof b, "%s/%s", target, entry->d_name);
         if (entry->d_type == DT_REG)
             copy_file(a, b);
     }
-    if (dir != NULL)
-        closedir(dir);
+    if (entries != NULL)
+        closedir(entries);
 }
 
 #define SESSIONS_MAX 4096

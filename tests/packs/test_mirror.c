@@ -74,37 +74,37 @@ START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
 {
     struct text files = {0};
     annal_mirror_counts counts = {0};
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    char tree[4096];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     ck_fails(ANNAL_ERR_NOTFOUND, "there is no project 'p1'",
-             annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+             annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
     propose("a/b");
-    ck_ok(annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
     ck_text(&files, "+.squad/decisions.md\n+.squad/decisions/inbox/a%2Fb.md\n"
                     "+.squad/identity/now.md\n+.agentweaver/context/boundaries.md\n"
                     "+.agentweaver/context/patterns.md\n");
     ck_assert_uint_eq(counts.written, 5);
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
-    ck_ok(annal_mirror_export(p.index, P1, dir, add_file, &files, &counts, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
     ck_text(&files, "-.squad/decisions/inbox/a%2Fb.md\n+.squad/decisions.md\n"
                     "+.agentweaver/context/boundaries.md\n");
     ck_assert_uint_eq(counts.written, 2);
     ck_assert_uint_eq(counts.deleted, 1);
     ck_assert_uint_eq(counts.unchanged, 2);
-    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
     propose("more");
-    ck_assert_int_eq(annal_mirror_export(p.index, P1, dir, stop_at_file, NULL, NULL, NULL), 7);
+    ck_assert_int_eq(annal_mirror_export(p.index, P1, tree, stop_at_file, NULL, NULL, NULL), 7);
 }
 END_TEST
 
 START_TEST(a_mirror_that_cannot_be_written_is_an_error_with_the_path_in_it)
 {
     propose("a");
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    char tree[4096];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     file_write(tmpdir_path(&p.dir, "w"), "x", 1);
     ck_fails(ANNAL_ERR_IO, "/w': Not a directory",
-             annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+             annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
 }
 END_TEST
 
@@ -138,23 +138,23 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
     ck_append(&p, "proj_p1", "decision.rejected", "{\"entry_id\":\"i1\"}");
     ck_append(&p, "proj_p1", "memory.noted",
               "{\"agent_name\":\"ada\",\"type\":\"learning\",\"content\":\"c\"}");
-    char dir[300], out[300];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    char tree[300], out[300];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     snprintf(out, sizeof out, "%s", tmpdir_path(&p.dir, "out"));
     ck_assert_int_eq(mkdir(out, 0700), 0);
     file_write(tmpdir_path(&p.dir, "out/a.md"), "theirs", 6); /* the name of one that is stale */
     char *before = outside();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char place[400], to[400], command[900];
-        snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", dir, dir,
+        snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", tree, tree,
                  places[i]);
         ck_assert_int_eq(system(command), 0);
-        snprintf(place, sizeof place, "%s/%s", dir, places[i]);
+        snprintf(place, sizeof place, "%s/%s", tree, places[i]);
         snprintf(to, sizeof to, "%s%s", out, strstr(place, ".md") != NULL ? "/new" : "");
         ck_assert_int_eq(symlink(to, place), 0);
         snprintf(command, sizeof command, "%s' is a symbolic link", places[i]);
         ck_fails(ANNAL_ERR_IO, command,
-                 annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+                 annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
         char *after = outside();
         ck_assert_msg(strcmp(before, after) == 0, "%s: %s", places[i], after);
         free(after);
@@ -179,26 +179,26 @@ START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
     struct text news = {0};
     annal_mirror_imported imported = {0};
     const annal_mirror_import_options options = {.cause = ANNAL_SLICE("proj_p1:1")};
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
-    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, &imported, err));
+    char tree[4096];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
+    ck_ok(annal_mirror_import(p.index, P1, tree, NULL, add_proposal, &news, &imported, err));
     ck_assert_uint_eq(imported.files, 0);
     propose("known");
-    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
     put("b.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: \"A \\u0042\"\n---\nBody\n");
     put("c.md", "nothing\n");
     put("d.md", "---\nagent: bob\nslug: last\ntype: scope\ntitle: D\n---\nBody\n");
     ck_assert_int_eq(
-        annal_mirror_import(p.index, P1, dir, NULL, stop_at_proposal, NULL, NULL, NULL), 7);
-    ck_ok(annal_mirror_import(p.index, P1, dir, &options, add_proposal, &news, &imported, err));
+        annal_mirror_import(p.index, P1, tree, NULL, stop_at_proposal, NULL, NULL, NULL), 7);
+    ck_ok(annal_mirror_import(p.index, P1, tree, &options, add_proposal, &news, &imported, err));
     ck_text(&news, "unreadable  c.md\ntaken last d.md\n");
     ck_assert_uint_eq(imported.files, 4);
     ck_assert_uint_eq(imported.taken, 1);
     ck_packs(&p, "SELECT slug, title, content, rationale FROM decision_inbox ORDER BY slug",
              "fresh|A B|Body|\nknown|T|C|\nlast|D|Body|\n");
-    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+    ck_ok(annal_mirror_import(p.index, P1, tree, NULL, NULL, NULL, NULL, err));
     ck_fails(ANNAL_ERR_INVALID, "of the session id is not one of",
-             annal_mirror_import(p.index, ANNAL_SLICE("a/b"), dir, NULL, NULL, NULL, NULL, err));
+             annal_mirror_import(p.index, ANNAL_SLICE("a/b"), tree, NULL, NULL, NULL, NULL, err));
 }
 END_TEST
 
@@ -206,16 +206,16 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
 {
     static const char text[] = "---\nagent: eve\nslug: %s\ntype: scope\ntitle: T\n---\nsecret\n";
     struct text news = {0};
-    char dir[300];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    char tree[300];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     propose("known");
-    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
     file_write(tmpdir_path(&p.dir, "secret.md"), text, sizeof text - 1);
     ck_assert_int_eq(symlink(tmpdir_path(&p.dir, "secret.md"),
                              tmpdir_path(&p.dir, "w/.squad/decisions/inbox/l.md")),
                      0);
     put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
-    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
+    ck_ok(annal_mirror_import(p.index, P1, tree, NULL, add_proposal, &news, NULL, err));
     ck_text(&news, "unreadable  l.md\ntaken fresh m.md\n");
     ck_assert_int_eq(
         rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"), tmpdir_path(&p.dir, "elsewhere")),
@@ -224,7 +224,7 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
         symlink(tmpdir_path(&p.dir, "elsewhere"), tmpdir_path(&p.dir, "w/.squad/decisions/inbox")),
         0);
     ck_fails(ANNAL_ERR_INVALID, "/inbox' is a symbolic link",
-             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+             annal_mirror_import(p.index, P1, tree, NULL, NULL, NULL, NULL, err));
 }
 END_TEST
 
@@ -232,12 +232,12 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
 {
     static const char head[] = "---\nagent: eve\nslug: big\ntype: scope\ntitle: T\n---\n";
     struct text news = {0};
-    char dir[300], inbox[400];
+    char tree[300], inbox[400];
     size_t len = ANNAL_DATA_BYTES_MAX / 6 + 1000;
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     propose("known");
-    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
-    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox", dir);
+    ck_ok(annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
+    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox", tree);
     int folder = open(inbox, O_RDONLY | O_DIRECTORY);
     ck_assert_int_ge(folder, 0);
     ck_assert_int_eq(mkdirat(folder, "a.md", 0700), 0);
@@ -247,7 +247,7 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
     ck_assert_ptr_nonnull(large);
     memset(large, '\1', len); /* six times as long in JSON */
     memcpy(large, head, sizeof head - 1);
-    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox/c.md", dir);
+    snprintf(inbox, sizeof inbox, "%s/.squad/decisions/inbox/c.md", tree);
     file_write(inbox, large, len);
     free(large);
     put("d.md", "");
@@ -255,7 +255,7 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
                               (off_t)ANNAL_DATA_BYTES_MAX + 2),
                      0);
     put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
-    ck_ok(annal_mirror_import(p.index, P1, dir, NULL, add_proposal, &news, NULL, err));
+    ck_ok(annal_mirror_import(p.index, P1, tree, NULL, add_proposal, &news, NULL, err));
     ck_text(&news, "unreadable  a.md\nunreadable  b.md\nunreadable  c.md\nunreadable  d.md\n"
                    "taken fresh m.md\n");
     close(folder);
@@ -264,16 +264,16 @@ END_TEST
 
 START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
 {
-    char dir[4096];
-    snprintf(dir, sizeof dir, "%s", tmpdir_path(&p.dir, "w"));
+    char tree[4096];
+    snprintf(tree, sizeof tree, "%s", tmpdir_path(&p.dir, "w"));
     propose("a");
-    ck_ok(annal_mirror_export(p.index, P1, dir, NULL, NULL, NULL, err));
+    ck_ok(annal_mirror_export(p.index, P1, tree, NULL, NULL, NULL, err));
     ck_assert_int_eq(rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"),
                             tmpdir_path(&p.dir, "w/.squad/decisions/aside")),
                      0);
     file_write(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"), "", 0);
     ck_fails(ANNAL_ERR_INVALID, "inbox': Not a directory",
-             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+             annal_mirror_import(p.index, P1, tree, NULL, NULL, NULL, NULL, err));
     char *longest = calloc(1, 9001);
     ck_assert_ptr_nonnull(longest);
     memset(longest, 'x', 9000);
@@ -282,7 +282,7 @@ START_TEST(an_inbox_that_cannot_be_read_is_the_callers_mistake)
     free(longest);
     ck_ok(annal_pack_disable(p.store, "memory", err));
     ck_fails(ANNAL_ERR_NOTFOUND, "pack memory is not enabled",
-             annal_mirror_import(p.index, P1, dir, NULL, NULL, NULL, NULL, err));
+             annal_mirror_import(p.index, P1, tree, NULL, NULL, NULL, NULL, err));
 }
 END_TEST
 

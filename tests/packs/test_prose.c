@@ -147,10 +147,10 @@ static char *said_by(const char *command)
     return text.ptr;
 }
 
-static void run_in(struct tmpdir *dir, const char *folder, const char *line, struct text *out)
+static void run_in(const char *folder, const char *line, struct text *out)
 {
     char command[2000];
-    const char *script = tmpdir_path(dir, "line.sh");
+    const char *script = tmpdir_path(&p.dir, "line.sh");
     file_write(script, line, strlen(line));
     snprintf(command, sizeof command, "cd '%s' && sh -e '%s' 2>&1", folder, script);
     char *said = said_by(command);
@@ -159,13 +159,13 @@ static void run_in(struct tmpdir *dir, const char *folder, const char *line, str
     free(said);
 }
 
-static void run_sql_in(struct tmpdir *dir, const char *folder, const char *sql, struct text *out)
+static void run_sql_in(const char *folder, const char *sql, struct text *out)
 {
     char line[1000];
-    const char *script = tmpdir_path(dir, "statement.sql");
+    const char *script = tmpdir_path(&p.dir, "statement.sql");
     file_write(script, sql, strlen(sql));
     snprintf(line, sizeof line, "sqlite3 -bail " FOLDER "/state.db < '%s'", script);
-    run_in(dir, folder, line, out);
+    run_in(folder, line, out);
 }
 
 /*
@@ -185,7 +185,7 @@ static void documents_init(const char **ours, const char **theirs)
     snprintf(at, sizeof at, "%s/.prose", *ours);
     ck_ok(annal_pack_enable(p.store, "prose", at, err));
     run_init();
-    run_sql_in(&p.dir, *theirs,
+    run_sql_in(*theirs,
                "CREATE TABLE bindings (name TEXT, execution_id INTEGER, kind TEXT, value TEXT,"
                " source_statement TEXT, created_at TEXT DEFAULT (datetime('now')),"
                " updated_at TEXT DEFAULT (datetime('now')), attachment_path TEXT);"
@@ -208,8 +208,8 @@ static void ck_same_tables(const char *ours, const char *theirs)
         if (strcmp(tables[i], "run") == 0) /* ours has the run's own row */
             continue;
         snprintf(sql, sizeof sql, "SELECT * FROM %s", tables[i]);
-        run_sql_in(&p.dir, ours, sql, &a);
-        run_sql_in(&p.dir, theirs, sql, &b);
+        run_sql_in(ours, sql, &a);
+        run_sql_in(theirs, sql, &b);
         ck_assert_str_eq(a.ptr, b.ptr);
         free(a.ptr);
         free(b.ptr);
@@ -224,11 +224,11 @@ START_TEST(the_printed_sql_runs_in_its_order_and_answers_as_on_the_document_s_ta
         const struct printed *printed = &openprose[i];
         struct text a = {0}, b = {0};
         if (printed->sql != NULL) {
-            run_sql_in(&p.dir, ours, printed->sql, &a);
-            run_sql_in(&p.dir, theirs, printed->sql, &b);
+            run_sql_in(ours, printed->sql, &a);
+            run_sql_in(theirs, printed->sql, &b);
         } else {
-            run_in(&p.dir, ours, printed->line, &a);
-            run_in(&p.dir, theirs, printed->line, &b);
+            run_in(ours, printed->line, &a);
+            run_in(theirs, printed->line, &b);
         }
         ck_assert_msg(strcmp(a.ptr, b.ptr) == 0, "%s: %s and not %s", printed->id, a.ptr, b.ptr);
         free(a.ptr);
@@ -277,14 +277,14 @@ static void run_block(const char *folder, char *begin, char *end, struct text *o
 {
     if (strncmp(begin, "```sql\n", 7) == 0) {
         char *sql = strndup(begin + 7, (size_t)(end - begin - 7));
-        run_sql_in(&p.dir, folder, sql, out);
+        run_sql_in(folder, sql, out);
         free(sql);
         return;
     }
     char *line;
     while ((line = next_line(&begin, end)) != NULL) {
         if (strstr(line, "EXISTS...") == NULL) /* a placeholder, no SQL */
-            run_in(&p.dir, folder, line, out);
+            run_in(folder, line, out);
         free(line);
     }
 }

@@ -6,8 +6,6 @@
 /* The program in annal/annal.h, with its main() as a function. */
 START_TEST(the_example_of_the_umbrella_header_works)
 {
-    struct tmpdir dir;
-    tmpdir_init(&dir);
     annal_store *store = NULL;
     annal_writer *writer = NULL;
     annal_cursor *cursor = NULL;
@@ -31,14 +29,13 @@ START_TEST(the_example_of_the_umbrella_header_works)
     ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
     ck_assert_int_eq(err.status, ANNAL_OK);
     ck_assert_uint_eq(events, 1);
-    tmpdir_done(&dir);
 }
 END_TEST
 
 Suite *suite_annal(void)
 {
     Suite *suite = suite_create("annal");
-    TCase *tc = suite_case(suite, "annal", NULL, NULL);
+    TCase *tc = suite_case(suite, "annal", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(tc, the_example_of_the_umbrella_header_works);
     return suite;
 }

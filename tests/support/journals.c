@@ -143,11 +143,11 @@ void ck_numbers(annal_store *store, const char *session, uint64_t last)
 
 static void copy_directory(const char *from, const char *to)
 {
-    DIR *dir = opendir(from);
-    ck_assert_msg(dir != NULL, "no directory %s", from);
+    DIR *entries = opendir(from);
+    ck_assert_msg(entries != NULL, "no directory %s", from);
     ck_assert_int_eq(mkdir(to, 0700), 0);
     const struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
+    while ((entry = readdir(entries)) != NULL) {
         char source[1024], target[1024];
         struct stat info;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
@@ -166,7 +166,7 @@ static void copy_directory(const char *from, const char *to)
         file_write(target, bytes, len);
         free(bytes);
     }
-    closedir(dir);
+    closedir(entries);
 }
 
 void copy_store(const char *from, const char *to)

@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void tmpdir_init(struct tmpdir *dir)
+void tmpdir_init(struct tmpdir *tmpdir)
 {
     const char *base = getenv("TMPDIR");
     const char *suite = getenv("CK_RUN_SUITE");
-    *dir = (struct tmpdir){0};
-    snprintf(dir->path, sizeof dir->path, "%s/annal-%s-XXXXXX", base == NULL ? "/tmp" : base,
+    *tmpdir = (struct tmpdir){0};
+    snprintf(tmpdir->path, sizeof tmpdir->path, "%s/annal-%s-XXXXXX", base == NULL ? "/tmp" : base,
              suite == NULL ? "test" : suite);
-    ck_assert_msg(mkdtemp(dir->path) != NULL, "no directory %s", dir->path);
+    ck_assert_msg(mkdtemp(tmpdir->path) != NULL, "no directory %s", tmpdir->path);
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
@@ -29,21 +29,39 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
     return remove(path);
 }
 
-void tmpdir_done(struct tmpdir *dir)
+void tmpdir_done(struct tmpdir *tmpdir)
 {
-    ck_assert_int_eq(nftw(dir->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
-    for (size_t i = 0; i < dir->count; i++)
-        free(dir->names[i]);
-    free(dir->names);
+    ck_assert_int_eq(nftw(tmpdir->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+    for (size_t i = 0; i < tmpdir->count; i++)
+        free(tmpdir->names[i]);
+    free(tmpdir->names);
 }
 
-const char *tmpdir_path(struct tmpdir *dir, const char *name)
+const char *tmpdir_path(struct tmpdir *tmpdir, const char *name)
 {
-    dir->names = realloc(dir->names, (dir->count + 1) * sizeof *dir->names);
-    ck_assert_ptr_nonnull(dir->names);
-    char **path = &dir->names[dir->count++];
-    ck_assert_int_ge(asprintf(path, "%s/%s", dir->path, name), 0);
+    tmpdir->names = realloc(tmpdir->names, (tmpdir->count + 1) * sizeof *tmpdir->names);
+    ck_assert_ptr_nonnull(tmpdir->names);
+    char **path = &tmpdir->names[tmpdir->count++];
+    ck_assert_int_ge(asprintf(path, "%s/%s", tmpdir->path, name), 0);
     return *path;
+}
+
+struct tmpdir dir;
+
+void tmpdir_setup(void)
+{
+    tmpdir_init(&dir);
+}
+
+void tmpdir_teardown(void)
+{
+    tmpdir_done(&dir);
+}
+
+void tmpdir_renew(void)
+{
+    tmpdir_teardown();
+    tmpdir_setup();
 }
 
 char *file_read(const char *path, size_t *out_len)
@@ -71,10 +89,10 @@ void file_write(const char *path, const void *bytes, size_t len)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-unsigned count_names(const char *dir, const char *part)
+unsigned count_names(const char *path, const char *part)
 {
     unsigned count = 0;
-    DIR *entries = opendir(dir);
+    DIR *entries = opendir(path);
     const struct dirent *entry;
     while (entries != NULL && (entry = readdir(entries)) != NULL)
         count += *part == '\0' ? entry->d_name[0] != '.' : strstr(entry->d_name, part) != NULL;
@@ -83,11 +101,11 @@ unsigned count_names(const char *dir, const char *part)
     return count;
 }
 
-unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_bytes)
+unsigned grep_tree(const char *tree, const char *bytes, char *name, size_t name_bytes)
 {
     unsigned found = 0;
-    DIR *entries = opendir(dir);
-    ck_assert_msg(entries != NULL, "open %s", dir);
+    DIR *entries = opendir(tree);
+    ck_assert_msg(entries != NULL, "open %s", tree);
     const struct dirent *entry;
     while ((entry = readdir(entries)) != NULL) {
         char path[600];
@@ -95,7 +113,7 @@ unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_b
         size_t len = 0;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
-        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", tree, entry->d_name);
         if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
             found += grep_tree(path, bytes, name, name_bytes);
             continue;

@@ -19,11 +19,17 @@ struct tmpdir {
     size_t count;
 };
 
-void tmpdir_init(struct tmpdir *dir);
-void tmpdir_done(struct tmpdir *dir);
+void tmpdir_init(struct tmpdir *tmpdir);
+void tmpdir_done(struct tmpdir *tmpdir);
 
 /* The path of a name inside; lives until tmpdir_done(). */
-const char *tmpdir_path(struct tmpdir *dir, const char *name);
+const char *tmpdir_path(struct tmpdir *tmpdir, const char *name);
+
+/* That of the test that runs: suite_case(suite, name, tmpdir_setup, tmpdir_teardown). */
+extern struct tmpdir dir;
+void tmpdir_setup(void);
+void tmpdir_teardown(void);
+void tmpdir_renew(void); /* an empty one in its place */
 
 /* Whole small files; a failure fails the test. The bytes read are NUL-terminated; free() them. */
 char *file_read(const char *path, size_t *out_len);
@@ -33,12 +39,12 @@ void file_write(const char *path, const void *bytes, size_t len);
  * How many names of a directory have part in them; "": all but those that begin with a dot. None
  * when it is not there.
  */
-unsigned count_names(const char *dir, const char *part);
+unsigned count_names(const char *path, const char *part);
 
 /*
  * How many files of a directory, and of those in it, hold these bytes; name (may be NULL) becomes
  * the path of one of them.
  */
-unsigned grep_tree(const char *dir, const char *bytes, char *name, size_t name_bytes);
+unsigned grep_tree(const char *tree, const char *bytes, char *name, size_t name_bytes);
 
 #endif

@@ -285,13 +285,13 @@ static bool is_there(const char *name)
 START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
 {
     init_packs();
-    const char *dir = tmpdir_path(&cli.dir, "w");
+    const char *tree = tmpdir_path(&cli.dir, "w");
     DONE(&cli, "decision", "propose", "p1", "Use tabs", "--agent", "ada", "--type", "scope",
          "--content", "Tabs.", "--rationale", "Narrow.");
     DONE(&cli, "decision", "propose", "p1", "Say: \"no\"", "--agent", "ada", "--content", "x",
          "--slug", "../../up");
     DONE(&cli, "memory", "note", "p1", "ada", "two\nlines", "--type", "pattern", "--tag", "b");
-    DONE(&cli, "project", "export", "p1", dir);
+    DONE(&cli, "project", "export", "p1", tree);
     ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 as they were\n");
     char *text = get(".squad/decisions/inbox/use-tabs.md");
     ck_assert_str_eq(text, "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
@@ -302,11 +302,11 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
     text = get(".squad/identity/now.md");
     ck_assert_str_eq(text, "# Now\n\nNo session is open.\n");
     free(text);
-    DONE(&cli, "project", "export", "p1", dir);
+    DONE(&cli, "project", "export", "p1", tree);
     ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 as they were\n");
     put("mine.md", "not taken yet");
     DONE(&cli, "decision", "promote", "p1", "i1");
-    DONE(&cli, "project", "export", "p1", dir);
+    DONE(&cli, "project", "export", "p1", tree);
     ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 as they were\n");
     ck_assert(!is_there(".squad/decisions/inbox/use-tabs.md"));
     ck_assert(is_there(".squad/decisions/inbox/mine.md"));
@@ -319,11 +319,11 @@ END_TEST
 START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
 {
     init_packs();
-    const char *dir = tmpdir_path(&cli.dir, "w");
+    const char *tree = tmpdir_path(&cli.dir, "w");
     DONE(&cli, "decision", "propose", "p1", "Here", "--agent", "ada", "--content", "x", "--slug",
          "here");
     DONE(&cli, "decision", "reject", "p1", "i1");
-    DONE(&cli, "project", "export", "p1", dir);
+    DONE(&cli, "project", "export", "p1", tree);
     mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions"), 0777);
     mkdir(tmpdir_path(&cli.dir, "w/.squad/decisions/inbox"), 0777);
     put("a.md",
@@ -332,9 +332,9 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
     put("b.md", "---\nagent: bob\nslug: here\ntype: scope\ntitle: Other\n---\nBody.\n");
     put("c.md", "no front matter\n");
     put("d.md", "---\nagent: bob\nslug: s\ntype: scope\n---\nno title\n");
-    CLI(&cli, NULL, "project", "import", "p1", dir, "--event-id", "e1");
+    CLI(&cli, NULL, "project", "import", "p1", tree, "--event-id", "e1");
     cli_assert_refused(&cli, 2, "--event-id names one event");
-    CLI(&cli, NULL, "project", "import", "p1", dir);
+    CLI(&cli, NULL, "project", "import", "p1", tree);
     ck_assert_int_eq(cli.exit_status, 0);
     ck_assert_str_eq(cli.out, "1 proposals taken from 4 files\n");
     ck_assert_ptr_nonnull(strstr(cli.err, "c.md: no proposal"));
@@ -347,7 +347,7 @@ START_TEST(import_takes_what_is_missing_and_touches_nothing_else)
                      "\"rationale\":\"Because.\",\"status\":\"pending\",\"agent_name\":\"bob\"}\n"
                      "{\"slug\":\"here\",\"title\":\"Here\",\"content\":\"x\",\"rationale\":null,"
                      "\"status\":\"rejected\",\"agent_name\":\"ada\"}\n");
-    CLI(&cli, NULL, "project", "import", "p1", dir);
+    CLI(&cli, NULL, "project", "import", "p1", tree);
     ck_assert_str_eq(cli.out, "0 proposals taken from 4 files\n");
 }
 END_TEST
@@ -355,12 +355,12 @@ END_TEST
 START_TEST(a_mirror_needs_a_project_and_both_packs)
 {
     init_packs();
-    const char *dir = tmpdir_path(&cli.dir, "w");
-    CLI(&cli, NULL, "project", "export", "typo", dir);
+    const char *tree = tmpdir_path(&cli.dir, "w");
+    CLI(&cli, NULL, "project", "export", "typo", tree);
     cli_assert_refused(&cli, 1, "there is no project 'typo'");
-    ck_assert_int_ne(access(dir, F_OK), 0);
+    ck_assert_int_ne(access(tree, F_OK), 0);
     DONE(&cli, "pack", "disable", "memory");
-    CLI(&cli, NULL, "project", "export", "p1", dir);
+    CLI(&cli, NULL, "project", "export", "p1", tree);
     cli_assert_refused(&cli, 3, "pack memory is not enabled");
     CLI(&cli, NULL, "run", "tail", "r1", "--all");
     cli_assert_refused(&cli, 3, "pack memory is not enabled");

@@ -59,14 +59,14 @@ static void run_with(unsigned threads, struct run_result *out)
                                 .stretch = 1,
                                 .events = 20};
     struct payloads *payloads = payloads_new(1, 300, 2);
-    struct tmpdir dir;
-    tmpdir_init(&dir);
+    struct tmpdir folder;
+    tmpdir_init(&folder);
     faulty.read = faulty_read;
     faulty.append = faulty_append;
-    run(&faulty, &workload, payloads, tmpdir_path(&dir, "run"), out);
-    ck_assert_int_ne(access(tmpdir_path(&dir, "run"), F_OK), 0);
+    run(&faulty, &workload, payloads, tmpdir_path(&folder, "run"), out);
+    ck_assert_int_ne(access(tmpdir_path(&folder, "run"), F_OK), 0);
     payloads_free(payloads);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
 }
 
 static void ck_fails(const char *words)

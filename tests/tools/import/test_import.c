@@ -251,19 +251,21 @@ static int count_session(void *arg, annal_slice session, uint64_t journal_bytes)
 static void grow(const char *kind, const char *log, const char *name, const char *const *sessions,
                  size_t step)
 {
-    struct tmpdir dir;
+    struct tmpdir folder;
     annal_store *grown = NULL, *whole = NULL;
     annal_store_options create = {.create = true};
     size_t len = 0;
     int count_grown = 0, count_whole = 0;
     char *bytes = file_read(log, &len);
-    tmpdir_init(&dir);
-    ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "grown"), &create, &grown, NULL), ANNAL_OK);
-    ck_assert_int_eq(annal_store_open(tmpdir_path(&dir, "whole"), &create, &whole, NULL), ANNAL_OK);
+    tmpdir_init(&folder);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&folder, "grown"), &create, &grown, NULL),
+                     ANNAL_OK);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&folder, "whole"), &create, &whole, NULL),
+                     ANNAL_OK);
     for (size_t k = 0; k < len; k += step)
-        import_prefix(grown, kind, tmpdir_path(&dir, name), bytes, k);
-    import_prefix(grown, kind, tmpdir_path(&dir, name), bytes, len);
-    import_prefix(whole, kind, tmpdir_path(&dir, name), bytes, len);
+        import_prefix(grown, kind, tmpdir_path(&folder, name), bytes, k);
+    import_prefix(grown, kind, tmpdir_path(&folder, name), bytes, len);
+    import_prefix(whole, kind, tmpdir_path(&folder, name), bytes, len);
     ck_assert_int_eq(annal_store_sessions(grown, count_session, &count_grown, NULL), ANNAL_OK);
     ck_assert_int_eq(annal_store_sessions(whole, count_session, &count_whole, NULL), ANNAL_OK);
     ck_assert_int_eq(count_grown, count_whole);
@@ -272,7 +274,7 @@ static void grow(const char *kind, const char *log, const char *name, const char
     ck_assert_int_eq(annal_store_close(grown, NULL), ANNAL_OK);
     ck_assert_int_eq(annal_store_close(whole, NULL), ANNAL_OK);
     free(bytes);
-    tmpdir_done(&dir);
+    tmpdir_done(&folder);
 }
 
 START_TEST(a_file_imported_as_it_grows_gives_what_the_whole_gives)
