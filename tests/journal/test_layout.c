@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 /* A disk whose filesystem calls itself what the test says. */
 struct named_disk {
     struct io io;

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 START_TEST(a_missing_store_is_only_made_when_asked_for)
 {
     const char *path = tmpdir_path(&dir, "store");

@@ -42,7 +42,8 @@ static void leave_behind(const char *path)
     append_numbers(store, "t", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(store, "u", 1, 2, ANNAL_LEVEL_SYNC);
     store_abandon(store);
-    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), (off_t)info.end_offset), 0);
+    ck_assert_int_eq(truncate(tmpdir_path(&dir, "store/events/s.jsonl"), (off_t)info.end_offset),
+                     0);
     ck_assert_int_eq(unlink(tmpdir_path(&dir, "store/events/t.jsonl")), 0);
 }
 

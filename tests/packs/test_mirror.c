@@ -146,8 +146,8 @@ START_TEST(links_that_agents_put_into_their_workspace_lead_an_export_nowhere)
     char *before = outside();
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         char place[400], to[400], command[900];
-        snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", tree, tree,
-                 places[i]);
+        snprintf(command, sizeof command, "rm -rf '%s'; mkdir -p \"$(dirname '%s/%s')\"", tree,
+                 tree, places[i]);
         ck_assert_int_eq(system(command), 0);
         snprintf(place, sizeof place, "%s/%s", tree, places[i]);
         snprintf(to, sizeof to, "%s%s", out, strstr(place, ".md") != NULL ? "/new" : "");

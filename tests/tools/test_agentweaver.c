@@ -13,17 +13,9 @@
 
 static void init_packs(void)
 {
-    CLI(&cli, NULL, "pack", "enable", "agentweaver");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "pack", "enable", "memory");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "agentweaver");
+    DONE(&cli, "pack", "enable", "memory");
 }
-
-#define DONE(cli, ...)                                                                             \
-    do {                                                                                           \
-        CLI(cli, NULL, __VA_ARGS__);                                                               \
-        cli_assert_done(cli);                                                                      \
-    } while (0)
 
 static void ck_has(const char *text)
 {

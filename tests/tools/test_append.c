@@ -153,8 +153,7 @@ END_TEST
 
 START_TEST(an_empty_input_appends_nothing_and_makes_nothing)
 {
-    CLI(&cli, NULL, "append", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "append", "s1");
     ck_assert_str_eq(cli.out, "");
     ck_assert_int_ne(access(cli.store, F_OK), 0);
 }
@@ -186,8 +185,7 @@ START_TEST(data_comes_back_byte_for_byte)
             char from[20];
             snprintf(from, sizeof from, "--from=%d", seq);
             snprintf(line, sizeof line, "\"type\":\"test\",\"data\":%s}\n", payloads[i]);
-            CLI(&cli, NULL, "cat", "s1", from);
-            cli_assert_done(&cli);
+            DONE(&cli, "cat", "s1", from);
             ck_assert_msg(strstr(cli.out, line) != NULL, "%s not in %s", line, cli.out);
         }
     }
@@ -265,8 +263,7 @@ START_TEST(every_level_acknowledges_and_keeps_ten_thousand_events_in_order)
     }
     CLI(&cli, NULL, "query", "s1", "--count");
     ck_assert_str_eq(cli.out, "10000\n");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 
@@ -465,8 +462,7 @@ START_TEST(lines_that_a_full_disk_takes_no_more_are_refused_those_before_have_th
     ck_assert_uint_eq(count(run.answers, "{\"refused\":\""), 2 - kept);
     ck_assert_uint_eq(count(run.answers, "\n"), 2);
     ck_events(1 + kept);
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 
@@ -507,8 +503,7 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     CLI(&cli, NULL, "append", "m", "--format", "xml");
     cli_assert_refused(&cli, EXIT_USAGE, "jsonl or msgpack");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 

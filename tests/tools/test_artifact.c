@@ -29,8 +29,7 @@ START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
     ck_assert_str_eq(cli.out, "abc");
     CLI(&cli, NULL, "sql", "--json", "SELECT path, bytes FROM artifacts");
     ck_assert_str_eq(cli.out, "{\"path\":\"artifacts/s1/" ABC ".zst\",\"bytes\":3}\n");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "artifacts: 1, proved"));
 }
 END_TEST
@@ -65,8 +64,7 @@ START_TEST(a_sweep_and_a_deletion_remove_what_nothing_names)
     ck_assert_ptr_nonnull(strstr(cli.out, "would remove 1 of 2"));
     CLI(&cli, NULL, "artifact", "sweep", "--older-than", "0s");
     ck_assert_ptr_nonnull(strstr(cli.out, "removed 1 of 2"));
-    CLI(&cli, NULL, "delete", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "s1");
     CLI(&cli, NULL, "artifact", "ls", "--json");
     ck_assert_str_eq(cli.out, "");
 }

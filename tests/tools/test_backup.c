@@ -23,18 +23,14 @@ static void setup(void)
 START_TEST(a_backup_is_made_checked_and_restored)
 {
     CLI(&cli, EVENT EVENT, "append", "s1");
-    CLI(&cli, NULL, "backup", backup);
-    cli_assert_done(&cli);
+    DONE(&cli, "backup", backup);
     ck_assert_ptr_nonnull(strstr(cli.out, ": 1 session, 0 artifacts, "));
-    CLI(&cli, NULL, "backup", "--check", backup, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "backup", "--check", backup, "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":1,\"artifacts\":0,\"files\":1,"));
-    CLI(&cli, NULL, "restore", backup, "--store", restored);
-    cli_assert_done(&cli);
+    DONE(&cli, "restore", backup, "--store", restored);
     CLI(&cli, NULL, "--store", restored, "query", "--count");
     ck_assert_str_eq(cli.out, "2\n");
-    CLI(&cli, NULL, "--store", restored, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "--store", restored, "verify");
 }
 END_TEST
 
@@ -74,22 +70,19 @@ START_TEST(everything_acknowledged_before_it_began_is_in_it_while_writers_go_on)
         if (i == 0)
             kill(pids[0], SIGKILL);
     }
-    CLI(&cli, NULL, "backup", backup);
-    cli_assert_done(&cli);
+    DONE(&cli, "backup", backup);
     for (int i = 0; i < WRITERS; i++) {
         close(inputs[i]);
         ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
         close(outputs[i]);
     }
-    CLI(&cli, NULL, "restore", backup, "--store", restored);
-    cli_assert_done(&cli);
+    DONE(&cli, "restore", backup, "--store", restored);
     for (int i = 0; i < WRITERS; i++) {
         snprintf(name, sizeof name, "s%d", i);
         CLI(&cli, NULL, "--store", restored, "query", name, "--count");
         ck_assert_uint_ge((unsigned)atoi(cli.out), acknowledged[i]);
     }
-    CLI(&cli, NULL, "--store", restored, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "--store", restored, "verify");
 }
 END_TEST
 

@@ -31,12 +31,10 @@ static int count_lines(const char *text)
 START_TEST(cat_begins_where_it_is_told)
 {
     append_events("s1", 10);
-    CLI(&cli, NULL, "cat", "s1", "--from", "9");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1", "--from", "9");
     ck_assert_int_eq(count_lines(cli.out), 2);
     ck_assert_int_eq(strncmp(cli.out, "{\"seq\":9,\"ts\":\"", 15), 0);
-    CLI(&cli, NULL, "cat", "s1", "--from", "11");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1", "--from", "11");
     ck_assert_str_eq(cli.out, "");
 }
 END_TEST
@@ -44,12 +42,10 @@ END_TEST
 START_TEST(cat_prints_the_last_events_and_long_ones_whole)
 {
     append_events("s1", 10);
-    CLI(&cli, NULL, "cat", "s1", "--last", "3");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1", "--last", "3");
     ck_assert_int_eq(count_lines(cli.out), 3);
     ck_assert_int_eq(strncmp(cli.out, "{\"seq\":8,\"ts\":\"", 15), 0);
-    CLI(&cli, NULL, "cat", "s1", "--last", "0");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1", "--last", "0");
     ck_assert_str_eq(cli.out, "");
     CLI(&cli, NULL, "cat", "s1", "--last", "3", "--from", "2");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
@@ -61,8 +57,7 @@ START_TEST(cat_prints_the_last_events_and_long_ones_whole)
     input[0] = '"';
     CLI(&cli, input, "append", "s1", "--type", "n");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "cat", "s1", "--last", "1");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1", "--last", "1");
     const char *data = strstr(cli.out, "\"data\":");
     ck_assert_ptr_nonnull(data);
     ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
@@ -117,8 +112,7 @@ START_TEST(verify_names_session_seq_and_offset_and_cat_prints_every_other_event)
     snprintf(where, sizeof where, "{\"session_id\":\"hurt\",\"seq\":5,\"offset\":%zu,", at);
     ck_assert_msg(strstr(cli.out, where) != NULL, "%s", cli.out);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":1,\"events\":9,"));
-    CLI(&cli, NULL, "verify", "good");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "good");
 
     CLI(&cli, NULL, "cat", "hurt");
     cli_assert_refused(&cli, EXIT_REFUSED, "session 'hurt', event 5 at byte");
@@ -234,8 +228,7 @@ START_TEST(verify_of_a_sound_store_says_how_much_it_read)
 {
     append_events("a", 2);
     append_events("b", 3);
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "verified 2 sessions, 5 events, "));
     ck_assert_ptr_nonnull(strstr(cli.out, ": nothing found\n"));
 }

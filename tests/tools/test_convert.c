@@ -21,8 +21,7 @@ START_TEST(a_converted_session_says_what_was_proved_and_answers_the_same)
 {
     CLI(&cli, NULL, "cat", "s1");
     char *before = strdup(cli.out);
-    CLI(&cli, NULL, "convert", "s1", "--format", "msgpack");
-    cli_assert_done(&cli);
+    DONE(&cli, "convert", "s1", "--format", "msgpack");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "converted s1 to msgpack: 2 events compared, all the same; "));
     ck_assert_int_eq(access(tmpdir_path(&cli.dir, "store/events/s1.mpk"), F_OK), 0);
@@ -67,8 +66,7 @@ START_TEST(what_a_conversion_that_broke_off_leaves_of_snapshots_is_no_damage)
     }
     CLI(&cli, NULL, "snapshot", "list", "s1", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "it is of another journal"));
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "nothing found"));
     CLI(&cli, NULL, "verify", "--replay");
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);

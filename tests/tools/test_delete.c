@@ -18,8 +18,7 @@ START_TEST(what_is_deleted_says_so_and_is_gone_from_everywhere)
     CLI(&cli, EVENT EVENT, "append", "s1");
     CLI(&cli, EVENT, "append", "s2");
     CLI(&cli, NULL, "snapshot", "s1");
-    CLI(&cli, NULL, "delete", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "s1");
     ck_assert_ptr_nonnull(strstr(cli.out, "deleted s1: 2 events, "));
     CLI(&cli, NULL, "sql", "--json",
         "SELECT (SELECT count(*) FROM event_index) AS e, (SELECT count(*) FROM sessions) AS s, "
@@ -159,8 +158,7 @@ static void fill_store(void)
         CLI(&cli, NULL, "search", SECRET "7");
         CLI(&cli, NULL, "sql", "SELECT count(*) FROM messages");
     }
-    CLI(&cli, NULL, "snapshot", "b");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "b");
     file_write(tmpdir_path(&cli.dir, "artifact"), SECRET " artifact", 14);
     CLI(&cli, NULL, "artifact", "put", "b", tmpdir_path(&cli.dir, "artifact"));
     CLI(&cli, NULL, "search", "--count", SECRET "*");
@@ -175,23 +173,20 @@ START_TEST(nothing_of_a_deleted_session_is_left_in_any_file)
 {
     fill_store();
     if (_i == 0) {
-        CLI(&cli, NULL, "delete", "b");
-        cli_assert_done(&cli);
+        DONE(&cli, "delete", "b");
     } else {
         CLI(&cli, "{\"type\":\"session.created\",\"data\":{},\"ts\":\"2020-01-01T00:00:00Z\"}\n",
             "append", "old");
         append_words("old", SECRET, 0, 20);
         CLI(&cli, NULL, "search", SECRET "7");
-        CLI(&cli, NULL, "delete", "b", "old");
-        cli_assert_done(&cli);
+        DONE(&cli, "delete", "b", "old");
     }
     ck_no_secret();
     CLI(&cli, NULL, "search", "other59");
     ck_assert_ptr_nonnull(strstr(cli.out, "a  seq 60"));
     CLI(&cli, NULL, "sql", "--format", "csv", "SELECT count(*) AS n FROM messages");
     ck_assert_ptr_nonnull(strstr(cli.out, "360"));
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_no_secret();
 }
 END_TEST
@@ -223,8 +218,7 @@ START_TEST(a_process_that_has_the_store_open_keeps_nothing_either)
 {
     int input, output;
     pid_t owner = start_owner(&input, &output);
-    CLI(&cli, NULL, "delete", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "s1");
     ck_no_secret();
     end_owner(owner, input, output);
     ck_no_secret();

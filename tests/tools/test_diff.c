@@ -23,8 +23,7 @@ static void setup(void)
 
 START_TEST(diff_shows_people_each_row_that_changed_and_its_columns)
 {
-    CLI(&cli, NULL, "diff", "s", "2", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "diff", "s", "2", "4");
     ck_assert_int_eq(strncmp(cli.out, "~ sessions id=\"s\"\n", 18), 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "    events: 2 -> 4\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\n~ turns id=\"s:t1\"\n"));
@@ -43,8 +42,7 @@ START_TEST(diff_by_times_is_diff_by_the_seqs_that_they_mean)
 {
     CLI(&cli, NULL, "diff", "s", "2", "3", "--json");
     char *by_seq = strdup(cli.out);
-    CLI(&cli, NULL, "diff", "s", "2026-01-06T07:24:01Z", "2026-01-06T07:24:02.5Z", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "diff", "s", "2026-01-06T07:24:01Z", "2026-01-06T07:24:02.5Z", "--json");
     ck_assert_str_eq(cli.out, by_seq);
     const char begin[] = "{\"table\":\"sessions\",\"change\":\"updated\",\"key\":{\"id\":\"s\"},"
                          "\"before\":{\"";
@@ -62,8 +60,7 @@ START_TEST(the_patch_makes_the_one_replay_from_the_other)
         char *before = strndup(cli.out, cli.out_len - 1);
         CLI(&cli, NULL, "replay", "s", "--at", pairs[i][1], "--json");
         char *after = strndup(cli.out, cli.out_len - 1);
-        CLI(&cli, NULL, "diff", "s", pairs[i][0], pairs[i][1], "--patch");
-        cli_assert_done(&cli);
+        DONE(&cli, "diff", "s", pairs[i][0], pairs[i][1], "--patch");
         cli.out[cli.out_len - 1] = '\0';
         char *patched = json_patched(before, cli.out);
         ck_assert_str_eq(patched, after);
@@ -86,8 +83,7 @@ START_TEST(diff_as_json_has_the_digits_of_replay)
     CLI(&cli, NULL, "replay", "s", "--json");
     for (size_t i = 0; i < 2; i++)
         ck_assert_ptr_nonnull(strstr(cli.out, costs[i]));
-    CLI(&cli, NULL, "diff", "s", "4", "7", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "diff", "s", "4", "7", "--json");
     for (size_t i = 0; i < 2; i++)
         ck_assert_ptr_nonnull(strstr(cli.out, costs[i]));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"total_cost_usd\":null"));

@@ -32,8 +32,7 @@ START_TEST(a_fork_says_what_the_two_have_in_common)
 {
     ck_assert_str_eq(cli.out, "{\"session_id\":\"g\",\"parent_session_id\":\"f\","
                               "\"forked_at_seq\":4,\"format\":\"msgpack\"}\n");
-    CLI(&cli, NULL, "fork", "g", "--at", "2", "h");
-    cli_assert_done(&cli);
+    DONE(&cli, "fork", "g", "--at", "2", "h");
     ck_assert_str_eq(cli.out, "h is a fork of g: 2 events in common\n");
     CLI(&cli, NULL, "fork", "p", "--at", "1", "i");
     ck_assert_str_eq(cli.out, "i is a fork of p: 1 event in common\n");
@@ -44,13 +43,11 @@ START_TEST(a_fork_is_read_and_asked_as_one_history)
 {
     CLI(&cli, "90\n", "append", "g", "--type", "n");
     ck_assert_str_eq(cli.out, "{\"seq\":5}\n");
-    CLI(&cli, NULL, "cat", "g");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "g");
     ck_assert_str_eq(numbers(), "1 2 3 70 90 ");
     CLI(&cli, NULL, "cat", "g", "--from", "4");
     ck_assert_str_eq(numbers(), "70 90 ");
-    CLI(&cli, NULL, "query", "g", "--seq", "2..4");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "g", "--seq", "2..4");
     ck_assert_str_eq(numbers(), "2 3 70 ");
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"g\",\"seq\":2,"));
     CLI(&cli, NULL, "query", "g", "--count");
@@ -66,8 +63,7 @@ START_TEST(a_fork_is_read_and_asked_as_one_history)
         "GROUP BY 1 ORDER BY 1",
         "--format", "csv");
     ck_assert_str_eq(cli.out, "origin,n\r\nf,1\r\ng,1\r\np,3\r\n");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 
@@ -103,16 +99,14 @@ START_TEST(a_time_in_a_fork_is_one_of_its_whole_history)
     ck_assert_str_eq(numbers(), "6 70 ");
     CLI(&cli, NULL, "diff", "k", "2026-01-01T00:00:02Z", "2026-01-01T00:00:59Z");
     ck_assert_ptr_nonnull(strstr(cli.out, "after seq 2 -> after seq 6: "));
-    CLI(&cli, NULL, "replay", "k", "--at", "2026-01-01T00:00:04Z", "--verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "k", "--at", "2026-01-01T00:00:04Z", "--verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "4"));
 }
 END_TEST
 
 START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
 {
-    CLI(&cli, NULL, "show", "g");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "g");
     ck_assert_ptr_nonnull(strstr(cli.out, "fork of              f, up to event 4\n"
                                           "fork of              p, up to event 3\n"));
     CLI(&cli, NULL, "show", "p");
@@ -128,8 +122,7 @@ START_TEST(show_and_ls_tell_who_is_a_fork_of_whom)
     ck_assert_ptr_nonnull(strstr(cli.out, "p, 3"));
     CLI(&cli, NULL, "ls", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"fork_session_id\":\"f\",\"fork_seq\":4,"));
-    CLI(&cli, NULL, "delete", "g", "f");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "g", "f");
     CLI(&cli, NULL, "ls");
     ck_assert_ptr_null(strstr(cli.out, "FORK OF"));
 }
@@ -155,13 +148,10 @@ END_TEST
 START_TEST(verify_finds_a_parent_that_is_another_one)
 {
     size_t len = 0;
-    CLI(&cli, NULL, "convert", "g", "--format", "jsonl");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "convert", "g", "--format", "jsonl");
+    DONE(&cli, "verify");
     char *journal = cli_journal(&cli, "p", &len);
-    CLI(&cli, NULL, "delete", "g", "f", "p");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "g", "f", "p");
     CLI(&cli, "1\n2\n3\n", "append", "p", "--type", "n");
     CLI(&cli, NULL, "fork", "p", "f");
     cli_journal_write(&cli, "p", journal, len); /* a restore of what stood there before */

@@ -52,8 +52,7 @@ START_TEST(ls_filters_and_sorts)
     ck_order("other-2 run-1 run-1.child ");
     CLI(&cli, NULL, "ls", "--json", "--since", "2026-01-02T12:00:00Z", "--until", "x");
     ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
-    CLI(&cli, NULL, "ls", "--format", "csv", "--since", "2026-01-02T12:00:00Z", "--agent", "pi");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--format", "csv", "--since", "2026-01-02T12:00:00Z", "--agent", "pi");
     ck_assert_int_eq(strncmp(cli.out, "session_id,status,", 18), 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "\r\nother-2,idle,"));
     ck_assert_ptr_null(strstr(cli.out, "run-1"));
@@ -72,8 +71,7 @@ START_TEST(a_tree_shows_sub_agents_and_forks_below_their_parent)
         "append", "loop-b");
     CLI(&cli, NULL, "ls", "--tree", "--json", "--sort", "agent");
     ck_order("loop-b loop-a run-1 run-1.fork run-1.child other-2 ");
-    CLI(&cli, NULL, "ls", "--tree");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--tree");
     ck_assert_ptr_nonnull(strstr(cli.out, "\nrun-1  "));
     ck_assert_ptr_nonnull(strstr(cli.out, "\n  run-1.child  "));
     ck_assert_ptr_nonnull(strstr(cli.out, "\n  run-1.fork  "));
@@ -87,8 +85,7 @@ START_TEST(a_title_is_one_line_and_has_room_before_other_columns)
     ck_assert_ptr_nonnull(strstr(cli.out, "  Why is the tide late?  "));
     ck_assert_ptr_nonnull(strstr(cli.out, "  -  "));
     cli.columns = "60";
-    CLI(&cli, NULL, "ls", "--agent", "codex");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--agent", "codex");
     ck_assert_ptr_nonnull(strstr(cli.out, "Why is the tide late?"));
     ck_assert_ptr_null(strstr(cli.out, "TURNS"));
     ck_assert_uint_le(strcspn(cli.out, "\n"), 60);
@@ -166,9 +163,8 @@ END_TEST
 START_TEST(sql_finds_a_session_by_its_first_letters)
 {
     begin();
-    CLI(&cli, NULL, "sql",
-        "SELECT session_id('ot') AS a, session_id('run-1') AS b, session_id('x') AS c", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql",
+         "SELECT session_id('ot') AS a, session_id('run-1') AS b, session_id('x') AS c", "--json");
     ck_assert_str_eq(cli.out, "{\"a\":\"other-2\",\"b\":\"run-1\",\"c\":null}\n");
     CLI(&cli, NULL, "sql", "SELECT session_id('run')");
     cli_assert_refused(&cli, EXIT_REFUSED, "several sessions begin with that");

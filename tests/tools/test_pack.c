@@ -37,8 +37,7 @@ START_TEST(check_says_what_a_pack_is_or_what_is_wrong_with_file_and_line)
     const char *good = tmpdir_path(&cli.dir, "notes.sql"), *bad = tmpdir_path(&cli.dir, "bad.sql");
     char where[300];
     file_write(good, notes, strlen(notes));
-    CLI(&cli, NULL, "pack", "check", good);
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", good);
     ck_assert_str_eq(cli.out,
                      "pack notes, version 1, database notes.db: its statements are sound\n");
     CLI(&cli, NULL, "pack", "check", good, "--json");
@@ -59,12 +58,10 @@ START_TEST(a_file_in_packs_is_on_and_its_tables_follow)
 {
     init_with_events();
     drop("notes", notes);
-    CLI(&cli, NULL, "sql", "--json", "SELECT seq, text FROM notes");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--json", "SELECT seq, text FROM notes");
     ck_assert_str_eq(cli.out, "{\"seq\":1,\"text\":\"one\"}\n{\"seq\":2,\"text\":\"two\"}\n");
     CLI(&cli, "{\"text\":\"three\"}\n", "append", "s2", "--type", "note.added");
-    CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes.notes");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--json", "SELECT count(*) AS n FROM notes.notes");
     ck_assert_str_eq(cli.out, "{\"n\":3}\n");
 }
 END_TEST
@@ -72,17 +69,13 @@ END_TEST
 START_TEST(a_pack_is_enabled_once_and_disabled_once)
 {
     init_with_events();
-    CLI(&cli, NULL, "pack", "enable", "teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "teams");
     ck_assert_str_eq(cli.out, "pack teams is enabled\n");
-    CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--json", "SELECT count(*) AS n FROM teams");
     ck_assert_str_eq(cli.out, "{\"n\":0}\n");
-    CLI(&cli, NULL, "pack", "enable", "teams", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "teams", "--json");
     ck_assert_str_eq(cli.out, "{\"name\":\"teams\",\"enabled\":true}\n");
-    CLI(&cli, NULL, "pack", "disable", "teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "disable", "teams");
     CLI(&cli, NULL, "sql", "SELECT count(*) AS n FROM teams");
     cli_assert_refused(&cli, EXIT_REFUSED, "teams");
     CLI(&cli, NULL, "pack", "disable", "teams");
@@ -96,20 +89,16 @@ START_TEST(enabling_a_pack_makes_the_store_and_without_it_its_verbs_do_nothing)
 {
     CLI(&cli, NULL, "pack", "disable", "teams");
     cli_assert_refused(&cli, EXIT_STORAGE, "there is no store");
-    CLI(&cli, NULL, "pack", "enable", "lionagi");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "lionagi");
     CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
     cli_assert_refused(&cli, EXIT_STORAGE,
                        "pack teams is not enabled in this store: annal pack enable teams");
     CLI(&cli, NULL, "team", "ls");
     cli_assert_refused(&cli, EXIT_STORAGE, "annal pack enable teams");
     ck_assert_int_eq(cli_journals(&cli), 0);
-    CLI(&cli, NULL, "pack", "enable", "teams");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "team", "create", "review", "--id", "t1", "--member", "ada");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "sql", "--json", "SELECT id, name, member_count FROM teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "teams");
+    DONE(&cli, "team", "create", "review", "--id", "t1", "--member", "ada");
+    DONE(&cli, "sql", "--json", "SELECT id, name, member_count FROM teams");
     ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"name\":\"review\",\"member_count\":1}\n");
 }
 END_TEST
@@ -121,16 +110,14 @@ START_TEST(list_says_how_each_pack_stands)
     CLI(&cli, "{}\n", "append", "s2", "--type",
         "note.added"); /* no text: the handler cannot take it */
     CLI(&cli, NULL, "sql", "SELECT 1 FROM notes");
-    CLI(&cli, NULL, "pack", "list", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "list", "--json");
     ck_assert_ptr_eq(strstr(cli.out, "{\"name\":\"core\",\"version\":"), cli.out);
     const char *row = strstr(cli.out, "{\"name\":\"notes\"");
     ck_assert_ptr_nonnull(row);
     ck_assert_msg(strstr(row, "\"sessions\":2,\"events\":3,\"behind\":0,\"findings\":1,") != NULL,
                   "%s", row);
     CLI(&cli, "{\"text\":\"x\"}\n", "append", "s2", "--type", "note.added");
-    CLI(&cli, NULL, "pack", "list");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "list");
     ck_assert_ptr_nonnull(strstr(cli.out, "building"));
 }
 END_TEST
@@ -139,8 +126,7 @@ START_TEST(a_pack_that_was_just_switched_on_has_not_failed)
 {
     init_with_events();
     CLI(&cli, NULL, "pack", "enable", "lionagi");
-    CLI(&cli, NULL, "pack", "list", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "list", "--json");
     const char *row = strstr(cli.out, "{\"name\":\"lionagi\"");
     ck_assert_ptr_nonnull(row);
     ck_assert_msg(strstr(row, "\"state\":\"building\"") != NULL, "%s", row);
@@ -180,15 +166,13 @@ START_TEST(check_of_a_name_counts_findings_and_keys_that_lead_nowhere)
                      "{\"name\":\"keys\",\"version\":1,\"findings\":0,\"foreign_keys\":2}\n");
     ck_assert_str_eq(cli.err, "annal: b: 2 rows name rows of a that are not there\n");
     drop("notes", notes);
-    CLI(&cli, NULL, "pack", "check", "notes");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", "notes");
     CLI(&cli, "{}\n", "append", "s2", "--type", "note.added");
     CLI(&cli, NULL, "pack", "check", "notes");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     ck_assert_str_eq(cli.out,
                      "pack notes, version 1: 1 finding, 0 foreign keys that lead nowhere\n");
-    CLI(&cli, NULL, "pack", "check", "core");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", "core");
     CLI(&cli, NULL, "pack", "check", "nothing");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no pack 'nothing'");
 }
@@ -201,8 +185,7 @@ START_TEST(check_of_a_name_knows_what_sql_calls_any_database)
                    "CREATE TABLE c (text TEXT);\n"
                    "-- on note.added\nINSERT INTO c VALUES ($text);\n");
     CLI(&cli, NULL, "pack", "enable", "prose-user");
-    CLI(&cli, NULL, "pack", "check", "by-day", "prose-user");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", "by-day", "prose-user");
 }
 END_TEST
 
@@ -211,8 +194,7 @@ START_TEST(rebuild_makes_the_tables_anew)
     init_with_events();
     drop("notes", notes);
     CLI(&cli, NULL, "sql", "SELECT 1");
-    CLI(&cli, NULL, "pack", "rebuild", "notes");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "rebuild", "notes");
     ck_assert_str_eq(cli.out, "pack notes: its tables are rebuilt from 2 events\n");
     CLI(&cli, NULL, "sql", "--json", "SELECT count(*) AS n FROM notes");
     ck_assert_str_eq(cli.out, "{\"n\":2}\n");

@@ -57,8 +57,7 @@ static void setup(void)
 
 START_TEST(a_session_is_played_as_a_conversation_plain_where_it_is_piped)
 {
-    CLI(&cli, NULL, "replay", "s", "--events");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events");
     ck_assert_str_eq(cli.out, rendered);
     CLI(&cli, NULL, "replay", "s", "--events", "--full");
     ck_assert_ptr_nonnull(strstr(cli.out,
@@ -74,13 +73,11 @@ START_TEST(a_part_of_it_has_the_tokens_and_names_of_what_came_before)
     CLI(&cli, NULL, "append", "s");
     CLI(&cli, "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":5,\"output_tokens\":1}}\n",
         "append", "s");
-    CLI(&cli, NULL, "replay", "s", "--events", "--from", "4", "--to", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events", "--from", "4", "--to", "4");
     ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep  12 ms  1 2 3"));
     ck_assert_ptr_null(strstr(cli.out, "      3  "));
     ck_assert_ptr_null(strstr(cli.out, "      5  "));
-    CLI(&cli, NULL, "replay", "s", "--events", "--type", "*", "--from", "2026-03-03T00:00:00Z");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events", "--type", "*", "--from", "2026-03-03T00:00:00Z");
     ck_assert_ptr_nonnull(strstr(cli.out, "      6  13:00:00  turn ends"));
     ck_assert_ptr_null(strstr(cli.out, "      5  "));
     ck_assert_ptr_nonnull(
@@ -90,17 +87,14 @@ END_TEST
 
 START_TEST(a_fork_is_played_as_one_history)
 {
-    CLI(&cli, NULL, "fork", "s", "--at", "4", "f");
-    cli_assert_done(&cli);
+    DONE(&cli, "fork", "s", "--at", "4", "f");
     CLI(&cli, NULL, "replay", "s", "--events", "--to", "4");
     char *parent = strdup(cli.out);
     CLI(&cli, "{\"type\":\"my.own\",\"ts\":\"2026-03-02T12:00:00Z\",\"data\":1}\n", "append", "f");
-    CLI(&cli, NULL, "replay", "f", "--events", "--to", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "f", "--events", "--to", "4");
     ck_assert_str_eq(cli.out, parent);
     free(parent);
-    CLI(&cli, NULL, "replay", "f", "--events", "--from", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "f", "--events", "--from", "4");
     ck_assert_ptr_nonnull(strstr(cli.out, "      4  11:00:00  ← Grep"));
     ck_assert_ptr_nonnull(strstr(cli.out, "      5  12:00:00  my.own  1\n"));
 }
@@ -119,17 +113,14 @@ START_TEST(of_a_long_event_people_see_the_begin_and_programs_all)
     cli_assert_done(&cli);
     strcpy(event + len + MIDDLE, "\"}\n");
     CLI(&cli, event, "append", "long", "--type", "message.added");
-    CLI(&cli, NULL, "replay", "long", "--events");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "long", "--events");
     ck_assert_uint_lt(cli.out_len, 2000);
     ck_assert_ptr_nonnull(
         strstr(cli.out, "message.added  3.1 MB: {\"role\":\"user\",\"content\":"));
     ck_assert_ptr_nonnull(strstr(cli.out, "  user\n                   first\n"));
-    CLI(&cli, NULL, "replay", "long", "--events", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "long", "--events", "--json");
     ck_assert_uint_gt(cli.out_len, LONG + MIDDLE);
-    CLI(&cli, NULL, "show", "long", "--recovery");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "long", "--recovery");
     ck_assert_ptr_nonnull(strstr(cli.out, "last user            event 2, "));
     free(event);
 }
@@ -137,8 +128,7 @@ END_TEST
 
 START_TEST(programs_get_the_events_as_json_lines)
 {
-    CLI(&cli, NULL, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events", "--json", "--from", "3", "--at", "4");
     ck_assert_ptr_eq(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":3,\"timestamp\":"), cli.out);
     ck_assert_ptr_nonnull(strstr(cli.out, "\n{\"session_id\":\"s\",\"seq\":4,"));
     ck_assert_ptr_null(strstr(cli.out, "\"seq\":5"));
@@ -158,8 +148,7 @@ START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
         "{\"type\":\"my.own\",\"data\":{\"a\":[1,2],\"b\":\"two\"}}\n";
     CLI(&cli, odd, "append", "odd");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "replay", "odd", "--events", "--type", "*");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "odd", "--events", "--type", "*");
     ck_assert_ptr_nonnull(strstr(cli.out, "  message\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "  [1]\n                   [a: b]\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "                   \xef\xbf\xbd \xc2\x9b\x7f\n"));
@@ -204,9 +193,8 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
     free(events);
     for (int i = 0; i < 8; i++) {
         snprintf(at, sizeof at, "%u", 30 + (unsigned)random_below(&random, EVENTS - 30));
-        CLI(&cli, NULL, "replay", "r", "--events", "--type=*", "--to", at, "--from",
-            i % 2 == 0 ? "1" : "20");
-        cli_assert_done(&cli);
+        DONE(&cli, "replay", "r", "--events", "--type=*", "--to", at, "--from",
+             i % 2 == 0 ? "1" : "20");
         char *last = NULL;
         for (char *next = cli.out; (next = strstr(next, "so far ")) != NULL; next++)
             last = next;
@@ -216,10 +204,9 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
             line--;
         snprintf(at, sizeof at, "%lu", strtoul(line, NULL, 10)); /* a turn may have begun since */
         char *said = strndup(last, (size_t)(end - last));
-        CLI(&cli, NULL, "replay", "r", "--at", at, "--json", "--sql",
-            "SELECT printf('so far %d turns · %,d tokens · $%.2f', total_turns, total_tokens,"
-            " total_cost_usd) AS t FROM sessions");
-        cli_assert_done(&cli);
+        DONE(&cli, "replay", "r", "--at", at, "--json", "--sql",
+             "SELECT printf('so far %d turns · %,d tokens · $%.2f', total_turns, total_tokens,"
+             " total_cost_usd) AS t FROM sessions");
         ck_assert_msg(strstr(cli.out, said) != NULL, "at %s: %s, and not %s", at, said, cli.out);
         free(said);
     }
@@ -240,8 +227,7 @@ START_TEST(what_makes_no_sense_is_wrong_usage)
     cli_assert_refused(&cli, EXIT_USAGE, "--from");
     CLI(&cli, NULL, "replay", "s", "--events", "--to", "99");
     cli_assert_refused(&cli, EXIT_REFUSED, "99");
-    CLI(&cli, NULL, "replay", "s", "--events", "--from", "5", "--to", "3");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events", "--from", "5", "--to", "3");
     ck_assert_str_eq(cli.out, "");
 }
 END_TEST
@@ -255,8 +241,7 @@ START_TEST(bookkeeping_is_not_played_unless_it_is_asked_for)
         "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"Go.\"}}\n"
         "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7}}\n";
     CLI(&cli, events, "append", "b");
-    CLI(&cli, NULL, "replay", "b", "--events");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "b", "--events");
     ck_assert_ptr_nonnull(strstr(cli.out, "      3  "));
     ck_assert_ptr_null(strstr(cli.out, "      1  "));
     ck_assert_ptr_null(strstr(cli.out, "      2  "));
@@ -269,9 +254,7 @@ END_TEST
 
 START_TEST(a_cast_is_what_a_terminal_shows_and_when)
 {
-    CLI(&cli, NULL, "replay", "s", "--events", "--gap", "2", "--cast",
-        tmpdir_path(&cli.dir, "s.cast"));
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--events", "--gap", "2", "--cast", tmpdir_path(&cli.dir, "s.cast"));
     ck_assert_str_eq(cli.out, "");
     size_t len;
     char *cast = file_read(tmpdir_path(&cli.dir, "s.cast"), &len);

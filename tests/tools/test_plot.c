@@ -239,8 +239,7 @@ START_TEST(events_without_a_time_are_told_of_and_not_drawn)
 {
     begin();
     CLI(&cli, EVENT("1970-01-01T00:00:00.000001Z", "note.added", "{}"), "append", "s2");
-    CLI(&cli, NULL, "stats", "--plot", "--by", "month");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "--by", "month");
     assert_holds("events per month, 2026-03-01 to 2026-03-31: 9\n");
     assert_holds("\nNot in the pictures: 1 event without a time.\n");
     CLI(&cli, NULL, "stats", "--plot", "s2");
@@ -253,8 +252,7 @@ START_TEST(buckets_without_room_are_added_up)
     begin();
     CLI(&cli, later, "append", "s2");
     cli.columns = "30";
-    CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "--by", "hour");
     assert_holds("events per 5 hours, 2026-03-02 to 2026-03-05: 11\n");
 }
 END_TEST
@@ -262,8 +260,7 @@ END_TEST
 START_TEST(a_fork_shows_what_it_shares_and_ends_it_in_its_own_way)
 {
     begin();
-    CLI(&cli, NULL, "fork", "s1", "--at", "4", "f1");
-    cli_assert_done(&cli);
+    DONE(&cli, "fork", "s1", "--at", "4", "f1");
     CLI(&cli,
         EVENT("2026-03-02T10:42:00Z", "tool.returned", "{\"call_id\":\"c1\"}")
             EVENT("2026-03-02T10:44:00Z", "turn.completed", "{\"turn_id\":\"t1\"}"),
@@ -387,14 +384,11 @@ START_TEST(a_clock_that_was_wrong_costs_no_memory)
     CLI(&cli,
         EVENT("1990-01-01T00:00:00Z", "n", "1") EVENT("9999-12-31T23:59:59.999999Z", "n", "1"),
         "append", "s1");
-    CLI(&cli, NULL, "stats", "--plot", "--by", "hour");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "--by", "hour");
     assert_holds(" hours, 1990-01-01 to 9999-12-31: 2\n");
-    CLI(&cli, NULL, "stats", "--plot", "--by", "month");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "--by", "month");
     assert_holds(" months, 1990-01-01 to 9999-12-31: 2\n");
-    CLI(&cli, NULL, "stats", "--plot", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "s1");
     assert_holds("│ 1, 2925591 d 23 h\n");
 }
 END_TEST
@@ -512,8 +506,7 @@ START_TEST(an_svg_takes_the_place_of_a_file_whole_or_not_at_all)
     cli_assert_refused(&cli, EXIT_STORAGE, "no/a.svg': No such file or directory");
     CLI(&cli, NULL, "stats", "--plot", "--svg", tmpdir_path(&cli.dir, "store"));
     cli_assert_refused(&cli, EXIT_STORAGE, "store': Is a directory");
-    CLI(&cli, NULL, "stats", "--plot", "s1", "--svg", "-");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "s1", "--svg", "-");
     assert_well_formed(cli.out);
 }
 END_TEST

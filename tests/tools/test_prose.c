@@ -12,10 +12,8 @@
 
 static void init(void)
 {
-    CLI(&cli, NULL, "pack", "enable", "prose");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "prose", "init", RUN);
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "prose");
+    DONE(&cli, "prose", "init", RUN);
 }
 
 static void ck_out(const char *part)
@@ -64,8 +62,7 @@ END_TEST
 
 START_TEST(a_directory_for_runs_that_is_missing_is_made)
 {
-    CLI(&cli, NULL, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
     CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
     ck_out("/new/.prose/runs/" RUN "/state.db\n");
     char *copy = file_read(tmpdir_path(&cli.dir, "new/.prose/runs/" RUN "/program.prose"), NULL);
@@ -103,8 +100,7 @@ static void bind_bytes(const char *name, size_t bytes)
     snprintf(path, sizeof path, "%s/value.md", cli.store);
     file_write(path, value, bytes);
     free(value);
-    CLI(&cli, NULL, "prose", "bind", RUN, name, "--value-file", path);
-    cli_assert_done(&cli);
+    DONE(&cli, "prose", "bind", RUN, name, "--value-file", path);
 }
 
 START_TEST(a_value_over_100_kb_stands_in_a_file_that_is_proved_and_restored)
@@ -249,8 +245,7 @@ START_TEST(what_is_needed_to_go_on_is_told)
     CLI(&cli, NULL, "prose", "branch", RUN, "p1", "b");
     CLI(&cli, NULL, "prose", "join", RUN, "p1");
     ck_out("parallel block p1: completed\n");
-    CLI(&cli, NULL, "prose", "complete-run", RUN);
-    cli_assert_done(&cli);
+    DONE(&cli, "prose", "complete-run", RUN);
     CLI(&cli, NULL, "prose", "continue", RUN);
     ck_assert_int_eq(cli.exit_status, 1);
     CLI(&cli, NULL, "prose", "remember", RUN, "captain", "m", "--scope", "project");
@@ -268,13 +263,11 @@ START_TEST(what_the_shell_wrote_is_in_the_journal_after_a_sync)
     ck_assert_int_eq(system(command), 0);
     CLI(&cli, NULL, "verify");
     ck_out("what users wrote is not in the journal yet");
-    CLI(&cli, NULL, "prose", "sync");
-    cli_assert_done(&cli);
+    DONE(&cli, "prose", "sync");
     CLI(&cli, NULL, "verify");
     ck_out("nothing found");
     ck_assert_ptr_null(strstr(cli.out, "users"));
-    CLI(&cli, NULL, "pack", "rebuild", "prose");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "rebuild", "prose");
     ck_out("rebuilt from 2 events");
     CLI(&cli, NULL, "verify");
     ck_out("nothing found");
@@ -290,8 +283,7 @@ START_TEST(a_journal_that_takes_no_events_leaves_what_users_wrote_in_the_databas
     size_t len;
     init();
     CLI(&cli, NULL, "prose", "bind", RUN, "x", "1");
-    CLI(&cli, NULL, "prose", "sync");
-    cli_assert_done(&cli);
+    DONE(&cli, "prose", "sync");
     char *journal = cli_journal(&cli, "prose_" RUN, &len);
     journal[len - 60] ^= 1;
     journal[len - 10] ^= 1;

@@ -41,8 +41,7 @@ static void store_with_sessions(void)
 
 static void ask(const char *sql, const char *rows)
 {
-    CLI(&cli, NULL, "sql", "--format", "csv", sql);
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--format", "csv", sql);
     const char *at = strchr(cli.out, '\n');
     ck_assert_ptr_nonnull(at);
     char got[500];
@@ -57,8 +56,7 @@ static void ask(const char *sql, const char *rows)
 START_TEST(a_dry_run_counts_and_changes_nothing)
 {
     store_with_sessions();
-    CLI(&cli, NULL, "prune", "--keep-n", "0", "--dry-run");
-    cli_assert_done(&cli);
+    DONE(&cli, "prune", "--keep-n", "0", "--dry-run");
     ASSERT_OUT(&cli, "would prune 2 session(s), 2 branch(es), 0 progression(s), 0 message(s)");
     ask("SELECT count(*) FROM state.sessions", "3 ");
     ask("SELECT count(*) FROM event_index WHERE type = 'session.pruned'", "0 ");
@@ -68,8 +66,7 @@ END_TEST
 START_TEST(branches_go_with_their_session_and_orphan_progressions_keep_messages)
 {
     store_with_sessions();
-    CLI(&cli, NULL, "prune", "--keep-n", "2");
-    cli_assert_done(&cli);
+    DONE(&cli, "prune", "--keep-n", "2");
     ASSERT_OUT(&cli, "pruned 1 session(s), 1 branch(es), 0 progression(s), 0 message(s)");
     ask("SELECT id FROM state.sessions ORDER BY id", "fresh old ");
     ask("SELECT id FROM branches ORDER BY id", "b-fresh b-old ");
@@ -95,8 +92,7 @@ START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
     cli_assert_done(&cli);
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--orphan-progressions", "--dry-run");
     ASSERT_OUT(&cli, "would prune 2 session(s), 2 branch(es), 4 progression(s), 5 message(s)");
-    CLI(&cli, NULL, "prune", "--keep-n", "0", "--orphan-progressions");
-    cli_assert_done(&cli);
+    DONE(&cli, "prune", "--keep-n", "0", "--orphan-progressions");
     ASSERT_OUT(&cli, "pruned 2 session(s), 2 branch(es), 4 progression(s), 5 message(s)");
     ask("SELECT id FROM messages ORDER BY id", "fresh-1 fresh-2 fresh-3 old-2 ");
     ask("SELECT id FROM progressions ORDER BY id", "b-fresh fresh ");
@@ -148,8 +144,7 @@ START_TEST(the_newest_stay_however_old_and_what_is_no_session_of_an_agent_too)
         "nameless");
     CLI(&cli, NULL, "prune");
     ASSERT_OUT(&cli, "pruned 0 session(s)");
-    CLI(&cli, NULL, "prune", "--keep-n", "0", "--keep-days", "0", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "prune", "--keep-n", "0", "--keep-days", "0", "--json");
     ASSERT_OUT(&cli, "{\"session_id\":\"old\",\"pruned\":true,\"branches\":1,");
     ASSERT_OUT(&cli, "\"dry_run\":false,\"sessions\":2,");
     ask("SELECT id FROM main.sessions WHERE id <> '_state' ORDER BY id", "fresh nameless team_t ");
@@ -166,8 +161,7 @@ START_TEST(without_the_pack_a_session_is_as_old_as_its_last_event)
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts"), 0700), 0);
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "store/artifacts/old"), 0700), 0);
     file_write(large, "large", 5);
-    CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");
-    cli_assert_done(&cli);
+    DONE(&cli, "prune", "--keep-n", "0", "--delete-journals");
     ASSERT_OUT(&cli, "pruned 1 session(s)");
     ASSERT_OUT(&cli, "deleted 1 journal(s)");
     ask("SELECT id FROM sessions WHERE id <> '_state'", "fresh ");

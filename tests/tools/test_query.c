@@ -191,8 +191,7 @@ END_TEST
 START_TEST(a_snapshot_does_not_wait_for_the_index_to_catch_up)
 {
     begin();
-    CLI(&cli, NULL, "snapshot", "old");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "old");
     CLI(&cli, NULL, "stats", "--json");
     assert_holds("{\"session_id\":\"old\",\"journal_seq\":4,\"indexed_seq\":0,");
     CLI(&cli, NULL, "ls");
@@ -207,8 +206,7 @@ START_TEST(ls_shows_no_time_where_none_is_known)
 {
     CLI(&cli, "{\"type\":\"a\",\"ts\":\"1970-01-01T00:00:00.000001Z\",\"data\":1}\n", "append",
         "s");
-    CLI(&cli, NULL, "ls");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls");
     assert_holds("  -  ");
     ck_assert_ptr_null(strstr(cli.out, "1970"));
     CLI(&cli, NULL, "ls", "--json");
@@ -221,8 +219,7 @@ START_TEST(a_table_of_events_is_narrow_off_a_terminal_too)
     char line[1100];
     snprintf(line, sizeof line, "\"%0*d\"", 1000, 7);
     CLI(&cli, line, "append", "s", "--type", "a");
-    CLI(&cli, NULL, "query", "--format", "table");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "--format", "table");
     char *row = strchr(cli.out, '\n') + 1;
     ck_assert_msg(strlen(row) < 150, "%s", row);
     ck_assert_ptr_nonnull(strstr(row, "00\u2026\n"));
@@ -245,16 +242,14 @@ START_TEST(an_empty_list_says_so_and_a_limit_and_a_status_choose)
     for (char name[] = "s1"; name[1] <= '5'; name[1]++)
         CLI(&cli, NULL, "lionagi", "session", name, "--status", "running");
     CLI(&cli, NULL, "lionagi", "transition", "s3", "failed");
-    CLI(&cli, NULL, "ls", "--limit", "2", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--limit", "2", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s3\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s5\""));
     ck_assert_ptr_null(strstr(cli.out, "\"session_id\":\"s4\""));
     CLI(&cli, NULL, "ls", "--status", "failed", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"s3\""));
     ck_assert_ptr_null(strstr(cli.out, "\"session_id\":\"s1\""));
-    CLI(&cli, NULL, "ls", "--status", "timed_out", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--status", "timed_out", "--json");
     ck_assert_str_eq(cli.out, "");
 }
 END_TEST
@@ -262,14 +257,12 @@ END_TEST
 START_TEST(ls_lists_the_last_active_session_first)
 {
     begin();
-    CLI(&cli, NULL, "ls");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls");
     ck_assert_int_eq(strncmp(cli.out, "SESSION", 7), 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "\nnew "));
     ck_assert(strstr(cli.out, "\nnew ") < strstr(cli.out, "\nold "));
     assert_holds("Mend the gate");
-    CLI(&cli, NULL, "ls", "--json", "--status", "ended");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--json", "--status", "ended");
     ck_assert_int_eq(strncmp(cli.out,
                              "{\"session_id\":\"old\",\"status\":\"ended\",\"events\":4,"
                              "\"total_turns\":0,\"total_tokens\":0,",
@@ -289,8 +282,7 @@ START_TEST(ls_on_a_narrow_terminal_leaves_columns_out_and_never_cuts_a_session)
     begin();
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", session);
     cli.columns = "80";
-    CLI(&cli, NULL, "ls", "--limit", "1");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls", "--limit", "1");
     ck_assert_ptr_nonnull(strstr(cli.out, session));
     ck_assert_ptr_nonnull(strstr(cli.out, "HEALTH"));
     ck_assert_ptr_null(strstr(cli.out, "EVENTS"));
@@ -324,13 +316,11 @@ START_TEST(query_filters_by_session_type_time_and_seq)
     assert_out("2\n");
     CLI(&cli, NULL, "query", "--count", "old", "--seq", "3");
     assert_out("1\n");
-    CLI(&cli, NULL, "query", "--limit", "2", "--format", "csv", "--type", "tool.*");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "--limit", "2", "--format", "csv", "--type", "tool.*");
     assert_holds("session_id,seq,timestamp,type,id,cause,data\r\n");
     assert_holds("old,3,2026-01-06T09:00:00.000000Z,tool.returned,,,"
                  "\"{\"\"output\"\":\"\"a,\\\"\"b\\\"\"\\n\"\"}\"\r\n");
-    CLI(&cli, NULL, "query", "old", "--format", "table");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "old", "--format", "table");
     assert_holds(
         "old        2  2026-01-06T08:00:00.000000Z  tool.called      {\"name\":\"Bash\"}\n");
 }
@@ -423,11 +413,9 @@ START_TEST(what_events_hold_goes_into_a_pipe_as_it_is)
     CLI(&cli,
         "{\"type\":\"session.created\",\"data\":{\"title\":\"\\u001b[31mred\\u009b\\u0007\"}}\n",
         "append", "s");
-    CLI(&cli, NULL, "ls");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls");
     assert_holds("\033[31mred\xc2\x9b\a");
-    CLI(&cli, NULL, "show", "s");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "s");
     assert_holds("\033[31mred\xc2\x9b\a");
     CLI(&cli, NULL, "sql", "SELECT title FROM sessions");
     assert_out("title\n\033[31mred\xc2\x9b\a\n");
@@ -437,12 +425,10 @@ END_TEST
 START_TEST(show_tells_of_journal_totals_and_types)
 {
     begin();
-    CLI(&cli, NULL, "show", "old");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "old");
     assert_holds("tool.called");
     assert_holds("Mend the gate");
-    CLI(&cli, NULL, "show", "old", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "old", "--json");
     assert_holds("{\"session_id\":\"old\",\"file\":\"");
     assert_holds("\"journal_seq\":4,\"indexed_seq\":4,");
     assert_holds("\"types\":{");
@@ -469,8 +455,7 @@ START_TEST(without_the_index_every_answer_is_the_same)
         unlink(tmpdir_path(&cli.dir, "store/sessions.db-shm"));
         cli_run(&cli, NULL, questions[i]);
         assert_out(before);
-        CLI(&cli, NULL, "reindex");
-        cli_assert_done(&cli);
+        DONE(&cli, "reindex");
         assert_holds("indexed 5 events");
         cli_run(&cli, NULL, questions[i]);
         assert_out(before);
@@ -482,16 +467,13 @@ END_TEST
 START_TEST(stats_counts_and_shows_what_lags)
 {
     begin();
-    CLI(&cli, NULL, "reindex", "--json");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "stats");
-    cli_assert_done(&cli);
+    DONE(&cli, "reindex", "--json");
+    DONE(&cli, "stats");
     assert_holds("sessions       2\n");
     assert_holds("events         5\n");
     assert_holds("index lag      none\n");
     CLI(&cli, history, "append", "late");
-    CLI(&cli, NULL, "stats", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--json");
     assert_holds("{\"session_id\":\"late\",\"journal_seq\":4,\"indexed_seq\":0,");
     assert_holds("\"sessions\":3,\"events\":9,\"indexed_events\":5,");
     assert_holds("{\"type\":\"tool.called\",\"events\":2}");
@@ -580,10 +562,8 @@ START_TEST(verify_finds_an_index_that_is_not_what_the_journals_say)
     }
     begin();
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
-        CLI(&cli, NULL, "reindex");
-        cli_assert_done(&cli);
-        CLI(&cli, NULL, "verify");
-        cli_assert_done(&cli);
+        DONE(&cli, "reindex");
+        DONE(&cli, "verify");
         change_index(changes[i].change);
         CLI(&cli, NULL, "verify");
         ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
@@ -597,12 +577,10 @@ START_TEST(an_index_that_lags_is_no_finding_but_told)
 {
     begin();
     CLI(&cli, NULL, "reindex");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     assert_holds("verified 2 sessions, 5 events, ");
     CLI(&cli, history, "append", "old");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     assert_holds("verified 2 sessions (the index lags behind 1 of them), 9 events, ");
     assert_holds(": nothing found\n");
 }
@@ -614,12 +592,10 @@ START_TEST(a_session_begun_anew_since_it_was_indexed_is_no_finding)
     CLI(&cli, NULL, "reindex");
     ck_assert_int_eq(unlink(tmpdir_path(&cli.dir, "store/events/old.jsonl")), 0);
     CLI(&cli, "{\"type\":\"other\",\"data\":1}\n", "append", "old");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     assert_holds("the index lags behind 1 of them");
     CLI(&cli, NULL, "ls");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     assert_holds("verified 2 sessions, ");
 }
 END_TEST
@@ -653,8 +629,7 @@ END_TEST
 START_TEST(a_session_that_is_named_twice_is_one)
 {
     begin();
-    CLI(&cli, NULL, "verify", "new", "old", "new");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "new", "old", "new");
     assert_holds("verified 2 sessions, 5 events, ");
     CLI(&cli, NULL, "query", "new", "new", "--count");
     assert_out("1\n");

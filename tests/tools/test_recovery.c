@@ -82,8 +82,7 @@ END_TEST
 START_TEST(for_an_agent_it_is_one_object)
 {
     CLI(&cli, under_way, "append", "s");
-    CLI(&cli, NULL, "show", "s", "--recovery", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "s", "--recovery", "--json");
     ck_says(
         "{\"session_id\":\"s\",\"seq\":7,\"timestamp\":\"2026-03-02T08:00:06.000000Z\",\"h\":\"");
     ck_says("\"bytes_behind\":0,\"torn\":false,\"unwritten\":null,\"pid\":0,\"indexed_seq\":7,");
@@ -153,8 +152,7 @@ START_TEST(of_many_calls_people_see_the_newest)
     ck_says("call-10     11  T");
     ck_assert_ptr_null(strstr(cli.out, "call-9 "));
     ck_says("\nand 10 before them\n");
-    CLI(&cli, NULL, "show", "s", "--recovery", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "s", "--recovery", "--json");
     ck_says("{\"call_id\":\"call-0\",\"seq\":1,");
 }
 END_TEST
@@ -206,8 +204,7 @@ END_TEST
 START_TEST(a_fork_is_told_of_with_what_it_has_of_its_parent)
 {
     CLI(&cli, under_way, "append", "parent");
-    CLI(&cli, NULL, "fork", "parent", "--at", "6", "s");
-    cli_assert_done(&cli);
+    DONE(&cli, "fork", "parent", "--at", "6", "s");
     recover();
     cli_assert_done(&cli);
     ck_says("durable up to        event 6, 2026-03-02T08:00:05.000000Z");

@@ -26,14 +26,12 @@ START_TEST(repair_copies_what_is_sound_and_names_the_gap)
     ck_assert_str_eq(cli.err, "");
     ck_assert_ptr_nonnull(strstr(cli.out, "s1: event 3: lost with "));
     ck_assert_ptr_nonnull(strstr(cli.out, "copied 4 events to session s2; 1 gap event in 1 place"));
-    CLI(&cli, NULL, "cat", "s2");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s2");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"type\":\"annal.gap\",\"data\":{\"session\":\"s1\","
                                           "\"first_seq\":3,\"last_seq\":3,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"seq\":5,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"data\":{\"n\":\"five\"}"));
-    CLI(&cli, NULL, "verify", "s2");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "s2");
     CLI(&cli, "1", "append", "s2", "--type", "n");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.out, "{\"seq\":6}\n");
@@ -56,8 +54,7 @@ END_TEST
 START_TEST(a_sound_session_is_copied_with_exit_status_0)
 {
     CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
-    CLI(&cli, NULL, "repair", "s1", "--to", "s2");
-    cli_assert_done(&cli);
+    DONE(&cli, "repair", "s1", "--to", "s2");
     ck_assert_str_eq(cli.out, "copied 2 events to session s2: all there are\n");
     CLI(&cli, NULL, "repair", "s1", "--to", "s2");
     cli_assert_refused(&cli, EXIT_REFUSED, "exists already");

@@ -26,9 +26,8 @@ static void begin(void)
 
 static void assert_sql(const char *at, const char *want)
 {
-    CLI(&cli, NULL, "replay", "s", "--json", "--at", at, "--sql",
-        "SELECT title, total_tokens AS n, (SELECT count(*) FROM turns) AS t FROM sessions");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--json", "--at", at, "--sql",
+         "SELECT title, total_tokens AS n, (SELECT count(*) FROM turns) AS t FROM sessions");
     ck_assert_str_eq(cli.out, want);
 }
 
@@ -57,15 +56,12 @@ END_TEST
 START_TEST(replay_prints_the_state_for_people_and_for_programs)
 {
     begin();
-    CLI(&cli, NULL, "replay", "s", "--at", "3");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--at", "3");
     ck_assert_ptr_nonnull(strstr(cli.out, "after seq            3\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "title                One\n"));
-    CLI(&cli, NULL, "replay", "s", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--json");
     ck_assert_int_eq(strncmp(cli.out, "{\"sessions\":[{\"id\":\"s\",", 23), 0);
-    CLI(&cli, NULL, "replay", "s", "--at", "2", "--events", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--at", "2", "--events", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"s\",\"seq\":2,\"timestamp\":"));
     ck_assert_ptr_null(strstr(cli.out, "\"seq\":3"));
 }
@@ -79,19 +75,15 @@ START_TEST(the_tables_of_any_pack_are_replayed)
         "{\"type\":\"note\",\"data\":{}}\n",
         "append", "team_a");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams", "--json", "--sql",
-        "SELECT id, name FROM teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "team_a", "--pack", "teams", "--json", "--sql",
+         "SELECT id, name FROM teams");
     ck_assert_str_eq(cli.out, "{\"id\":\"a\",\"name\":\"reviewers\"}\n");
-    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams", "--at", "0", "--sql",
-        "SELECT id, name FROM teams");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "replay", "team_a", "--pack", "teams");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "team_a", "--pack", "teams", "--at", "0", "--sql",
+         "SELECT id, name FROM teams");
+    DONE(&cli, "replay", "team_a", "--pack", "teams");
     ck_assert_ptr_nonnull(strstr(cli.out, "\nteams\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "reviewers"));
-    CLI(&cli, NULL, "snapshot", "team_a");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "team_a");
     CLI(&cli, NULL, "replay", "team_a", "--pack", "teams"); /* a snapshot of core is no matter */
     cli_assert_done(&cli);
     CLI(&cli, NULL, "replay", "team_a", "--pack", "nobody");
@@ -102,26 +94,21 @@ END_TEST
 START_TEST(with_and_without_snapshots_the_state_is_the_same)
 {
     begin();
-    CLI(&cli, NULL, "snapshot", "s");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "s");
     ck_assert_ptr_nonnull(strstr(cli.out, "s: snapshot at seq 4, "));
     CLI(&cli, history, "append", "s");
-    CLI(&cli, NULL, "snapshot", "s", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "s", "--json");
     ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":8,", 26), 0);
     for (int seq = 0; seq <= 8; seq++) {
         char at[20];
         snprintf(at, sizeof at, "--at=%d", seq);
-        CLI(&cli, NULL, "replay", "s", at, "--json", "--no-snapshots");
-        cli_assert_done(&cli);
+        DONE(&cli, "replay", "s", at, "--json", "--no-snapshots");
         char *folded = strdup(cli.out);
-        CLI(&cli, NULL, "replay", "s", at, "--json");
-        cli_assert_done(&cli);
+        DONE(&cli, "replay", "s", at, "--json");
         ck_assert_str_eq(cli.out, folded);
         free(folded);
     }
-    CLI(&cli, NULL, "verify", "--replay");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "--replay");
     CLI(&cli, NULL, "show", "s", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"snapshots\":[{\"seq\":4,"));
 }
@@ -132,8 +119,7 @@ START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
 {
     char two[64], four[64];
     begin();
-    CLI(&cli, NULL, "replay", "s", "--at", "2", "--hash");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--at", "2", "--hash");
     ck_assert_uint_eq(cli.out_len, 65);
     memcpy(two, cli.out, 64);
     CLI(&cli, NULL, "replay", "s", "--hash");
@@ -143,13 +129,11 @@ START_TEST(equal_states_have_one_hash_and_the_proof_gives_the_same)
     CLI(&cli, NULL, "replay", "s", "--hash", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"seq\":4,\"hash\":\""));
     ck_assert_int_eq(memcmp(strstr(cli.out, "hash") + 7, four, 64), 0);
-    CLI(&cli, NULL, "replay", "s", "--verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--verify");
     ck_assert_ptr_nonnull(
         strstr(cli.out, "s: 4 events folded, 1 snapshots compared, all give the same state\n"));
     ck_assert_int_eq(memcmp(strstr(cli.out, "after seq 4 ") + 12, four, 64), 0);
-    CLI(&cli, NULL, "replay", "s", "--verify", "--at", "2", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "replay", "s", "--verify", "--at", "2", "--json");
     ck_assert_int_eq(memcmp(strstr(cli.out, "hash") + 7, two, 64), 0);
     CLI(&cli, NULL, "replay", "s", "--verify", "--hash");
     cli_assert_refused(&cli, EXIT_USAGE, "cannot be used together");
@@ -183,31 +167,24 @@ END_TEST
 START_TEST(snapshots_are_listed_taken_and_dropped)
 {
     begin();
-    CLI(&cli, NULL, "snapshot", "list", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "list", "--json");
     ck_assert_str_eq(cli.out, "");
-    CLI(&cli, NULL, "snapshot", "take", "s");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "snapshot", "list", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "take", "s");
+    DONE(&cli, "snapshot", "list", "--json");
     ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":4,\"bytes\":", 34), 0);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"base_seq\":null,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"problem\":null}\n"));
-    CLI(&cli, NULL, "snapshot", "list", "s");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "list", "s");
     ck_assert_ptr_nonnull(strstr(cli.out, "SEQ"));
     CLI(&cli, NULL, "snapshot", "drop");
     ck_assert_int_eq(cli.exit_status, 2);
     CLI(&cli, NULL, "snapshot", "drop", "s", "--all");
     ck_assert_int_eq(cli.exit_status, 2);
-    CLI(&cli, NULL, "snapshot", "drop", "s");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "drop", "s");
     CLI(&cli, NULL, "snapshot", "s"); /* as it was said before there were verbs */
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "snapshot", "drop", "--all");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "snapshot", "list");
-    cli_assert_done(&cli);
+    DONE(&cli, "snapshot", "drop", "--all");
+    DONE(&cli, "snapshot", "list");
     ck_assert_ptr_null(strstr(cli.out, "PROBLEM\ns"));
 }
 END_TEST
@@ -233,8 +210,7 @@ START_TEST(a_long_replay_leaves_the_snapshots_that_were_due)
     ck_assert_str_eq(cli.out, "{\"n\":2}\n");
     CLI(&cli, NULL, "replay", "s", "--json");
     ck_assert_str_eq(cli.out, folded);
-    CLI(&cli, NULL, "verify", "--replay");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "--replay");
     free(folded);
 }
 END_TEST
@@ -286,8 +262,7 @@ START_TEST(tail_gives_history_then_each_event_as_it_comes)
     int input, output, status;
     char line[300], want[80];
     begin();
-    CLI(&cli, NULL, "tail", "s", "--from", "4");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "s", "--from", "4");
     ck_assert_int_eq(strncmp(cli.out, "{\"session_id\":\"s\",\"seq\":4,\"timestamp\":", 38), 0);
     CLI(&cli, NULL, "tail", "nobody");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
@@ -351,17 +326,13 @@ START_TEST(tail_prints_several_sessions_by_time_and_type)
     append_one("b", "x.two");
     append_one("a", "y.one");
     append_one("c", "x.one");
-    CLI(&cli, NULL, "tail", "--all");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all");
     ck_sessions((const char *[]){"a 1", "b 1", "a 2", "c 1"}, 4);
-    CLI(&cli, NULL, "tail", "--all", "--type", "x.*", "--last", "2");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all", "--type", "x.*", "--last", "2");
     ck_sessions((const char *[]){"b 1", "c 1"}, 2);
-    CLI(&cli, NULL, "tail", "c", "a", "--from", "2020-01-01");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "c", "a", "--from", "2020-01-01");
     ck_sessions((const char *[]){"a 1", "a 2", "c 1"}, 3);
-    CLI(&cli, NULL, "tail", "--all", "--from", "now");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all", "--from", "now");
     ck_assert_str_eq(cli.out, "");
     CLI(&cli, NULL, "tail", "a", "nobody");
     cli_assert_refused(&cli, EXIT_REFUSED, "nobody");
@@ -380,28 +351,22 @@ START_TEST(tail_keeps_its_place_under_a_name)
 {
     append_one("a", "x.one");
     append_one("b", "x.one");
-    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all", "--cursor", "bill");
     ck_sessions((const char *[]){"a 1", "b 1"}, 2);
     append_one("b", "x.one");
     append_one("c", "x.one");
-    CLI(&cli, NULL, "cursor", "show", "bill", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "cursor", "show", "bill", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"session_id\":\"b\",\"seq\":1,\"behind\":1}\n"));
-    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill", "--last", "1");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all", "--cursor", "bill", "--last", "1");
     ck_sessions((const char *[]){"b 2", "c 1"}, 2);
-    CLI(&cli, NULL, "tail", "--all", "--cursor", "bill");
-    cli_assert_done(&cli);
+    DONE(&cli, "tail", "--all", "--cursor", "bill");
     ck_assert_str_eq(cli.out, "");
-    CLI(&cli, NULL, "cursor", "list", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "cursor", "list", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"name\":\"bill\",\"committed_at\":\""));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":3,\"state\":\"free\"}\n"));
     CLI(&cli, NULL, "doctor");
     ck_assert_ptr_nonnull(strstr(cli.out, "1 of readers of tails"));
-    CLI(&cli, NULL, "cursor", "drop", "bill");
-    cli_assert_done(&cli);
+    DONE(&cli, "cursor", "drop", "bill");
     CLI(&cli, NULL, "cursor", "drop", "bill");
     cli_assert_refused(&cli, EXIT_REFUSED, "bill");
     CLI(&cli, NULL, "tail", "a", "--cursor", "../x");

@@ -30,14 +30,12 @@ static void make_run(const char *name, const char *manifest)
 
 static void import_all(void)
 {
-    CLI(&cli, NULL, "import", "lionagi", tmpdir_path(&cli.dir, "runs"));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "lionagi", tmpdir_path(&cli.dir, "runs"));
 }
 
 static void ask(const char *sql)
 {
-    CLI(&cli, NULL, "sql", "--format", "csv", sql);
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--format", "csv", sql);
 }
 
 START_TEST(status_times_and_order_come_from_the_manifest_and_the_branch)
@@ -133,8 +131,7 @@ START_TEST(a_file_that_is_no_json_is_kept_and_said_to_be_unreadable)
     make_run("r1", "{\"status\": nothing");
     put("runs/r1/branches/b1.json", "[1,");
     import_all();
-    CLI(&cli, NULL, "query", "--type", "import.unreadable", "--format", "jsonl");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "--type", "import.unreadable", "--format", "jsonl");
     ASSERT_OUT(&cli, "nothing");
     ASSERT_OUT(&cli, "\"text\":\"[1,\"");
     CLI(&cli, NULL, "sql", "--format", "csv", "SELECT id, status FROM sessions");
@@ -149,8 +146,7 @@ START_TEST(bytes_behind_a_zero_byte_are_kept)
     make_run("r1", "{}");
     file_write(tmpdir_path(&cli.dir, "runs/r1/branches/b1.json"), branch, sizeof branch - 1);
     import_all();
-    CLI(&cli, NULL, "query", "--type", "import.unreadable", "--format", "jsonl");
-    cli_assert_done(&cli);
+    DONE(&cli, "query", "--type", "import.unreadable", "--format", "jsonl");
     ASSERT_OUT(&cli, "\"text\":\"{\\\"id\\\":\\u0000\\u0000\\\"behind\\\"}\"");
 }
 END_TEST

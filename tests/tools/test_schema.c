@@ -16,8 +16,7 @@ static void set_up(void)
 
 START_TEST(the_tables_of_the_index_and_of_packs_are_listed_with_their_columns)
 {
-    CLI(&cli, NULL, "schema", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "schema", "--json");
     ASSERT_OUT("{\"table\":\"events\",\"kind\":\"virtual\",\"columns\":[{\"name\":\"session_id\","
                "\"type\":\"TEXT\"},");
     ASSERT_OUT(
@@ -36,8 +35,7 @@ END_TEST
 
 START_TEST(the_columns_of_one_table_are_rows)
 {
-    CLI(&cli, NULL, "schema", "usage_by_model", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "schema", "usage_by_model", "--json");
     ck_assert_ptr_eq(strstr(cli.out, "{\"column\":\"model\",\"type\":"), cli.out);
     CLI(&cli, NULL, "pack", "enable", "teams");
     CLI(&cli, NULL, "schema", "state.teams", "--json");

@@ -14,8 +14,7 @@ static void set_up(void)
     cli_setup();
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "ls");
-    cli_assert_done(&cli);
+    DONE(&cli, "ls");
 }
 
 static void tear_down(void)
@@ -41,8 +40,7 @@ START_TEST(readers_need_no_lock_to_answer_from_what_is_there)
 {
     stop_with_all_locks();
     int64_t begun_us = stopped_now_us();
-    CLI(&cli, NULL, "cat", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s1");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"data\":1"));
     CLI(&cli, NULL, "ls", "--json", "--wait", "0");
     ck_assert_int_eq(cli.exit_status, 0);
@@ -68,8 +66,7 @@ END_TEST
 START_TEST(an_index_that_has_no_session_yet_is_not_taken_for_an_empty_store)
 {
     char lock[512];
-    CLI(&cli, NULL, "delete", "--yes", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "--yes", "s1");
     CLI(&cli, NULL, "ls");
     ck_assert_ptr_nonnull(strstr(cli.err, "there are no sessions yet"));
     snprintf(lock, sizeof lock, "%s/locks/index", cli.store);

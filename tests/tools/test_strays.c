@@ -41,8 +41,7 @@ static void put_artifact(void)
 {
     const char *file = tmpdir_path(&cli.dir, "content");
     file_write(file, "precious", 8);
-    CLI(&cli, NULL, "artifact", "put", "orig", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "artifact", "put", "orig", file);
 }
 
 /* How many lines of stderr there are, and that each of these words is in one. */
@@ -178,8 +177,7 @@ START_TEST(doctor_and_verify_name_each_kind_and_nothing_touches_them)
         ck_assert(before.st_ino == after.st_ino && before.st_mtime == after.st_mtime);
         ck_assert_int_eq(unlink(in_events(names[i])), 0);
     }
-    CLI(&cli, NULL, "doctor");
-    cli_assert_done(&cli);
+    DONE(&cli, "doctor");
 }
 END_TEST
 
@@ -243,8 +241,7 @@ START_TEST(a_second_journal_in_the_other_format_is_named_too)
 {
     set_up();
     copy_journal("orig.jsonl", "kept");
-    CLI(&cli, NULL, "convert", "orig", "--format", "msgpack");
-    cli_assert_done(&cli);
+    DONE(&cli, "convert", "orig", "--format", "msgpack");
     ck_assert_int_eq(rename(in_events("orig.mpk"), in_events("new")), 0);
     ck_assert_int_eq(rename(in_events("kept"), in_events("orig.jsonl")), 0);
     CLI(&cli, "{\"n\":1}\n", "append", "orig", "--type", "n");
@@ -262,8 +259,7 @@ END_TEST
 START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
 {
     set_up();
-    CLI(&cli, NULL, "convert", "other", "--format", "msgpack");
-    cli_assert_done(&cli);
+    DONE(&cli, "convert", "other", "--format", "msgpack");
     CLI(&cli, NULL, "query");
     char *before = strdup(cli.out);
     copy_journal("orig.jsonl", "other.jsonl");
@@ -277,8 +273,7 @@ START_TEST(a_copy_beside_a_journal_of_the_other_format_takes_nothing_from_it)
     }
     CLI(&cli, NULL, "stats", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"lag_bytes\":0"));
-    CLI(&cli, NULL, "cat", "other");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "other");
     CLI(&cli, "{\"n\":1}\n", "append", "other", "--type", "n");
     ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
     assert_named("other");
@@ -295,8 +290,7 @@ START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
     CLI(&cli, history, "append", "new");
     cli_assert_done(&cli);
     ck_assert_str_eq(cli.err, "");
-    CLI(&cli, NULL, "delete", "new");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "new");
     ck_assert_str_eq(cli.err, "");
     CLI(&cli, NULL, "ls");
     ck_assert_uint_eq(lines_with("orig (copy).jsonl"), 2);

@@ -72,8 +72,7 @@ START_TEST(a_session_full_of_damage_is_told_whole)
         at += sprintf(at, "[\"x\"]\n");
     CLI(&cli, input, "append", "s1", "--type", "n");
     CLI(&cli, NULL, "reindex");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     char *journal = cli_journal(&cli, "s1", &len);
     int line = 0;
     for (char *x = journal; (x = strstr(x, "[\"x\"]")) != NULL; x++)
@@ -96,8 +95,7 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
     size_t len;
     CLI(&cli, "1\n2\n3\n4\n5\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "snapshot", "s1");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_ptr_null(strstr(cli.out, "snapshot"));
     char *journal = cli_journal(&cli, "s1", &len);
     for (int lines = 0; lines < 3; len--)
@@ -105,15 +103,13 @@ START_TEST(that_lines_were_cut_from_the_end_is_told_when_a_snapshot_is_the_only_
     cli_journal_write(&cli, "s1", journal, len + 1);
     free(journal);
     CLI(&cli, NULL, "ls");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_msg(
         strstr(cli.out,
                "s1: (no finding) a snapshot was made after event 5, which the journal does "
                "not have") != NULL,
         "%s", cli.out);
-    CLI(&cli, NULL, "verify", "--replay", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "--replay", "--json");
     ck_assert_msg(strstr(cli.out, "\"seq\":5,\"remark\":true,") != NULL, "%s", cli.out);
 }
 END_TEST
@@ -144,11 +140,9 @@ START_TEST(a_damaged_commit_log_is_a_finding_and_one_that_is_written_is_none)
         cli_start(&cli, (const char *[]){"append", "s1", "--type", "n", NULL}, &input, &output);
     ck_assert_int_eq(write(input, "1\n", 2), 2);
     ck_assert_int_gt(read(output, ack, sizeof ack), 0);
-    CLI(&cli, NULL, "verify", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"unreleased_groups\":1,"));
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     ck_assert_ptr_nonnull(strstr(cli.out, "commit logs: 1 groups of events"));
     close(input);
     int status;

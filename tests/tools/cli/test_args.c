@@ -100,15 +100,13 @@ END_TEST
 START_TEST(every_verb_has_help_with_examples_in_both_spellings)
 {
     for (int i = 0; commands[i] != NULL; i++) {
-        CLI(&cli, NULL, "help", commands[i]->name);
-        cli_assert_done(&cli);
+        DONE(&cli, "help", commands[i]->name);
         ck_assert_ptr_nonnull(strstr(cli.out, "usage: annal "));
         ck_assert_ptr_nonnull(strstr(cli.out, "examples:\n  annal ") != NULL
                                   ? cli.out
                                   : strstr(cli.out, "examples:\n  "));
         char *help = strdup(cli.out);
-        CLI(&cli, NULL, commands[i]->name, "--help");
-        cli_assert_done(&cli);
+        DONE(&cli, commands[i]->name, "--help");
         ck_assert_str_eq(cli.out, help);
         free(help);
         CLI(&cli, NULL, "help");
@@ -135,18 +133,14 @@ START_TEST(every_option_in_the_help_is_accepted_in_both_spellings)
         for (int at = 0; (option = command_option(commands[i], &at)) != NULL;) {
             char word[80];
             snprintf(word, sizeof word, "--%s%s", option->name, option->value ? "=1" : "");
-            CLI(&cli, NULL, commands[i]->name, word, "s", "--help");
-            cli_assert_done(&cli);
+            DONE(&cli, commands[i]->name, word, "s", "--help");
             snprintf(word, sizeof word, "--%s", option->name);
-            CLI(&cli, NULL, commands[i]->name, "s", "--help", word, "1");
-            cli_assert_done(&cli);
+            DONE(&cli, commands[i]->name, "s", "--help", word, "1");
         }
         if (commands[i]->no_store)
             continue;
-        CLI(&cli, NULL, commands[i]->name, "--store=x", "--json", "--help");
-        cli_assert_done(&cli);
-        CLI(&cli, NULL, "--store", "x", "--json", commands[i]->name, "--help");
-        cli_assert_done(&cli);
+        DONE(&cli, commands[i]->name, "--store=x", "--json", "--help");
+        DONE(&cli, "--store", "x", "--json", commands[i]->name, "--help");
     }
 }
 END_TEST
@@ -197,8 +191,7 @@ START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
     CLI(&cli, line, "--store", other, "append", "s");
     cli_assert_done(&cli);
     ck_assert_int_eq(cli_journals(&cli), 0);
-    CLI(&cli, NULL, "cat", "s", "--store", other);
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s", "--store", other);
     cli.as_home = cli.dir.path;
     CLI(&cli, line, "append", "s");
     cli_assert_done(&cli);
@@ -208,8 +201,7 @@ END_TEST
 
 START_TEST(version_says_which)
 {
-    CLI(&cli, NULL, "--version");
-    cli_assert_done(&cli);
+    DONE(&cli, "--version");
     ck_assert_str_eq(cli.out, "annal " ANNAL_VERSION "\n");
     CLI(&cli, NULL, "version", "--json");
     ck_assert_str_eq(cli.out, "{\"version\":\"" ANNAL_VERSION "\"}\n");

@@ -80,8 +80,7 @@ END_TEST
 START_TEST(numbers_align_right_also_after_a_null)
 {
     begin();
-    CLI(&cli, NULL, "sql", "SELECT * FROM (VALUES (NULL, 'a'), (1000, 'b'), (2, NULL))");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "SELECT * FROM (VALUES (NULL, 'a'), (1000, 'b'), (2, NULL))");
     ck_assert_str_eq(cli.out, "column1  column2\n"
                               "         a\n"
                               "   1000  b\n"
@@ -113,9 +112,7 @@ END_TEST
 START_TEST(characters_that_are_wide_or_combine_keep_the_columns)
 {
     begin();
-    CLI(&cli, NULL, "sql",
-        "SELECT * FROM (VALUES ('\u65e5\u672c', 1), ('e\u0301', 2), ('abcd', 3))");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "SELECT * FROM (VALUES ('\u65e5\u672c', 1), ('e\u0301', 2), ('abcd', 3))");
     ck_assert_str_eq(cli.out, "column1  column2\n"
                               "\u65e5\u672c           1\n"
                               "e\u0301              2\n"
@@ -126,10 +123,9 @@ END_TEST
 START_TEST(a_table_longer_than_what_is_held_back_is_whole)
 {
     begin();
-    CLI(&cli, NULL, "sql",
-        "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
-        " SELECT i FROM n");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql",
+         "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 2000)"
+         " SELECT i FROM n");
     const char *at = strchr(cli.out, '\n') + 1;
     for (int i = 1; i <= 2000; i++) {
         ck_assert_int_eq(atoi(at), i);
@@ -142,10 +138,9 @@ END_TEST
 START_TEST(numbers_read_back_as_they_were_and_blobs_are_digits)
 {
     begin();
-    CLI(&cli, NULL, "sql", "--json",
-        "SELECT 0.1 AS a, 1e300 * 1e300 AS b, -9223372036854775808 AS c, x'00ff' AS d, 1e22 AS e,"
-        " 0.1 + 0.2 AS f");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "--json",
+         "SELECT 0.1 AS a, 1e300 * 1e300 AS b, -9223372036854775808 AS c, x'00ff' AS d, 1e22 AS e,"
+         " 0.1 + 0.2 AS f");
     ck_assert_str_eq(cli.out, "{\"a\":0.1,\"b\":null,\"c\":-9223372036854775808,\"d\":\"00ff\","
                               "\"e\":1e+22,\"f\":0.30000000000000004}\n");
     CLI(&cli, NULL, "sql", "SELECT x'00ff' AS d");

@@ -56,12 +56,10 @@ static void init_with_tasks(void)
 START_TEST(a_verb_of_a_users_pack_appends_its_event_through_the_guards)
 {
     init_with_tasks();
-    CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "add", "home", "t1", "--rank", "1");
     ck_assert_str_eq(cli.out, "task t1 of home is number 1\n");
-    CLI(&cli, NULL, "task", "add", "home", "t2", "x", "--rank", "2", "--tag", "a", "--tag", "b",
-        "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "add", "home", "t2", "x", "--rank", "2", "--tag", "a", "--tag", "b",
+         "--json");
     ck_assert_str_eq(
         cli.out,
         "{\"session_id\":\"tasks_home\",\"seq\":2,\"type\":\"task.added\",\"data\":{\"id\":\"t2\","
@@ -80,12 +78,10 @@ START_TEST(a_verb_of_a_users_pack_prints_the_rows_of_its_select)
     init_with_tasks();
     CLI(&cli, NULL, "task", "add", "home", "t1", "--rank", "1");
     CLI(&cli, NULL, "task", "add", "work", "t2", "x", "--rank", "1", "--tag", "a");
-    CLI(&cli, NULL, "task", "ls", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "ls", "--json");
     ck_assert_str_eq(cli.out, "{\"id\":\"t1\",\"title\":\"nothing\",\"tags\":null}\n"
                               "{\"id\":\"t2\",\"title\":\"x\",\"tags\":\"[\\\"a\\\"]\"}\n");
-    CLI(&cli, NULL, "task", "ls", "work");
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "ls", "work");
     ck_assert_ptr_nonnull(strstr(cli.out, "t2"));
     ck_assert_ptr_null(strstr(cli.out, "t1"));
 }
@@ -94,8 +90,7 @@ END_TEST
 START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
 {
     init_with_tasks();
-    CLI(&cli, NULL, "task", "add", "--help");
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "add", "--help");
     ck_assert_str_eq(
         cli.out,
         "annal task add: add a \"task\"\n\n"
@@ -118,8 +113,7 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
         "examples:\n"
         "  annal task add home t1 \\\n"
         "      --rank 1\n");
-    CLI(&cli, NULL, "help", "task");
-    cli_assert_done(&cli);
+    DONE(&cli, "help", "task");
     ck_assert_ptr_nonnull(strstr(cli.out, "  ls             list the tasks\n"));
     CLI(&cli, NULL, "help", "--words", "task");
     ck_assert_str_eq(cli.out, "add\nls\n");
@@ -135,8 +129,7 @@ END_TEST
 START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
 {
     init_with_tasks();
-    CLI(&cli, NULL, "help", "--words");
-    cli_assert_done(&cli);
+    DONE(&cli, "help", "--words");
     const char *last = strstr(cli.out, "\ntask\n");
     ck_assert(last != NULL && strcmp(last, "\ntask\n") == 0);
     CLI(&cli, NULL, "task", "ls", "--store", tmpdir_path(&cli.dir, "other"));
@@ -145,8 +138,7 @@ START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
     cli.store = tmpdir_path(&cli.dir, "other");
     CLI(&cli, NULL, "task", "ls");
     cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
-    CLI(&cli, NULL, "task", "ls", "--store", store);
-    cli_assert_done(&cli);
+    DONE(&cli, "task", "ls", "--store", store);
     free(store);
 }
 END_TEST
@@ -226,8 +218,7 @@ START_TEST(check_says_where_a_mistake_in_a_verb_is)
     char text[2000];
     const char *path = tmpdir_path(&cli.dir, "tasks.sql");
     file_write(path, tasks, strlen(tasks));
-    CLI(&cli, NULL, "pack", "check", path);
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", path);
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
         snprintf(text, sizeof text, "%s%s", HEAD, mistakes[i].verbs);
         file_write(path, text, strlen(text));
@@ -252,10 +243,8 @@ START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
     CLI(&cli, NULL, "pack", "check", "tasks");
     ck_assert_ptr_nonnull(strstr(cli.err, "tasks:7: 'team' is a noun of annal itself"));
     CLI(&cli, NULL, "pack", "enable", "teams");
-    CLI(&cli, NULL, "pack", "check", "teams");
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "team", "ls");
-    cli_assert_done(&cli);
+    DONE(&cli, "pack", "check", "teams");
+    DONE(&cli, "team", "ls");
     ck_assert_ptr_null(strstr(cli.out, "mine"));
     CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     cli_assert_done(&cli);

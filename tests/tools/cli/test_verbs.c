@@ -255,8 +255,7 @@ static char *all_help(void)
 
 START_TEST(every_verb_of_two_words_has_help_that_fits_and_stands_in_the_manual)
 {
-    CLI(&cli, NULL, "help", "--man");
-    cli_assert_done(&cli);
+    DONE(&cli, "help", "--man");
     char *help = all_help(), *pages = NULL, *lines = NULL;
     char *page = strtok_r(help, "\f", &pages);
     const struct noun *noun;
@@ -294,8 +293,7 @@ END_TEST
 
 START_TEST(nouns_and_their_verbs_are_explained_in_both_spellings)
 {
-    CLI(&cli, NULL, "help", "pack");
-    cli_assert_done(&cli);
+    DONE(&cli, "help", "pack");
     ck_assert_ptr_nonnull(strstr(cli.out, "  enable "));
     char *help = strdup(cli.out);
     CLI(&cli, NULL, "pack", "--help");

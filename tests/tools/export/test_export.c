@@ -46,8 +46,7 @@ static char *data_of(const char *lines)
 
 static char *export_text(const char *session)
 {
-    CLI(&cli, NULL, "export", session);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", session);
     return strdup(cli.out);
 }
 
@@ -79,15 +78,12 @@ START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
         "append", "s1");
     CLI(&cli, "{\"type\":\"b\",\"data\":12345678901234567890123}\n", "append", "s2");
     const char *file = tmpdir_path(&cli.dir, "both.jsonl");
-    CLI(&cli, NULL, "export", "s1", "s2", "--to", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "s2", "--to", file);
     ck_assert_str_eq(cli.out, "");
     char *one = export_text("s1"), *two = export_text("s2");
     char *data_one = data_of(one), *data_two = data_of(two);
-    CLI(&cli, NULL, "import", "jsonl", file, "--store", tmpdir_path(&cli.dir, "other"));
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--store", tmpdir_path(&cli.dir, "other"));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "jsonl", file, "--store", tmpdir_path(&cli.dir, "other"));
+    DONE(&cli, "export", "s1", "--store", tmpdir_path(&cli.dir, "other"));
     char *data = data_of(cli.out);
     ck_assert_str_eq(data, data_one);
     free(data);
@@ -105,16 +101,14 @@ END_TEST
 START_TEST(a_fork_is_exported_with_what_it_shares_and_up_to_an_event)
 {
     CLI(&cli, "1\n2\n3\n", "append", "s1", "--type", "n");
-    CLI(&cli, NULL, "fork", "s1", "s1b", "--at", "2");
-    cli_assert_done(&cli);
+    DONE(&cli, "fork", "s1", "s1b", "--at", "2");
     CLI(&cli, "30\n", "append", "s1b", "--type", "n");
     char *lines = export_text("s1b");
     char *data = data_of(lines);
     ck_assert_str_eq(data, "\"data\":1}\n\"data\":2}\n\"data\":30}\n");
     free(data);
     free(lines);
-    CLI(&cli, NULL, "export", "s1b", "--at", "1");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1b", "--at", "1");
     data = data_of(cli.out);
     ck_assert_str_eq(data, "\"data\":1}\n");
     free(data);
@@ -134,8 +128,7 @@ START_TEST(long_data_is_exported_whole)
     input[0] = '"';
     CLI(&cli, input, "append", "s1", "--type", "n");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1");
     const char *data = strstr(cli.out, "\"data\":");
     ck_assert_ptr_nonnull(data);
     ck_assert_int_eq(strncmp(data + 7, input, bytes + 1), 0);
@@ -155,8 +148,7 @@ START_TEST(a_file_takes_its_name_when_it_is_whole)
     char *bytes = file_read(file, &len);
     ck_assert_str_eq(bytes, "before");
     free(bytes);
-    CLI(&cli, NULL, "export", "s1", "--to", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--to", file);
     bytes = file_read(file, &len);
     ck_assert_int_eq(strncmp(bytes, "{\"ts\":", 6), 0);
     free(bytes);
@@ -177,15 +169,13 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
     file_write(file, "before", 6);
     ck_assert_int_eq(chmod(file, 0400), 0);
     ck_assert_int_eq(symlink("out.jsonl", link), 0);
-    CLI(&cli, NULL, "export", "s1", "--to", link);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--to", link);
     ck_assert_int_eq(lstat(link, &found), 0);
     ck_assert(S_ISLNK(found.st_mode));
     ck_assert_int_eq(stat(file, &found), 0);
     ck_assert_int_eq(found.st_mode & 0777, 0400);
     ck_assert_int_ne(found.st_size, 6);
-    CLI(&cli, NULL, "stats", "--plot", "--svg", link);
-    cli_assert_done(&cli);
+    DONE(&cli, "stats", "--plot", "--svg", link);
     ck_assert_int_eq(lstat(link, &found), 0);
     ck_assert(S_ISLNK(found.st_mode));
     ck_assert_int_eq(stat(file, &found), 0);
@@ -273,8 +263,7 @@ START_TEST(a_transcript_tells_who_said_what_what_it_cost_and_what_never_ended)
              "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c2\",\"tool\":\"Read\"}}\n",
         "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "markdown");
     ASSERT_OUT(&cli, "# \\# \\<b\\>High\\</b\\> \\*water\\*\n\n- **Session**: `s1`\n- **Model**: "
                      "``m`1``\n");
     ASSERT_OUT(&cli, "- **Turns**: 2\n- **Tool calls**: 2, 1 failed\n- **Used**: 1,200 tokens in, "
@@ -335,8 +324,7 @@ START_TEST(a_page_has_no_empty_sections_and_the_headings_of_a_message_are_bold)
         "\"## Review of PR #36 ##\\nDone: `x` #1\\n####### seven\\n# a*b\"}}\n",
         "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "markdown");
     ASSERT_OUT(&cli, "# 019e44d4-6ecf my_tool 1.5 (#36)\n");
     ASSERT_OUT(
         &cli, "> **Review of PR #36**\n> Done: `x` #1\n> \\#\\#\\#\\#\\#\\#\\# seven\n> \\# a*b\n");
@@ -454,8 +442,7 @@ START_TEST(nothing_in_an_event_breaks_the_page)
         text, text, text, text);
     CLI(&cli, input, "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "markdown", "--full");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "markdown", "--full");
     ck_assert_int_ge(assert_page(cli.out), 4);
     for (const char *c = cli.out; *c != '\0'; c++)
         ck_assert_msg((unsigned char)*c >= 0x20 || *c == '\n', "a control character");
@@ -484,22 +471,18 @@ static const char *const kinds[] = {
 static const char *through_otlp(void)
 {
     const char *file = tmpdir_path(&cli.dir, "spans.jsonl");
-    CLI(&cli, NULL, "export", "--format", "otlp", "--to", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "--format", "otlp", "--to", file);
     const char *other = tmpdir_path(&cli.dir, "other");
-    CLI(&cli, NULL, "import", "otel", file, "--store", other);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "otel", file, "--store", other);
     return other;
 }
 
 static void assert_same_use(const char *what)
 {
-    CLI(&cli, NULL, "sql", USED_SQL, "--format", "csv");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", USED_SQL, "--format", "csv");
     char *before = strdup(cli.out);
     const char *other = through_otlp();
-    CLI(&cli, NULL, "sql", USED_SQL, "--format", "csv", "--store", other);
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", USED_SQL, "--format", "csv", "--store", other);
     ck_assert_msg(strcmp(cli.out, before) == 0, "%s: %s, and it was %s", what, cli.out, before);
     free(before);
 }
@@ -535,8 +518,7 @@ END_TEST
 START_TEST(spans_stand_below_their_turn_and_are_the_same_each_time)
 {
     CLI(&cli, TURN "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     /* printf 'annal trace\0s1' | sha256sum; printf 'annal span\0s1\0002' | sha256sum; … */
     ASSERT_OUT(&cli, "{\"traceId\":\"" TRACE "\",\"spanId\":\"" ROOT
                      "\",\"name\":\"invoke_agent\",\"kind\":1,");
@@ -579,8 +561,7 @@ START_TEST(what_a_crash_left_open_ends_with_the_last_event_and_says_so)
         "\"ts\":\"2026-01-06T07:00:04Z\"}\n",
         "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     ck_assert_int_eq(count_of(cli.out, "\"annal.incomplete\""), 5);
     ck_assert_int_eq(count_of(cli.out, "\"status\":{\"code\":2,"), 5);
     ck_assert_int_eq(count_of(cli.out, "\"endTimeUnixNano\":\"1767682804000000000\""), 6);
@@ -619,17 +600,14 @@ START_TEST(a_turn_that_ends_in_an_answer_is_not_broken)
     CLI(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
     CLI(&cli, last->events, "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     ck_assert_int_eq(strstr(cli.out, "annal.incomplete") == NULL, last->finished);
     ck_assert_int_eq(strstr(cli.out, "\"status\":{\"code\":2,") == NULL, last->finished);
     ck_assert_int_eq(count_of(cli.out, "\"name\":\"turn t1\""), 1);
-    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "markdown");
     ck_assert_int_eq(strstr(cli.out, "in the middle of a turn") == NULL, last->finished);
     ck_assert_int_eq(strstr(cli.out, "without an end") == NULL, last->finished);
-    CLI(&cli, NULL, "show", "s1", "--recovery");
-    cli_assert_done(&cli);
+    DONE(&cli, "show", "s1", "--recovery");
     ck_assert_int_eq(strstr(cli.out, "turn t1 ends in an answer") != NULL, last->finished);
 }
 END_TEST
@@ -642,8 +620,7 @@ START_TEST(a_result_before_its_call_is_the_result_of_that_call)
         "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"A\"}}\n",
         "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     ASSERT_NOT_OUT(&cli, "annal.incomplete");
     ck_assert_int_eq(count_of(cli.out, "\"name\":\"execute_tool A\""), 1);
     ck_assert_int_eq(count_of(cli.out, "\"name\":\"tool result\""), 1);
@@ -651,8 +628,7 @@ START_TEST(a_result_before_its_call_is_the_result_of_that_call)
     const char *first = strstr(call, "gen_ai.tool.call.result");
     ck_assert_ptr_nonnull(first);
     ck_assert_ptr_eq(strstr(first, "\"first\""), strchr(strstr(first, "stringValue\":"), ':') + 1);
-    CLI(&cli, NULL, "export", "s1", "--format", "markdown");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "markdown");
     ASSERT_NOT_OUT(&cli, "Unfinished");
     ASSERT_NOT_OUT(&cli, "No result");
 }
@@ -672,8 +648,7 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
         "\"type\":\"reasoning\",\"summary\":[]}]}}\n",
         "append", "s1");
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     ASSERT_OUT(&cli, "\"links\":[{\"traceId\":\"99f2f39d338f583bccbf8f2f5eb4a464\",\"spanId\":"
                      "\"d4eac67e4ff62ce5\"}]");
     ASSERT_OUT(&cli, "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"a\\ufffd\"}}");
@@ -705,8 +680,7 @@ START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
     CLI(&cli, input, "append", "s1");
     cli_assert_done(&cli);
     free(input);
-    CLI(&cli, NULL, "export", "s1", "--format", "otlp");
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "s1", "--format", "otlp");
     ASSERT_OUT(&cli, "{\"key\":\"annal.content_cut\",\"value\":{\"boolValue\":true}}");
     ck_assert_uint_lt(cli.out_len, 5000);
 }
@@ -755,10 +729,8 @@ static const char *make_bundle(void)
     CLI(&cli, NULL, "fork", "s1", "a-fork", "--at", "2");
     CLI(&cli, "7\n", "append", "a-fork", "--type", "n");
     CLI(&cli, "{\"x\":[1,2.5]}\n8\n", "append", "packed", "--type", "n", "--format", "msgpack");
-    CLI(&cli, NULL, "artifact", "put", "s1", content);
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "artifact", "put", "s1", content);
+    DONE(&cli, "export", "--format", "bundle", "--to", file);
     return file;
 }
 
@@ -787,26 +759,21 @@ static void assert_no_stage(void)
 START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
 {
     const char *file = make_bundle();
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ck_assert_str_eq(cli.out, "3 sessions, 7 events, 1 artifact: all hashes are equal\n");
     assert_same_journal("s1.jsonl");
     assert_same_journal("a-fork.jsonl");
     assert_same_journal("packed.mpk");
     assert_no_stage();
-    CLI(&cli, NULL, "verify", OTHER(&cli));
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "artifact", "get", "s1", CONTENT_SHA256, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", OTHER(&cli));
+    DONE(&cli, "artifact", "get", "s1", CONTENT_SHA256, OTHER(&cli));
     ck_assert_str_eq(cli.out, "what a tool returned");
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli), "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli), "--json");
     ASSERT_OUT(&cli, "\"sessions\":3,\"events\":7,\"artifacts\":1,\"added\":0,\"extended\":0,"
                      "\"already_there\":3,\"missing_artifacts\":0,\"hashes_equal\":true}\n");
     CLI(&cli, "9\n", "append", "s1", "--type", "n", OTHER(&cli));
     cli_assert_done(&cli);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ASSERT_OUT(&cli, "; 3 already there\n");
 }
 END_TEST
@@ -833,10 +800,8 @@ START_TEST(a_fork_comes_with_what_it_was_forked_from)
 {
     (void)make_bundle();
     const char *file = tmpdir_path(&cli.dir, "fork.annal");
-    CLI(&cli, NULL, "export", "a-fork", "--format", "bundle", "--to", file);
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "a-fork", "--format", "bundle", "--to", file);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ck_assert_str_eq(cli.out, "2 sessions, 5 events, 1 artifact: all hashes are equal\n");
     assert_same_journal("s1.jsonl");
     assert_same_journal("a-fork.jsonl");
@@ -846,19 +811,15 @@ END_TEST
 START_TEST(a_session_of_which_the_begin_is_here_goes_on)
 {
     const char *file = make_bundle();
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     CLI(&cli, ODD_EVENTS, "append", "s1");
     CLI(&cli, "\"\\u00e9\\ud800\"\n { \"a\" : 1.50 }\n", "append", "packed", "--type", "n");
-    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "--format", "bundle", "--to", file);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ASSERT_OUT(&cli, "; 2 went on from what was here; 1 already there\n");
     assert_same_journal("s1.jsonl");
     assert_same_journal("packed.mpk");
-    CLI(&cli, NULL, "verify", OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", OTHER(&cli));
 }
 END_TEST
 
@@ -879,10 +840,8 @@ START_TEST(what_is_acknowledged_is_in_a_bundle_while_its_session_is_written)
     for (int events = 1; events <= 4; events++) {
         char out[100];
         append_line(input, output, "1\n");
-        CLI(&cli, NULL, "export", "s1", "--format", "bundle", "--to", file);
-        cli_assert_done(&cli);
-        CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-        cli_assert_done(&cli);
+        DONE(&cli, "export", "s1", "--format", "bundle", "--to", file);
+        DONE(&cli, "import", "bundle", file, OTHER(&cli));
         snprintf(out, sizeof out, "1 session, %d event%s, 0 artifacts: all hashes are equal",
                  events, events == 1 ? "" : "s");
         ASSERT_OUT(&cli, out);
@@ -900,8 +859,7 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
     const char *file = tmpdir_path(&cli.dir, "x.annal");
     CLI(&cli, "1\n", "append", "s1", "--type", "n");
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     char *lines = malloc(2 * EVENTS + 1);
     for (size_t i = 0; i < EVENTS; i++)
         memcpy(lines + 2 * i, "7\n", 3);
@@ -909,8 +867,7 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
     cli_assert_done(&cli);
     free(lines);
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ASSERT_OUT(&cli, "1 session, 66,537 events, 0 artifacts: all hashes are equal; 1 went on");
     assert_same_journal("s1.jsonl");
 }
@@ -935,8 +892,7 @@ START_TEST(a_session_that_was_deleted_comes_back_whole)
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     CLI(&cli, NULL, "delete", "packed", "--yes", OTHER(&cli));
     ck_assert_int_eq(cli.exit_status, EXIT_DONE);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ASSERT_OUT(&cli, "; 2 already there\n");
     assert_same_journal("packed.mpk");
 }
@@ -991,8 +947,7 @@ START_TEST(a_bundle_of_version_1_is_taken_over_by_every_later_one)
     hash_text(bytes, len, text);
     free(bytes);
     ck_assert_str_eq(text, GOLDEN_SHA256); /* it is never written anew */
-    CLI(&cli, NULL, "import", "bundle", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "bundle", file);
     ck_assert_str_eq(cli.out, "3 sessions, 6 events, 1 artifact: all hashes are equal\n");
     CLI(&cli, NULL, "export", "a-fork");
     char *data = data_of(cli.out);
@@ -1206,8 +1161,8 @@ START_TEST(only_what_the_manifest_names_is_taken)
     made_manifest(&made, &parts);
     made_add(&made, journal, '0', "", parts.journal, parts.len);
     const char *file = made_seal(&made);
-    CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
-    cli_assert_done(&cli); /* so it was not something else that was refused */
+    DONE(&cli, "import", "bundle", file,
+         OTHER(&cli)); /* so it was not something else that was refused */
     bundle_done(&parts.bundle);
     free(parts.journal);
 }
@@ -1327,8 +1282,7 @@ START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
     assert_same_journal("a-fork.jsonl");
     assert_same_journal("packed.mpk");
     assert_no_stage();
-    CLI(&cli, NULL, "verify", OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", OTHER(&cli));
 }
 END_TEST
 
@@ -1368,16 +1322,14 @@ START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finis
     }
     const char *file = tmpdir_path(&cli.dir, "all.annal");
     const char *events = tmpdir_path(&cli.dir, "other/events");
-    CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
-    cli_assert_done(&cli);
+    DONE(&cli, "export", "--format", "bundle", "--to", file);
     const char *words[] = {"import", "bundle", file, OTHER(&cli), NULL};
     int partly = 0;
     for (int after = 1; after < SESSIONS; after += 6) {
         import_and_kill(words, events, after);
         int there = count_journals(events);
         partly += there > 0 && there < SESSIONS ? 1 : 0;
-        CLI(&cli, NULL, "verify", OTHER(&cli));
-        cli_assert_done(&cli);
+        DONE(&cli, "verify", OTHER(&cli));
         for (int i = 0; i < SESSIONS; i++) {
             snprintf(path, sizeof path, "other/events/s%d.jsonl", i);
             if (access(tmpdir_path(&cli.dir, path), F_OK) == 0)

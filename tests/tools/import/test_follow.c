@@ -183,8 +183,7 @@ static void assert_each_once(const char *kind, int last)
     snprintf(path, sizeof path, "%s/logs", cli.dir.path);
     CLI(&cli, NULL, "import", kind, path, "--recheck");
     ck_assert_ptr_nonnull(strstr(cli.out, " 0 events added"));
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 
 /* ---- Lines ---- */
@@ -405,8 +404,7 @@ START_TEST(the_store_is_no_log_of_its_own)
     wait_events(1);
     ck_assert_ptr_null(next_object(NOT_MS));
     stop(SIGINT);
-    CLI(&cli, NULL, "import", "jsonl", cli.dir.path);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "jsonl", cli.dir.path);
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 2 lines, 0 of them skipped: 0 events"));
 }
 END_TEST

@@ -120,12 +120,10 @@ START_TEST(a_log_of_each_kind_is_known_and_each_of_its_lines_accounted_for)
     const struct log *log = &logs[_i];
     char path[512], kind[80];
     find_log(log, path);
-    CLI(&cli, NULL, "import", "--detect", "--json", path);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "--detect", "--json", path);
     snprintf(kind, sizeof kind, "\"kind\":\"%s\",\"container\":\"%s\"", log->kind, log->container);
     ck_assert_msg(strstr(cli.out, kind) != NULL, "no %s in %s", kind, cli.out);
-    CLI(&cli, NULL, "import", "auto", path, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "auto", path, "--json");
     ck_assert_msg(strstr(cli.out, kind) != NULL, "no %s in %s", kind, cli.out);
     assert_printed("lines", log->lines);
     assert_printed("imported", log->lines);
@@ -152,8 +150,7 @@ START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
     snprintf(tokens, sizeof tokens, "%d,%d,%d", log->input_tokens, log->output_tokens,
              log->cached_tokens);
     ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: no %s in %s", log->path, tokens, cli.out);
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 
@@ -198,8 +195,7 @@ END_TEST
 
 START_TEST(what_the_responses_of_a_branch_used_is_told_once)
 {
-    CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
     ck_assert_ptr_nonnull(strstr(cli.out, "\n1000,70,60"));
@@ -216,8 +212,7 @@ START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE usage_ledger", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    CLI(&cli, NULL, "import", "goose", path);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "goose", path);
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT id, input_tokens, output_tokens FROM sessions ORDER BY id");
     ck_assert_ptr_nonnull(strstr(cli.out, "20260302_1,700,20\r\n20260302_2,900,30\r\n"));
@@ -256,8 +251,7 @@ END_TEST
 
 static void count_events(const char *kind, const char *path, int lines, int events)
 {
-    CLI(&cli, NULL, "import", kind, path, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", kind, path, "--json");
     assert_printed("lines", lines);
     assert_printed("events", events);
 }
@@ -356,9 +350,8 @@ START_TEST(a_mapping_says_where_the_parts_of_an_event_stand)
         "{\"run\":\"r1\",\"at\":1772442846.5,\"kind\":\"build.begun\",\"load\":{\"a\":1e400}}\n"
         "{\"run\":\"r1\",\"at\":\"2026-03-02T09:14:07Z\",\"kind\":\"Build Done\",\"load\":2}\n";
     put_file("x.jsonl", text, strlen(text));
-    CLI(&cli, NULL, "import", "jsonl", "--map", "session=$.run", "--map", "ts=$.at", "--map",
-        "type=$.kind", "--map", "data=$.load", tmpdir_path(&cli.dir, "x.jsonl"));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "jsonl", "--map", "session=$.run", "--map", "ts=$.at", "--map",
+         "type=$.kind", "--map", "data=$.load", tmpdir_path(&cli.dir, "x.jsonl"));
     CLI(&cli, NULL, "query", "r1");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"seq\":1,\"timestamp\":\"2026-03-02T09:14:06.500000Z\","
                                           "\"type\":\"build.begun\""));
@@ -390,8 +383,7 @@ START_TEST(what_query_prints_is_imported_as_it_was)
     put_file("events.jsonl", cli.out, cli.out_len);
     char *log = strdup(tmpdir_path(&cli.dir, "events.jsonl"));
     CLI(&cli, NULL, "delete", "s1");
-    CLI(&cli, NULL, "import", "auto", log);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "auto", log);
     CLI(&cli, NULL, "query");
     ck_assert_str_eq(cli.out, printed);
     free(printed);

@@ -28,8 +28,7 @@ static const char *import_bytes(const char *kind, const char *name, const void *
 {
     const char *path = tmpdir_path(&cli.dir, name);
     file_write(path, bytes, len);
-    CLI(&cli, NULL, "import", kind, path, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", kind, path, "--json");
     return cli.out;
 }
 
@@ -40,15 +39,12 @@ static const char *import_bytes(const char *kind, const char *name, const void *
 
 START_TEST(a_second_import_adds_nothing)
 {
-    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", FIXTURES "/claude-code", "--json");
     ck_assert_ptr_null(strstr(cli.out, "\"events\":0,"));
     ck_assert_int_eq(cli_journals(&cli), 4);
-    CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
     ASSERT_OUT(&cli, " 0 events added");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
 }
 END_TEST
 
@@ -119,8 +115,7 @@ END_TEST
 
 static void ck_unchanged(const char *log, bool unchanged, const char *events)
 {
-    CLI(&cli, NULL, "import", "auto", log, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "auto", log, "--json");
     ck_assert_msg((strstr(cli.out, "\"unchanged\":true") != NULL) == unchanged, "%s", cli.out);
     ASSERT_OUT(&cli, events);
     ASSERT_OUT(&cli, "\"sessions\":[\"s-1\"],");
@@ -161,8 +156,7 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     CLI(&cli, NULL, "import", "auto", log); /* the one before may have been too early to be noted */
     ck_unchanged(log, true, "\"events\":0,");
 
-    CLI(&cli, NULL, "delete", "--yes", "s-1");
-    cli_assert_done(&cli);
+    DONE(&cli, "delete", "--yes", "s-1");
     ck_unchanged(log, false, "\"events\":6,");
     ck_unchanged(log, true, "\"events\":0,");
     size_t len;
@@ -177,13 +171,11 @@ END_TEST
 
 START_TEST(each_log_has_its_report)
 {
-    CLI(&cli, NULL, "import", "claude-code", MAIN_LOG, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", MAIN_LOG, "--json");
     ASSERT_OUT(&cli, "\"sessions\":[\"7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811\"],\"lines\":33,"
                      "\"imported\":32,\"skipped\":1,\"events\":");
     ASSERT_OUT(&cli, "\"skips\":[{\"reason\":\"duplicate\",\"lines\":1}]}\n");
-    CLI(&cli, NULL, "import", "claude-code", ODD_LOG, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", ODD_LOG, "--json");
     ASSERT_OUT(&cli, "\"lines\":12,\"imported\":11,\"skipped\":1,");
     ASSERT_OUT(&cli, "\"skips\":[{\"reason\":\"blank\",\"lines\":1}]}\n");
 }
@@ -304,8 +296,7 @@ START_TEST(a_session_whose_first_lines_have_no_time_was_created_at_its_first_tim
 {
     IMPORT_TEXT(
         &cli, "{\"type\":\"mode\"}\n{\"type\":\"user\",\"timestamp\":\"2026-01-02T03:04:05Z\"}\n");
-    CLI(&cli, NULL, "sql", "SELECT created_at FROM sessions", "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "sql", "SELECT created_at FROM sessions", "--json");
     ASSERT_OUT(&cli, "2026-01-02T03:04:05.000000Z");
 }
 END_TEST
@@ -365,8 +356,7 @@ START_TEST(odd_bytes_are_held)
     ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
     IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}[]\n");
     ASSERT_OUT(&cli, "\"lines\":4,\"imported\":4,\"skipped\":0,\"events\":5,");
-    CLI(&cli, NULL, "cat", "s-1");
-    cli_assert_done(&cli);
+    DONE(&cli, "cat", "s-1");
     ASSERT_OUT(&cli, "\"text\":\"\\u0000\\u0000\\u0000\\u0000\"");
     ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
     ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
@@ -413,8 +403,7 @@ START_TEST(an_importer_may_be_a_file)
     const char *log = tmpdir_path(&cli.dir, "x.log");
     file_write(importer, sql, sizeof sql - 1);
     file_write(log, "{\"a\":1}\nb\n", 10);
-    CLI(&cli, NULL, "import", importer, log);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", importer, log);
     CLI(&cli, NULL, "cat", "mine");
     ASSERT_OUT(&cli, "\"data\":{\"line\":{\"a\":1},\"kind\":\"mine\"}}");
     ASSERT_OUT(&cli, "\"ts\":\"1970-01-01T00:00:00.002000Z\",\"type\":\"note.taken\"");
@@ -430,8 +419,7 @@ START_TEST(the_name_of_an_importer_is_quoted_in_its_report)
     const char *log = tmpdir_path(&cli.dir, "x.log");
     file_write(importer, sql, sizeof sql - 1);
     file_write(log, "{\"a\":1}\n", 8);
-    CLI(&cli, NULL, "import", importer, log, "--json");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", importer, log, "--json");
     ASSERT_OUT(&cli, ",\"kind\":\"x\\\"y\",\"container\":\"lines\",\"sessions\":[\"mine\"],");
 }
 END_TEST
@@ -470,8 +458,7 @@ END_TEST
 START_TEST(a_long_path_keeps_its_end)
 {
     cli.columns = "60";
-    CLI(&cli, NULL, "import", "codex", MAIN_LOG);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "codex", MAIN_LOG);
     ck_assert_ptr_nonnull(strstr(cli.out, "\n\u2026"));
 }
 END_TEST
@@ -559,8 +546,7 @@ START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
     const char *broken = tmpdir_path(&cli.dir, "broken");
     const char *journal = tmpdir_path(&cli.dir, "broken/events/s-1.jsonl");
     write_long_log(log);
-    CLI(&cli, NULL, "import", "claude-code", log);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", log);
 
     import_and_die(broken, log);
     size_t len;
@@ -574,14 +560,12 @@ START_TEST(an_import_that_a_power_cut_ended_is_finished_by_the_next)
     uint64_t count = read_all(tmpdir_path(&cli.dir, "store"), &expected);
     ck_assert_uint_lt(read_all(broken, &part), count);
 
-    CLI(&cli, NULL, "import", "claude-code", log, "--store", broken);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", log, "--store", broken);
     ck_assert_uint_eq(read_all(broken, &got), count);
     ck_assert_uint_ge(count, LONG_LINES);
     ck_assert(got.len == expected.len && memcmp(got.ptr, expected.ptr, got.len) == 0);
     ck_assert(part.len > 0 && memcmp(part.ptr, expected.ptr, part.len) == 0);
-    CLI(&cli, NULL, "verify", "--store", broken);
-    cli_assert_done(&cli);
+    DONE(&cli, "verify", "--store", broken);
     annal__buf_done(&expected);
     annal__buf_done(&got);
     annal__buf_done(&part);
@@ -594,13 +578,10 @@ START_TEST(real_logs_import_once)
     char *folder = real_logs(kinds[_i]);
     if (folder == NULL)
         return;
-    CLI(&cli, NULL, "import", kinds[_i], folder);
-    cli_assert_done(&cli);
-    CLI(&cli, NULL, "import", kinds[_i], folder, "--recheck");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", kinds[_i], folder);
+    DONE(&cli, "import", kinds[_i], folder, "--recheck");
     ASSERT_OUT(&cli, " 0 events added");
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     free(folder);
 }
 END_TEST
@@ -619,9 +600,8 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
     };
     char *said[sizeof asked / sizeof *asked];
     for (int msgpack = 0; msgpack < 2; msgpack++) {
-        CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--format",
-            msgpack ? "msgpack" : "jsonl");
-        cli_assert_done(&cli);
+        DONE(&cli, "import", "claude-code", FIXTURES "/claude-code", "--format",
+             msgpack ? "msgpack" : "jsonl");
         ck_assert_int_eq(cli_journals(&cli), 4);
         for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
             cli_run(&cli, NULL, asked[i]);
@@ -633,8 +613,7 @@ START_TEST(an_import_as_msgpack_gives_the_same_events_tables_and_states)
             if (msgpack)
                 free(said[i]);
         }
-        CLI(&cli, NULL, "verify", "--replay");
-        cli_assert_done(&cli);
+        DONE(&cli, "verify", "--replay");
         CLI(&cli, NULL, "import", "claude-code", FIXTURES "/claude-code", "--recheck");
         ASSERT_OUT(&cli, " 0 events added");
         cli_teardown();
@@ -652,9 +631,8 @@ START_TEST(a_long_log_has_a_snapshot_as_soon_as_it_is_imported)
     for (int i = 0; i < LINES; i++)
         len += (size_t)sprintf(lines + len, "{\"run\":\"s1\",\"kind\":\"n\",\"n\":%d}\n", i);
     file_write(tmpdir_path(&cli.dir, "a.jsonl"), lines, len);
-    CLI(&cli, NULL, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--map", "session=$.run",
-        "--map", "type=$.kind");
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--map", "session=$.run",
+         "--map", "type=$.kind");
     CLI(&cli, NULL, "snapshot", "list", "--json");
     ASSERT_OUT(&cli, "\"seq\":1000,");
     free(lines);

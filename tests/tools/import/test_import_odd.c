@@ -129,8 +129,7 @@ static void import_twice(const char *kind, const char *name, int exit_status)
     CLI(&cli, NULL, "import", kind, path, "--json");
     ck_assert_int_eq(cli.exit_status, exit_status);
     ck_assert_int_eq(count_of("\"events\":"), 0);
-    CLI(&cli, NULL, "verify");
-    cli_assert_done(&cli);
+    DONE(&cli, "verify");
     free(cli.out);
     free(cli.err);
     cli.out = out;
@@ -438,8 +437,7 @@ START_TEST(marks_and_line_ends_of_other_systems_change_nothing)
         FILE *file = create("a.jsonl");
         fputs(texts[i], file);
         fclose(file);
-        CLI(&cli, NULL, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--json");
-        cli_assert_done(&cli);
+        DONE(&cli, "import", "jsonl", tmpdir_path(&cli.dir, "a.jsonl"), "--json");
         ck_assert_int_eq(count_of("\"imported\":"), 2);
         ck_assert_int_eq(count_of("\"events\":"), i == 0 ? 2 : 0);
     }
@@ -574,8 +572,7 @@ START_TEST(what_is_no_file_is_refused_or_passed_over)
     CLI(&cli, NULL, "import", "claude-code", logs);
     cli_assert_refused(&cli, 1, "there is no log of kind claude-code in it");
     fclose(create("logs/empty.jsonl"));
-    CLI(&cli, NULL, "import", "claude-code", logs);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", logs);
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 0 lines, 0 of them skipped: 0 events added"));
 }
 END_TEST
@@ -615,8 +612,7 @@ START_TEST(an_id_that_a_log_gives_twice_is_told_once)
     file = create("a.jsonl");
     fputs("{\"id\":1,\"a\":1}\n{\"id\":2,\"a\":2}\n{\"id\":1,\"a\":3}\n", file);
     fclose(file);
-    CLI(&cli, NULL, "import", tmpdir_path(&cli.dir, "twice.sql"), tmpdir_path(&cli.dir, "a.jsonl"));
-    cli_assert_done(&cli);
+    DONE(&cli, "import", tmpdir_path(&cli.dir, "twice.sql"), tmpdir_path(&cli.dir, "a.jsonl"));
     ck_assert_ptr_nonnull(strstr(cli.out, "2 events added"));
 }
 END_TEST

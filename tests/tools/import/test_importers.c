@@ -653,8 +653,7 @@ START_TEST(the_head_of_a_log_makes_no_session_and_a_title_is_the_logs_own)
     char want[100];
     const char *path = tmpdir_path(&cli.dir, "copy-of-a-log.jsonl");
     file_write(path, title_logs[_i].log, strlen(title_logs[_i].log));
-    CLI(&cli, NULL, "import", "claude-code", path);
-    cli_assert_done(&cli);
+    DONE(&cli, "import", "claude-code", path);
     CLI(&cli, NULL, "sql", "SELECT id, title FROM sessions", "--format", "csv");
     snprintf(want, sizeof want, "id,title\r\ns1,%s\r\n", title_logs[_i].want);
     ck_assert_str_eq(cli.out, want);
