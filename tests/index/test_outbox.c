@@ -24,14 +24,14 @@ static const char PACK[] =
     "INSERT INTO names (name, value) VALUES ($name, $value)\n"
     "ON CONFLICT (name, IFNULL(scope, -1)) DO UPDATE SET value = excluded.value;\n";
 
-struct notes {
+static struct notes {
     struct fixture f;
     annal_pack *pack;
     const char *path; /* of the database */
     sqlite3 *db;
     struct applier *applier;
     annal_position applied;
-};
+} notes;
 
 static void run(sqlite3 *db, const char *sql)
 {
@@ -39,75 +39,75 @@ static void run(sqlite3 *db, const char *sql)
 }
 
 /* As the filler of a database does: triggers off, tables made, outbox made. */
-static void make_notes(struct notes *n, sqlite3 *db)
+static void make_notes(sqlite3 *db)
 {
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
     run(db, "BEGIN IMMEDIATE");
-    ck_ok(annal__pack_make_tables(n->pack, db, err));
+    ck_ok(annal__pack_make_tables(notes.pack, db, err));
     ck_ok(annal__outbox_make(db, err));
     run(db, "COMMIT");
 }
 
-static void notes_init(struct notes *n)
+static void setup(void)
 {
-    *n = (struct notes){0};
-    fixture_init(&n->f);
-    n->path = tmpdir_path(&n->f.dir, "notes.db");
-    ck_ok(annal__pack_read("notes.sql", annal_slice_of(PACK), &n->pack, err));
-    ck_ok(annal__db_open(n->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &n->db, err));
-    make_notes(n, n->db);
-    ck_ok(annal__applier_new(n->db, (const annal_pack *const[]){n->pack}, 1, &n->applier, err));
+    notes = (struct notes){0};
+    fixture_init(&notes.f);
+    notes.path = tmpdir_path(&notes.f.dir, "notes.db");
+    ck_ok(annal__pack_read("notes.sql", annal_slice_of(PACK), &notes.pack, err));
+    ck_ok(annal__db_open(notes.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &notes.db, err));
+    make_notes(notes.db);
+    ck_ok(annal__applier_new(notes.db, (const annal_pack *const[]){notes.pack}, 1, &notes.applier,
+                             err));
 }
 
-static void notes_done(struct notes *n)
+static void teardown(void)
 {
-    annal__applier_free(n->applier);
-    annal__db_close(n->db);
-    annal_pack_free(n->pack);
-    fixture_done(&n->f);
+    annal__applier_free(notes.applier);
+    annal__db_close(notes.db);
+    annal_pack_free(notes.pack);
+    fixture_done(&notes.f);
 }
 
 /* Run SQL in the stock shell; what it says on stderr goes into *out_said (may be NULL). */
-static int shell(struct notes *n, const char *sql)
+static int shell(const char *sql)
 {
-    const char *script = tmpdir_path(&n->f.dir, "script.sql");
+    const char *script = tmpdir_path(&notes.f.dir, "script.sql");
     char command[1024];
     file_write(script, sql, strlen(sql));
-    snprintf(command, sizeof command, "sqlite3 -bail '%s' < '%s' > '%s' 2>&1", n->path, script,
-             tmpdir_path(&n->f.dir, "said"));
+    snprintf(command, sizeof command, "sqlite3 -bail '%s' < '%s' > '%s' 2>&1", notes.path, script,
+             tmpdir_path(&notes.f.dir, "said"));
     return system(command);
 }
 
-static void ck_shell(struct notes *n, const char *sql)
+static void ck_shell(const char *sql)
 {
-    int rc = shell(n, sql);
+    int rc = shell(sql);
     size_t len;
-    char *said = file_read(tmpdir_path(&n->f.dir, "said"), &len);
+    char *said = file_read(tmpdir_path(&notes.f.dir, "said"), &len);
     ck_assert_msg(rc == 0, "%s: %s", sql, said);
     free(said);
 }
 
-static void ck_shell_fails(struct notes *n, const char *sql, const char *text)
+static void ck_shell_fails(const char *sql, const char *text)
 {
-    int rc = shell(n, sql);
+    int rc = shell(sql);
     size_t len;
-    char *said = file_read(tmpdir_path(&n->f.dir, "said"), &len);
+    char *said = file_read(tmpdir_path(&notes.f.dir, "said"), &len);
     ck_assert_msg(rc != 0 && strstr(said, text) != NULL, "%s: %s", sql, said);
     free(said);
 }
 
 /* What follows the position in the journal, into the tables. */
-static void apply_rest(struct notes *n, sqlite3 *db, struct applier *applier,
-                       annal_position *position)
+static void apply_rest(sqlite3 *db, struct applier *applier, annal_position *position)
 {
     annal_cursor *cursor = NULL;
     annal_event event;
     const char *refused = NULL;
     annal_status status;
     if (position->seq == 0)
-        status = annal_cursor_open(n->f.store, ANNAL_SLICE(SESSION), 1, &cursor, NULL);
+        status = annal_cursor_open(notes.f.store, ANNAL_SLICE(SESSION), 1, &cursor, NULL);
     else
-        status = annal_cursor_open_at(n->f.store, ANNAL_SLICE(SESSION), position->seq,
+        status = annal_cursor_open_at(notes.f.store, ANNAL_SLICE(SESSION), position->seq,
                                       position->offset, position->h_before, &cursor, NULL);
     run(db, "BEGIN IMMEDIATE");
     while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &event, NULL)) == ANNAL_OK)
@@ -119,24 +119,25 @@ static void apply_rest(struct notes *n, sqlite3 *db, struct applier *applier,
 }
 
 /* A catch-up as the engine does it; true when the tables were made anew for it. */
-static bool catch_up(struct notes *n)
+static bool catch_up(void)
 {
     struct outbox_drained drained;
-    const struct outbox_target target = {n->f.store, ANNAL_SLICE(SESSION), n->pack, n->applied};
-    run(n->db, "BEGIN IMMEDIATE");
-    ck_ok(annal__outbox_drain(n->db, &target, &drained, err));
+    const struct outbox_target target = {notes.f.store, ANNAL_SLICE(SESSION), notes.pack,
+                                         notes.applied};
+    run(notes.db, "BEGIN IMMEDIATE");
+    ck_ok(annal__outbox_drain(notes.db, &target, &drained, err));
     if (drained.anew) {
-        ck_ok(annal__outbox_drop(n->db, err));
-        run(n->db, "DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS names;"
-                   "DROP TABLE IF EXISTS words");
-        ck_ok(annal__pack_make_tables(n->pack, n->db, err));
-        ck_ok(annal__outbox_make(n->db, err));
-        n->applied = (annal_position){0};
+        ck_ok(annal__outbox_drop(notes.db, err));
+        run(notes.db, "DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS names;"
+                      "DROP TABLE IF EXISTS words");
+        ck_ok(annal__pack_make_tables(notes.pack, notes.db, err));
+        ck_ok(annal__outbox_make(notes.db, err));
+        notes.applied = (annal_position){0};
     }
-    run(n->db, "COMMIT");
-    apply_rest(n, n->db, n->applier, &n->applied);
+    run(notes.db, "COMMIT");
+    apply_rest(notes.db, notes.applier, &notes.applied);
     bool waits = true;
-    ck_ok(annal__outbox_waits(n->db, &waits, err));
+    ck_ok(annal__outbox_waits(notes.db, &waits, err));
     ck_assert(!waits);
     return drained.anew;
 }
@@ -172,16 +173,16 @@ static char *dump(sqlite3 *db)
 }
 
 /* The tables equal what the journal alone gives, in a file and in memory. */
-static void ck_rebuild(struct notes *n)
+static void ck_rebuild(void)
 {
     sqlite3 *db = NULL;
     struct applier *applier = NULL;
     annal_position position = {0};
     ck_ok(annal__db_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, err));
-    make_notes(n, db);
-    ck_ok(annal__applier_new(db, (const annal_pack *const[]){n->pack}, 1, &applier, err));
-    apply_rest(n, db, applier, &position);
-    char *live = dump(n->db), *anew = dump(db);
+    make_notes(db);
+    ck_ok(annal__applier_new(db, (const annal_pack *const[]){notes.pack}, 1, &applier, err));
+    apply_rest(db, applier, &position);
+    char *live = dump(notes.db), *anew = dump(db);
     ck_assert_str_eq(live, anew);
     free(live);
     free(anew);
@@ -189,14 +190,14 @@ static void ck_rebuild(struct notes *n)
     annal__db_close(db);
 }
 
-static char *events(struct notes *n)
+static char *events(void)
 {
-    return fixture_sql(&n->f, "SELECT type, data FROM events WHERE session_id = '" SESSION "'");
+    return fixture_sql(&notes.f, "SELECT type, data FROM events WHERE session_id = '" SESSION "'");
 }
 
-static void ck_events(struct notes *n, const char *expected)
+static void ck_events(const char *expected)
 {
-    char *got = events(n);
+    char *got = events();
     char *out = got;
     for (char *c = got; *c != '\0';) { /* without the times */
         if (strncmp(c, ",\"at\":\"", 7) == 0)
@@ -211,47 +212,38 @@ static void ck_events(struct notes *n, const char *expected)
 
 START_TEST(a_row_written_with_the_shell_becomes_an_event_once)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('it''s \"this\"'); SELECT last_insert_rowid();"
-                 "UPDATE notes SET extra = 2.5 WHERE id = 1; DELETE FROM notes;");
-    ck_assert(!catch_up(&n));
-    ck_assert(!catch_up(&n));
-    ck_events(&n, "sql.applied|{\"table\":\"notes\",\"op\":\"insert\",\"row\":{\"id\":1,\"text\":"
-                  "\"it's \\\"this\\\"\",\"extra\":null}}\n"
-                  "sql.applied|{\"table\":\"notes\",\"op\":\"update\",\"was\":{\"id\":1},\"row\":"
-                  "{\"id\":1,\"text\":\"it's \\\"this\\\"\",\"extra\":2.5}}\n"
-                  "sql.applied|{\"table\":\"notes\",\"op\":\"delete\",\"was\":{\"id\":1,\"text\":"
-                  "\"it's \\\"this\\\"\",\"extra\":2.5}}\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO notes (text) VALUES ('it''s \"this\"'); SELECT last_insert_rowid();"
+             "UPDATE notes SET extra = 2.5 WHERE id = 1; DELETE FROM notes;");
+    ck_assert(!catch_up());
+    ck_assert(!catch_up());
+    ck_events("sql.applied|{\"table\":\"notes\",\"op\":\"insert\",\"row\":{\"id\":1,\"text\":"
+              "\"it's \\\"this\\\"\",\"extra\":null}}\n"
+              "sql.applied|{\"table\":\"notes\",\"op\":\"update\",\"was\":{\"id\":1},\"row\":"
+              "{\"id\":1,\"text\":\"it's \\\"this\\\"\",\"extra\":2.5}}\n"
+              "sql.applied|{\"table\":\"notes\",\"op\":\"delete\",\"was\":{\"id\":1,\"text\":"
+              "\"it's \\\"this\\\"\",\"extra\":2.5}}\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(insert_or_replace_is_one_change_and_with_recursive_triggers_two)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT OR REPLACE INTO names (name, value) VALUES ('a', 1);"
-                 "INSERT OR REPLACE INTO names (name, value) VALUES ('a', 2);");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT COUNT(*) FROM events", "2\n");
-    ck_rebuild(&n);
-    ck_shell(&n, "PRAGMA recursive_triggers = ON;"
-                 "INSERT OR REPLACE INTO names (name, value) VALUES ('a', 3);");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT data ->> '$.op' FROM events WHERE seq > 2", "delete\ninsert\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT OR REPLACE INTO names (name, value) VALUES ('a', 1);"
+             "INSERT OR REPLACE INTO names (name, value) VALUES ('a', 2);");
+    catch_up();
+    ck_sql(&notes.f, "SELECT COUNT(*) FROM events", "2\n");
+    ck_rebuild();
+    ck_shell("PRAGMA recursive_triggers = ON;"
+             "INSERT OR REPLACE INTO names (name, value) VALUES ('a', 3);");
+    catch_up();
+    ck_sql(&notes.f, "SELECT data ->> '$.op' FROM events WHERE seq > 2", "delete\ninsert\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(values_come_back_byte_for_byte)
 {
-    struct notes n;
-    notes_init(&n);
     ck_shell(
-        &n,
         "INSERT INTO notes (text, extra) VALUES"
         "('', x''), (x'00ff', x'0001'), (CAST(x'6100620a' AS TEXT), CAST(x'fffe' AS TEXT)),"
         "(NULL, 9223372036854775807), ('\x7f\xc3\xa4\xf0\x9f\x98\x80', -9223372036854775808),"
@@ -259,311 +251,267 @@ START_TEST(values_come_back_byte_for_byte)
         "('a', 5e-324), ('b', 1.7976931348623157e308), ('c', 123456789012345678.0), ('d', -0.0),"
         "(char(27) || char(1) || '\\u0041', 2.2250738585072011e-308), ('e', 1.0), ('f', 1e22);"
         "UPDATE notes SET extra = extra; DELETE FROM notes WHERE id IN (2, 3);");
-    catch_up(&n);
-    ck_rebuild(&n);
-    notes_done(&n);
+    catch_up();
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_user_s_transaction_that_is_rolled_back_leaves_no_trace)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "BEGIN; INSERT INTO notes (text) VALUES ('no'); ROLLBACK;"
-                 "INSERT INTO notes (text) VALUES ('yes');");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT data ->> '$.row.text' FROM events", "yes\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("BEGIN; INSERT INTO notes (text) VALUES ('no'); ROLLBACK;"
+             "INSERT INTO notes (text) VALUES ('yes');");
+    catch_up();
+    ck_sql(&notes.f, "SELECT data ->> '$.row.text' FROM events", "yes\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(what_our_connection_writes_is_not_captured)
 {
-    struct notes n;
-    notes_init(&n);
-    fixture_append(&n.f, SESSION, "note.added", "{\"id\":7,\"text\":\"event\"}");
-    ck_assert(!catch_up(&n));
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('row')");
-    ck_assert(!catch_up(&n));
-    ck_events(&n, "note.added|{\"id\":7,\"text\":\"event\"}\n"
-                  "sql.applied|{\"table\":\"notes\",\"op\":\"insert\",\"row\":{\"id\":8,\"text\":"
-                  "\"row\",\"extra\":null}}\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    fixture_append(&notes.f, SESSION, "note.added", "{\"id\":7,\"text\":\"event\"}");
+    ck_assert(!catch_up());
+    ck_shell("INSERT INTO notes (text) VALUES ('row')");
+    ck_assert(!catch_up());
+    ck_events("note.added|{\"id\":7,\"text\":\"event\"}\n"
+              "sql.applied|{\"table\":\"notes\",\"op\":\"insert\",\"row\":{\"id\":8,\"text\":"
+              "\"row\",\"extra\":null}}\n");
+    ck_rebuild();
 }
 END_TEST
 
 /* The user was first in the tables, the event in the journal. */
 START_TEST(an_event_that_came_between_is_applied_in_the_journal_s_order)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO names (name, value) VALUES ('a', 'user'), ('b', 'user')");
-    fixture_append(&n.f, SESSION, "name.set", "{\"name\":\"a\",\"value\":\"event\"}");
-    fixture_append(&n.f, SESSION, "name.set", "{\"name\":\"c\",\"value\":\"event\"}");
-    ck_assert(catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "UPDATE names SET value = 'again' WHERE name = 'c'");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO names (name, value) VALUES ('a', 'user'), ('b', 'user')");
+    fixture_append(&notes.f, SESSION, "name.set", "{\"name\":\"a\",\"value\":\"event\"}");
+    fixture_append(&notes.f, SESSION, "name.set", "{\"name\":\"c\",\"value\":\"event\"}");
+    ck_assert(catch_up());
+    ck_rebuild();
+    ck_shell("UPDATE names SET value = 'again' WHERE name = 'c'");
+    ck_assert(!catch_up());
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(an_event_that_the_pack_does_not_take_is_in_nobody_s_way)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('row')");
-    fixture_append(&n.f, SESSION, "tool.called", "{}");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO notes (text) VALUES ('row')");
+    fixture_append(&notes.f, SESSION, "tool.called", "{}");
+    ck_assert(!catch_up());
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_crash_between_journal_and_tables_does_not_double)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('a'), ('b')");
+    ck_shell("INSERT INTO notes (text) VALUES ('a'), ('b')");
     for (int i = 0; i < 3; i++) {
         struct outbox_drained drained;
-        const struct outbox_target target = {n.f.store, ANNAL_SLICE(SESSION), n.pack, n.applied};
-        run(n.db, "BEGIN IMMEDIATE");
-        ck_ok(annal__outbox_drain(n.db, &target, &drained, err));
+        const struct outbox_target target = {notes.f.store, ANNAL_SLICE(SESSION), notes.pack,
+                                             notes.applied};
+        run(notes.db, "BEGIN IMMEDIATE");
+        ck_ok(annal__outbox_drain(notes.db, &target, &drained, err));
         ck_assert(!drained.anew);
-        run(n.db, "ROLLBACK");
+        run(notes.db, "ROLLBACK");
         if (i == 1)
-            ck_shell(&n, "INSERT INTO notes (text) VALUES ('c')");
+            ck_shell("INSERT INTO notes (text) VALUES ('c')");
     }
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f, "SELECT seq, data ->> '$.row.text' FROM events", "1|a\n2|b\n3|c\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_assert(!catch_up());
+    ck_sql(&notes.f, "SELECT seq, data ->> '$.row.text' FROM events", "1|a\n2|b\n3|c\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(more_changes_than_a_batch_takes_are_drained_in_order)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1500)"
-                 "INSERT INTO notes (text) SELECT 'note ' || i FROM c;"
-                 "UPDATE notes SET extra = 1 WHERE id % 100 = 0");
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f, "SELECT COUNT(*), MAX(seq) FROM events", "1515|1515\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 1500)"
+             "INSERT INTO notes (text) SELECT 'note ' || i FROM c;"
+             "UPDATE notes SET extra = 1 WHERE id % 100 = 0");
+    ck_assert(!catch_up());
+    ck_sql(&notes.f, "SELECT COUNT(*), MAX(seq) FROM events", "1515|1515\n");
+    ck_rebuild();
 }
 END_TEST
 
 /* An older copy of the file in the place of the newer one, and written to since. */
 START_TEST(a_copy_put_back_loses_nothing_that_the_journal_has)
 {
-    struct notes n;
-    notes_init(&n);
     char command[1024];
-    const char *copy = tmpdir_path(&n.f.dir, "copy.db");
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('a')");
-    catch_up(&n);
-    annal_position then = n.applied;
-    snprintf(command, sizeof command, "cp '%s' '%s'", n.path, copy);
+    const char *copy = tmpdir_path(&notes.f.dir, "copy.db");
+    ck_shell("INSERT INTO notes (text) VALUES ('a')");
+    catch_up();
+    annal_position then = notes.applied;
+    snprintf(command, sizeof command, "cp '%s' '%s'", notes.path, copy);
     ck_assert_int_eq(system(command), 0);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('b')");
-    catch_up(&n);
+    ck_shell("INSERT INTO notes (text) VALUES ('b')");
+    catch_up();
 
-    annal__applier_free(n.applier);
-    annal__db_close(n.db);
-    snprintf(command, sizeof command, "cp '%s' '%s'", copy, n.path);
+    annal__applier_free(notes.applier);
+    annal__db_close(notes.db);
+    snprintf(command, sizeof command, "cp '%s' '%s'", copy, notes.path);
     ck_assert_int_eq(system(command), 0);
-    ck_ok(annal__db_open(n.path, SQLITE_OPEN_READWRITE, &n.db, err));
-    sqlite3_db_config(n.db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-    ck_ok(annal__applier_new(n.db, (const annal_pack *const[]){n.pack}, 1, &n.applier, err));
-    n.applied = then;
-    ck_shell(&n, "INSERT INTO names (name, value) VALUES ('c', 1)");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT seq, data ->> '$.table' FROM events", "1|notes\n2|notes\n3|names\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_ok(annal__db_open(notes.path, SQLITE_OPEN_READWRITE, &notes.db, err));
+    sqlite3_db_config(notes.db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    ck_ok(annal__applier_new(notes.db, (const annal_pack *const[]){notes.pack}, 1, &notes.applier,
+                             err));
+    notes.applied = then;
+    ck_shell("INSERT INTO names (name, value) VALUES ('c', 1)");
+    catch_up();
+    ck_sql(&notes.f, "SELECT seq, data ->> '$.table' FROM events", "1|notes\n2|notes\n3|names\n");
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_user_s_table_is_adopted_with_its_rows)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "CREATE TABLE x_metrics (execution_id INTEGER REFERENCES notes(id), "
-                 "metric_name TEXT, metric_value REAL, recorded_at TEXT DEFAULT (datetime('now')));"
-                 "INSERT INTO x_metrics (execution_id, metric_value) VALUES (1, 0.5), (1, 0.5);"
-                 "INSERT INTO notes (text) VALUES ('n');");
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f, "SELECT type FROM events",
+    ck_shell("CREATE TABLE x_metrics (execution_id INTEGER REFERENCES notes(id), "
+             "metric_name TEXT, metric_value REAL, recorded_at TEXT DEFAULT (datetime('now')));"
+             "INSERT INTO x_metrics (execution_id, metric_value) VALUES (1, 0.5), (1, 0.5);"
+             "INSERT INTO notes (text) VALUES ('n');");
+    ck_assert(!catch_up());
+    ck_sql(&notes.f, "SELECT type FROM events",
            "sql.applied\nschema.extended\nsql.applied\nsql.applied\n");
-    ck_rebuild(&n);
+    ck_rebuild();
     /* Rows without a key, and the rowids change. */
-    ck_shell(&n, "INSERT INTO x_metrics (metric_value) VALUES (1), (2);"
-                 "DELETE FROM x_metrics WHERE metric_value = 1; VACUUM;"
-                 "UPDATE x_metrics SET metric_value = 3 WHERE metric_value = 2;"
-                 "DELETE FROM x_metrics WHERE rowid = 1");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "DROP TABLE x_metrics");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO x_metrics (metric_value) VALUES (1), (2);"
+             "DELETE FROM x_metrics WHERE metric_value = 1; VACUUM;"
+             "UPDATE x_metrics SET metric_value = 3 WHERE metric_value = 2;"
+             "DELETE FROM x_metrics WHERE rowid = 1");
+    ck_assert(!catch_up());
+    ck_rebuild();
+    ck_shell("DROP TABLE x_metrics");
+    ck_assert(!catch_up());
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(columns_indexes_views_and_triggers_of_users_are_adopted)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('a'), ('b'), ('c');"
-                 "ALTER TABLE notes ADD COLUMN token_count INTEGER;"
-                 "ALTER TABLE notes ADD COLUMN kind TEXT NOT NULL DEFAULT 'x, (y';"
-                 "ALTER TABLE names ADD COLUMN [odd \"name, ] CHECK (1 > 0);"
-                 "CREATE INDEX idx_notes_text ON notes(text);"
-                 "CREATE VIEW x_all AS SELECT text FROM notes;"
-                 "CREATE TABLE x_log (what TEXT);"
-                 "CREATE TRIGGER x_audit AFTER UPDATE ON notes BEGIN "
-                 "INSERT INTO x_log VALUES ('changed ' || NEW.id); END;"
-                 "UPDATE notes SET token_count = 17 WHERE id = 2;"
-                 "INSERT INTO notes (text, kind) VALUES ('d', 'other');");
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f,
+    ck_shell("INSERT INTO notes (text) VALUES ('a'), ('b'), ('c');"
+             "ALTER TABLE notes ADD COLUMN token_count INTEGER;"
+             "ALTER TABLE notes ADD COLUMN kind TEXT NOT NULL DEFAULT 'x, (y';"
+             "ALTER TABLE names ADD COLUMN [odd \"name, ] CHECK (1 > 0);"
+             "CREATE INDEX idx_notes_text ON notes(text);"
+             "CREATE VIEW x_all AS SELECT text FROM notes;"
+             "CREATE TABLE x_log (what TEXT);"
+             "CREATE TRIGGER x_audit AFTER UPDATE ON notes BEGIN "
+             "INSERT INTO x_log VALUES ('changed ' || NEW.id); END;"
+             "UPDATE notes SET token_count = 17 WHERE id = 2;"
+             "INSERT INTO notes (text, kind) VALUES ('d', 'other');");
+    ck_assert(!catch_up());
+    ck_sql(&notes.f,
            "SELECT data ->> '$.ddl' FROM events WHERE type = 'schema.extended' AND "
            "data ->> '$.kind' = 'column'",
            "ALTER TABLE \"notes\" ADD COLUMN token_count INTEGER\n"
            "ALTER TABLE \"notes\" ADD COLUMN kind TEXT NOT NULL DEFAULT 'x, (y'\n"
            "ALTER TABLE \"names\" ADD COLUMN [odd \"name, ] CHECK (1 > 0)\n");
-    ck_rebuild(&n);
-    ck_shell(&n, "UPDATE notes SET token_count = 18, kind = 'k' WHERE id = 3;");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "DROP TRIGGER x_audit; DROP VIEW x_all; DROP INDEX idx_notes_text;"
-                 "DROP TRIGGER _outbox_insert_notes; DROP TRIGGER _outbox_update_notes;"
-                 "DROP TRIGGER _outbox_delete_notes;"
-                 "ALTER TABLE notes DROP COLUMN token_count;"
-                 "ALTER TABLE x_log RENAME COLUMN what TO that;"
-                 "CREATE VIEW x_all AS SELECT id FROM notes;");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('e'); INSERT INTO x_log VALUES ('f')");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_rebuild();
+    ck_shell("UPDATE notes SET token_count = 18, kind = 'k' WHERE id = 3;");
+    ck_assert(!catch_up());
+    ck_rebuild();
+    ck_shell("DROP TRIGGER x_audit; DROP VIEW x_all; DROP INDEX idx_notes_text;"
+             "DROP TRIGGER _outbox_insert_notes; DROP TRIGGER _outbox_update_notes;"
+             "DROP TRIGGER _outbox_delete_notes;"
+             "ALTER TABLE notes DROP COLUMN token_count;"
+             "ALTER TABLE x_log RENAME COLUMN what TO that;"
+             "CREATE VIEW x_all AS SELECT id FROM notes;");
+    ck_assert(!catch_up());
+    ck_rebuild();
+    ck_shell("INSERT INTO notes (text) VALUES ('e'); INSERT INTO x_log VALUES ('f')");
+    ck_assert(!catch_up());
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(what_users_made_survives_tables_made_anew)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "CREATE TABLE x_a (a); INSERT INTO x_a VALUES (1);"
-                 "ALTER TABLE notes ADD COLUMN more DEFAULT 4;"
-                 "CREATE INDEX idx_more ON notes(more);");
-    catch_up(&n);
-    ck_shell(&n, "INSERT INTO notes (text, more) VALUES ('a', 5); INSERT INTO x_a VALUES (2)");
-    fixture_append(&n.f, SESSION, "note.added", "{\"id\":7,\"text\":\"event\"}");
-    ck_assert(catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "INSERT INTO x_a VALUES (3); INSERT INTO notes (more) VALUES (6)");
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f, "SELECT data ->> '$.row.a' FROM events WHERE data ->> '$.table' = 'x_a'",
+    ck_shell("CREATE TABLE x_a (a); INSERT INTO x_a VALUES (1);"
+             "ALTER TABLE notes ADD COLUMN more DEFAULT 4;"
+             "CREATE INDEX idx_more ON notes(more);");
+    catch_up();
+    ck_shell("INSERT INTO notes (text, more) VALUES ('a', 5); INSERT INTO x_a VALUES (2)");
+    fixture_append(&notes.f, SESSION, "note.added", "{\"id\":7,\"text\":\"event\"}");
+    ck_assert(catch_up());
+    ck_rebuild();
+    ck_shell("INSERT INTO x_a VALUES (3); INSERT INTO notes (more) VALUES (6)");
+    ck_assert(!catch_up());
+    ck_sql(&notes.f, "SELECT data ->> '$.row.a' FROM events WHERE data ->> '$.table' = 'x_a'",
            "1\n2\n3\n");
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_table_of_the_pack_that_was_dropped_is_made_anew)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('a'); INSERT INTO words VALUES ('w', 1)");
-    catch_up(&n);
-    ck_shell(&n, "DROP TABLE notes; UPDATE words SET n = 2");
-    ck_assert(catch_up(&n));
-    ck_rebuild(&n);
-    ck_shell(&n, "UPDATE notes SET text = 'b'; UPDATE words SET word = 'v'");
-    catch_up(&n);
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO notes (text) VALUES ('a'); INSERT INTO words VALUES ('w', 1)");
+    catch_up();
+    ck_shell("DROP TABLE notes; UPDATE words SET n = 2");
+    ck_assert(catch_up());
+    ck_rebuild();
+    ck_shell("UPDATE notes SET text = 'b'; UPDATE words SET word = 'v'");
+    catch_up();
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(rows_without_a_rowid_or_with_a_null_key_are_known)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "INSERT INTO words VALUES ('a', 1), ('b', 2); UPDATE words SET word = 'c' "
-                 "WHERE word = 'a'; DELETE FROM words WHERE word = 'b';"
-                 "CREATE TABLE x_k (k TEXT PRIMARY KEY, rowid, v);"
-                 "INSERT INTO x_k VALUES (NULL, 1, 'x'), (NULL, 2, 'y'), ('k', 3, 'z');");
-    catch_up(&n);
-    ck_shell(&n, "UPDATE x_k SET v = 'yy' WHERE v = 'y'; UPDATE x_k SET k = 'kk' WHERE k = 'k';"
-                 "DELETE FROM x_k WHERE v = 'x'");
-    ck_assert(!catch_up(&n));
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("INSERT INTO words VALUES ('a', 1), ('b', 2); UPDATE words SET word = 'c' "
+             "WHERE word = 'a'; DELETE FROM words WHERE word = 'b';"
+             "CREATE TABLE x_k (k TEXT PRIMARY KEY, rowid, v);"
+             "INSERT INTO x_k VALUES (NULL, 1, 'x'), (NULL, 2, 'y'), ('k', 3, 'z');");
+    catch_up();
+    ck_shell("UPDATE x_k SET v = 'yy' WHERE v = 'y'; UPDATE x_k SET k = 'kk' WHERE k = 'k';"
+             "DELETE FROM x_k WHERE v = 'x'");
+    ck_assert(!catch_up());
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(what_another_trigger_makes_of_a_row_counts)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "CREATE TRIGGER x_t AFTER INSERT ON notes BEGIN "
-                 "UPDATE notes SET extra = 'by trigger' WHERE id = NEW.id; END;"
-                 "CREATE TRIGGER x_d AFTER INSERT ON words BEGIN "
-                 "DELETE FROM words WHERE word = NEW.word; END;");
-    catch_up(&n);
-    ck_shell(&n, "INSERT INTO notes (text) VALUES ('a'); INSERT INTO words VALUES ('w', 1);");
-    catch_up(&n);
-    ck_rebuild(&n);
-    notes_done(&n);
+    ck_shell("CREATE TRIGGER x_t AFTER INSERT ON notes BEGIN "
+             "UPDATE notes SET extra = 'by trigger' WHERE id = NEW.id; END;"
+             "CREATE TRIGGER x_d AFTER INSERT ON words BEGIN "
+             "DELETE FROM words WHERE word = NEW.word; END;");
+    catch_up();
+    ck_shell("INSERT INTO notes (text) VALUES ('a'); INSERT INTO words VALUES ('w', 1);");
+    catch_up();
+    ck_rebuild();
 }
 END_TEST
 
 START_TEST(a_row_that_no_event_could_hold_is_refused)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell_fails(&n, "INSERT INTO notes (text, extra) VALUES ('a', zeroblob(44 * 1024 * 1024))",
+    ck_shell_fails("INSERT INTO notes (text, extra) VALUES ('a', zeroblob(44 * 1024 * 1024))",
                    "a row of notes may hold 44 MiB");
     /* Each control character takes six bytes as JSON. */
-    ck_shell(&n, "INSERT INTO notes (text) VALUES (replace(hex(zeroblob(500000)), '00', "
-                 "char(1, 2)))");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT length(data) < 1400000 FROM events", "1\n");
-    ck_rebuild(&n);
-    ck_shell(&n, "DELETE FROM notes; INSERT INTO notes (extra) VALUES "
-                 "(zeroblob(44 * 1024 * 1024 - 100))");
-    catch_up(&n);
-    ck_sql(&n.f, "SELECT seq, length(data) > 61000000 FROM events WHERE seq > 2", "3|1\n");
-    notes_done(&n);
+    ck_shell("INSERT INTO notes (text) VALUES (replace(hex(zeroblob(500000)), '00', "
+             "char(1, 2)))");
+    catch_up();
+    ck_sql(&notes.f, "SELECT length(data) < 1400000 FROM events", "1\n");
+    ck_rebuild();
+    ck_shell("DELETE FROM notes; INSERT INTO notes (extra) VALUES "
+             "(zeroblob(44 * 1024 * 1024 - 100))");
+    catch_up();
+    ck_sql(&notes.f, "SELECT seq, length(data) > 61000000 FROM events WHERE seq > 2", "3|1\n");
 }
 END_TEST
 
 START_TEST(a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up)
 {
-    struct notes n;
-    notes_init(&n);
-    ck_shell(&n, "CREATE TABLE x_large (a); INSERT INTO x_large VALUES "
-                 "(zeroblob(46 * 1024 * 1024)), (1);");
-    ck_assert(!catch_up(&n));
-    ck_sql(&n.f, "SELECT data ->> '$.row' FROM events WHERE type = 'sql.applied'", "{\"a\":1}\n");
+    ck_shell("CREATE TABLE x_large (a); INSERT INTO x_large VALUES "
+             "(zeroblob(46 * 1024 * 1024)), (1);");
+    ck_assert(!catch_up());
+    ck_sql(&notes.f, "SELECT data ->> '$.row' FROM events WHERE type = 'sql.applied'",
+           "{\"a\":1}\n");
     /* Without a key, an update is as large as both rows. */
-    ck_shell_fails(&n,
-                   "INSERT INTO x_large VALUES (zeroblob(30 * 1024 * 1024));"
+    ck_shell_fails("INSERT INTO x_large VALUES (zeroblob(30 * 1024 * 1024));"
                    "UPDATE x_large SET a = a WHERE length(a) = 30 * 1024 * 1024",
                    "a row of x_large may hold 44 MiB");
-    ck_shell(&n, "INSERT INTO words VALUES ('w', zeroblob(30 * 1024 * 1024));"
-                 "UPDATE words SET n = zeroblob(31 * 1024 * 1024);");
-    ck_assert(!catch_up(&n));
-    notes_done(&n);
+    ck_shell("INSERT INTO words VALUES ('w', zeroblob(30 * 1024 * 1024));"
+             "UPDATE words SET n = zeroblob(31 * 1024 * 1024);");
+    ck_assert(!catch_up());
 }
 END_TEST
 
@@ -590,30 +538,27 @@ START_TEST(events_that_say_nothing_of_use_are_findings_and_change_nothing)
         {"schema.extended", "{\"ddl\":\"CREATE VIRTUAL TABLE x_f USING fts5(a)\"}"},
         {"schema.extended", "{\"ddl\":\"CREATE TABLE _x (a)\"}"},
     };
-    struct notes n;
-    notes_init(&n);
-    char *before = dump(n.db);
+    char *before = dump(notes.db);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         const annal_event event = {
             .seq = i + 1, .type = annal_slice_of(wrong[i][0]), .data = annal_slice_of(wrong[i][1])};
         const char *refused = NULL;
-        run(n.db, "BEGIN");
-        ck_ok(annal__applier_event(n.applier, ANNAL_SLICE(SESSION), &event, &refused, err));
-        run(n.db, "COMMIT");
+        run(notes.db, "BEGIN");
+        ck_ok(annal__applier_event(notes.applier, ANNAL_SLICE(SESSION), &event, &refused, err));
+        run(notes.db, "COMMIT");
         ck_assert_msg(refused != NULL, "%s %s", wrong[i][0], wrong[i][1]);
     }
-    char *after = dump(n.db);
+    char *after = dump(notes.db);
     ck_assert_str_eq(before, after);
     free(before);
     free(after);
-    notes_done(&n);
 }
 END_TEST
 
 Suite *suite_outbox(void)
 {
     Suite *suite = suite_create("outbox");
-    TCase *writes = suite_case(suite, "writes", NULL, NULL);
+    TCase *writes = suite_case(suite, "writes", setup, teardown);
     tcase_add_test(writes, a_row_written_with_the_shell_becomes_an_event_once);
     tcase_add_test(writes, insert_or_replace_is_one_change_and_with_recursive_triggers_two);
     tcase_add_test(writes, values_come_back_byte_for_byte);
@@ -625,13 +570,13 @@ Suite *suite_outbox(void)
     tcase_add_test(writes,
                    a_row_too_large_that_stood_in_a_table_before_it_was_adopted_holds_nothing_up);
     tcase_add_test(writes, events_that_say_nothing_of_use_are_findings_and_change_nothing);
-    TCase *order = suite_case(suite, "order", NULL, NULL);
+    TCase *order = suite_case(suite, "order", setup, teardown);
     tcase_add_test(order, an_event_that_came_between_is_applied_in_the_journal_s_order);
     tcase_add_test(order, an_event_that_the_pack_does_not_take_is_in_nobody_s_way);
     tcase_add_test(order, a_crash_between_journal_and_tables_does_not_double);
     tcase_add_test(order, more_changes_than_a_batch_takes_are_drained_in_order);
     tcase_add_test(order, a_copy_put_back_loses_nothing_that_the_journal_has);
-    TCase *schema = suite_case(suite, "schema", NULL, NULL);
+    TCase *schema = suite_case(suite, "schema", setup, teardown);
     tcase_add_test(schema, a_user_s_table_is_adopted_with_its_rows);
     tcase_add_test(schema, columns_indexes_views_and_triggers_of_users_are_adopted);
     tcase_add_test(schema, what_users_made_survives_tables_made_anew);

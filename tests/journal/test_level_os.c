@@ -17,38 +17,40 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct fixture {
+static struct fixture {
     struct tmpdir dir;
     const char *path;
     const char *journal; /* of session "s" */
     annal_store *store;
-};
-
-static void fixture_open(struct fixture *f)
-{
-    f->path = tmpdir_path(&f->dir, "store");
-    f->journal = tmpdir_path(&f->dir, "store/events/s.jsonl");
-    f->store = store_open(f->path);
-}
-
-#define FIXTURE_INIT(f) (tmpdir_init(&(f)->dir), fixture_open(f))
+} f;
 
 /* Its journals are of this format. */
-static void fixture_open_format(struct fixture *f, annal_format format)
+static void setup_format(annal_format format)
 {
-    const annal_store_options options = {.create = true, .no_keeper = true, .format = format};
-    f->path = tmpdir_path(&f->dir, "store");
-    f->journal = tmpdir_path(&f->dir, format == ANNAL_FORMAT_MSGPACK ? "store/events/s.mpk"
-                                                                     : "store/events/s.jsonl");
-    ck_ok(annal_store_open(f->path, &options, &f->store, err));
+    const annal_store_options options = {
+        .create = true, .no_keeper = true, .wait_ms = 2000, .format = format};
+    tmpdir_init(&f.dir);
+    f.path = tmpdir_path(&f.dir, "store");
+    f.journal = tmpdir_path(&f.dir, format == ANNAL_FORMAT_MSGPACK ? "store/events/s.mpk"
+                                                                   : "store/events/s.jsonl");
+    ck_ok(annal_store_open(f.path, &options, &f.store, err));
 }
 
-#define FIXTURE_INIT_FORMAT(f, format) (tmpdir_init(&(f)->dir), fixture_open_format(f, format))
-
-static void fixture_done(struct fixture *f)
+static void setup(void)
 {
-    store_close(f->store);
-    tmpdir_done(&f->dir);
+    setup_format(ANNAL_FORMAT_JSON);
+}
+
+static void teardown(void)
+{
+    store_close(f.store);
+    tmpdir_done(&f.dir);
+}
+
+static void renew(void)
+{
+    teardown();
+    setup();
 }
 
 static annal_store *open_in_another_boot(const char *path, const struct io *io)
@@ -58,9 +60,9 @@ static annal_store *open_in_another_boot(const char *path, const struct io *io)
     return store_open_seams(path, &seams);
 }
 
-static void reopen_after_power_cut(struct fixture *f)
+static void reopen_after_power_cut(void)
 {
-    f->store = open_in_another_boot(f->path, &annal__system_io);
+    f.store = open_in_another_boot(f.path, &annal__system_io);
 }
 
 static size_t size_of(const char *path)
@@ -143,16 +145,16 @@ static void harm(const char *path, size_t from, enum harm what, int part, int pa
 
 /* The session has a prefix of numbers 1 to last, at least to durable; and takes events. Returns its
  * end. */
-static uint64_t check_prefix(struct fixture *f, uint64_t durable, uint64_t last)
+static uint64_t check_prefix(uint64_t durable, uint64_t last)
 {
-    uint64_t end = read_session(f->store, "s", NULL, NULL);
+    uint64_t end = read_session(f.store, "s", NULL, NULL);
     ck_assert_uint_ge(end, durable);
     ck_assert_uint_le(end, last);
-    ck_numbers(f->store, "s", end);
-    append_numbers(f->store, "s", end + 1, end + 1, ANNAL_LEVEL_OS);
-    append_numbers(f->store, "s", end + 2, end + 3, ANNAL_LEVEL_SYNC);
-    ck_numbers(f->store, "s", end + 3);
-    ck_assert_uint_eq(findings(f->store), 0);
+    ck_numbers(f.store, "s", end);
+    append_numbers(f.store, "s", end + 1, end + 1, ANNAL_LEVEL_OS);
+    append_numbers(f.store, "s", end + 2, end + 3, ANNAL_LEVEL_SYNC);
+    ck_numbers(f.store, "s", end + 3);
+    ck_assert_uint_eq(findings(f.store), 0);
     return end;
 }
 
@@ -178,19 +180,18 @@ START_TEST(what_a_power_cut_leaves_of_level_os_is_a_prefix)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
-            struct fixture f;
-            FIXTURE_INIT_FORMAT(&f, _i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK);
+            teardown();
+            setup_format(_i == 0 ? ANNAL_FORMAT_JSON : ANNAL_FORMAT_MSGPACK);
             append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
             size_t durable = size_of(f.journal);
             append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
             store_abandon(f.store);
             harm(f.journal, durable, (enum harm)what, part, PARTS);
-            reopen_after_power_cut(&f);
-            uint64_t end = check_prefix(&f, 3, 9);
+            reopen_after_power_cut();
+            uint64_t end = check_prefix(3, 9);
             ck_assert(what != HARM_NONE || end == 9);
             ck_assert(what != HARM_ZEROS || part != 0 || end == 3);
             ck_assert(stats_torn(f.store) > 0 || what == HARM_NONE || what == HARM_CUT);
-            fixture_done(&f);
         }
     }
 }
@@ -200,14 +201,12 @@ START_TEST(a_session_that_began_at_level_os_is_a_prefix_too)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
-            struct fixture f;
-            FIXTURE_INIT(&f);
             append_numbers(f.store, "s", 1, 6, ANNAL_LEVEL_OS);
             store_abandon(f.store);
             harm(f.journal, 0, (enum harm)what, part, PARTS);
-            reopen_after_power_cut(&f);
-            check_prefix(&f, 0, 6);
-            fixture_done(&f);
+            reopen_after_power_cut();
+            check_prefix(0, 6);
+            renew();
         }
     }
 }
@@ -215,21 +214,16 @@ END_TEST
 
 START_TEST(a_journal_whose_name_was_lost_begins_again_empty)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 6, ANNAL_LEVEL_OS);
     store_abandon(f.store);
     ck_assert_int_eq(unlink(f.journal), 0);
-    reopen_after_power_cut(&f);
-    ck_assert_uint_eq(check_prefix(&f, 0, 6), 0);
-    fixture_done(&f);
+    reopen_after_power_cut();
+    ck_assert_uint_eq(check_prefix(0, 6), 0);
 }
 END_TEST
 
 START_TEST(what_was_cut_is_kept_byte_for_byte)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     size_t durable = size_of(f.journal);
     append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
@@ -237,7 +231,7 @@ START_TEST(what_was_cut_is_kept_byte_for_byte)
     harm(f.journal, durable, HARM_HOLE, 0, PARTS);
     size_t len, kept_len = 0;
     char *bytes = file_read(f.journal, &len), *kept = NULL;
-    reopen_after_power_cut(&f);
+    reopen_after_power_cut();
     DIR *entries = opendir(tmpdir_path(&f.dir, "store/events/.torn"));
     ck_assert_ptr_nonnull(entries);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
@@ -255,24 +249,20 @@ START_TEST(what_was_cut_is_kept_byte_for_byte)
     ck_assert_uint_eq(stats_torn(f.store), kept_len);
     free(bytes);
     free(kept);
-    fixture_done(&f);
 }
 END_TEST
 
 /* The process was killed inside pwrite(2): the kernel lost nothing. */
 START_TEST(a_line_that_a_killed_process_began_is_cut_in_the_same_boot)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_SYNC);
     append_numbers(f.store, "s", 3, 8, ANNAL_LEVEL_OS);
     store_abandon(f.store);
     ck_assert_int_eq(truncate(f.journal, (off_t)size_of(f.journal) - 30), 0);
     f.store = store_open(f.path);
     ck_numbers(f.store, "s", 7);
-    ck_assert_uint_eq(check_prefix(&f, 7, 7), 7);
+    ck_assert_uint_eq(check_prefix(7, 7), 7);
     ck_assert_uint_gt(stats_torn(f.store), 0);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -280,9 +270,7 @@ START_TEST(a_recovery_of_a_loose_tail_that_broke_off_is_done_again)
 {
     bool failed = true;
     for (unsigned at = 1; failed; at++) {
-        struct fixture f;
         struct failing_io disk;
-        FIXTURE_INIT(&f);
         append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
         size_t durable = size_of(f.journal);
         append_numbers(f.store, "s", 4, 9, ANNAL_LEVEL_OS);
@@ -299,10 +287,10 @@ START_TEST(a_recovery_of_a_loose_tail_that_broke_off_is_done_again)
         failed = disk.calls >= at;
         if (status == ANNAL_OK)
             (void)annal_store_close(f.store, NULL);
-        reopen_after_power_cut(&f);
-        uint64_t end = check_prefix(&f, 3, 9);
+        reopen_after_power_cut();
+        uint64_t end = check_prefix(3, 9);
         ck_assert_uint_lt(end, 9);
-        fixture_done(&f);
+        renew();
     }
 }
 END_TEST
@@ -311,8 +299,6 @@ END_TEST
 
 START_TEST(damage_before_the_mark_stays_damage)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_SYNC);
     ck_ok(annal_checkpoint(f.store, err)); /* the log cannot mend it */
     size_t durable = size_of(f.journal);
@@ -320,10 +306,9 @@ START_TEST(damage_before_the_mark_stays_damage)
     store_abandon(f.store);
     flip(f.journal, durable - 100); /* event 3 */
     size_t whole = size_of(f.journal);
-    reopen_after_power_cut(&f);
+    reopen_after_power_cut();
     ck_assert_uint_eq(size_of(f.journal), whole);
     ck_assert_uint_eq(findings(f.store), 1);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -331,9 +316,7 @@ END_TEST
 START_TEST(what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail)
 {
     for (int large = 0; large < 2; large++) {
-        struct fixture f;
         uint64_t seq;
-        FIXTURE_INIT(&f);
         for (uint64_t number = 1; number <= 6; number++)
             ck_ok(append_number(f.store, "s", number, large ? 60000 : 600, ANNAL_LEVEL_OS, &seq,
                                 err));
@@ -343,13 +326,13 @@ START_TEST(what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail)
         store_abandon(f.store);
         flip(f.journal, acknowledged - 400); /* event 6 */
         harm(f.journal, acknowledged, HARM_HOLE, 1, PARTS);
-        reopen_after_power_cut(&f);
+        reopen_after_power_cut();
         ck_assert_uint_ge(size_of(f.journal), acknowledged);
         if (large)
             ck_assert_uint_eq(findings(f.store), 1);
         else
-            check_prefix(&f, 6, 9);
-        fixture_done(&f);
+            check_prefix(6, 9);
+        renew();
     }
 }
 END_TEST
@@ -357,24 +340,19 @@ END_TEST
 /* More than 1 MiB was synced on the way, which nobody was told. */
 START_TEST(what_was_synced_and_not_acknowledged_is_a_prefix)
 {
-    struct fixture f;
     uint64_t seq;
-    FIXTURE_INIT(&f);
     for (uint64_t number = 1; number <= 40; number++)
         ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
     store_abandon(f.store);
     harm(f.journal, 1200000, HARM_HOLE, 2, PARTS);
-    reopen_after_power_cut(&f);
-    check_prefix(&f, 18, 39);
-    fixture_done(&f);
+    reopen_after_power_cut();
+    check_prefix(18, 39);
 }
 END_TEST
 
 /* Another process went on with the session; the first one's log still has its mark. */
 START_TEST(a_session_that_was_given_back_is_not_cut_by_an_old_mark)
 {
-    struct fixture f;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
     append_numbers(f.store, "other", 1, 3, ANNAL_LEVEL_SYNC);
     struct session *session = annal__session_get(f.store, annal_slice_of("s"), NULL);
@@ -387,10 +365,9 @@ START_TEST(a_session_that_was_given_back_is_not_cut_by_an_old_mark)
     size_t acknowledged = size_of(f.journal);
     store_abandon(f.store);
     flip(f.journal, acknowledged - 100); /* event 6 */
-    reopen_after_power_cut(&f);
+    reopen_after_power_cut();
     ck_assert_uint_eq(size_of(f.journal), acknowledged);
     ck_assert_uint_eq(findings(f.store), 1);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -398,7 +375,7 @@ END_TEST
 
 START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
 {
-    struct fixture f;
+    teardown();
     tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
@@ -422,9 +399,8 @@ START_TEST(a_mark_costs_one_sync_and_a_checkpoint_takes_it_away)
     ck_assert_uint_eq(stats_syncs(f.store), before + 1);
     store_abandon(f.store);
     harm(f.journal, durable, HARM_ZEROS, 2, PARTS);
-    reopen_after_power_cut(&f);
-    check_prefix(&f, 23, 28);
-    fixture_done(&f);
+    reopen_after_power_cut();
+    check_prefix(23, 28);
 }
 END_TEST
 
@@ -432,9 +408,7 @@ END_TEST
  * behind that. */
 START_TEST(what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released)
 {
-    struct fixture f;
     uint64_t seq;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 2, ANNAL_LEVEL_OS);
     ck_ok(annal_checkpoint(f.store, err));
     size_t durable = size_of(f.journal);
@@ -451,9 +425,8 @@ START_TEST(what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released)
     uint64_t last = read_session(f.store, "s", NULL, NULL);
     store_abandon(f.store);
     harm(f.journal, durable, HARM_ZEROS, 1, 2);
-    reopen_after_power_cut(&f);
-    check_prefix(&f, last - 1, last - 1);
-    fixture_done(&f);
+    reopen_after_power_cut();
+    check_prefix(last - 1, last - 1);
 }
 END_TEST
 
@@ -461,9 +434,7 @@ END_TEST
 
 START_TEST(annal_sync_of_many_sessions_shares_one_sync)
 {
-    struct fixture f;
     char name[16];
-    FIXTURE_INIT(&f);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "s%d", i);
         append_numbers(f.store, name, 1, 10, ANNAL_LEVEL_OS);
@@ -479,21 +450,18 @@ START_TEST(annal_sync_of_many_sessions_shares_one_sync)
         snprintf(journal, sizeof journal, "%s/events/s%d.jsonl", f.path, i);
         ck_assert_int_eq(i % 2 == 0 ? unlink(journal) : truncate(journal, 300), 0);
     }
-    reopen_after_power_cut(&f);
+    reopen_after_power_cut();
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "s%d", i);
         ck_numbers(f.store, name, 10);
     }
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(many_bytes_of_level_os_are_written_once)
 {
-    struct fixture f;
     uint64_t seq;
     annal_metrics before, after;
-    FIXTURE_INIT(&f);
     append_numbers(f.store, "s", 1, 1, ANNAL_LEVEL_OS);
     annal_store_metrics_get(f.store, ANNAL_METRICS_OF_OBJECT, &before);
     for (uint64_t number = 2; number <= 60; number++)
@@ -505,15 +473,14 @@ START_TEST(many_bytes_of_level_os_are_written_once)
         after.journal_bytes + after.log_bytes - before.journal_bytes - before.log_bytes;
     ck_assert_uint_lt(written, payload + payload / 100 + 2 * 4096);
     ck_numbers(f.store, "s", 60);
-    fixture_done(&f);
 }
 END_TEST
 
 START_TEST(without_its_mark_nothing_of_level_os_is_written)
 {
-    struct fixture f;
     struct failing_io disk;
     uint64_t seq;
+    teardown();
     tmpdir_init(&f.dir);
     f.path = tmpdir_path(&f.dir, "store");
     f.journal = tmpdir_path(&f.dir, "store/events/s.jsonl");
@@ -532,7 +499,6 @@ START_TEST(without_its_mark_nothing_of_level_os_is_written)
     store_abandon(f.store);
     f.store = store_open(f.path);
     ck_numbers(f.store, "s", 3);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -571,9 +537,7 @@ static void *checkpoint_in_a_crowd(void *arg)
 
 START_TEST(threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost)
 {
-    struct fixture f;
     pthread_t threads[THREADS], other;
-    FIXTURE_INIT(&f);
     struct crowd crowd = {.store = f.store};
     ck_assert_int_eq(pthread_create(&other, NULL, checkpoint_in_a_crowd, &crowd), 0);
     for (int i = 0; i < THREADS; i++)
@@ -584,7 +548,7 @@ START_TEST(threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost)
     pthread_join(other, NULL);
     append_numbers(f.store, "s0", 1, 1, ANNAL_LEVEL_OS);
     store_abandon(f.store);
-    reopen_after_power_cut(&f);
+    reopen_after_power_cut();
     uint64_t events = 0;
     for (int i = 0; i < 3; i++) {
         char name[16];
@@ -592,7 +556,6 @@ START_TEST(threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost)
         events += read_session(f.store, name, NULL, NULL);
     }
     ck_assert_uint_eq(events, THREADS * THREAD_STEPS + 1);
-    fixture_done(&f);
 }
 END_TEST
 
@@ -603,15 +566,13 @@ START_TEST(os_then_sync_survives_a_power_cut)
 {
     for (int what = 0; what < HARM_COUNT; what++) {
         for (int part = 0; part < PARTS; part++) {
-            struct fixture f;
-            FIXTURE_INIT(&f);
             append_numbers(f.store, "s", 1, 10, ANNAL_LEVEL_OS);
             append_numbers(f.store, "s", 11, 11, ANNAL_LEVEL_SYNC);
             store_abandon(f.store);
             harm(f.journal, 0, (enum harm)what, part, PARTS);
-            reopen_after_power_cut(&f);
-            ck_assert_uint_eq(check_prefix(&f, 11, 11), 11);
-            fixture_done(&f);
+            reopen_after_power_cut();
+            ck_assert_uint_eq(check_prefix(11, 11), 11);
+            renew();
         }
     }
 }
@@ -620,25 +581,20 @@ END_TEST
 /* Above 1 MiB the journal is synced instead, and the record begins where that ended. */
 START_TEST(many_os_then_sync_survive_a_power_cut)
 {
-    struct fixture f;
     uint64_t seq;
-    FIXTURE_INIT(&f);
     for (uint64_t number = 1; number <= 20; number++)
         ck_ok(append_number(f.store, "s", number, 60000, ANNAL_LEVEL_OS, &seq, err));
     append_numbers(f.store, "s", 21, 21, ANNAL_LEVEL_SYNC);
     store_abandon(f.store);
     harm(f.journal, 1100000, HARM_ZEROS, 0, PARTS); /* the sync came at event 18 */
-    reopen_after_power_cut(&f);
-    ck_assert_uint_eq(check_prefix(&f, 21, 21), 21);
-    fixture_done(&f);
+    reopen_after_power_cut();
+    ck_assert_uint_eq(check_prefix(21, 21), 21);
 }
 END_TEST
 
 START_TEST(os_behind_a_pending_group_leaves_no_hole)
 {
     for (int cut = 0; cut < 2; cut++) {
-        struct fixture f;
-        FIXTURE_INIT(&f);
         append_numbers(f.store, "s", 1, 3, ANNAL_LEVEL_OS);
         append_numbers(f.store, "s", 4, 5, ANNAL_LEVEL_BATCH);
         append_numbers(f.store, "s", 6, 6,
@@ -647,9 +603,9 @@ START_TEST(os_behind_a_pending_group_leaves_no_hole)
         store_abandon(f.store);
         if (cut)
             ck_assert_int_eq(truncate(f.journal, 0), 0);
-        reopen_after_power_cut(&f);
-        ck_assert_uint_eq(check_prefix(&f, 6, 6), 6);
-        fixture_done(&f);
+        reopen_after_power_cut();
+        ck_assert_uint_eq(check_prefix(6, 6), 6);
+        renew();
     }
 }
 END_TEST
@@ -657,7 +613,7 @@ END_TEST
 Suite *suite_level_os(void)
 {
     Suite *suite = suite_create("level_os");
-    TCase *power = suite_case(suite, "power", NULL, NULL);
+    TCase *power = suite_case(suite, "power", setup, teardown);
     tcase_add_loop_test(power, what_a_power_cut_leaves_of_level_os_is_a_prefix, 0, 2);
     tcase_add_test(power, a_session_gives_back_the_memory_of_what_was_synced);
     tcase_add_test(power, a_session_that_began_at_level_os_is_a_prefix_too);
@@ -669,14 +625,14 @@ Suite *suite_level_os(void)
     tcase_add_test(power, what_annal_sync_acknowledged_is_never_taken_for_a_loose_tail);
     tcase_add_test(power, what_was_synced_and_not_acknowledged_is_a_prefix);
     tcase_add_test(power, a_session_that_was_given_back_is_not_cut_by_an_old_mark);
-    TCase *marks = suite_case(suite, "marks", NULL, NULL);
+    TCase *marks = suite_case(suite, "marks", setup, teardown);
     tcase_add_test(marks, a_mark_costs_one_sync_and_a_checkpoint_takes_it_away);
     tcase_add_test(marks, what_is_written_after_a_checkpoint_has_a_mark_that_is_not_released);
     tcase_add_test(marks, annal_sync_of_many_sessions_shares_one_sync);
     tcase_add_test(marks, many_bytes_of_level_os_are_written_once);
     tcase_add_test(marks, threads_append_sync_and_checkpoint_at_once_and_nothing_is_lost);
     tcase_add_test(marks, without_its_mark_nothing_of_level_os_is_written);
-    TCase *scenarios = suite_case(suite, "scenarios", NULL, NULL);
+    TCase *scenarios = suite_case(suite, "scenarios", setup, teardown);
     tcase_add_test(scenarios, os_then_sync_survives_a_power_cut);
     tcase_add_test(scenarios, many_os_then_sync_survive_a_power_cut);
     tcase_add_test(scenarios, os_behind_a_pending_group_leaves_no_hole);
