@@ -94,9 +94,7 @@ START_TEST(a_deleted_index_comes_back_the_same)
     }
     remove_index();
     fixture_reopen(&f, NULL);
-    char *after = fixture_dump(&f);
-    ck_assert_str_eq(after, before);
-    free(after);
+    ck_text(fixture_dump(&f), before);
     free(before);
 }
 END_TEST
@@ -427,9 +425,7 @@ START_TEST(an_index_of_another_version_is_made_anew)
     run(db, "PRAGMA user_version = 99; DELETE FROM event_index");
     sqlite3_close(db);
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
-    char *after = fixture_dump(&f);
-    ck_assert_str_eq(after, before);
-    free(after);
+    ck_text(fixture_dump(&f), before);
     free(before);
 }
 END_TEST
@@ -476,9 +472,7 @@ START_TEST(a_damaged_index_is_made_anew)
     }
     fclose(file);
     ck_ok(annal_index_open(f.store, NULL, &f.index, err));
-    char *after = fixture_dump(&f);
-    ck_assert_str_eq(after, before);
-    free(after);
+    ck_text(fixture_dump(&f), before);
     free(before);
 }
 END_TEST

@@ -182,10 +182,9 @@ static void ck_rebuild(void)
     make_notes(db);
     ck_ok(annal__applier_new(db, (const annal_pack *const[]){notes.pack}, 1, &applier, err));
     apply_rest(db, applier, &position);
-    char *live = dump(notes.db), *anew = dump(db);
-    ck_assert_str_eq(live, anew);
+    char *live = dump(notes.db);
+    ck_text(dump(db), live);
     free(live);
-    free(anew);
     annal__applier_free(applier);
     annal__db_close(db);
 }

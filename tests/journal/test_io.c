@@ -25,9 +25,7 @@ static void set_up(void)
 
 static void assert_file(const char *name, const char *expected)
 {
-    char *bytes = file_read(tmpdir_path(&dir, name), NULL);
-    ck_assert_str_eq(bytes, expected);
-    free(bytes);
+    ck_text(file_read(tmpdir_path(&dir, name), NULL), expected);
 }
 
 /* Whether a temporary file was left behind. */

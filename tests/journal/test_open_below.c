@@ -46,9 +46,7 @@ static annal_error failure;
 static void ck_file(const char *name, const char *text)
 {
     size_t len;
-    char *bytes = file_read(tmpdir_path(&dir, name), &len);
-    ck_assert_str_eq(bytes, text);
-    free(bytes);
+    ck_text(file_read(tmpdir_path(&dir, name), &len), text);
 }
 
 static void ck_missing(const char *name)

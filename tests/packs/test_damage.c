@@ -37,9 +37,7 @@ static void init(void)
 
 static void shell(const char *database, const char *sql)
 {
-    char *said = packs_shell(&p, database, sql);
-    ck_assert_str_eq(said, "");
-    free(said);
+    ck_text(packs_shell(&p, database, sql), "");
 }
 
 /* What a user's shell does to the pack's database. */
@@ -171,11 +169,10 @@ START_TEST(a_table_that_users_dropped_from_a_writable_database_comes_back_with_w
                     "VALUES ('b', 'let', 'y', 's'); DROP TABLE bindings; DROP TABLE run;");
     packs_reopen(&p);
     ck_append(&p, run, "binding.set", "{\"name\":\"c\",\"value\":\"z\"}");
-    char *rows = packs_shell(&p, database,
-                             "SELECT group_concat(name), (SELECT count(*) FROM run) "
-                             "FROM (SELECT name FROM bindings ORDER BY name);");
-    ck_assert_str_eq(rows, "a,b,c|1\n");
-    free(rows);
+    ck_text(packs_shell(&p, database,
+                        "SELECT group_concat(name), (SELECT count(*) FROM run) "
+                        "FROM (SELECT name FROM bindings ORDER BY name);"),
+            "a,b,c|1\n");
 }
 END_TEST
 

@@ -269,11 +269,10 @@ START_TEST(a_session_that_was_never_settled_is_not_settled_by_verify)
               "DELETE FROM settled WHERE session_id = :session;\n");
     ck_assert_int_eq(annal_index_catch_up(p.index, (annal_slice){0}, &moment, NULL),
                      ANNAL_ERR_BUSY);
-    char *rows = packs_shell(&p, "settling.db",
-                             "SELECT seq FROM _cursor WHERE pack = 'settling settled';"
-                             "SELECT count(*) > 0 FROM seen; SELECT count(*) FROM settled");
-    ck_assert_str_eq(rows, "0\n1\n0\n");
-    free(rows);
+    ck_text(packs_shell(&p, "settling.db",
+                        "SELECT seq FROM _cursor WHERE pack = 'settling settled';"
+                        "SELECT count(*) > 0 FROM seen; SELECT count(*) FROM settled"),
+            "0\n1\n0\n");
     ck_sound();
     ck_packs(&p, "SELECT count(*) FROM settled", "1\n");
     ck_sound();
@@ -287,15 +286,14 @@ static void cut_short(void)
     free(packs_rows(&p, "SELECT count(*) FROM event_index"));
     ck_assert_int_eq(annal_index_catch_up(p.index, (annal_slice){0}, &moment, NULL),
                      ANNAL_ERR_BUSY);
-    char *rows = packs_shell(
-        &p, "state.db",
-        "SELECT count(*) FROM _cursor WHERE pack = 'lionagi settled';"
-        "SELECT json_array_length(collection) < (SELECT count(*) FROM messages) FROM progressions;"
-        "SELECT count(*) - (SELECT count(*) FROM messages) FROM branch_messages;"
-        "SELECT count(*) - (SELECT count(*) FROM messages) FROM session_messages;"
-        "SELECT message_count - (SELECT count(*) FROM messages) FROM run_list;");
-    ck_assert_str_eq(rows, "1\n1\n1\n0\n0\n0\n");
-    free(rows);
+    ck_text(packs_shell(&p, "state.db",
+                        "SELECT count(*) FROM _cursor WHERE pack = 'lionagi settled';"
+                        "SELECT json_array_length(collection) < (SELECT count(*) FROM messages) "
+                        "FROM progressions;"
+                        "SELECT count(*) - (SELECT count(*) FROM messages) FROM branch_messages;"
+                        "SELECT count(*) - (SELECT count(*) FROM messages) FROM session_messages;"
+                        "SELECT message_count - (SELECT count(*) FROM messages) FROM run_list;"),
+            "1\n1\n1\n0\n0\n0\n");
 }
 
 START_TEST(tables_whose_catch_up_was_cut_short_inside_a_session_are_sound)

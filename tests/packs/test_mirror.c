@@ -53,7 +53,7 @@ static int stop_at_proposal(void *arg, const annal_mirror_proposal *proposal)
     return 7;
 }
 
-#define ck_text(got, expected)                                                                     \
+#define ck_file(got, expected)                                                                     \
     do {                                                                                           \
         ck_assert_str_eq((got)->ptr != NULL ? (got)->ptr : "", expected);                          \
         free((got)->ptr);                                                                          \
@@ -80,13 +80,13 @@ START_TEST(a_program_writes_a_mirror_and_hears_of_each_file)
              annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
     propose("a/b");
     ck_ok(annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
-    ck_text(&files, "+.squad/decisions.md\n+.squad/decisions/inbox/a%2Fb.md\n"
+    ck_file(&files, "+.squad/decisions.md\n+.squad/decisions/inbox/a%2Fb.md\n"
                     "+.squad/identity/now.md\n+.agentweaver/context/boundaries.md\n"
                     "+.agentweaver/context/patterns.md\n");
     ck_assert_uint_eq(counts.written, 5);
     ck_append(&p, "proj_p1", "decision.promoted", "{\"entry_id\":\"i1\"}");
     ck_ok(annal_mirror_export(p.index, P1, tree, add_file, &files, &counts, err));
-    ck_text(&files, "-.squad/decisions/inbox/a%2Fb.md\n+.squad/decisions.md\n"
+    ck_file(&files, "-.squad/decisions/inbox/a%2Fb.md\n+.squad/decisions.md\n"
                     "+.agentweaver/context/boundaries.md\n");
     ck_assert_uint_eq(counts.written, 2);
     ck_assert_uint_eq(counts.deleted, 1);
@@ -191,7 +191,7 @@ START_TEST(a_program_takes_proposals_from_files_and_hears_of_each)
     ck_assert_int_eq(
         annal_mirror_import(p.index, P1, tree, NULL, stop_at_proposal, NULL, NULL, NULL), 7);
     ck_ok(annal_mirror_import(p.index, P1, tree, &options, add_proposal, &news, &imported, err));
-    ck_text(&news, "unreadable  c.md\ntaken last d.md\n");
+    ck_file(&news, "unreadable  c.md\ntaken last d.md\n");
     ck_assert_uint_eq(imported.files, 4);
     ck_assert_uint_eq(imported.taken, 1);
     ck_packs(&p, "SELECT slug, title, content, rationale FROM decision_inbox ORDER BY slug",
@@ -216,7 +216,7 @@ START_TEST(a_file_of_the_inbox_that_is_a_link_is_no_proposal_and_an_inbox_that_i
                      0);
     put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
     ck_ok(annal_mirror_import(p.index, P1, tree, NULL, add_proposal, &news, NULL, err));
-    ck_text(&news, "unreadable  l.md\ntaken fresh m.md\n");
+    ck_file(&news, "unreadable  l.md\ntaken fresh m.md\n");
     ck_assert_int_eq(
         rename(tmpdir_path(&p.dir, "w/.squad/decisions/inbox"), tmpdir_path(&p.dir, "elsewhere")),
         0);
@@ -256,7 +256,7 @@ START_TEST(what_agents_put_into_the_inbox_keeps_nobody_from_proposing)
                      0);
     put("m.md", "---\nagent: bob\nslug: fresh\ntype: scope\ntitle: T\n---\nBody\n");
     ck_ok(annal_mirror_import(p.index, P1, tree, NULL, add_proposal, &news, NULL, err));
-    ck_text(&news, "unreadable  a.md\nunreadable  b.md\nunreadable  c.md\nunreadable  d.md\n"
+    ck_file(&news, "unreadable  a.md\nunreadable  b.md\nunreadable  c.md\nunreadable  d.md\n"
                    "taken fresh m.md\n");
     close(folder);
 }

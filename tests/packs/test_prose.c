@@ -541,12 +541,11 @@ START_TEST(an_agent_of_the_same_name_in_three_scopes_is_three_agents)
     ck_rows(&p, "SELECT scope, memory FROM prose.agents", "execution|of the run\n");
     ck_rows(&p, "SELECT scope, memory FROM prose_agents.agents", "project|of the project\n");
     ck_rows(&p, "SELECT scope, memory FROM prose_user.agents", "user|of the user\n");
-    char *said = packs_shell(&p, "prose/agents.db",
-                             "UPDATE agents SET memory = 'by hand' WHERE name = 'captain';"
-                             "INSERT INTO agent_segments (agent_name, segment_number, prompt) "
-                             "VALUES ('captain', 1, 'p')");
-    ck_assert_str_eq(said, "");
-    free(said);
+    ck_text(packs_shell(&p, "prose/agents.db",
+                        "UPDATE agents SET memory = 'by hand' WHERE name = 'captain';"
+                        "INSERT INTO agent_segments (agent_name, segment_number, prompt) "
+                        "VALUES ('captain', 1, 'p')"),
+            "");
     ck_append(&p, "pagent_project", "agent.segment_recorded", "{\"agent_name\":\"captain\"}");
     ck_rows(&p,
             "SELECT memory, (SELECT MAX(segment_number) FROM prose_agents.agent_segments) "
@@ -710,10 +709,9 @@ END_TEST
 /* Without looking at the run, which would drain it. */
 static void ck_drained(const char *expected)
 {
-    char *got = packs_rows(&p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
-                               "' AND type = 'sql.applied'");
-    ck_assert_str_eq(got, expected);
-    free(got);
+    ck_text(packs_rows(&p, "SELECT COUNT(*) FROM events WHERE session_id = '" SESSION
+                           "' AND type = 'sql.applied'"),
+            expected);
 }
 
 START_TEST(opening_closing_and_every_append_bring_what_users_wrote_into_the_journal)
@@ -928,9 +926,7 @@ START_TEST(somebody_who_reads_while_an_event_is_appended_does_not_keep_its_row_o
     ck_append(&p, SESSION, "execution.started", "{\"statement_text\":\"x\",\"statement_index\":1}");
     pthread_join(thread, NULL);
     sqlite3_close(db);
-    char *said = packs_shell(&p, DB, "SELECT id, statement_text FROM execution");
-    ck_assert_str_eq(said, "1|x\n");
-    free(said);
+    ck_text(packs_shell(&p, DB, "SELECT id, statement_text FROM execution"), "1|x\n");
 }
 END_TEST
 

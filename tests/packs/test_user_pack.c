@@ -83,9 +83,7 @@ START_TEST(dropped_into_a_store_it_is_filled_and_kept_up_to_date)
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|1|1\n");
     packs_append_past(&p, "sess_3", "tool.called", "{\"tool\":\"Read\"}");
     ck_packs(&p, all_rows, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
-    char *shell = packs_shell(&p, "tools.db", all_rows);
-    ck_assert_str_eq(shell, "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
-    free(shell);
+    ck_text(packs_shell(&p, "tools.db", all_rows), "2026-01-06|Bash|2|2\n2026-01-06|Read|2|2\n");
     free(text);
 }
 END_TEST

@@ -14,6 +14,14 @@ int run_suites(int argc, char **argv, Suite *(*const suites[])(void));
 /* A new case of a suite, with what runs before and after each of its tests; NULL: nothing. */
 TCase *suite_case(Suite *suite, const char *name, SFun setup, SFun teardown);
 
+/* Assert that these bytes, which are freed, equal a text. */
+#define ck_text(bytes, expected)                                                                   \
+    do {                                                                                           \
+        char *text_ = (bytes);                                                                     \
+        ck_assert_str_eq(text_, expected);                                                         \
+        free(text_);                                                                               \
+    } while (0)
+
 /* How much of an exhaustive test to do: many, or few where ANNAL_TEST_QUICK is set (under
  * Valgrind). */
 unsigned many_or(unsigned many, unsigned few);

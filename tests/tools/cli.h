@@ -53,12 +53,13 @@ void cli_assert_refused(const struct cli *cli, int exit_status, const char *what
 /* Assert that it succeeded and said nothing on stderr. */
 void cli_assert_done(const struct cli *cli);
 
-/* Run the command with an empty input, and assert that it did. */
-#define DONE(cli, ...)                                                                             \
+/* Run the command, and assert that it did; DONE() with an empty input. */
+#define DONE_WITH(cli, input, ...)                                                                 \
     do {                                                                                           \
-        CLI(cli, NULL, __VA_ARGS__);                                                               \
+        CLI(cli, input, __VA_ARGS__);                                                              \
         cli_assert_done(cli);                                                                      \
     } while (0)
+#define DONE(cli, ...) DONE_WITH(cli, NULL, __VA_ARGS__)
 
 /* How many journals there are; 0 also when there is no store. */
 int cli_journals(const struct cli *cli);

@@ -117,8 +117,7 @@ START_TEST(a_tail_stops_behind_what_ends_a_run_and_a_replay_does_not)
     size_t len = 0;
     pid_t tail = cli_start(&cli, (const char *[]){"run", "tail", "r1", "--from", "2", NULL}, &input,
                            &output);
-    CLI(&cli, "{\"type\":\"run.completed\",\"data\":{}}\n", "append", "run_r1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"run.completed\",\"data\":{}}\n", "append", "run_r1");
     ck_assert_int_eq(waitpid(tail, &status, 0), tail);
     for (ssize_t got; (got = read(output, out + len, sizeof out - 1 - len)) > 0;)
         len += (size_t)got;
@@ -163,9 +162,8 @@ START_TEST(all_packs_together_do_not_refuse_each_others_events)
     DONE(&cli, "run", "start", "r1");
     DONE(&cli, "run", "transition", "r1", "failed", "--expect", "in_progress");
     DONE(&cli, "lionagi", "session", "s1");
-    CLI(&cli, "{\"to\":\"failed\",\"expected\":[\"running\"]}", "append", "s1", "--type",
-        "run.transition");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"to\":\"failed\",\"expected\":[\"running\"]}", "append", "s1", "--type",
+              "run.transition");
     DONE(&cli, "sql", "--json",
          "SELECT (SELECT status FROM runs) AS run, (SELECT group_concat(id || status) FROM "
          "state.sessions) AS session");
@@ -285,15 +283,12 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
     DONE(&cli, "memory", "note", "p1", "ada", "two\nlines", "--type", "pattern", "--tag", "b");
     DONE(&cli, "project", "export", "p1", tree);
     ck_assert_str_eq(cli.out, "7 files written, 0 deleted, 0 as they were\n");
-    char *text = get(".squad/decisions/inbox/use-tabs.md");
-    ck_assert_str_eq(text, "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
-                           "Tabs.\n\n**Rationale:** Narrow.\n");
-    free(text);
+    ck_text(get(".squad/decisions/inbox/use-tabs.md"),
+            "---\nagent: ada\nslug: use-tabs\ntype: scope\ntitle: Use tabs\n---\n\n"
+            "Tabs.\n\n**Rationale:** Narrow.\n");
     ck_assert(is_there(".squad/decisions/inbox/%2E.%2F..%2Fup.md"));
     ck_assert(is_there(".squad/agents/ada/history.md"));
-    text = get(".squad/identity/now.md");
-    ck_assert_str_eq(text, "# Now\n\nNo session is open.\n");
-    free(text);
+    ck_text(get(".squad/identity/now.md"), "# Now\n\nNo session is open.\n");
     DONE(&cli, "project", "export", "p1", tree);
     ck_assert_str_eq(cli.out, "0 files written, 0 deleted, 7 as they were\n");
     put("mine.md", "not taken yet");
@@ -302,9 +297,8 @@ START_TEST(export_gives_the_same_bytes_and_takes_stale_proposals_away)
     ck_assert_str_eq(cli.out, "2 files written, 1 deleted, 4 as they were\n");
     ck_assert(!is_there(".squad/decisions/inbox/use-tabs.md"));
     ck_assert(is_there(".squad/decisions/inbox/mine.md"));
-    text = get(".agentweaver/context/boundaries.md");
-    ck_assert_str_eq(text, "# Boundaries\n\n## Use tabs (scope)\n\nTabs.\n");
-    free(text);
+    ck_text(get(".agentweaver/context/boundaries.md"),
+            "# Boundaries\n\n## Use tabs (scope)\n\nTabs.\n");
 }
 END_TEST
 

@@ -103,8 +103,7 @@ START_TEST(a_disk_that_is_kept_free_refuses_and_says_how_much)
     CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "1000000000");
     cli_assert_refused(&cli, EXIT_STORAGE, "1000000000.0 are kept free (--keep-free");
     ck_answer("", "refused", "1000000000.0 are kept free");
-    CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "0");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n", "append", "s1", "--keep-free", "0");
     CLI(&cli, GOOD "\n", "append", "s1", "--keep-free", "1G");
     cli_assert_refused(&cli, EXIT_USAGE, "whole number of MiB");
 }
@@ -135,8 +134,7 @@ START_TEST(a_store_that_is_missing_is_not_made_where_events_are_expected)
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "3");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1: append to session 's1'");
     ck_assert_int_ne(access(cli.store, F_OK), 0);
-    CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
 }
 END_TEST
 
@@ -145,8 +143,7 @@ START_TEST(what_stood_before_a_bad_line_stays_and_was_acknowledged)
     CLI(&cli, GOOD "\n" GOOD "\nnonsense\n" GOOD "\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 3");
     ck_answer("{\"seq\":1}\n{\"seq\":2}\n", "refused", "line 3: ");
-    CLI(&cli, GOOD, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD, "append", "s1");
     ck_assert_str_eq(cli.out, "{\"seq\":3}\n");
 }
 END_TEST
@@ -176,11 +173,9 @@ START_TEST(data_comes_back_byte_for_byte)
     for (size_t i = 0; i < sizeof payloads / sizeof payloads[0]; i++) {
         snprintf(line, sizeof line, " { \"data\" : %s , \"type\":\"t\\u0065st\" } \r\n",
                  payloads[i]);
-        CLI(&cli, line, "append", "s1");
-        cli_assert_done(&cli);
+        DONE_WITH(&cli, line, "append", "s1");
         snprintf(line, sizeof line, "\t%s \n", payloads[i]);
-        CLI(&cli, line, "append", "s1", "--type", "test");
-        cli_assert_done(&cli);
+        DONE_WITH(&cli, line, "append", "s1", "--type", "test");
         for (int seq = (int)i * 2 + 1; seq <= (int)i * 2 + 2; seq++) {
             char from[20];
             snprintf(from, sizeof from, "--from=%d", seq);
@@ -215,8 +210,7 @@ START_TEST(the_same_id_again_is_the_same_event_and_with_other_bytes_a_conflict)
 {
     const char *line = "{\"type\":\"a\",\"data\":1,\"id\":\"x\"}\n";
     CLI(&cli, line, "append", "s1");
-    CLI(&cli, line, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, line, "append", "s1");
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
     CLI(&cli, "{\"type\":\"a\",\"data\":2,\"id\":\"x\"}\n", "append", "s1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
@@ -228,15 +222,13 @@ END_TEST
 
 START_TEST(expect_seq_speaks_of_the_first_line_only)
 {
-    CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "0");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
     ck_answer("", "refused", "it ends at seq 2, not at 0");
     CLI(&cli, GOOD "\n", "append", "s1", "--expect-seq", "7");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
-    CLI(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n" GOOD "\n", "append", "s1", "--expect-seq", "2");
     ck_assert_str_eq(cli.out, "{\"seq\":3}\n{\"seq\":4}\n");
     CLI(&cli, GOOD "\n", "append", "s2", "--expect-seq", "1");
     cli_assert_refused(&cli, EXIT_REFUSED, "line 1");
@@ -295,8 +287,7 @@ START_TEST(two_appends_take_turns_on_one_session)
     pid_t pid = cli_start(&cli, (const char *[]){"append", "s1", NULL}, &input, &output);
     ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
     ck_assert_int_gt(read(output, ack, sizeof ack), 0);
-    CLI(&cli, GOOD "\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n", "append", "s1");
     ck_assert_str_eq(cli.out, "{\"seq\":2}\n");
     ck_assert_int_eq(write(input, GOOD "\n", sizeof GOOD), sizeof GOOD);
     ssize_t len = read(output, ack, sizeof ack);
@@ -311,8 +302,7 @@ END_TEST
 
 START_TEST(a_store_of_somebody_else_is_not_called_missing)
 {
-    CLI(&cli, GOOD "\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, GOOD "\n", "append", "s1");
     if (geteuid() == 0)
         ck_assert_int_eq(chmod(cli.dir.path, 0755), 0);
     else
@@ -485,10 +475,8 @@ START_TEST(a_session_is_made_in_the_format_that_is_asked_for_and_keeps_it)
     static const char event[] =
         "{\"type\":\"t\",\"id\":\"i\",\"ts\":\"2026-01-06T07:24:00.000001Z\","
         "\"data\":{\"n\":[1,2.5,1e400],\"text\":\"caf\xc3\xa9 \\ud800\"}}\n";
-    CLI(&cli, event, "append", "j", "--format", "jsonl");
-    cli_assert_done(&cli);
-    CLI(&cli, event, "append", "m", "--format", "msgpack");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, event, "append", "j", "--format", "jsonl");
+    DONE_WITH(&cli, event, "append", "m", "--format", "msgpack");
     CLI(&cli, event, "append", "m"); /* the same id: it is there */
     ck_assert_str_eq(cli.out, "{\"seq\":1}\n");
     free(file_read(tmpdir_path(&cli.dir, "store/events/j.jsonl"), NULL));

@@ -17,8 +17,7 @@ static void setup(void)
 
 START_TEST(what_is_put_is_named_by_an_event_listed_and_printed)
 {
-    CLI(&cli, "abc", "artifact", "put", "s1", "-", "--media-type", "text/plain", "--json");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "abc", "artifact", "put", "s1", "-", "--media-type", "text/plain", "--json");
     ck_assert_str_eq(cli.out,
                      "{\"session_id\":\"s1\",\"seq\":2,\"type\":\"artifact.stored\",\"data\":{"
                      "\"media_type\":\"text/plain\",\"sha256\":\"" ABC "\",\"bytes\":3,"

@@ -14,8 +14,7 @@ static void append_events(const char *session, int count)
     size_t len = 0;
     for (int i = 1; i <= count; i++)
         len += (size_t)snprintf(input + len, sizeof input - len, "{\"n\":%d}\n", i);
-    CLI(&cli, input, "append", session, "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input, "append", session, "--type", "n");
 }
 
 static int count_lines(const char *text)
@@ -55,8 +54,7 @@ START_TEST(cat_prints_the_last_events_and_long_ones_whole)
     memset(input, 'x', bytes);
     memcpy(input + bytes, "\"\n", 3);
     input[0] = '"';
-    CLI(&cli, input, "append", "s1", "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input, "append", "s1", "--type", "n");
     DONE(&cli, "cat", "s1", "--last", "1");
     const char *data = strstr(cli.out, "\"data\":");
     ck_assert_ptr_nonnull(data);

@@ -201,8 +201,7 @@ static pid_t start_owner(int *out_input, int *out_output)
         ck_assert_int_eq(write(*out_input, line, sizeof line - 1), sizeof line - 1);
         ck_assert_int_eq(read(*out_output, answer, 10), 10);
     }
-    CLI(&cli, EVENT, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, EVENT, "append", "s1");
     return owner;
 }
 
@@ -254,8 +253,7 @@ START_TEST(of_many_deletions_a_stopped_process_is_told_once)
     int input, output, how;
     unsigned told = 0;
     CLI(&cli, created, "append", "old1");
-    CLI(&cli, created, "append", "old2");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, created, "append", "old2");
     pid_t owner = start_owner(&input, &output);
     ck_assert_int_eq(kill(owner, SIGSTOP), 0);
     ck_assert_int_eq(waitpid(owner, &how, WUNTRACED), owner);

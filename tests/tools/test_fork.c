@@ -79,8 +79,8 @@ static void forked_in_time(void)
     ck_assert_ptr_nonnull(annal__buf_cstr(&lines));
     CLI(&cli, lines.ptr, "append", "t");
     CLI(&cli, NULL, "fork", "t", "--at", "6", "k");
-    CLI(&cli, "{\"type\":\"n\",\"ts\":\"2026-01-01T00:01:00Z\",\"data\":70}\n", "append", "k");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"n\",\"ts\":\"2026-01-01T00:01:00Z\",\"data\":70}\n", "append",
+              "k");
     annal__buf_done(&lines);
 }
 

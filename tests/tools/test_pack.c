@@ -19,8 +19,8 @@ static const char notes[] =
 
 static void init_with_events(void)
 {
-    CLI(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n", "append", "s1", "--type", "note.added");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n", "append", "s1", "--type",
+              "note.added");
 }
 
 /* A pack of the user's, as STORE/packs/NAME.sql. */

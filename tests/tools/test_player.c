@@ -49,8 +49,7 @@ static struct screen screen;
 static void setup(void)
 {
     cli_setup();
-    CLI(&cli, talk, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, talk, "append", "s");
 }
 
 /* ---- As text ---- */
@@ -109,8 +108,7 @@ START_TEST(of_a_long_event_people_see_the_begin_and_programs_all)
     len = (size_t)sprintf(event, "{\"role\":\"user\",\"content\":\"first\\n");
     memset(event + len, 'x', LONG);
     strcpy(event + len + LONG, "\"}\n");
-    CLI(&cli, event, "append", "long", "--type", "message.added");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, event, "append", "long", "--type", "message.added");
     strcpy(event + len + MIDDLE, "\"}\n");
     CLI(&cli, event, "append", "long", "--type", "message.added");
     DONE(&cli, "replay", "long", "--events");
@@ -146,8 +144,7 @@ START_TEST(an_event_of_any_shape_is_one_that_people_can_read)
         "{\"type\":\"turn.completed\",\"data\":{\"input_tokens\":\"x\",\"cost_usd\":1e400}}\n"
         "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":-3}}\n"
         "{\"type\":\"my.own\",\"data\":{\"a\":[1,2],\"b\":\"two\"}}\n";
-    CLI(&cli, odd, "append", "odd");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, odd, "append", "odd");
     DONE(&cli, "replay", "odd", "--events", "--type", "*");
     ck_assert_ptr_nonnull(strstr(cli.out, "  message\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "  [1]\n                   [a: b]\n"));
@@ -188,8 +185,7 @@ START_TEST(what_was_used_so_far_is_what_the_tables_say)
     size_t len = 0;
     for (int i = 0; i < EVENTS; i++)
         len += put_random(&random, events + len);
-    CLI(&cli, events, "append", "r");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, events, "append", "r");
     free(events);
     for (int i = 0; i < 8; i++) {
         snprintf(at, sizeof at, "%u", 30 + (unsigned)random_below(&random, EVENTS - 30));
@@ -288,8 +284,7 @@ START_TEST(events_keep_their_distance_in_time_and_long_gaps_are_cut_and_said)
     static const char events[] = "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.0Z\",\"data\":1}\n"
                                  "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.2Z\",\"data\":2}\n"
                                  "{\"type\":\"n\",\"ts\":\"2026-03-02T08:00:00.4Z\",\"data\":3}\n";
-    CLI(&cli, events, "append", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, events, "append", "n");
     double max = seconds_of((const char *[]){"replay", "n", "--events", NULL});
     char *all = strdup(cli.out);
     double as_it_was = seconds_of((const char *[]){"replay", "n", "--events", "--speed=1", NULL});

@@ -39,8 +39,7 @@ static const char later[] =
 static void begin(void)
 {
     cli.columns = "60";
-    CLI(&cli, session, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, session, "append", "s1");
 }
 
 static void assert_out(const char *want)
@@ -530,8 +529,7 @@ START_TEST(a_long_session_is_drawn_in_a_moment)
                       part == 3 ? ",\"input_tokens\":40,\"output_tokens\":2" : "");
     }
     cli.columns = "100";
-    CLI(&cli, lines, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, lines, "append", "s1");
     CLI(&cli, NULL, "stats", "--plot", "s1", "--wait", "120"); /* catches up */
     struct timespec begun, ended;
     clock_gettime(CLOCK_MONOTONIC, &begun);

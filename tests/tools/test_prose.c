@@ -48,9 +48,7 @@ START_TEST(a_run_has_a_folder_with_its_database_and_a_copy_of_its_program)
     ck_out("/prose/runs/" RUN "/state.db\n");
     snprintf(path, sizeof path, "%s/prose/runs/" RUN "/program.prose", cli.store);
     size_t len;
-    char *copy = file_read(path, &len);
-    ck_assert_str_eq(copy, "session \"x\"\n");
-    free(copy);
+    ck_text(file_read(path, &len), "session \"x\"\n");
     CLI(&cli, NULL, "prose", "init", RUN);
     ck_assert_int_eq(cli.exit_status, 1);
     CLI(&cli, NULL, "prose", "init", "R1");
@@ -65,9 +63,8 @@ START_TEST(a_directory_for_runs_that_is_missing_is_made)
     DONE(&cli, "pack", "enable", "prose", "--at", tmpdir_path(&cli.dir, "new/.prose"));
     CLI(&cli, "session \"x\"\n", "prose", "init", RUN, "--program", "-");
     ck_out("/new/.prose/runs/" RUN "/state.db\n");
-    char *copy = file_read(tmpdir_path(&cli.dir, "new/.prose/runs/" RUN "/program.prose"), NULL);
-    ck_assert_str_eq(copy, "session \"x\"\n");
-    free(copy);
+    ck_text(file_read(tmpdir_path(&cli.dir, "new/.prose/runs/" RUN "/program.prose"), NULL),
+            "session \"x\"\n");
 }
 END_TEST
 
@@ -176,18 +173,14 @@ START_TEST(a_refused_event_leaves_program_and_attachments_as_they_were)
     char path[600];
     size_t len;
     CLI(&cli, NULL, "pack", "enable", "prose");
-    CLI(&cli, "old\n", "prose", "init", RUN, "--program", "-");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "old\n", "prose", "init", RUN, "--program", "-");
     CLI(&cli, "new\n", "prose", "init", RUN, "--program", "-");
     cli_assert_refused(&cli, 1, "the run has been started before");
     snprintf(path, sizeof path, "%s/prose/runs/" RUN "/program.prose", cli.store);
-    char *program = file_read(path, &len);
-    ck_assert_str_eq(program, "old\n");
-    free(program);
+    ck_text(file_read(path, &len), "old\n");
     char *value = calloc(1, (110 << 10) + 1);
     memset(value, 'v', 110 << 10);
-    CLI(&cli, value, "prose", "bind", RUN, "c", "-", "--kind", "const");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, value, "prose", "bind", RUN, "c", "-", "--kind", "const");
     memset(value, 'w', 110 << 10);
     CLI(&cli, value, "prose", "bind", RUN, "c", "-");
     cli_assert_refused(&cli, 1, "the name is bound for good");

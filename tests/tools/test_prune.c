@@ -27,8 +27,7 @@ static void add_session(const char *id, const char *time)
         "{\"type\":\"message.added\",\"data\":{\"id\":\"%s-3\",\"role\":\"user\",\"content\":1,"
         "\"branch_id\":\"b-%s\"},\"ts\":\"%s\"}\n",
         time, time, time, id, time, id, id, time, id, id, time, id, id, time);
-    CLI(&cli, lines, "append", id);
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, lines, "append", id);
 }
 
 static void store_with_sessions(void)
@@ -82,9 +81,8 @@ START_TEST(with_orphan_progressions_goes_what_no_survivor_mentions)
 {
     store_with_sessions();
     /* A survivor mentions one message of the pruned, and a pruned one the other's. */
-    CLI(&cli, "{\"progression_id\":\"b-fresh\",\"message_id\":\"old-2\"}\n", "append", "fresh",
-        "--type", "progression.appended");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"progression_id\":\"b-fresh\",\"message_id\":\"old-2\"}\n", "append",
+              "fresh", "--type", "progression.appended");
     CLI(&cli,
         "{\"type\":\"progression.appended\",\"ts\":\"2019-01-01T00:00:00Z\",\"data\":{"
         "\"progression_id\":\"b-older\",\"message_id\":\"old-1\"}}\n",
@@ -104,8 +102,7 @@ END_TEST
 
 static void append(const char *session, const char *type, const char *data)
 {
-    CLI(&cli, data, "append", session, "--type", type);
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, data, "append", session, "--type", type);
 }
 
 START_TEST(a_journal_whose_messages_others_name_stays)
@@ -229,8 +226,7 @@ START_TEST(before_journals_are_deleted_the_tables_are_brought_up_to_date)
     store_with_sessions();
     for (int i = 0; i < MESSAGES; i++)
         len += (size_t)sprintf(lines + len, message, i);
-    CLI(&cli, lines, "append", "--level", "batch", "fresh");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, lines, "append", "--level", "batch", "fresh");
     free(lines);
     unlink(tmpdir_path(&cli.dir, "store/state.db"));
     CLI(&cli, NULL, "prune", "--keep-n", "0", "--delete-journals");

@@ -20,10 +20,8 @@ static const char history[] =
 
 static void begin(void)
 {
-    CLI(&cli, history, "append", "old");
-    cli_assert_done(&cli);
-    CLI(&cli, "{\"type\":\"tool.called\",\"data\":{\"name\":\"Read\"}}\n", "append", "new");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, history, "append", "old");
+    DONE_WITH(&cli, "{\"type\":\"tool.called\",\"data\":{\"name\":\"Read\"}}\n", "append", "new");
 }
 
 static void assert_out(const char *want)
@@ -150,8 +148,7 @@ START_TEST(the_views_of_core_say_what_it_cost)
         "\"input_tokens\":5,\"output_tokens\":1}}\n"
         "{\"type\":\"turn.failed\",\"ts\":\"2026-01-07T00:00:05Z\",\"data\":{\"turn_id\":\"1\","
         "\"input_tokens\":500,\"output_tokens\":100}}\n";
-    CLI(&cli, events, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, events, "append", "s");
     CLI(&cli, NULL, "sql", "--format", "csv",
         "SELECT day, requests, input_tokens, output_tokens, cost_usd FROM usage_by_day");
     assert_out("day,requests,input_tokens,output_tokens,cost_usd\r\n"

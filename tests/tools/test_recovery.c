@@ -212,8 +212,7 @@ START_TEST(a_fork_is_told_of_with_what_it_has_of_its_parent)
     ck_says("last user            event 2, ");
     ck_says("c2        6  Write  2026-03-02T08:00:05.000000Z  path: \033[31mb.py, text: x y\n");
     ck_says("t1        1  started");
-    CLI(&cli, "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c2\"}}\n", "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c2\"}}\n", "append", "s");
     recover();
     cli_assert_done(&cli);
     ck_says("durable up to        event 7, ");

@@ -32,8 +32,7 @@ START_TEST(repair_copies_what_is_sound_and_names_the_gap)
     ck_assert_ptr_nonnull(strstr(cli.out, "{\"seq\":5,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"data\":{\"n\":\"five\"}"));
     DONE(&cli, "verify", "s2");
-    CLI(&cli, "1", "append", "s2", "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "1", "append", "s2", "--type", "n");
     ck_assert_str_eq(cli.out, "{\"seq\":6}\n");
 }
 END_TEST

@@ -20,8 +20,7 @@ static const char history[] =
 
 static void begin(void)
 {
-    CLI(&cli, history, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, history, "append", "s");
 }
 
 static void assert_sql(const char *at, const char *want)
@@ -316,8 +315,7 @@ static void ck_sessions(const char *const *lines, size_t count)
 
 static void append_one(const char *session, const char *type)
 {
-    CLI(&cli, "{}\n", "append", session, "--type", type);
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{}\n", "append", session, "--type", type);
 }
 
 START_TEST(tail_prints_several_sessions_by_time_and_type)

@@ -12,8 +12,7 @@ static struct stopped stopped;
 static void set_up(void)
 {
     cli_setup();
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     DONE(&cli, "ls");
 }
 

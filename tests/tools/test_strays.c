@@ -33,8 +33,7 @@ static void copy_journal(const char *from, const char *to)
 static void set_up(void)
 {
     CLI(&cli, history, "append", "orig");
-    CLI(&cli, history, "append", "other");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, history, "append", "other");
 }
 
 static void put_artifact(void)
@@ -287,8 +286,7 @@ START_TEST(what_leaves_nothing_out_of_its_answer_says_nothing_of_them)
     set_up();
     copy_journal("orig.jsonl", "orig (copy).jsonl");
     copy_journal("orig.jsonl", "other.mpk");
-    CLI(&cli, history, "append", "new");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, history, "append", "new");
     ck_assert_str_eq(cli.err, "");
     DONE(&cli, "delete", "new");
     ck_assert_str_eq(cli.err, "");

@@ -339,9 +339,7 @@ START_TEST(a_team_is_not_exported_through_a_link)
     CLI(&cli, NULL, "team", "export", "--to", directory);
     cli_assert_done(&cli);
     size_t len;
-    char *text = file_read(theirs, &len);
-    ck_assert_str_eq(text, "theirs");
-    free(text);
+    ck_text(file_read(theirs, &len), "theirs");
 }
 END_TEST
 

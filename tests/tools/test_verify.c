@@ -16,9 +16,8 @@ static void sessions_init(const char *damaged)
     char name[8];
     for (int i = 0; i < SESSIONS; i++) {
         snprintf(name, sizeof name, "s%02d", i);
-        CLI(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"three\"}\n", "append", name,
-            "--type", "n");
-        cli_assert_done(&cli);
+        DONE_WITH(&cli, "{\"text\":\"one\"}\n{\"text\":\"two\"}\n{\"text\":\"three\"}\n", "append",
+                  name, "--type", "n");
         if (strstr(damaged, name) == NULL)
             continue;
         size_t len;

@@ -164,8 +164,7 @@ static const struct {
 START_TEST(the_completion_offers_what_may_follow)
 {
     char script[2048];
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
     snprintf(
         script, sizeof script,
         "annal() { '" ANNAL_COMMAND "' \"$@\"; }; . '" ANNAL_SOURCE
@@ -188,13 +187,11 @@ START_TEST(the_store_is_the_option_before_the_environment_before_the_home)
 {
     const char *line = "{\"type\":\"a\",\"data\":1}\n";
     const char *other = tmpdir_path(&cli.dir, "other");
-    CLI(&cli, line, "--store", other, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, line, "--store", other, "append", "s");
     ck_assert_int_eq(cli_journals(&cli), 0);
     DONE(&cli, "cat", "s", "--store", other);
     cli.as_home = cli.dir.path;
-    CLI(&cli, line, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, line, "append", "s");
     free(file_read(tmpdir_path(&cli.dir, ".local/share/annal/events/s.jsonl"), NULL));
 }
 END_TEST

@@ -25,8 +25,7 @@ START_TEST(fish_offers_what_may_follow)
         printf("skipped: there is no fish\n");
         return;
     }
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "sess_1");
     snprintf(script, sizeof script,
              "function annal; '" ANNAL_COMMAND "' $argv; end; source '" ANNAL_SOURCE
              "/tools/completion/annal.fish'; set -x ANNAL_STORE '%s'; "

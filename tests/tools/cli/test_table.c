@@ -12,8 +12,7 @@
 
 static void begin(void)
 {
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s");
 }
 
 /* What the command prints on a terminal of 30 columns. */

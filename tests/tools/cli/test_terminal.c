@@ -218,8 +218,7 @@ static void set_up(void)
 {
     static const char *const packs[] = {"lionagi", "teams", "agentweaver", "memory", "prose"};
     static const char stray[] = "store/events/" NASTY ".jsonl";
-    CLI(&cli, history, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, history, "append", "s");
     for (size_t i = 0; i < sizeof packs / sizeof *packs; i++)
         CLI(&cli, NULL, "pack", "enable", packs[i]);
     CLI(&cli, NULL, "prose", "init", "r1");

@@ -48,8 +48,7 @@ static void drop(const char *text)
 
 static void init_with_tasks(void)
 {
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     drop(tasks);
 }
 
@@ -246,8 +245,7 @@ START_TEST(a_name_of_annals_own_comes_first_and_check_says_so)
     DONE(&cli, "pack", "check", "teams");
     DONE(&cli, "team", "ls");
     ck_assert_ptr_null(strstr(cli.out, "mine"));
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
 }
 END_TEST
 

@@ -90,8 +90,7 @@ static void run_verb(const struct command *verb, bool json, const char *const *w
 
 static void init_with_store(void)
 {
-    CLI(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
 }
 
 START_TEST(every_kind_of_field_becomes_its_member_of_data)

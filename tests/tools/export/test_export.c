@@ -52,20 +52,16 @@ static char *export_text(const char *session)
 
 START_TEST(what_is_exported_is_appended_again_with_the_same_bytes)
 {
-    CLI(&cli, ODD_EVENTS, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, ODD_EVENTS, "append", "s1");
     char *lines = export_text("s1");
     char *data = data_of(lines);
     ck_assert_ptr_nonnull(strstr(lines, "{\"ts\":\"2026-01-06T07:24:00.500000Z\",\"type\":\"a.b\","
                                         "\"id\":\"one\",\"data\":{ \"n\" : 1.50e+1,\"n\":123456789"
                                         "01234567890123 }}\n"));
-    CLI(&cli, lines, "append", "s2");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, lines, "append", "s2");
     char *again = export_text("s2");
     ck_assert_str_eq(again, lines);
-    char *data_again = data_of(again);
-    ck_assert_str_eq(data_again, data);
-    free(data_again);
+    ck_text(data_of(again), data);
     free(again);
     free(data);
     free(lines);
@@ -84,13 +80,9 @@ START_TEST(several_sessions_in_one_file_are_imported_each_as_itself)
     char *data_one = data_of(one), *data_two = data_of(two);
     DONE(&cli, "import", "jsonl", file, "--store", tmpdir_path(&cli.dir, "other"));
     DONE(&cli, "export", "s1", "--store", tmpdir_path(&cli.dir, "other"));
-    char *data = data_of(cli.out);
-    ck_assert_str_eq(data, data_one);
-    free(data);
+    ck_text(data_of(cli.out), data_one);
     CLI(&cli, NULL, "export", "s2", "--store", tmpdir_path(&cli.dir, "other"));
-    data = data_of(cli.out);
-    ck_assert_str_eq(data, data_two);
-    free(data);
+    ck_text(data_of(cli.out), data_two);
     free(data_one);
     free(data_two);
     free(one);
@@ -126,8 +118,7 @@ START_TEST(long_data_is_exported_whole)
     memset(input, 'x', bytes);
     memcpy(input + bytes, "\"\n", 3);
     input[0] = '"';
-    CLI(&cli, input, "append", "s1", "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input, "append", "s1", "--type", "n");
     DONE(&cli, "export", "s1");
     const char *data = strstr(cli.out, "\"data\":");
     ck_assert_ptr_nonnull(data);
@@ -145,11 +136,9 @@ START_TEST(a_file_takes_its_name_when_it_is_whole)
     file_write(file, "before", 6);
     CLI(&cli, NULL, "export", "s1", "none", "--to", file);
     cli_assert_refused(&cli, EXIT_REFUSED, "none");
-    char *bytes = file_read(file, &len);
-    ck_assert_str_eq(bytes, "before");
-    free(bytes);
+    ck_text(file_read(file, &len), "before");
     DONE(&cli, "export", "s1", "--to", file);
-    bytes = file_read(file, &len);
+    char *bytes = file_read(file, &len);
     ck_assert_int_eq(strncmp(bytes, "{\"ts\":", 6), 0);
     free(bytes);
     CLI(&cli, NULL, "export", "s1", "--to", tmpdir_path(&cli.dir, "none/out"));
@@ -302,8 +291,7 @@ START_TEST(long_results_are_cut_with_a_note_unless_all_is_asked_for)
         input.len += (size_t)sprintf(input.text + input.len, "line %d.\\n", i);
     memset(input.text + input.len, 'y', 3000);
     strcpy(input.text + input.len + 3000, "\"}}\n");
-    CLI(&cli, input.text, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input.text, "append", "s1");
     CLI(&cli, NULL, "export", "s1", "--format", "markdown");
     ASSERT_OUT(&cli, "line 40.\n```\n\n*21 lines cut: `annal export s1 --format markdown --full`");
     ASSERT_NOT_OUT(&cli, "line 41.");
@@ -440,8 +428,7 @@ START_TEST(nothing_in_an_event_breaks_the_page)
         "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t\",\"error\":{\"%s\":\"%s\"}}}\n",
         text, text, text, text, text, text, text, text, text, text, text, text, text, text, text,
         text, text, text, text);
-    CLI(&cli, input, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input, "append", "s1");
     DONE(&cli, "export", "s1", "--format", "markdown", "--full");
     ck_assert_int_ge(assert_page(cli.out), 4);
     for (const char *c = cli.out; *c != '\0'; c++)
@@ -598,8 +585,7 @@ START_TEST(a_turn_that_ends_in_an_answer_is_not_broken)
 {
     const struct last_events *last = &last_events[_i];
     CLI(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n", "append", "s1");
-    CLI(&cli, last->events, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, last->events, "append", "s1");
     DONE(&cli, "export", "s1", "--format", "otlp");
     ck_assert_int_eq(strstr(cli.out, "annal.incomplete") == NULL, last->finished);
     ck_assert_int_eq(strstr(cli.out, "\"status\":{\"code\":2,") == NULL, last->finished);
@@ -677,8 +663,7 @@ START_TEST(of_very_long_messages_a_chat_says_that_they_are_not_there)
                                "\"assistant\",\"content\":\"");
     memset(input + len, 'x', 5000000);
     strcpy(input + len + 5000000, "\"}}\n");
-    CLI(&cli, input, "append", "s1");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, input, "append", "s1");
     free(input);
     DONE(&cli, "export", "s1", "--format", "otlp");
     ASSERT_OUT(&cli, "{\"key\":\"annal.content_cut\",\"value\":{\"boolValue\":true}}");
@@ -703,8 +688,7 @@ START_TEST(usage_that_takes_back_what_was_counted_adds_up)
          "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t\",\"input_tokens\":7}}\n"),
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        CLI(&cli, cases[i], "append", "s1");
-        cli_assert_done(&cli);
+        DONE_WITH(&cli, cases[i], "append", "s1");
         assert_same_use(cases[i]);
         cli_teardown();
         cli_setup();
@@ -771,8 +755,7 @@ START_TEST(a_bundle_brings_the_same_bytes_into_another_store)
     DONE(&cli, "import", "bundle", file, OTHER(&cli), "--json");
     ASSERT_OUT(&cli, "\"sessions\":3,\"events\":7,\"artifacts\":1,\"added\":0,\"extended\":0,"
                      "\"already_there\":3,\"missing_artifacts\":0,\"hashes_equal\":true}\n");
-    CLI(&cli, "9\n", "append", "s1", "--type", "n", OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "9\n", "append", "s1", "--type", "n", OTHER(&cli));
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
     ASSERT_OUT(&cli, "; 3 already there\n");
 }
@@ -863,8 +846,7 @@ START_TEST(what_goes_on_may_be_more_than_one_append)
     char *lines = malloc(2 * EVENTS + 1);
     for (size_t i = 0; i < EVENTS; i++)
         memcpy(lines + 2 * i, "7\n", 3);
-    CLI(&cli, lines, "append", "s1", "--type", "n", "--level", "os");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, lines, "append", "s1", "--type", "n", "--level", "os");
     free(lines);
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
     DONE(&cli, "import", "bundle", file, OTHER(&cli));
@@ -876,8 +858,7 @@ END_TEST
 START_TEST(another_content_under_the_same_name_has_all_refused)
 {
     const char *file = make_bundle();
-    CLI(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "1\n", "append", "packed", "--type", "n", OTHER(&cli));
     CLI(&cli, NULL, "import", "bundle", file, OTHER(&cli));
     cli_assert_refused(&cli, EXIT_REFUSED, "session 'packed' already exists with other content");
     CLI(&cli, NULL, "export", "s1", OTHER(&cli));
@@ -975,8 +956,7 @@ static void make_long_session(void)
         line[i] = (char)('a' + (random >> 33) % 26);
     }
     memcpy(line + BYTES + 1, "\"\n", 3);
-    CLI(&cli, line, "append", "long", "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, line, "append", "long", "--type", "n");
     free(line);
 }
 
@@ -1094,8 +1074,7 @@ static void parts_init(struct parts *parts)
 {
     annal_store *store = NULL;
     annal_session_info info;
-    CLI(&cli, "1\n2\n", "append", "s1", "--type", "n");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "1\n2\n", "append", "s1", "--type", "n");
     parts->journal = cli_journal(&cli, "s1", &parts->len);
     parts->bundle = (struct bundle){0};
     parts->session = bundle_add_session(&parts->bundle);
@@ -1259,8 +1238,7 @@ START_TEST(two_imports_of_one_bundle_at_once_both_succeed)
     int input[2], output[2], status;
     pid_t pids[2];
     const char *file = make_bundle(), *store = tmpdir_path(&cli.dir, "other");
-    CLI(&cli, "1\n", "append", "another", "--type", "n", OTHER(&cli));
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, "1\n", "append", "another", "--type", "n", OTHER(&cli));
     /* While this is held, no import takes artifacts over, which comes before its sessions. */
     int lock =
         open(tmpdir_path(&cli.dir, "other/locks/artifacts"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);

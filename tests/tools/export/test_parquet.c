@@ -84,9 +84,7 @@ static void assert_reads(struct answer *answer, const char *sql, const char *wan
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "DuckDB: %d: %s", status, sql);
-    char *text = file_read(out, NULL);
-    ck_assert_str_eq(text, want);
-    free(text);
+    ck_text(file_read(out, NULL), want);
 }
 
 /* ---- Events ---- */

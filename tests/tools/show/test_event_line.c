@@ -34,8 +34,7 @@ static void setup(void)
     cli_setup();
     setenv("NO_COLOR", "1", 1);
     unsetenv("TZ");
-    CLI(&cli, talk, "append", "s");
-    cli_assert_done(&cli);
+    DONE_WITH(&cli, talk, "append", "s");
 }
 
 static void teardown(void)
