@@ -1,6 +1,6 @@
 #include "index/db/database.h"
 #include "index/index.h"
-#include "index/query/health.h"
+#include "index/query/run_health.h"
 #include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

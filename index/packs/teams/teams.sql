@@ -20,7 +20,7 @@
 --      for any other. An hour without a message is 'idle'.
 --  (7) Of the six levels of a run's health (health_levels) the tables alone tell healthy, idle and
 --      stale. The others need a look at the run's process, at its artifacts and at its locks: over
---      our connections run_list is a view that looks (index/query/health.c). Status NULL is an old row,
+--      our connections run_list is a view that looks (index/query/run_health.c). Status NULL is an old row,
 --      and counts as completed.
 
 CREATE TABLE IF NOT EXISTS teams (

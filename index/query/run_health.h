@@ -1,6 +1,6 @@
 /* The view run_list on our connections: how runs are, with a look at their processes. */
-#ifndef INDEX_QUERY_HEALTH_H
-#define INDEX_QUERY_HEALTH_H
+#ifndef INDEX_QUERY_RUN_HEALTH_H
+#define INDEX_QUERY_RUN_HEALTH_H
 
 #include <annal/store.h>
 

@@ -21,7 +21,7 @@
  * (6) A session without a status counts as completed, unless it is known to continue: its process
  *     is alive, or the core pack has it as paused or running.
  */
-#include "index/query/health.h"
+#include "index/query/run_health.h"
 
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
