@@ -57,7 +57,7 @@ static const struct refusal wrong_usage[] = {
     {{"query", "--json", "--format", "csv"}, "cannot be used together"},
     {{"query", "--limit", "0"}, "--limit"},
     {{"query", "--type", ""}, "--type"},
-    {{"query", "--count", "--format", "csv"}, "--count prints a number"},
+    {{"query", "--count", "--format", "csv"}, "--format cannot be used with --count"},
     {{"ls", "--limit", "0"}, "--limit"},
     {{"query", "--count=yes"}, "takes no value"},
     {{"sql"}, "needs"},
