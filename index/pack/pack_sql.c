@@ -95,9 +95,9 @@ static annal_status compile(const annal_pack *pack, bool makes_tables, unsigned 
 annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_error *err)
 {
     const char *at = pack->tables;
+    unsigned line = pack->tables_line;
     while (*at != '\0') {
         const char *statement = at;
-        unsigned line = pack->tables_line + count_lines(pack->tables, at);
         sqlite3_stmt *stmt = NULL;
         annal_status status = compile(pack, true, line, &at, db, &stmt, err);
         if (status < 0)
@@ -116,6 +116,7 @@ annal_status annal__pack_make_tables(const annal_pack *pack, sqlite3 *db, annal_
         sqlite3_finalize(stmt);
         if (status < 0)
             return status;
+        line += count_lines(statement, at);
     }
     return ANNAL_OK;
 }
