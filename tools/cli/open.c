@@ -85,7 +85,8 @@ static annal_status check_new_place(const struct args *args, char *path, annal_e
         return ANNAL_OK;
     if (args->store == NULL)
         return make_parents(path, err);
-    if (args_has(args, "create") || !has_other_files(path))
+    /* Another process may be making the store just now: events/ is there before all else. */
+    if (args_has(args, "create") || !has_other_files(path) || store_is_there(args))
         return ANNAL_OK;
     return annal__fail(err, ANNAL_ERR_REFUSED,
                        "'%s' is not a store, and has other files: --create makes a store in it",
