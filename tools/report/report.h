@@ -53,7 +53,7 @@ struct report_section {
     struct report_column columns[COLUMNS_MAX]; /* a name NULL ends them */
 
     struct report_row *rows;
-    size_t count, capacity;
+    size_t count;
 };
 
 /* A name NULL ends them. Those that compare two sessions take both in scope. */

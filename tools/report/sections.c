@@ -11,19 +11,20 @@
 
 /* ---- What is asked ---- */
 
-#define IN_SESSIONS(id) "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
-#define IN_TIME(at)     "(?2 IS NULL OR " at " >= ?2) AND (?3 IS NULL OR " at " < ?3)"
-#define IN_DAYS         "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
+#define IN_SESSIONS    "(?1 IS NULL OR session_id IN (SELECT value FROM json_each(?1)))"
+#define IDS            "(?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))"
+#define ACTIVE_IN_TIME "(?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)"
+#define CALLED_IN_TIME "(?2 IS NULL OR called_at >= ?2) AND (?3 IS NULL OR called_at < ?3)"
+#define FAILED_IN_TIME "(?2 IS NULL OR returned_at >= ?2) AND (?3 IS NULL OR returned_at < ?3)"
+#define IN_DAYS        "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
 
-#define CALLS "tool_durations WHERE " IN_SESSIONS("session_id") " AND " IN_TIME("called_at")
-#define DATA(seq)                                                                                  \
-    "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = " seq ")"
-#define COST                                                                                       \
-    "sum(cost_microusd), sum(computed_microusd), "                                                 \
-    "1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0)"
+#define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
+#define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
+#define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0)"
+#define COST  "sum(cost_microusd), sum(computed_microusd), " SHARE
 #define USED                                                                                       \
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
-    " FROM usage_costs WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS
+    " FROM usage_costs WHERE " IN_SESSIONS " AND " IN_DAYS
 #define COST_COLUMNS                                                                               \
     {"cost_microusd", "COST", CELL_COST}, {"computed_microusd", NULL, CELL_COUNT},                 \
     {                                                                                              \
@@ -38,14 +39,13 @@
 #define SESSIONS_SQL                                                                               \
     "SELECT id, NULLIF(total_turns, 0), c.calls, c.failed, total_tokens, u.cost, u.computed, "     \
     "u.share, CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "    \
-    "INTEGER), title FROM sessions LEFT JOIN (SELECT session_id, count(*) AS calls, "              \
-    "sum(status = 'failed') AS failed FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "      \
+    "INTEGER), title FROM sessions "                                                               \
+    "LEFT JOIN (SELECT session_id, count(*) AS calls, sum(status = 'failed') AS failed "           \
+    "FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "                                       \
     "LEFT JOIN (SELECT session_id, sum(cost_microusd) AS cost, sum(computed_microusd) AS "         \
-    "computed, 1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0) AS share "  \
-    "FROM usage_costs GROUP BY 1) AS u ON u.session_id = id WHERE " IN_SESSIONS(                   \
-        "id") " AND (?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3) "   \
-              "ORDER BY json_array_length(?1) = 2 AND id <> ?1->>0, total_tokens DESC, id LIMIT "  \
-              "?4"
+    "computed, " SHARE " AS share FROM usage_costs GROUP BY 1) AS u ON u.session_id = id "         \
+    "WHERE " IDS " AND " ACTIVE_IN_TIME                                                            \
+    " ORDER BY json_array_length(?1) = 2 AND id <> ?1->>0, total_tokens DESC, id LIMIT ?4"
 #define SESSIONS_COLUMNS                                                                           \
     {"session_id", "SESSION", CELL_SESSION}, {"turns", "TURNS", CELL_COUNT},                       \
         {"calls", "CALLS", CELL_COUNT}, {"failed", "FAILED", CELL_COUNT},                          \
@@ -58,13 +58,11 @@
 const struct report_section report_sections[] = {
     {.name = "total",
      .title = "In all",
-     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IN_SESSIONS(
-         "id") " AND (?2 IS NULL OR "
-               "last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)), (SELECT count(*) "
-               "FROM " CALLS "), (SELECT count(*) FROM " CALLS
-               " AND status = 'failed'), sum(input_tokens), "
-               "sum(output_tokens), " COST
-               " FROM usage_costs WHERE " IN_SESSIONS("session_id") " AND " IN_DAYS " LIMIT ?4",
+     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " ACTIVE_IN_TIME "), "
+            "(SELECT count(*) FROM " CALLS "), "
+            "(SELECT count(*) FROM " CALLS " AND status = 'failed'), "
+            "sum(input_tokens), sum(output_tokens), " COST " FROM usage_costs WHERE " IN_SESSIONS
+            " AND " IN_DAYS " LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", CELL_COUNT},
                  {"calls", "CALLS", CELL_COUNT},
                  {"failed", "FAILED", CELL_COUNT},
@@ -84,11 +82,9 @@ const struct report_section report_sections[] = {
                  {"sum_ms", "IN ALL", CELL_MS}}},
     {.name = "failures",
      .title = "Calls that failed, newest first",
-     .sql = "SELECT returned_at, tool, " DATA("c.seq") ", " DATA(
-         "c.result_seq") ", session_id, seq "
-                         "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS(
-                             "session_id") " AND " IN_TIME("returned_at") " ORDER BY returned_at "
-                                                                          "DESC LIMIT ?4",
+     .sql = "SELECT returned_at, tool, " DATA "c.seq), " DATA "c.result_seq), session_id, seq "
+            "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS " AND " FAILED_IN_TIME
+            " ORDER BY returned_at DESC LIMIT ?4",
      .columns = {{"timestamp", "TIME", CELL_TIME},
                  {"tool", "TOOL", CELL_TEXT},
                  {"input", "CALLED WITH", CELL_INPUT},
@@ -97,10 +93,9 @@ const struct report_section report_sections[] = {
                  {"seq", "SEQ", CELL_COUNT, .spared = true}}},
     {.name = "slowest",
      .title = "Slowest calls",
-     .sql = "SELECT duration_ms, tool, " DATA(
-         "c.seq") ", session_id, seq FROM (SELECT * FROM " CALLS
-                  " AND duration_ms IS NOT NULL ORDER BY duration_ms DESC LIMIT ?4) AS c "
-                  "ORDER BY duration_ms DESC",
+     .sql = "SELECT duration_ms, tool, " DATA "c.seq), session_id, seq "
+            "FROM (SELECT * FROM " CALLS " AND duration_ms IS NOT NULL "
+            "ORDER BY duration_ms DESC LIMIT ?4) AS c ORDER BY duration_ms DESC",
      .columns = {{"duration_ms", "TOOK", CELL_MS, .bar = true},
                  {"tool", "TOOL", CELL_TEXT},
                  {"input", "CALLED WITH", CELL_INPUT},
@@ -123,25 +118,20 @@ const struct report_section report_sections[] = {
 
 /* ---- Two sessions, ?1 has both ---- */
 
-#define OF(which, what) "count(*) FILTER (WHERE session_id = ?1->>" which what ")"
-#define MEDIAN(which)   "median(CASE WHEN session_id = ?1->>" which " THEN duration_ms END)"
+#define OF_A     "FILTER (WHERE session_id = ?1->>0)"
+#define OF_B     "FILTER (WHERE session_id = ?1->>1)"
+#define FAILED_A "count(*) FILTER (WHERE session_id = ?1->>0 AND status = 'failed')"
+#define FAILED_B "count(*) FILTER (WHERE session_id = ?1->>1 AND status = 'failed')"
+#define MEDIAN_A "median(CASE WHEN session_id = ?1->>0 THEN duration_ms END)"
+#define MEDIAN_B "median(CASE WHEN session_id = ?1->>1 THEN duration_ms END)"
 
 const struct report_section report_compare_sections[] = {
     {.name = "sessions", .title = "Both", .sql = SESSIONS_SQL, .columns = {SESSIONS_COLUMNS}},
     {.name = "tools",
      .title = "Tools: calls, failures and medians of A and of B",
-     .sql = "SELECT tool, " OF("0", "") ", " OF("1", "") ", " OF(
-         "0",
-         " AND status = "
-         "'failed'") ", " OF("1",
-                             " AND status = 'failed'") ", " MEDIAN("0") ", " MEDIAN("1") " FROM"
-                                                                                         " " CALLS
-                                                                                         " GROUP "
-                                                                                         "BY tool "
-                                                                                         "ORDER BY "
-                                                                                         "count(*) "
-                                                                                         "DESC, 1 "
-                                                                                         "LIMIT ?4",
+     .sql =
+         "SELECT tool, count(*) " OF_A ", count(*) " OF_B ", " FAILED_A ", " FAILED_B ", " MEDIAN_A
+         ", " MEDIAN_B " FROM " CALLS " GROUP BY tool ORDER BY count(*) DESC, 1 LIMIT ?4",
      .columns = {{"tool", "TOOL", CELL_TEXT},
                  {"calls_a", "CALLS A", CELL_COUNT},
                  {"calls_b", "CALLS B", CELL_COUNT},
@@ -151,37 +141,15 @@ const struct report_section report_compare_sections[] = {
                  {"median_b_ms", "MEDIAN B", CELL_MS}}},
     {.name = "first_difference",
      .title = "The first calls that differ",
-     .sql = "WITH c AS MATERIALIZED (SELECT session_id, seq, tool, row_number() OVER (PARTITION "
-            "BY "
-            "session_id ORDER BY seq) AS n, " DATA("c.seq") " AS data FROM tool_calls AS c "
-                                                            "WHERE " IN_SESSIONS(
-                                                                "session_id") "), a AS (SELECT "
-                                                                              "* FROM c WHERE "
-                                                                              "session_id = "
-                                                                              "?1->>0), "
-                                                                              "b AS (SELECT * "
-                                                                              "FROM c WHERE "
-                                                                              "session_id = "
-                                                                              "?1->>1), d AS "
-                                                                              "(SELECT n FROM a "
-                                                                              "FULL JOIN b "
-                                                                              "USING (n) WHERE "
-                                                                              "a.tool IS NOT "
-                                                                              "b.tool OR "
-                                                                              "a.data->'input' "
-                                                                              "IS NOT "
-                                                                              "b.data->'input' "
-                                                                              "ORDER BY n LIMIT "
-                                                                              "1) SELECT "
-                                                                              "session_id, n, "
-                                                                              "tool, data, seq "
-                                                                              "FROM c WHERE n = "
-                                                                              "(SELECT n "
-                                                                              "FROM d) AND (?2 "
-                                                                              "IS NULL OR ?3 IS "
-                                                                              "NULL) ORDER BY "
-                                                                              "session_id <> "
-                                                                              "?1->>0 LIMIT ?4",
+     .sql = "WITH c AS MATERIALIZED (SELECT session_id, seq, tool, row_number() OVER "
+            "(PARTITION BY session_id ORDER BY seq) AS n, " DATA "c.seq) AS data "
+            "FROM tool_calls AS c WHERE " IN_SESSIONS "), "
+            "a AS (SELECT * FROM c WHERE session_id = ?1->>0), "
+            "b AS (SELECT * FROM c WHERE session_id = ?1->>1), "
+            "d AS (SELECT n FROM a FULL JOIN b USING (n) WHERE a.tool IS NOT b.tool "
+            "OR a.data->'input' IS NOT b.data->'input' ORDER BY n LIMIT 1) "
+            "SELECT session_id, n, tool, data, seq FROM c WHERE n = (SELECT n FROM d) "
+            "AND (?2 IS NULL OR ?3 IS NULL) ORDER BY session_id <> ?1->>0 LIMIT ?4",
      .columns = {{"session_id", "SESSION", CELL_SESSION},
                  {"call", "CALL", CELL_COUNT},
                  {"tool", "TOOL", CELL_TEXT},
@@ -281,16 +249,9 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
 static int add_row(void *arg, const annal_row *from)
 {
     struct report_section *section = arg;
-    if (section->count == section->capacity) {
-        size_t capacity = section->capacity == 0 ? 16 : section->capacity * 2;
-        void *grown = annal__realloc_array(section->rows, capacity, sizeof *section->rows);
-        if (grown == NULL)
-            return fail_storage("report: out of memory");
-        section->rows = grown;
-        section->capacity = capacity;
-    }
-    struct report_row *row = &section->rows[section->count++];
-    *row = (struct report_row){0};
+    struct report_row *row = annal__array_add(&section->rows, &section->count, sizeof *row);
+    if (row == NULL)
+        return fail_storage("report: out of memory");
     for (int i = 0; i < report_columns(section); i++)
         keep(row, i, &from->values[i], section->columns[i].cell);
     return 0;
@@ -325,5 +286,5 @@ void report_clear(struct report_section *section)
     }
     annal__free(section->rows);
     section->rows = NULL;
-    section->count = section->capacity = 0;
+    section->count = 0;
 }
