@@ -421,7 +421,6 @@ struct batch {
         bool gave;
     } * rows; /* in the order of their numbers */
     size_t count;
-    size_t capacity;
 };
 
 static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
@@ -429,15 +428,10 @@ static annal_status insert_row(annal_import *import, struct batch *batch, uint64
                                annal_error *err)
 {
     sqlite3_stmt *insert = import->insert;
-    if (batch->count == batch->capacity) { /* a line of several records */
-        size_t capacity = 2 * batch->capacity;
-        void *rows = annal__realloc_array(batch->rows, capacity, sizeof *batch->rows);
-        if (rows == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-        batch->rows = rows;
-        batch->capacity = capacity;
-    }
-    batch->rows[batch->count++] = (struct row){.number = number};
+    struct row *row = annal__array_add(&batch->rows, &batch->count, sizeof *row);
+    if (row == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    row->number = number;
     sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
     sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
     sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
@@ -658,29 +652,15 @@ static annal_status check_every_line_gave(const struct batch *batch, annal_error
     return ANNAL_OK;
 }
 
-static annal_status batch_init(struct batch *batch, const annal_import_line *lines, size_t count,
-                               annal_error *err)
-{
-    *batch = (struct batch){.capacity = 3 * count}; /* rules 5 and 6 */
-    for (size_t i = 0; i < count; i++)
-        batch->capacity += lines[i].bytes.len / ANNAL_IMPORT_PIECE_BYTES;
-    batch->rows = annal__realloc_array(NULL, batch->capacity, sizeof *batch->rows);
-    return batch->rows != NULL ? ANNAL_OK
-                               : annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-}
-
 annal_status annal_import_feed(annal_import *import, const annal_import_line *lines, size_t count,
                                annal_import_fn fn, void *arg, annal_error *err)
 {
-    struct batch batch;
+    struct batch batch = {0};
+    annal_status status = ANNAL_OK;
     if (import->failed)
         return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
     if (count == 0)
         return ANNAL_OK;
-    annal_status status = batch_init(&batch, lines, count, err);
-    if (status < 0)
-        return status;
-
     if (sqlite3_step(import->clear) != SQLITE_DONE)
         status = fail_sql(import, err, "importer");
     sqlite3_reset(import->clear);
@@ -727,8 +707,6 @@ annal_status annal__import_detect(annal_slice sql, const annal_import_source *so
     if (section.ptr == NULL || count == 0)
         return ANNAL_OK;
     annal_status status = open_ours(source, &import, err);
-    if (status >= 0)
-        status = batch_init(&batch, lines, count, err);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = insert_line(import, &batch, &lines[i], err);
     if (status >= 0)

@@ -82,8 +82,7 @@ static annal_status append_part(struct buf *out, annal_slice block)
     if (block.len > 0 && block.ptr[0] == '{') {
         type = annal__json_member(block, "type");
         text = annal__json_member(block, "text");
-        if (type.len > 9 &&
-            (memcmp(type.ptr, "\"thinking", 9) == 0 || memcmp(type.ptr, "\"reasonin", 9) == 0)) {
+        if (block_is_thought(block)) {
             kind = "reasoning";
             text = is_string(text) ? text : annal__json_member(block, "thinking");
             if (!is_string(text)) {

@@ -19,7 +19,7 @@ struct report {
     annal_index *index;
 };
 
-static int read_scope(struct report *report)
+static void read_scope(struct report *report)
 {
     const struct args *args = report->args;
     int choice = args_choice(args, "format");
@@ -33,7 +33,6 @@ static int read_scope(struct report *report)
         annal_time_format(args_time(args, "until"), report->until);
         report->scope.until = annal_slice_of(report->until);
     }
-    return 0;
 }
 
 static int name_sessions(struct report *report)
@@ -56,9 +55,8 @@ static int name_sessions(struct report *report)
 static int run(const struct args *args)
 {
     struct report report = {.args = args};
-    int exit_status = read_scope(&report);
-    if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &report.store);
+    read_scope(&report);
+    int exit_status = store_open(args, OPEN_READ, 0, &report.store);
     if (exit_status == 0)
         exit_status = name_sessions(&report);
     if (exit_status == 0)
