@@ -230,12 +230,15 @@ WHERE id = :session
                         AND (length(title) <= 8 OR title GLOB '/*'));
 
 -- on tool.called, tool_call
-UPDATE tool_calls SET
-    seq = :seq, tool = $tool, turn_id = COALESCE($turn_id, turn_id), called_at = :ts
-WHERE session_id = :session AND call_id = $call_id AND called_at IS NULL;
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)
-VALUES (:session, COALESCE($call_id, '#' || :seq), :seq, $tool, $turn_id, 'called', :ts)
-ON CONFLICT (session_id, call_id, seq) DO NOTHING;
+VALUES (:session, COALESCE($call_id, '#' || :seq),
+        COALESCE((SELECT seq FROM tool_calls
+                  WHERE session_id = :session AND call_id = $call_id AND called_at IS NULL), :seq),
+        $tool, $turn_id, 'called', :ts)
+ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
+    seq = :seq, tool = excluded.tool, turn_id = COALESCE(excluded.turn_id, turn_id),
+    called_at = excluded.called_at
+WHERE called_at IS NULL;
 
 -- on tool.returned, tool.failed, tool_result, tool_error
 INSERT INTO tool_calls (session_id, call_id, seq, turn_id, status, returned_at, result_seq,
