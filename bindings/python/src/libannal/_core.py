@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from ._errors import CLASSES, Closed, Error, Invalid, Unsupported
@@ -73,7 +74,7 @@ class Slice:
 
 
 class Slices:
-    """Several str as an array of annal_slice; `array` is NULL if there is none."""
+    """Several str as an array of annal_slice; without any, `array` is NULL."""
 
     __slots__ = ("_kept", "array", "count")
 
@@ -197,6 +198,38 @@ class Handle:
             return
         self._siblings.discard(self)
         self._free(pointer)
+
+
+R = TypeVar("R", bound="Resource")
+
+
+class Resource:
+    """What a store gives out: freed by `close()`, at the end of a `with`, when nobody has it any more, or with the store."""
+
+    _handle: Handle
+    _lock: threading.Lock | threading.RLock  # held by whoever uses the handle
+
+    def __init__(self, handle: Handle, lock: Any) -> None:
+        self._handle = handle
+        self._lock = lock
+
+    def close(self) -> None:
+        """Free it. A second time does nothing."""
+        with self._lock:
+            self._handle.close()
+
+    def __enter__(self: R) -> R:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            handle.close()
 
 
 class Collector(Generic[T]):

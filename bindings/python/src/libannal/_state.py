@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._core import Collector, check, ffi, lib, microseconds, new_error
+from ._core import Collector, Resource, check, ffi, lib, microseconds, new_error
 from ._json import loads, loads_object
 from ._sql import Rows, run_sql
 
@@ -15,13 +14,12 @@ if TYPE_CHECKING:
     from ._store import Store
 
 
-class State:
+class State(Resource):
     """The tables of one session after one event, as a database in memory."""
 
     def __init__(self, store: Store, pointer: Any) -> None:
+        super().__init__(store._own(pointer, lib.annal_state_free), threading.RLock())
         self._store = store
-        self._handle = store._own(pointer, lib.annal_state_free)
-        self._lock = threading.RLock()
         self.seq = int(lib.annal_state_seq(pointer))
         """The event that it comes after; 0: before the first."""
 
@@ -57,24 +55,6 @@ class State:
             pointers = [handle.pointer for handle in handles]
             status = call(*pointers, lib.libannal_on_bytes, pieces.handle, err)
         return b"".join(pieces.done(status, err))
-
-    def close(self) -> None:
-        """Free its memory; it is also freed with the store, or when nobody has it any more."""
-        with self._lock:
-            self._handle.close()
-
-    def __enter__(self) -> State:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            handle.close()
 
 
 def open_state(store: Store, session: Any, at: int | datetime | str | None) -> State:

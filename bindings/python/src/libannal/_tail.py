@@ -6,10 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ._core import DAMAGE, END, Slice, Slices, Time, check, ffi, lib, microseconds, new_error, text
+from ._core import DAMAGE, END, Resource, Slice, Slices, Time, check, ffi, lib, microseconds, new_error, text
 from ._errors import Closed
 from ._event import Event
 
@@ -19,18 +18,17 @@ if TYPE_CHECKING:
 _SLICE_MS = 200  # a wait is cut into pieces of this, so that Ctrl-C and close() are not kept waiting
 
 
-class Tail:
+class Tail(Resource):
     """Events of sessions, live: an iterator, and an asynchronous one.
 
     `for event in tail` waits for the next event without end; `async for` does so in the event loop, by a
     descriptor that the loop polls, without a thread. `next(timeout)` gives up. One thread at a time; others
-    wait for it.
+    wait for it. After `close()` its named cursor stays where `commit()` left it.
     """
 
     def __init__(self, store: Store, pointer: Any) -> None:
+        super().__init__(store._own(pointer, lib.annal_tail_close), threading.Lock())
         self._store = store
-        self._handle = store._own(pointer, lib.annal_tail_close)
-        self._lock = threading.Lock()
         self._raw = ffi.new("annal_event *")
         self._fd = -1
 
@@ -46,7 +44,7 @@ class Tail:
                     return Event(text(lib.annal_tail_session(tail)), self._raw)
 
     def next(self, timeout: float | None = None) -> Event | None:
-        """The next event; None if there is none within `timeout` seconds (None: as long as it takes).
+        """The next event; None if none comes within `timeout` seconds. A timeout of None waits without end.
 
         Bytes of a journal that do not prove themselves are skipped: `Session.verify()` lists them. Raises
         `Conflict`, if the tail is of one session, when its journal was replaced or deleted: open a new one.
@@ -112,24 +110,6 @@ class Tail:
         err = new_error()
         with self._lock, self._store._gate:
             check(lib.annal_tail_commit(self._handle.pointer, err), err)
-
-    def close(self) -> None:
-        """Let go of it; its named cursor stays where `commit()` left it."""
-        with self._lock:
-            self._handle.close()
-
-    def __enter__(self) -> Tail:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            handle.close()
 
 
 def open_tail(
