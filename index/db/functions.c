@@ -11,9 +11,10 @@
  *                            All three ignore a number beyond 10^15: so large a count is a
  *                            mistake, and sums of thousands of them would not fit into an integer.
  *     session_id(x)          the id of the session whose id is x or, alone, begins with x; NULL if
- *                            there is none. It reads the table sessions, so only questions have it
+ *                            no session has it. It reads the table sessions, so packs cannot call
+ *                            it
  *     annal_blob(x)          the bytes that base64 text encodes, as a BLOB; NULL if x is not base64
- *     annal_title(x)         text on one line, cut if it is long; NULL if there is none
+ *     annal_title(x)         text on one line, cut if it is long; NULL if it is empty
  *     annal_said(data)       the same of what the user said, if data is that of a message of the
  *                            user; else NULL
  *

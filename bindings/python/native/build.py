@@ -2,8 +2,8 @@
 
     build.py OUT.c INCLUDE_DIR...
 
-cffi is told what the headers say: every declaration of <annal/annal.h> and of what it includes, without
-comments and without what only a C compiler needs. Nothing is copied by hand, so nothing can differ.
+cffi gets every declaration of <annal/annal.h> and of the headers that it includes, without comments and
+without what only a C compiler needs. Nothing is copied by hand, so nothing can differ.
 """
 
 from __future__ import annotations

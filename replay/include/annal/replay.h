@@ -55,8 +55,8 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_open(
     annal_state **out_state, annal_replay_info *out_info, annal_error *err);
 
 /*
- * The seq that a moment means now: that of the last event at or before it, 0 if there is none. Any
- * thread.
+ * The seq that a moment means now: that of the last event at or before it, 0 without such an
+ * event. Any thread.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_replay_seq(annal_index *index, annal_slice session,
                                                          annal_moment at, uint64_t *out_seq,

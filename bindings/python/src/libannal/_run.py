@@ -173,7 +173,7 @@ def run(
 
 
 def current_run() -> Run | None:
-    """The run that this code is in, also across await; None if there is none."""
+    """The run that this code is in, also across await; None outside of a run."""
     return _current.get()
 
 

@@ -117,7 +117,7 @@ class AnnalSessionStore(SessionStore):
         await asyncio.to_thread(self._append, key, entries)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """All lines of a transcript; None: there is none."""
+        """All lines of a transcript; None if the transcript does not exist."""
         return await asyncio.to_thread(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:

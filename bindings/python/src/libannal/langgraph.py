@@ -99,7 +99,7 @@ class _Thread(Folded):
         self.last: dict[tuple[str, str], tuple[Any, bytes | None]] = {}
 
     def value(self, space: str, channel: str, version: Any) -> Typed | None:
-        """A value; None if there is none, or it is empty."""
+        """A value; None if it is missing or empty."""
         value = self.values.get((space, channel, version))
         if value is None or value.type == "empty":
             return None
