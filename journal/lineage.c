@@ -50,6 +50,7 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
     if (status < 0)
         return status;
     annal__scan_init(&scan, store->io, fd, codec);
+    scan.tables = &store->seek_tables;
     status = read_origin(&scan, session, out_origin, err);
     if (status < 0) {
         annal__scan_done(&scan);

@@ -1,16 +1,15 @@
 #include "journal/scan.h"
 
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/seek_table.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/param.h>
 
-/* A look at one place reads little; a walk reads as much as stays in the processor's cache until it
- * is hashed. */
+/* A look at one place reads little. A walk reads half as much ahead as it has read, at most as much
+ * as stays in the processor's cache until it is hashed. */
 #define READ_FIRST       ((size_t)32 << 10)
-#define READ_NEAR        ((size_t)128 << 10)
 #define READ_BYTES       ((size_t)256 << 10)
 #define TAIL_BYTES       ((size_t)64 << 10)
 #define LONG_REACH       ((size_t)256 << 10) /* TAIL_BYTES * 4 */
@@ -32,8 +31,8 @@ void annal__scan_init(struct scan *scan, const struct io *io, int fd, const stru
 void annal__scan_done(struct scan *scan)
 {
     annal__buf_done(&scan->window);
-    annal__free(scan->marks);
-    scan->marks = NULL;
+    annal__seek_table_give(scan->tables, scan->table);
+    scan->table = NULL;
     if (scan->io != NULL && scan->fd >= 0)
         scan->io->close(scan->io->arg, scan->fd);
     scan->fd = -1;
@@ -43,8 +42,8 @@ void annal__scan_rest(struct scan *scan)
 {
     if (scan->resume == 0 && scan->sound_length == 0) /* what it found is in the window */
         annal__buf_done(&scan->window);
-    annal__free(scan->marks);
-    scan->marks = NULL;
+    annal__seek_table_give(scan->tables, scan->table);
+    scan->table = NULL;
     scan->read = 0;
 }
 
@@ -79,7 +78,8 @@ static annal_status read_more(struct scan *scan, uint64_t keep, annal_error *err
         annal__buf_consume(&scan->window, (size_t)(keep - scan->window_offset));
         scan->window_offset = keep;
     }
-    size_t want = MAX(scan->window.len, scan->read < READ_NEAR ? READ_FIRST : READ_BYTES);
+    size_t ahead = (size_t)MIN(scan->read / 2, READ_BYTES);
+    size_t want = MAX(scan->window.len, MAX(ahead, READ_FIRST));
     annal_status status = annal__buf_reserve(&scan->window, want);
     if (status < 0)
         return annal__fail(err, status, "read a journal: no memory for a frame of %zu bytes",
@@ -103,7 +103,7 @@ annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep
 {
     keep = MIN(keep, offset);
     if (keep < scan->window_offset || keep > scan->window_offset + scan->window.len) {
-        annal__buf_clear(&scan->window);
+        forget_bytes(scan);
         scan->window_offset = keep;
     }
     size_t searched = 0;
@@ -309,8 +309,8 @@ static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
     out_event->h = h;
     out_event->offset = scan->offset;
     out_event->length = frame.len;
-    if (scan->marks != NULL)
-        annal__scan_mark(scan, out_event->seq, scan->offset);
+    if (scan->table != NULL)
+        annal__seek_table_note(scan->table, out_event->seq, scan->offset);
     scan->offset += frame.len;
     scan->h = h;
     scan->next_seq = out_event->seq + 1;

@@ -21,7 +21,8 @@
 
 #include <annal/journal.h>
 
-struct scan_marks;
+struct seek_table;
+struct seek_tables;
 
 struct scan {
     const struct io *io;
@@ -35,8 +36,8 @@ struct scan {
     size_t hold;
     uint64_t data_at;    /* after annal__scan_next_head(): where data is that was not read, */
     uint64_t data_bytes; /* and its length; 0: data was read */
-    bool sought;
-    struct scan_marks *marks; /* for a scan that seeks repeatedly: seek.c */
+    struct seek_tables *tables; /* where its table comes from and goes to; may be NULL */
+    struct seek_table *table;   /* NULL: it did not seek yet */
 
     uint64_t offset; /* of the next frame */
     uint64_t h;      /* of the frame before it; see (1) */
@@ -90,11 +91,10 @@ annal_status annal__scan_line_end(const struct scan *scan, uint64_t offset, uint
 annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err);
 
 /* For seek.c: set the position as annal__scan_set() does, but keep what was read; read the frame at
- * offset, keeping bytes from `keep` on in memory; remember where an event begins. */
+ * offset, keeping bytes from `keep` on in memory. */
 void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_t h);
 annal_status annal__scan_frame(struct scan *scan, uint64_t offset, uint64_t keep,
                                annal_slice *out_frame, annal_error *err);
-void annal__scan_mark(struct scan *scan, uint64_t seq, uint64_t offset);
 
 /* The h in the trailer of the frame that ends at offset. ANNAL_END: no frame ends there. */
 annal_status annal__scan_h_before(const struct scan *scan, uint64_t offset, uint64_t *out_h,

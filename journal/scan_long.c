@@ -12,6 +12,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/scan.h"
+#include "journal/seek_table.h"
 
 #include <string.h>
 
@@ -84,8 +85,8 @@ static annal_status next_long(struct scan *scan, annal_event *out_event, annal_e
     event.length = length;
     scan->data_at = scan->offset + data_at;
     scan->data_bytes = length - data_at - scan->codec->trailer_bytes;
-    if (scan->marks != NULL)
-        annal__scan_mark(scan, event.seq, event.offset);
+    if (scan->table != NULL)
+        annal__seek_table_note(scan->table, event.seq, event.offset);
     annal__scan_stand(scan, event.seq + 1, event.offset + length, h);
     *out_event = event;
 

@@ -6,101 +6,20 @@
  * (2) Between two known places the next look is where the event would be if all were of one size,
  *     or a little before it; every third look halves the distance, so that no journal is worse than
  *     that.
- * (3) A scan that seeks repeatedly remembers where events begin that it has passed: a few of them,
- *     evenly over the seqs, in memory that does not grow with the journal. In the end a seek is one
- *     read.
- * (4) What is remembered only says where to look, and proves nothing: the frame there must prove
- *     itself and have the seq. If it does not, everything remembered is dropped.
+ * (3) A scan that seeks notes where events begin that it has passed (seek_table.h). In the end a
+ *     seek is one read.
+ * (4) What was noted only says where to look, and proves nothing: the frame there must prove itself
+ *     and have the seq. If it does not, everything noted is dropped.
  */
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/scan.h"
+#include "journal/seek_table.h"
 
 #include <sys/param.h>
 
-#define WALK_EVENTS    ((uint64_t)16) /* this many are walked over rather than searched */
-#define WALK_BYTES     ((uint64_t)32 << 10)
-#define MARK_COUNT     ((size_t)1 << 16)
-#define MARK_SHIFT     2                     /* at first every fourth event is remembered */
-#define MARK_BYTES_MIN ((uint64_t)256 << 10) /* smallest journal for which it pays off */
-
-/* Mark n is where event (n << shift) + 1 begins. */
-struct scan_marks {
-    unsigned shift;
-    uint64_t known[MARK_COUNT / 64]; /* a bit for each */
-    uint64_t offsets[MARK_COUNT];
-};
-
-struct place {
-    uint64_t seq; /* 0: not known */
-    uint64_t offset;
-};
-
-/* ---- Marks ---- */
-
-static bool is_known(const struct scan_marks *marks, size_t mark)
-{
-    return (marks->known[mark / 64] >> mark % 64 & 1) != 0;
-}
-
-/* Keep only every other one. */
-static void thin_marks(struct scan_marks *marks)
-{
-    for (size_t mark = 0; mark < MARK_COUNT; mark++) {
-        uint64_t bit = (uint64_t)1 << mark % 64;
-        bool known = mark < MARK_COUNT / 2 && is_known(marks, 2 * mark);
-        marks->known[mark / 64] = (marks->known[mark / 64] & ~bit) | (known ? bit : 0);
-        if (known)
-            marks->offsets[mark] = marks->offsets[2 * mark];
-    }
-    marks->shift++;
-}
-
-void annal__scan_mark(struct scan *scan, uint64_t seq, uint64_t offset)
-{
-    struct scan_marks *marks = scan->marks;
-    if ((seq - 1) & (((uint64_t)1 << marks->shift) - 1))
-        return;
-    while ((seq - 1) >> marks->shift >= MARK_COUNT)
-        thin_marks(marks);
-    if ((seq - 1) & (((uint64_t)1 << marks->shift) - 1))
-        return;
-    size_t mark = (size_t)((seq - 1) >> marks->shift);
-    marks->known[mark / 64] |= (uint64_t)1 << mark % 64;
-    marks->offsets[mark] = offset;
-}
-
-static struct place place_of(const struct scan_marks *marks, size_t mark)
-{
-    return (struct place){((uint64_t)mark << marks->shift) + 1, marks->offsets[mark]};
-}
-
-/* The nearest marks: one at or before seq, one after it. If there is none, low or high is
- * unchanged. */
-static void nearest_marks(const struct scan_marks *marks, uint64_t seq, struct place *low,
-                          struct place *high)
-{
-    uint64_t mark = (seq - 1) >> marks->shift;
-    size_t from = mark < MARK_COUNT ? (size_t)mark : MARK_COUNT - 1;
-    for (size_t word = from / 64 + 1; word-- > 0;) {
-        uint64_t bits = marks->known[word];
-        if (word == from / 64)
-            bits &= UINT64_MAX >> (63 - from % 64);
-        if (bits != 0) {
-            *low = place_of(marks, word * 64 + 63 - (size_t)__builtin_clzll(bits));
-            break;
-        }
-    }
-    for (size_t word = from / 64; word < MARK_COUNT / 64; word++) {
-        uint64_t bits = marks->known[word];
-        if (word == from / 64)
-            bits &= from % 64 == 63 ? 0 : UINT64_MAX << (from % 64 + 1);
-        if (bits != 0) {
-            *high = place_of(marks, word * 64 + (size_t)__builtin_ctzll(bits));
-            break;
-        }
-    }
-}
+#define WALK_EVENTS     ((uint64_t)16) /* this many are walked over rather than searched */
+#define WALK_BYTES      ((uint64_t)32 << 10)
+#define TABLE_BYTES_MIN ((uint64_t)256 << 10) /* smallest journal for which a table pays off */
 
 /* ---- Looking ---- */
 
@@ -139,8 +58,8 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
             annal__frame_proves(scan->codec, frame, start, h_before, &h) &&
             scan->codec->parse_event(frame, out_event)) {
             out_event->offset = start;
-            if (scan->marks != NULL)
-                annal__scan_mark(scan, out_event->seq, start);
+            if (scan->table != NULL)
+                annal__seek_table_note(scan->table, out_event->seq, start);
             return ANNAL_OK;
         }
         offset = start;
@@ -150,7 +69,7 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
 }
 
 /* Rule (2). */
-static uint64_t guess(const struct place *low, const struct place *high, uint64_t seq,
+static uint64_t guess(const struct seek_place *low, const struct seek_place *high, uint64_t seq,
                       unsigned tries)
 {
     uint64_t bytes = high->offset - low->offset, middle = low->offset + bytes / 2;
@@ -169,8 +88,8 @@ static uint64_t guess(const struct place *low, const struct place *high, uint64_
 }
 
 /* Approach event seq from below: *low is the first event, or one that proves itself. */
-static annal_status approach(struct scan *scan, uint64_t seq, struct place *low, struct place high,
-                             annal_error *err)
+static annal_status approach(struct scan *scan, uint64_t seq, struct seek_place *low,
+                             struct seek_place high, annal_error *err)
 {
     for (unsigned tries = 0; high.offset - low->offset > WALK_BYTES && seq - low->seq > WALK_EVENTS;
          tries++) {
@@ -180,14 +99,15 @@ static annal_status approach(struct scan *scan, uint64_t seq, struct place *low,
         if (status < 0)
             return status;
         if (status == ANNAL_OK && event.offset < high.offset && event.seq <= seq)
-            *low = (struct place){event.seq, event.offset};
+            *low = (struct seek_place){event.seq, event.offset};
         else
-            high = (struct place){status == ANNAL_OK ? event.seq : high.seq, at};
+            high = (struct seek_place){status == ANNAL_OK ? event.seq : high.seq, at};
     }
     return ANNAL_OK;
 }
 
-static annal_status stand_at_long(struct scan *scan, const struct place *place, annal_error *err)
+static annal_status stand_at_long(struct scan *scan, const struct seek_place *place,
+                                  annal_error *err)
 {
     annal_event event;
     uint64_t h_before = 0;
@@ -202,7 +122,7 @@ static annal_status stand_at_long(struct scan *scan, const struct place *place, 
 }
 
 /* Move to a place. ANNAL_END if no event proves itself there with that seq. */
-static annal_status stand(struct scan *scan, const struct place *place, annal_error *err)
+static annal_status stand(struct scan *scan, const struct seek_place *place, annal_error *err)
 {
     annal_slice frame;
     annal_event event;
@@ -250,8 +170,8 @@ static annal_status walk(struct scan *scan, uint64_t seq, annal_error *err)
     return ANNAL_OK;
 }
 
-static annal_status seek_between(struct scan *scan, uint64_t seq, struct place low,
-                                 struct place high, annal_error *err)
+static annal_status seek_between(struct scan *scan, uint64_t seq, struct seek_place low,
+                                 struct seek_place high, annal_error *err)
 {
     annal_status status = approach(scan, seq, &low, high, err);
     return status == ANNAL_OK ? stand(scan, &low, err) : status;
@@ -265,21 +185,17 @@ annal_status annal__scan_seek(struct scan *scan, uint64_t seq, annal_error *err)
         return ANNAL_OK;
     if (scan->io->fstat(scan->io->arg, scan->fd, &file) < 0)
         return annal__fail_errno(err, "look at a journal");
-    const struct place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
-    if (scan->sought && scan->marks == NULL && end.offset > MARK_BYTES_MIN) {
-        scan->marks = annal__zalloc(sizeof *scan->marks); /* without them it takes longer */
-        if (scan->marks != NULL)
-            scan->marks->shift = MARK_SHIFT;
-    }
-    scan->sought = true;
+    const struct seek_place first = {scan->first_seq, 0}, end = {0, (uint64_t)file.st_size};
+    if (scan->table == NULL && end.offset > TABLE_BYTES_MIN) /* without one it takes longer */
+        scan->table = annal__seek_table_take(scan->tables, file.st_dev, file.st_ino);
 
-    struct place low = first, high = end;
-    if (scan->marks != NULL)
-        nearest_marks(scan->marks, seq, &low, &high);
+    struct seek_place low = first, high = end;
+    if (scan->table != NULL)
+        annal__seek_table_near(scan->table, seq, &low, &high);
     annal_status status = seek_between(scan, seq, low, high, err);
     if (status == ANNAL_END) { /* rule (4) */
-        annal__free(scan->marks);
-        scan->marks = NULL;
+        if (scan->table != NULL)
+            annal__seek_table_clear(scan->table);
         status = seek_between(scan, seq, first, end, err);
     }
     if (status == ANNAL_END) {

@@ -134,6 +134,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         pthread_mutex_init(&store->events_lock, NULL) != 0 ||
         pthread_mutex_init(&store->tails.lock, NULL) != 0 ||
         pthread_mutex_init(&store->strays.lock, NULL) != 0 ||
+        pthread_mutex_init(&store->seek_tables.lock, NULL) != 0 ||
         pthread_mutex_init(&store->keeper.round, NULL) != 0 ||
         annal__file_lock_init(&store->claim_lock, "claim") < 0 ||
         annal__file_lock_init(&store->recovery_lock, "recovery") < 0 ||
@@ -169,6 +170,8 @@ static void free_store(annal_store *store)
     pthread_mutex_destroy(&store->events_lock);
     pthread_mutex_destroy(&store->tails.lock);
     pthread_mutex_destroy(&store->strays.lock);
+    pthread_mutex_destroy(&store->seek_tables.lock);
+    annal__seek_tables_done(&store->seek_tables);
     annal__buf_done(&store->strays.said);
     pthread_mutex_destroy(&store->keeper.round);
     if (store->events_dir >= 0)

@@ -11,6 +11,7 @@
 #include "journal/held_list.h"
 #include "journal/log.h"
 #include "journal/metrics.h"
+#include "journal/seek_table.h"
 #include "journal/session.h"
 #include "journal/stray.h"
 #include "journal/sys/chore.h"
@@ -130,6 +131,7 @@ struct annal_store {
 
     struct tails_place tails;
     struct strays strays;
+    struct seek_tables seek_tables;
     struct bell bell;
     struct metrics metrics;
 };

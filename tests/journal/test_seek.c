@@ -5,6 +5,7 @@
 #include "tests/support/tmpdir.h"
 
 #include "journal/scan.h"
+#include "journal/seek_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,7 @@ static struct buf journal;
 static uint64_t starts[EVENTS + 2], hashes[EVENTS + 1];
 static struct failing_io disk;
 static struct scan scan;
+static struct seek_tables tables;
 
 /* Most events are small, a few are large: their places are no straight line. */
 static void put_event(uint64_t seq)
@@ -47,6 +49,7 @@ static void open_scan(void)
     file_write(name, journal.ptr, journal.len);
     failing_io_init(&disk);
     annal__scan_init(&scan, &disk.io, disk.io.open(disk.io.arg, name, O_RDONLY, 0), codec);
+    scan.tables = &tables;
 }
 
 static void set_up(const struct codec *of)
@@ -75,6 +78,7 @@ static void set_up_msgpack(void)
 static void tear_down(void)
 {
     annal__scan_done(&scan);
+    annal__seek_tables_done(&tables);
     annal__buf_done(&journal);
     tmpdir_teardown();
 }
@@ -107,22 +111,64 @@ START_TEST(a_scan_that_seeks_again_and_again_stands_where_it_should)
 }
 END_TEST
 
-START_TEST(in_the_end_a_seek_is_one_read)
+static void pass_all(void)
 {
     seek_about(400);
-    for (uint64_t seq = 1; seq <= EVENTS; seq++) { /* all have been passed once */
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) {
         annal_event event;
         ck_ok(annal__scan_seek(&scan, seq, err));
         ck_ok(annal__scan_next(&scan, &event, err));
     }
-    uint64_t reads = 0;
+}
+
+/* Reads for each of 100 seeks, in hundredths. */
+static unsigned reads_of_seeks(bool by_new_scans)
+{
+    unsigned reads = 0;
     for (unsigned i = 0; i < 100; i++) {
         uint64_t seq = 2 + random_below(&seed, EVENTS - 2);
+        if (by_new_scans) {
+            annal__scan_done(&scan);
+            open_scan();
+        }
+        unsigned before = disk.calls;
         ck_ok(annal__scan_seek(&scan, seq, err));
-        reads += scan.read;
         ck_next_is(seq);
+        reads += disk.calls - before;
     }
-    ck_assert_uint_lt(reads / 100, 40u << 10); /* 32 KiB, more where a large event lies */
+    return reads;
+}
+
+START_TEST(in_the_end_a_seek_is_one_read)
+{
+    pass_all();
+    ck_assert_uint_lt(reads_of_seeks(false), 125); /* one more where a large event lies */
+}
+END_TEST
+
+START_TEST(a_new_scan_knows_what_earlier_ones_have_passed)
+{
+    pass_all();
+    ck_assert_uint_lt(reads_of_seeks(true), 125);
+}
+END_TEST
+
+/* The least recently used one. */
+START_TEST(only_some_tables_are_kept)
+{
+    struct seek_place low = {0}, high = {0};
+    for (ino_t inode = 1; inode <= SEEK_TABLES_KEPT + 1; inode++) {
+        struct seek_table *table = annal__seek_table_take(&tables, 1, inode);
+        annal__seek_table_note(table, 1, inode);
+        annal__seek_table_give(&tables, table);
+    }
+    for (ino_t inode = 1; inode <= SEEK_TABLES_KEPT + 1; inode++) {
+        struct seek_table *table = annal__seek_table_take(&tables, 1, inode);
+        low.offset = 0;
+        annal__seek_table_near(table, 1, &low, &high);
+        ck_assert_uint_eq(low.offset, inode == 1 ? 0 : inode);
+        annal__seek_table_give(NULL, table);
+    }
 }
 END_TEST
 
@@ -130,33 +176,36 @@ START_TEST(a_new_scan_finds_the_last_events_with_a_few_reads)
 {
     ck_ok(annal__scan_seek(&scan, EVENTS - 20, err));
     ck_next_is(EVENTS - 20);
-    ck_assert_uint_lt(scan.read, 512u << 10);
+    ck_assert_uint_lt(disk.calls, 12);
 }
 END_TEST
 
 /* Rule (4). */
-START_TEST(places_that_are_remembered_wrong_are_forgotten)
+START_TEST(places_that_are_noted_wrong_are_forgotten)
 {
+    struct seek_place low = {0}, high = {0};
     seek_about(20);
-    ck_assert_ptr_nonnull(scan.marks);
-    annal__scan_mark(&scan, 1001, starts[1000]);
+    annal__seek_table_note(scan.table, 1001, starts[1000]);
     ck_ok(annal__scan_seek(&scan, 1002, err));
-    ck_assert_ptr_null(scan.marks);
     ck_next_is(1002);
+    annal__seek_table_near(scan.table, 1001, &low, &high);
+    ck_assert(low.seq != 1001 || low.offset == starts[1001]);
     seek_about(20);
-    ck_assert_ptr_nonnull(scan.marks);
-    annal__scan_mark(&scan, 1001, starts[1001] + 1);
+    annal__seek_table_note(scan.table, 1001, starts[1001] + 1);
     ck_ok(annal__scan_seek(&scan, 1001, err));
     ck_next_is(1001);
 }
 END_TEST
 
-START_TEST(what_is_remembered_becomes_sparse_where_seqs_are_large)
+START_TEST(what_is_noted_becomes_sparse_where_seqs_are_large)
 {
+    struct seek_place low = {0}, high = {0};
+    pass_all();
+    annal__seek_table_note(scan.table, ((uint64_t)1 << 21) + 1, journal.len);
+    annal__seek_table_near(scan.table, 1100, &low, &high);
+    ck_assert_uint_eq(low.seq, 1089); /* every 64th stays */
+    ck_assert_uint_eq(high.seq, 1153);
     seek_about(200);
-    annal__scan_mark(&scan, ((uint64_t)1 << 21) + 1, journal.len); /* every 64th stays */
-    seek_about(200);
-    ck_assert_ptr_nonnull(scan.marks);
 }
 END_TEST
 
@@ -225,8 +274,10 @@ Suite *suite_seek(void)
         tcase_add_test(tcase, a_scan_that_seeks_again_and_again_stands_where_it_should);
         tcase_add_test(tcase, in_the_end_a_seek_is_one_read);
         tcase_add_test(tcase, a_new_scan_finds_the_last_events_with_a_few_reads);
-        tcase_add_test(tcase, places_that_are_remembered_wrong_are_forgotten);
-        tcase_add_test(tcase, what_is_remembered_becomes_sparse_where_seqs_are_large);
+        tcase_add_test(tcase, a_new_scan_knows_what_earlier_ones_have_passed);
+        tcase_add_test(tcase, only_some_tables_are_kept);
+        tcase_add_test(tcase, places_that_are_noted_wrong_are_forgotten);
+        tcase_add_test(tcase, what_is_noted_becomes_sparse_where_seqs_are_large);
         tcase_add_test(tcase, behind_damage_a_scan_that_seeks_stands_as_a_new_one_does);
         tcase_add_test(tcase, a_seek_that_cannot_read_says_so_and_the_next_one_works);
     }

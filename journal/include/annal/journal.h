@@ -198,9 +198,10 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_next(annal_cursor *cursor,
                                                           annal_event *out_event, annal_error *err);
 
 /*
- * Move the cursor before event seq (0 and 1: the first). A cursor that seeks often remembers places
- * that it has passed, in at most 520 KiB, so that in the end a seek is one read. The event need not
- * exist yet: annal_cursor_next() returns ANNAL_END until it does.
+ * Move the cursor before event seq (0 and 1: the first). A cursor that seeks notes places that it
+ * has passed, in at most 520 KiB, so that in the end a seek is one read. The store keeps them for
+ * the next cursor in this session, for 16 sessions. The event need not exist yet:
+ * annal_cursor_next() returns ANNAL_END until it does.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_cursor_seek(annal_cursor *cursor, uint64_t seq,
                                                           annal_error *err);
