@@ -1,6 +1,7 @@
 #include "tools/cli/rows.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/json.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -124,35 +125,53 @@ void rows_done(struct rows *rows)
     *rows = (struct rows){0};
 }
 
-void rows_print_value(const annal_value *value)
+annal_status rows_value_json(struct buf *out, const annal_value *value)
 {
     char number[REAL_BYTES];
     switch (value->kind) {
     case ANNAL_VALUE_INTEGER:
-        printf("%" PRId64, value->integer);
-        break;
+        return annal__buf_printf(out, "%" PRId64, value->integer);
     case ANNAL_VALUE_REAL:
-        fputs(real_text(number, value->real), stdout);
-        break;
+        return annal__buf_append_slice(out, annal_slice_of(real_text(number, value->real)));
     case ANNAL_VALUE_TEXT:
-        out_json_string(value->bytes);
-        break;
+        return annal__json_quote(out, value->bytes);
     case ANNAL_VALUE_BLOB:
     case ANNAL_VALUE_NULL:
-        fputs("null", stdout);
         break;
     }
+    return annal__buf_append(out, "null", 4);
+}
+
+annal_status rows_members_json(struct buf *out, const annal_row *row)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < row->count; i++) {
+        if (i > 0)
+            status = annal__buf_append(out, ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(out, annal_slice_of(row->names[i]));
+        if (status >= 0)
+            status = annal__buf_append(out, ":", 1);
+        if (status >= 0)
+            status = rows_value_json(out, &row->values[i]);
+    }
+    return status;
+}
+
+void rows_print_value(const annal_value *value)
+{
+    struct buf text = {0};
+    if (rows_value_json(&text, value) >= 0)
+        out_slice(annal__buf_slice(&text));
+    annal__buf_done(&text);
 }
 
 void rows_print_members(const annal_row *row)
 {
-    for (size_t i = 0; i < row->count; i++) {
-        if (i > 0)
-            fputc(',', stdout);
-        out_json_string(annal_slice_of(row->names[i]));
-        fputc(':', stdout);
-        rows_print_value(&row->values[i]);
-    }
+    struct buf text = {0};
+    if (rows_members_json(&text, row) >= 0)
+        out_slice(annal__buf_slice(&text));
+    annal__buf_done(&text);
 }
 
 int rows_print_lines(void *arg, const annal_row *row)

@@ -36,4 +36,8 @@ void rows_count_cell(struct table *table, const annal_value *value);
 void rows_print_value(const annal_value *value);
 void rows_print_members(const annal_row *row);
 
+/* The same, appended to a text. */
+annal_status rows_value_json(struct buf *out, const annal_value *value);
+annal_status rows_members_json(struct buf *out, const annal_row *row);
+
 #endif

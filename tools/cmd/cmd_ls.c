@@ -1,4 +1,3 @@
-#include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -7,80 +6,48 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/show/session_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Health is not a column of the answer: findings are looked up beside it. */
-enum {
-    AT_SESSION,
-    AT_STATUS,
-    AT_EVENTS,
-    AT_TURNS,
-    AT_TOKENS,
-    AT_COST,
-    AT_ACTIVITY,
-    AT_CREATED,
-    AT_AGENT,
-    AT_MODEL,
-    AT_PARENT,
-    AT_FORK,
-    AT_FORK_SEQ,
-    AT_TITLE,
-    AT_TIME_FROM,
-    AT_COMPUTED, /* of the cost: what was computed from prices */
-    AT_COSTED,   /* how many tokens it is the cost of */
-    AT_COUNT,
-    AT_DEPTH = AT_COUNT /* below how many others, with --tree; printed as an indent */
-};
+enum { AT_DEPTH = SESSION_COLUMN_COUNT }; /* with --tree: printed as an indent */
 
 /* What has no time was once imported as of the epoch. */
 #define TIME_KNOWN_US INT64_C(86400000000)
 
-/* Its time is that of the file that it was imported from: a guess, which no order follows. */
-#define GUESSED "of the file"
-
 /* ?1 status, ?2 agent, ?3 model, ?4 since when; listed.place is the order that was asked for. */
 static const char listed[] =
-    "WITH listed AS (SELECT s.id, s.status, s.events, s.total_turns, s.total_tokens,"
-    " c.cost_usd, c.computed_cost_usd, c.costed_tokens, s.last_activity_at, s.created_at, "
-    "s.agent_id, s.model,"
-    " s.parent_session_id, f.parent_session_id AS fork, f.forked_at_seq,"
-    " coalesce(s.title, p.title) AS title, s.time_from,"
+    "WITH listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
-    " row_number() OVER (ORDER BY %s s.time_from IS '" GUESSED "',"
-    " s.last_activity_at DESC, s.id) AS place"
-    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
-    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
-    " LEFT JOIN usage_by_session c ON c.session_id = s.id"
-    " WHERE (?1 IS NULL OR s.status = ?1)"
+    " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
+    " s.last_activity_at DESC, s.id) AS place" SESSION_FROM " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
     " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
-    " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT '" GUESSED "')))";
+    " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT '" SESSION_GUESSED "')))";
 
 #define SHOWN                                                                                      \
-    " SELECT id AS session_id, status, events, total_turns, total_tokens,"                         \
-    " cost_usd AS total_cost_usd,"                                                                 \
-    " last_activity_at, created_at, agent_id, model, parent_session_id,"                           \
-    " fork AS fork_session_id, forked_at_seq AS fork_seq, title, time_from,"                       \
-    " computed_cost_usd, costed_tokens, "
+    " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
+    " last_activity_at, created_at, agent_id, model, parent_session_id, fork_session_id,"          \
+    " fork_seq, title, time_from, computed_cost_usd, costed_tokens, "
 
 static const char flat[] = SHOWN "0 FROM listed ORDER BY place LIMIT ?5";
 
 /* A session whose parent is not in the list begins a tree, and so does what is its own ancestor. */
 static const char tree[] =
     ", below (id, depth, path) AS ("
-    " SELECT id, 0, printf('%010d', place) FROM listed"
-    " WHERE above IS NULL OR above = id OR above NOT IN (SELECT id FROM listed)"
-    " UNION ALL SELECT l.id, b.depth + 1, b.path || printf('/%010d', l.place)"
-    " FROM below b JOIN listed l ON l.above = b.id AND l.id <> b.id)" SHOWN "coalesce(depth, 0)"
-    " FROM listed LEFT JOIN below USING (id)"
+    " SELECT session_id, 0, printf('%010d', place) FROM listed"
+    " WHERE above IS NULL OR above = session_id OR above NOT IN (SELECT session_id FROM listed)"
+    " UNION ALL SELECT l.session_id, b.depth + 1, b.path || printf('/%010d', l.place)"
+    " FROM below b JOIN listed l ON l.above = b.id AND l.session_id <> b.id)" SHOWN
+    "coalesce(depth, 0)"
+    " FROM listed LEFT JOIN below ON id = session_id"
     " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
 
 /* The choices of --sort, and what comes first in the order then. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model"
 static const char *const orders[] = {"",
-                                     "s.time_from IS '" GUESSED "', s.created_at DESC,",
+                                     "s.time_from IS '" SESSION_GUESSED "', s.created_at DESC,",
                                      "s.events DESC,",
                                      "s.total_turns DESC,",
                                      "s.total_tokens DESC,",
@@ -96,7 +63,7 @@ static const char *const orders[] = {"",
  */
 #define SESSION_LEAST 36
 
-static const struct column columns[AT_COUNT + 1] = {
+static const struct column columns[SESSION_COLUMN_COUNT + 1] = {
     {.name = "session_id", .title = "SESSION", .least = SESSION_LEAST},
     {.name = "status", .title = "STATUS", .spare = 3},
     {.name = "events", .title = "EVENTS", .right = true, .spare = 6},
@@ -116,58 +83,17 @@ static const struct column columns[AT_COUNT + 1] = {
     {.name = "costed_tokens"},
     {.name = "findings", .title = "HEALTH"}};
 
-struct health {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t findings;
-};
-
 struct ls {
     const struct args *args;
     annal_index *index;
     enum out_format format;
     struct table *table;
-    struct column columns[AT_COUNT + 1];
-    struct health *healths; /* of the sessions that have findings, by session id */
-    size_t health_count;
+    struct column columns[SESSION_COLUMN_COUNT + 1];
+    struct session_findings findings;
     int64_t now_us;
     bool terminal;
     bool any; /* a session was printed */
 };
-
-/* Findings come by session. */
-static int count_finding(void *arg, const annal_index_finding *finding)
-{
-    struct ls *ls = arg;
-    struct health *last = ls->health_count > 0 ? &ls->healths[ls->health_count - 1] : NULL;
-    if (finding->session.len > ANNAL_SESSION_ID_BYTES_MAX)
-        return 0;
-    if (last != NULL && annal__slice_is(finding->session, last->session)) {
-        last->findings++;
-        return 0;
-    }
-    last = annal__array_add(&ls->healths, &ls->health_count, sizeof *last);
-    if (last == NULL)
-        return fail_storage("list the sessions: out of memory");
-    last->findings = 1;
-    memcpy(last->session, finding->session.ptr, finding->session.len);
-    return 0;
-}
-
-static int compare_health(const void *session, const void *health)
-{
-    return strcmp(session, ((const struct health *)health)->session);
-}
-
-static uint64_t findings_of(const struct ls *ls, annal_slice session)
-{
-    char key[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
-    if (session.len > ANNAL_SESSION_ID_BYTES_MAX || ls->health_count == 0)
-        return 0;
-    memcpy(key, session.ptr, session.len);
-    const struct health *health =
-        bsearch(key, ls->healths, ls->health_count, sizeof *ls->healths, compare_health);
-    return health == NULL ? 0 : health->findings;
-}
 
 static void time_cell(struct ls *ls, const annal_value *value, const annal_value *from)
 {
@@ -177,7 +103,7 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
     if (annal_time_parse(value->bytes, &time_us, NULL) < 0)
         return;
     if (time_us < TIME_KNOWN_US ||
-        (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, GUESSED)))
+        (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, SESSION_GUESSED)))
         table_shown(ls->table, "-");
     else if (ls->terminal)
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
@@ -187,17 +113,17 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
 static void show_cost(struct ls *ls, const annal_row *row)
 {
     const annal_value *values = row->values;
-    if (values[AT_COST].kind != ANNAL_VALUE_REAL) {
+    if (values[SESSION_COST].kind != ANNAL_VALUE_REAL) {
         table_shown(ls->table, "-");
         return;
     }
-    const char *sign = values[AT_COMPUTED].kind == ANNAL_VALUE_NULL ? "" : "~";
-    int64_t tokens = values[AT_TOKENS].integer, costed = values[AT_COSTED].integer;
+    const char *sign = values[SESSION_COMPUTED].kind == ANNAL_VALUE_NULL ? "" : "~";
+    int64_t tokens = values[SESSION_TOKENS].integer, costed = values[SESSION_COSTED].integer;
     if (costed < tokens && tokens > 0)
-        table_shown(ls->table, "%s$%.2f of %d%%", sign, values[AT_COST].real,
+        table_shown(ls->table, "%s$%.2f of %d%%", sign, values[SESSION_COST].real,
                     (int)(100.0 * (double)costed / (double)tokens));
     else
-        table_shown(ls->table, "%s$%.2f", sign, values[AT_COST].real);
+        table_shown(ls->table, "%s$%.2f", sign, values[SESSION_COST].real);
 }
 
 /* Two columns for each session above it, as far as a terminal has room. */
@@ -211,23 +137,23 @@ static int print_row(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
     ls->any = true;
-    uint64_t findings = findings_of(ls, row->values[AT_SESSION].bytes);
-    for (int i = 0; i < AT_COUNT; i++) {
+    uint64_t findings = session_findings_of(&ls->findings, row->values[SESSION_ID].bytes);
+    for (int i = 0; i < SESSION_COLUMN_COUNT; i++) {
         const annal_value *value = &row->values[i];
-        if (i == AT_EVENTS || i == AT_TURNS || i == AT_TOKENS)
+        if (i == SESSION_EVENTS || i == SESSION_TURNS || i == SESSION_TOKENS)
             rows_count_cell(ls->table, value);
-        else if (i == AT_ACTIVITY)
-            time_cell(ls, value, &row->values[AT_TIME_FROM]);
+        else if (i == SESSION_ACTIVITY)
+            time_cell(ls, value, &row->values[SESSION_TIME_FROM]);
         else
             rows_cell(ls->table, value);
-        if (i == AT_SESSION && row->values[AT_DEPTH].integer > 0)
+        if (i == SESSION_ID && row->values[AT_DEPTH].integer > 0)
             table_shown(ls->table, "%*s%.*s", indent_of(row), "", ANNAL_FMT(value->bytes));
-        if (i == AT_TITLE && value->kind == ANNAL_VALUE_NULL)
+        if (i == SESSION_TITLE && value->kind == ANNAL_VALUE_NULL)
             table_shown(ls->table, "-");
-        if (i == AT_FORK && value->kind == ANNAL_VALUE_TEXT)
+        if (i == SESSION_FORK && value->kind == ANNAL_VALUE_TEXT)
             table_shown(ls->table, "%.*s, %lld", ANNAL_FMT(value->bytes),
-                        (long long)row->values[AT_FORK_SEQ].integer);
-        if (i == AT_COST)
+                        (long long)row->values[SESSION_FORK_SEQ].integer);
+        if (i == SESSION_COST)
             show_cost(ls, row);
     }
     table_number(ls->table, findings);
@@ -245,15 +171,15 @@ static int note_forks(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
     (void)row;
-    ls->columns[AT_FORK].title = columns[AT_FORK].title;
+    ls->columns[SESSION_FORK].title = columns[SESSION_FORK].title;
     return 0;
 }
 
 static annal_status choose_columns(struct ls *ls, annal_error *err)
 {
     memcpy(ls->columns, columns, sizeof columns);
-    ls->columns[AT_SESSION].flexible = ls->terminal;
-    ls->columns[AT_FORK].title = NULL;
+    ls->columns[SESSION_ID].flexible = ls->terminal;
+    ls->columns[SESSION_FORK].title = NULL;
     return annal_sql(ls->index, ANNAL_SLICE("SELECT 1 FROM forks LIMIT 1"),
                      &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
 }
@@ -316,16 +242,15 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     ls->terminal = out_columns() > 0;
     if (choose_columns(ls, &err) < 0)
         return fail_error(&err);
-    ls->table = table_new(ls->format, ls->columns, AT_COUNT + 1);
+    ls->table = table_new(ls->format, ls->columns, SESSION_COLUMN_COUNT + 1);
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    annal_status status =
-        annal_index_findings(ls->index, (annal_slice){0}, count_finding, ls, &err);
+    annal_status status = session_findings_read(ls->index, &ls->findings, &err);
     if (status == ANNAL_OK)
         status = ask(ls, limit, &err);
     table_free(ls->table);
-    annal__free(ls->healths);
+    session_findings_done(&ls->findings);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;

@@ -8,28 +8,37 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { END_WAITS = 20, END_WAIT_MS = 10, PIECE_BYTES = 65536 };
 
 /* No member but data can have a character that JSON would escape: the journal refuses them. */
-static void print_member(const char *name, annal_slice text)
+static int add_member(char *text, size_t room, const char *name, annal_slice value)
 {
-    if (text.len > 0)
-        printf(",\"%s\":\"%.*s\"", name, ANNAL_FMT(text));
+    return value.len == 0 ? 0 : snprintf(text, room, ",\"%s\":\"%.*s\"", name, ANNAL_FMT(value));
+}
+
+size_t event_head(const annal_event *event, annal_slice session, char text[EVENT_HEAD_BYTES])
+{
+    char ts[ANNAL_TIME_BYTES];
+    int len = session.len > 0 ? snprintf(text, EVENT_HEAD_BYTES, "{\"session_id\":\"%.*s\",",
+                                         ANNAL_FMT(session))
+                              : snprintf(text, EVENT_HEAD_BYTES, "{");
+    annal_time_format(event->ts_us, ts);
+    len += snprintf(text + len, EVENT_HEAD_BYTES - (size_t)len,
+                    "\"seq\":%" PRIu64 ",\"%s\":\"%s\",\"type\":\"%.*s\"", event->seq,
+                    session.len > 0 ? "timestamp" : "ts", ts, ANNAL_FMT(event->type));
+    len += add_member(text + len, EVENT_HEAD_BYTES - (size_t)len, "id", event->id);
+    len += add_member(text + len, EVENT_HEAD_BYTES - (size_t)len, "cause", event->cause);
+    len += snprintf(text + len, EVENT_HEAD_BYTES - (size_t)len, ",\"data\":");
+    ANNAL_ASSERT(len < EVENT_HEAD_BYTES);
+    return (size_t)len;
 }
 
 static void print_envelope(const annal_event *event, annal_slice session)
 {
-    char ts[ANNAL_TIME_BYTES];
-    annal_time_format(event->ts_us, ts);
-    fputc('{', stdout);
-    if (session.len > 0)
-        printf("\"session_id\":\"%.*s\",", ANNAL_FMT(session));
-    printf("\"seq\":%" PRIu64 ",\"%s\":\"%s\",\"type\":\"%.*s\"", event->seq,
-           session.len > 0 ? "timestamp" : "ts", ts, ANNAL_FMT(event->type));
-    print_member("id", event->id);
-    print_member("cause", event->cause);
-    fputs(",\"data\":", stdout);
+    char text[EVENT_HEAD_BYTES];
+    out_slice((annal_slice){text, event_head(event, session, text)});
 }
 
 void event_print(const annal_event *event, annal_slice session)

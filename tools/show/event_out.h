@@ -12,6 +12,10 @@
  */
 void event_print(const annal_event *event, annal_slice session);
 
+/* All of it up to its data, as above, in text; after the data comes a brace. Returns its length. */
+#define EVENT_HEAD_BYTES 1024
+size_t event_head(const annal_event *event, annal_slice session, char text[EVENT_HEAD_BYTES]);
+
 /*
  * As above, for the last event of a cursor; its data is printed in pieces if it is not in memory.
  * False: it could not be read.

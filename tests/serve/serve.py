@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""The real server on loopback, port 0: every test starts from a store of its own.
+
+serve.py ANNAL [name of a test …]
+"""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import urllib.parse
+
+ANNAL = sys.argv[1]
+TOKEN = "Bearer "
+
+
+class Server:
+    """A store in a directory of its own, and the server over it."""
+
+    def __init__(self, *words):
+        self.dir = tempfile.mkdtemp(prefix="annal-serve-")
+        self.store = os.path.join(self.dir, "store")
+        self.words = words
+        self.process = None
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [ANNAL, "--store", self.store, "serve", "--listen", "127.0.0.1:0", *self.words],
+            stdout=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.port = int(line.rsplit(":", 1)[1].split("/")[0])
+        with open(os.path.join(self.store, "serve.token"), encoding="ascii") as file:
+            self.token = file.read().split()[-1]
+
+    def stop(self, with_signal=signal.SIGTERM):
+        self.process.send_signal(with_signal)
+        status = self.process.wait(timeout=20)
+        self.process.stdout.close()
+        self.process = None
+        return status
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            status = self.stop()
+            assert status == 0, f"the server ended with {status}"
+        shutil.rmtree(self.dir)
+
+    def annal(self, *words, text=""):
+        done = subprocess.run([ANNAL, "--store", self.store, *words], input=text, text=True,
+                              capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def append(self, session, count=1, kind="note.added"):
+        lines = "".join(json.dumps({"type": kind, "data": {"n": n}}) + "\n" for n in range(count))
+        return self.annal("append", session, text=lines)
+
+    def ask(self, path, method="GET", body=None, headers=None, token=True):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        sent = {"Authorization": TOKEN + self.token} if token else {}
+        connection.request(method, path, body=body, headers={**sent, **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        return answer.status, text, answer.headers
+
+    def get(self, path, status=200, **words):
+        got, text, _ = self.ask("/api/v1" + path, **words)
+        assert got == status, f"{path}: {got} {text[:300]!r}"
+        return json.loads(text)
+
+    def stream(self, path, last=None):
+        return Stream(self, path, last)
+
+
+class Stream:
+    """Server-sent events, as a client of the protocol reads them."""
+
+    def __init__(self, server, path, last=None):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        headers = {"Authorization": TOKEN + server.token, "Accept": "text/event-stream"}
+        if last is not None:
+            headers["Last-Event-ID"] = last
+        self.connection.request("GET", "/api/v1/stream" + path, headers=headers)
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.last = last
+
+    def next(self):
+        """The next event, as (event, data); None at the end."""
+        event, data = "message", []
+        while True:
+            line = self.answer.readline().decode()
+            if line == "":
+                return None
+            line = line.rstrip("\n")
+            if line == "" and data:
+                return event, json.loads("\n".join(data))
+            name, _, value = line.partition(": ")
+            if name == "event":
+                event = value
+            elif name == "data":
+                data.append(value)
+            elif name == "id":
+                self.last = value
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
+
+
+def seqs(page):
+    return [event["seq"] for event in page["events"]]
+
+
+def test_nobody_gets_in_without_a_token():
+    with Server() as server:
+        assert os.stat(os.path.join(server.store, "serve.token")).st_mode & 0o777 == 0o600
+        server.get("/sessions", status=401, token=False)
+        server.get("/sessions", status=401, headers={"Authorization": TOKEN + "0" * 64})
+        server.get("/sessions?token=" + server.token, status=401, token=False)
+        assert server.ask("/healthz", token=False)[0] == 200
+        server.get("/sessions")
+
+
+def test_other_names_and_origins_are_refused():
+    with Server() as server:
+        server.get("/sessions", status=421, headers={"Host": "rebound.example"})
+        server.get("/sessions", status=403, headers={"Origin": "http://rebound.example"})
+        server.get("/sessions", headers={"Origin": f"http://127.0.0.1:{server.port}"})
+        server.get("/sessions", headers={"Host": f"localhost:{server.port}"})
+
+
+def test_the_page_has_a_strict_policy():
+    with Server() as server:
+        status, text, headers = server.ask("/", token=False)
+        assert status == 200 and b"<html" in text.lower()
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert "unsafe" not in headers["Content-Security-Policy"]
+        status, text, _ = server.ask("/", token=False, headers={"If-None-Match": headers["ETag"]})
+        assert (status, text) == (304, b"")
+        for path in ("/../serve.token", "/%2e%2e/serve.token", "//etc/passwd", "/index.html%00.js"):
+            assert server.ask(path, token=False)[0] == 404, path
+
+
+def test_a_list_comes_in_pages_and_misses_nothing():
+    with Server() as server:
+        for name in ("a", "b", "c", "d", "e"):
+            server.append(name, 3)
+        listed = [json.loads(line) for line in server.annal("ls", "--json").splitlines()]
+        for sort in ("activity", "started", "tokens", "cost", "events", "title"):
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = server.get(f"/sessions?limit=2&sort={sort}&cursor={urllib.parse.quote(cursor)}"
+                                  if cursor else f"/sessions?limit=2&sort={sort}")
+                assert page["total"] == 5
+                seen += [row["session_id"] for row in page["sessions"]]
+                cursor = page["next"]
+            assert sorted(seen) == list("abcde"), (sort, seen)
+        one = server.get("/sessions/b")
+        ls = next(row for row in listed if row["session_id"] == "b")
+        assert {key: one[key] for key in ls} == ls
+        assert server.get("/sessions?q=C")["total"] == 1
+        server.get("/sessions?cursor=x", status=400)
+        server.get("/sessions/none", status=404)
+
+
+def test_events_are_those_of_query():
+    with Server() as server:
+        server.append("s", 5)
+        lines = server.annal("query", "s", "--json").splitlines()
+        status, text, _ = server.ask("/api/v1/sessions/s/events", headers={"Accept": "application/x-ndjson"})
+        assert status == 200 and text.decode().splitlines() == lines
+        page = server.get("/sessions/s/events?limit=2")
+        assert page["events"] == [json.loads(line) for line in lines[:2]] and page["next"] == 3
+        assert seqs(server.get("/sessions/s/events?from=3&to=4")) == [3, 4]
+        assert seqs(server.get("/sessions/s/events?order=desc&limit=2")) == [5, 4]
+        assert seqs(server.get("/sessions/s/events?type=other.*")) == []
+        server.get("/sessions/s/events?from=x", status=400)
+
+
+def test_a_stream_goes_on_where_it_was_cut():
+    with Server() as server:
+        server.append("s", 40)
+        stream, seen = server.stream("?session=s"), []
+        for cut in range(1, 12):
+            seen.append(stream.next()[1]["seq"])
+            if cut % 3 == 0:
+                stream.close()
+                server.append("s", 1)
+                stream = server.stream("?session=s", stream.last)
+        while len(seen) < 43:
+            seen.append(stream.next()[1]["seq"])
+        assert seen == list(range(1, 44)), seen
+        stream.close()
+
+
+def test_a_journal_that_started_over_is_a_resync():
+    with Server() as server:
+        server.append("s", 3)
+        stream = server.stream("?session=s")
+        for _ in range(3):
+            stream.next()
+        stream.close()
+        server.annal("delete", "s", "--yes")
+        server.append("s", 5)
+        stream = server.stream("?session=s", stream.last)
+        assert stream.next()[0] == "resync"
+        assert stream.next()[1]["seq"] == 1
+        stream.close()
+
+
+def test_several_sessions_in_one_stream():
+    with Server() as server:
+        server.append("a", 2)
+        server.append("b", 2)
+        stream = server.stream("?session=a&session=b")
+        seen = [stream.next()[1] for _ in range(3)]
+        stream.close()
+        server.append("a", 1)
+        stream = server.stream("?session=a&session=b", stream.last)
+        seen += [stream.next()[1] for _ in range(2)]
+        stream.close()
+        assert sorted((e["session_id"], e["seq"]) for e in seen) == \
+            [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
+
+
+def main():
+    tests = {name[5:]: fn for name, fn in globals().items() if name.startswith("test_")}
+    names = sys.argv[2:] or list(tests)
+    failed, lock = [], threading.Lock()
+
+    def run(name):
+        begun = time.monotonic()
+        try:
+            tests[name]()
+        except Exception:  # pylint: disable=broad-except
+            with lock:
+                failed.append(name)
+                print(f"{name}: FAILED\n{traceback.format_exc()}")
+            return
+        with lock:
+            print(f"{name}: {time.monotonic() - begun:.2f} s")
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+#include "tools/serve/access.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOKENS_MAX     256u
+#define TOKEN_LEAST    16u
+#define FILE_BYTES_MAX 65536u
+#define RANDOM_BYTES   32
+
+static bool hash_text(const char *text, size_t len, uint8_t out[SHA256_BYTES])
+{
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return false;
+    annal__sha256_add(sha256, text, len);
+    annal__sha256_end(sha256, out);
+    return true;
+}
+
+/* ---- Tokens ---- */
+
+static annal_status add_token(struct access *access, const char *text, enum right right,
+                              const char *path, annal_error *err)
+{
+    size_t len = strlen(text);
+    if (len < TOKEN_LEAST)
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a token has fewer than %u letters", path,
+                           TOKEN_LEAST);
+    if (access->token_count == TOKENS_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' has more than %u tokens", path, TOKENS_MAX);
+    struct access_token *token =
+        annal__array_add(&access->tokens, &access->token_count, sizeof *token);
+    if (token == NULL || !hash_text(text, len, token->sha256))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
+    token->right = right;
+    if (right == RIGHT_WRITE && access->first[0] == '\0' && len < sizeof access->first)
+        memcpy(access->first, text, len);
+    return ANNAL_OK;
+}
+
+static annal_status read_line(struct access *access, char *line, const char *path, annal_error *err)
+{
+    char *rest = NULL;
+    line[strcspn(line, "#\r\n")] = '\0';
+    const char *first = strtok_r(line, " \t", &rest);
+    const char *second = first == NULL ? NULL : strtok_r(NULL, " \t", &rest);
+    if (first == NULL)
+        return ANNAL_OK;
+    if (second == NULL)
+        return add_token(access, first, RIGHT_WRITE, path, err);
+    if (strcmp(first, "read") == 0 || strcmp(first, "write") == 0)
+        return add_token(access, second, *first == 'r' ? RIGHT_READ : RIGHT_WRITE, path, err);
+    return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a line is TOKEN, read TOKEN or write TOKEN",
+                       path);
+}
+
+static annal_status read_tokens(struct access *access, FILE *file, const char *path,
+                                annal_error *err)
+{
+    char line[512];
+    struct stat info;
+    annal_status status = ANNAL_OK;
+    if (fstat(fileno(file), &info) != 0)
+        return annal__fail_errno(err, "read '%s'", path);
+    if ((info.st_mode & 077) != 0)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "'%s' can be read by others: chmod 600 makes it yours alone", path);
+    while (status >= 0 && fgets(line, sizeof line, file) != NULL)
+        status = read_line(access, line, path, err);
+    if (status >= 0 && access->token_count == 0)
+        status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' has no token", path);
+    return status;
+}
+
+static annal_status make_tokens(const char *path, annal_error *err)
+{
+    uint8_t random[RANDOM_BYTES];
+    char text[2 * RANDOM_BYTES + 2];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return annal__fail_errno(err, "make a token");
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(text + 2 * i, 3, "%02x", random[i]);
+    text[2 * RANDOM_BYTES] = '\n';
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return errno == EEXIST ? ANNAL_OK : annal__fail_errno(err, "make '%s'", path);
+    bool good = write(fd, text, 2 * RANDOM_BYTES + 1) == 2 * RANDOM_BYTES + 1 && fsync(fd) == 0;
+    if (!good)
+        annal__fail_errno(err, "write '%s'", path);
+    close(fd);
+    return good ? ANNAL_OK : ANNAL_ERR_IO;
+}
+
+annal_status access_tokens(struct access *access, const char *path, annal_error *err)
+{
+    FILE *file = fopen(path, "re");
+    annal_status status = ANNAL_OK;
+    if (file == NULL && errno == ENOENT) {
+        status = make_tokens(path, err);
+        file = status < 0 ? NULL : fopen(path, "re");
+    }
+    if (status < 0)
+        return status;
+    if (file == NULL)
+        return annal__fail_errno(err, "read '%s'", path);
+    status = read_tokens(access, file, path, err);
+    fclose(file);
+    return status;
+}
+
+enum right access_right(const struct access *access, const char *token, int *out_index)
+{
+    uint8_t hash[SHA256_BYTES];
+    int found = -1;
+    if (token == NULL || !hash_text(token, strlen(token), hash))
+        return RIGHT_NONE;
+    for (size_t i = 0; i < access->token_count; i++) {
+        uint8_t differs = 0;
+        for (size_t b = 0; b < sizeof hash; b++)
+            differs |= (uint8_t)(hash[b] ^ access->tokens[i].sha256[b]);
+        found = differs == 0 ? (int)i : found;
+    }
+    *out_index = found;
+    return found < 0 ? RIGHT_NONE : access->tokens[found].right;
+}
+
+/* ---- Host and Origin ---- */
+
+annal_status access_host(struct access *access, const char *host, unsigned port, annal_error *err)
+{
+    char text[300];
+    const char *colon = strrchr(host, ':');
+    bool has_port = colon != NULL && strchr(colon, ']') == NULL;
+    int len = has_port ? snprintf(text, sizeof text, "%s", host)
+                       : snprintf(text, sizeof text, "%s:%u", host, port);
+    if (len < 0 || (size_t)len >= sizeof text)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "--host: the name is too long");
+    for (char *c = text; *c != '\0'; c++)
+        *c = (char)tolower((unsigned char)*c);
+    char **slot = annal__array_add(&access->hosts, &access->host_count, sizeof *slot);
+    if (slot != NULL)
+        *slot = annal__strndup(text, (size_t)len);
+    return slot == NULL || *slot == NULL ? annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory")
+                                         : ANNAL_OK;
+}
+
+/* A name without a port has that of its scheme. */
+static bool is_host(const char *ours, const char *host, const char *usual_port)
+{
+    size_t len = strlen(host);
+    if (strncasecmp(ours, host, len) != 0)
+        return false;
+    return ours[len] == '\0' || (ours[len] == ':' && strcmp(ours + len + 1, usual_port) == 0);
+}
+
+bool access_host_is_ours(const struct access *access, const char *host)
+{
+    for (size_t i = 0; host != NULL && i < access->host_count; i++) {
+        if (is_host(access->hosts[i], host, "80") || is_host(access->hosts[i], host, "443"))
+            return true;
+    }
+    return access->trusts_all;
+}
+
+bool access_origin_is_ours(const struct access *access, const char *origin)
+{
+    static const char http[] = "http://", https[] = "https://";
+    if (origin == NULL)
+        return true;
+    for (size_t i = 0; i < access->host_count; i++) {
+        if ((strncasecmp(origin, http, sizeof http - 1) == 0 &&
+             is_host(access->hosts[i], origin + sizeof http - 1, "80")) ||
+            (strncasecmp(origin, https, sizeof https - 1) == 0 &&
+             is_host(access->hosts[i], origin + sizeof https - 1, "443")))
+            return true;
+    }
+    return false;
+}
+
+void access_done(struct access *access)
+{
+    for (size_t i = 0; i < access->host_count; i++)
+        annal__free(access->hosts[i]);
+    annal__free(access->hosts);
+    annal__free(access->tokens);
+    *access = (struct access){0};
+}

@@ -1,0 +1,161 @@
+#include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "tools/cli/args.h"
+#include "tools/serve/serve.h"
+#include "tools/show/event_out.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void answer_no_memory(struct request *request)
+{
+    static const char text[] = "{\"error\":{\"code\":\"nomem\",\"message\":\"out of memory\"}}\n";
+    annal__buf_done(&request->answer);
+    request->still = (annal_slice){text, sizeof text - 1};
+    request->type = JSON_TYPE;
+    request->status = 503;
+}
+
+void answer_error(struct request *request, unsigned status, const char *code, const char *format,
+                  ...)
+{
+    char message[600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    annal__buf_clear(&request->answer);
+    request->status = status;
+    request->type = JSON_TYPE;
+    if (annal__buf_printf(&request->answer, "{\"error\":{\"code\":\"%s\",\"message\":", code) < 0 ||
+        annal__json_quote(&request->answer, annal_slice_of(message)) < 0 ||
+        annal__buf_append(&request->answer, "}}\n", 3) < 0)
+        answer_no_memory(request);
+}
+
+void answer_failure(struct request *request, const annal_error *err)
+{
+    static const struct {
+        annal_status status;
+        unsigned http;
+    } map[] = {{ANNAL_ERR_NOTFOUND, 404},    {ANNAL_ERR_INVALID, 400}, {ANNAL_ERR_SQL, 400},
+               {ANNAL_ERR_CONFLICT, 409},    {ANNAL_ERR_REFUSED, 422}, {ANNAL_ERR_LIMIT, 413},
+               {ANNAL_ERR_BUSY, 503},        {ANNAL_ERR_NOMEM, 503},   {ANNAL_ERR_CLOSED, 503},
+               {ANNAL_ERR_UNSUPPORTED, 501}, {ANNAL_ERR_IO, 507}};
+    unsigned http = 500;
+    char code[32];
+    for (size_t i = 0; i < sizeof map / sizeof *map; i++)
+        http = map[i].status == err->status ? map[i].http : http;
+    snprintf(code, sizeof code, "%s", annal_status_name(err->status));
+    for (char *space = code; (space = strchr(space, ' ')) != NULL;)
+        *space = '_';
+    answer_error(request, http, code, "%s", err->message);
+}
+
+bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out)
+{
+    const char *text = http_query(request, name);
+    if (text == NULL)
+        return true;
+    if (parse_number(text, out) && *out <= most)
+        return true;
+    answer_error(request, 400, "invalid", "%s must be a whole number up to %" PRIu64, name, most);
+    return false;
+}
+
+bool query_time(struct request *request, const char *name, int64_t *out_us)
+{
+    const char *text = http_query(request, name);
+    if (text == NULL || parse_time(text, out_us))
+        return true;
+    answer_error(request, 400, "invalid",
+                 "%s must be a time such as 2026-01-06T07:24:00Z, or an age such as 2h", name);
+    return false;
+}
+
+bool query_choice(struct request *request, const char *name, const char *const *choices, int *out)
+{
+    char all[300] = "";
+    const char *text = http_query(request, name);
+    if (text == NULL)
+        return true;
+    for (int i = 0; choices[i] != NULL; i++) {
+        if (strcmp(text, choices[i]) == 0) {
+            *out = i;
+            return true;
+        }
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i == 0 ? "" : ", ",
+                 choices[i]);
+    }
+    answer_error(request, 400, "invalid", "%s must be one of %s", name, all);
+    return false;
+}
+
+struct list {
+    annal_slice *items;
+    size_t count, most;
+};
+
+static int add_item(void *arg, const char *value)
+{
+    struct list *list = arg;
+    annal_slice *item = list->count < list->most
+                            ? annal__array_add(&list->items, &list->count, sizeof *item)
+                            : NULL;
+    if (item == NULL)
+        return 1;
+    *item = annal_slice_of(value);
+    return 0;
+}
+
+bool query_list(struct request *request, const char *name, size_t most, annal_slice **out,
+                size_t *out_count)
+{
+    struct list list = {.most = most};
+    if (http_query_each(request, name, add_item, &list) == 0) {
+        *out = list.items;
+        *out_count = list.count;
+        return true;
+    }
+    annal__free(list.items);
+    answer_error(request, 400, "invalid", "%s may be given at most %zu times", name, most);
+    return false;
+}
+
+annal_value text_value(const char *text)
+{
+    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
+                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
+}
+
+annal_status event_json(struct buf *out, annal_slice session, const annal_event *event)
+{
+    char head[EVENT_HEAD_BYTES];
+    size_t len = event_head(event, session, head);
+    annal_status status = annal__buf_reserve(out, len + event->data.len + 1);
+    if (status >= 0) {
+        (void)annal__buf_append(out, head, len);
+        (void)annal__buf_append_slice(out, event->data);
+        (void)annal__buf_append(out, "}", 1);
+    }
+    return status;
+}
+
+annal_status damage_json(struct buf *out, annal_slice session, const annal_damage *damage)
+{
+    size_t before = out->len;
+    annal_status status = annal__buf_printf(out,
+                                            "{\"session_id\":\"%.*s\",\"seq\":%" PRIu64
+                                            ",\"damage\":{\"offset\":%" PRIu64
+                                            ",\"length\":%" PRIu64 ",\"event_lost\":%s,\"what\":",
+                                            ANNAL_FMT(session), damage->seq, damage->offset,
+                                            damage->length, damage->event_lost ? "true" : "false");
+    if (status >= 0)
+        status = annal__json_quote(out, annal_slice_of(damage->what));
+    if (status >= 0)
+        status = annal__buf_append(out, "}}", 2);
+    if (status < 0)
+        out->len = before;
+    return status;
+}

@@ -1,0 +1,209 @@
+/* Events of one session: a page of them as JSON, or all of them as NDJSON. */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "tools/serve/serve.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define PAGE_USUAL 200u
+#define PAGE_MAX   2000u
+#define PAGE_BYTES_MAX                                                                             \
+    ((size_t)4 << 20) /* a page ends early after so many, but never before its first event */
+#define TYPES_MAX 64u
+
+struct asked {
+    annal_filter filter;
+    annal_slice session;
+    annal_slice *types;
+};
+
+static bool read_asked(struct request *request, struct asked *asked)
+{
+    static const char *const orders[] = {"asc", "desc", NULL};
+    annal_filter *filter = &asked->filter;
+    int order = 0;
+    asked->session = request->id;
+    filter->sessions = &asked->session;
+    filter->session_count = 1;
+    if (!query_number(request, "from", UINT64_MAX, &filter->from_seq) ||
+        !query_number(request, "to", UINT64_MAX, &filter->to_seq) ||
+        !query_number(request, "limit", UINT64_MAX, &filter->limit) ||
+        !query_time(request, "since", &filter->since_us) ||
+        !query_time(request, "until", &filter->until_us) ||
+        !query_choice(request, "order", orders, &order) ||
+        !query_list(request, "type", TYPES_MAX, &asked->types, &filter->type_count))
+        return false;
+    filter->types = asked->types;
+    filter->descending = order == 1;
+    return true;
+}
+
+static bool wants_lines(const struct request *request)
+{
+    const char *accept = http_header(request, "Accept");
+    return accept != NULL && strstr(accept, NDJSON_TYPE) != NULL;
+}
+
+/* What the journal does not prove stands in its place, as `annal tail --json` prints it. */
+static annal_status add_event(struct buf *out, annal_status how, annal_slice session,
+                              const annal_event *event)
+{
+    if (how == ANNAL_OK)
+        return event_json(out, session, event);
+    return damage_json(out, session,
+                       &(annal_damage){.seq = event->seq,
+                                       .offset = event->offset,
+                                       .length = event->length,
+                                       .event_lost = true,
+                                       .what = "the journal does not prove this event"});
+}
+
+/* ---- A page ---- */
+
+static annal_status fill_page(annal_query *query, struct buf *out, uint64_t limit,
+                              uint64_t *out_next, annal_error *err)
+{
+    annal_slice session;
+    annal_event event;
+    annal_status status = ANNAL_OK;
+    for (uint64_t count = 0;; count++) {
+        annal_status how = annal_query_next(query, &session, &event, err);
+        if (how < 0 || how == ANNAL_END)
+            return how;
+        if (count == limit || (count > 0 && out->len + event.data.len > PAGE_BYTES_MAX)) {
+            *out_next = event.seq;
+            return ANNAL_OK;
+        }
+        if (count > 0)
+            status = annal__buf_append(out, ",\n", 2);
+        if (status >= 0)
+            status = add_event(out, how, session, &event);
+        if (status < 0)
+            return annal__fail(err, status, "the events are too large for an answer");
+    }
+}
+
+static void answer_page(struct request *request, annal_query *query, uint64_t limit)
+{
+    annal_error err = {0};
+    struct buf *out = &request->answer;
+    uint64_t next = 0;
+    annal_status status = annal__buf_append(out, "{\"events\":[", 11);
+    if (status >= 0)
+        status = fill_page(query, out, limit, &next, &err);
+    if (status < 0) {
+        answer_failure(request, &err);
+        return;
+    }
+    request->status = 200;
+    request->type = JSON_TYPE;
+    if ((next > 0 ? annal__buf_printf(out, "],\"next\":%" PRIu64 "}\n", next)
+                  : annal__buf_append(out, "],\"next\":null}\n", 15)) < 0)
+        answer_no_memory(request);
+}
+
+/* ---- All of them ---- */
+
+struct lines {
+    struct serve *serve;
+    struct flow *flow;
+    annal_query *query;
+    bool done; /* the flow was dropped */
+};
+
+static void free_lines(void *arg)
+{
+    struct lines *lines = arg;
+    annal_query_close(lines->query);
+    annal__free(lines);
+}
+
+static void end_lines(struct lines *lines, annal_slice bytes, bool failed)
+{
+    lines->done = true;
+    flow_put_last(lines->flow, bytes, failed);
+    flow_drop(lines->flow);
+}
+
+static void fill_lines(void *arg)
+{
+    struct lines *lines = arg;
+    struct buf line = {0};
+    annal_slice session;
+    annal_event event;
+    annal_status status = ANNAL_OK;
+    bool goes_on = !flow_is_gone(lines->flow);
+    while (goes_on && line.len < FLOW_BYTES) {
+        annal_status how = annal_query_next(lines->query, &session, &event, NULL);
+        goes_on = how >= 0 && how != ANNAL_END;
+        status = goes_on ? add_event(&line, how, session, &event) : how;
+        if (goes_on && status >= 0)
+            status = annal__buf_append(&line, "\n", 1);
+        goes_on = goes_on && status >= 0;
+    }
+    if (goes_on)
+        (void)flow_put(lines->flow, annal__buf_slice(&line));
+    else
+        end_lines(lines, annal__buf_slice(&line), status < 0);
+    annal__buf_done(&line);
+}
+
+/* In the thread of the connections. If the client is gone the next filling notices it, and is
+ * the last. */
+static void want_lines(void *arg)
+{
+    struct lines *lines = arg;
+    if (!lines->done && !pool_submit(lines->serve->pool, LANE_QUICK, fill_lines, lines))
+        end_lines(lines, (annal_slice){0}, true);
+}
+
+/* Takes the query. */
+static void answer_lines(struct serve *serve, struct request *request, annal_query *query)
+{
+    struct lines *lines = annal__zalloc(sizeof *lines);
+    if (lines != NULL)
+        *lines = (struct lines){.serve = serve, .query = query};
+    struct flow *flow =
+        lines == NULL
+            ? NULL
+            : flow_new(request,
+                       &(struct flow_source){.arg = lines, .want = want_lines, .free = free_lines});
+    if (flow == NULL) {
+        annal_query_close(query);
+        annal__free(lines);
+        answer_no_memory(request);
+        return;
+    }
+    lines->flow = flow;
+    request->status = 200;
+    request->type = NDJSON_TYPE;
+}
+
+void events_list(struct serve *serve, struct request *request)
+{
+    struct asked asked = {0};
+    annal_error err = {0};
+    annal_query *query = NULL;
+    annal_session_info info;
+    bool lines = wants_lines(request);
+    if (!read_asked(request, &asked))
+        goto done;
+    uint64_t limit = asked.filter.limit == 0 ? PAGE_USUAL : asked.filter.limit;
+    if (limit > PAGE_MAX)
+        limit = PAGE_MAX;
+    if (!lines)
+        asked.filter.limit = limit + 1;
+    if (annal_session_info_get(serve->store, request->id, &info, &err) < 0 ||
+        annal_query_open(serve->index, &asked.filter, &query, &err) < 0) {
+        answer_failure(request, &err);
+    } else if (lines) {
+        answer_lines(serve, request, query);
+        query = NULL;
+    } else {
+        answer_page(request, query, limit);
+    }
+done:
+    annal_query_close(query);
+    annal__free(asked.types);
+}

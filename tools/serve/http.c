@@ -1,0 +1,474 @@
+#include "tools/serve/http.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and what is being written */
+#define KEEP_BYTES       ((size_t)64 << 10) /* of an empty flow, before it gives memory back */
+
+struct http {
+    struct MHD_Daemon *daemon;
+    struct http_program program;
+    int fd;
+    pthread_mutex_t lock;
+    struct request *requests; /* all that there are */
+};
+
+struct flow {
+    pthread_mutex_t lock;
+    struct MHD_Connection *connection;
+    struct flow_source source;
+    struct buf out;
+    size_t taken; /* of out, by the connection */
+    uint64_t bytes;
+    bool suspended;
+    bool ended;
+    bool failed;
+    bool gone;
+    int users;
+};
+
+/* ---- Flows ---- */
+
+struct flow *flow_new(struct request *request, const struct flow_source *source)
+{
+    struct flow *flow = annal__zalloc(sizeof *flow);
+    if (flow == NULL)
+        return NULL;
+    flow->connection = request->connection;
+    flow->source = *source;
+    flow->users = 2;
+    pthread_mutex_init(&flow->lock, NULL);
+    request->flow = flow;
+    return flow;
+}
+
+void flow_drop(struct flow *flow)
+{
+    if (flow == NULL)
+        return;
+    pthread_mutex_lock(&flow->lock);
+    int users = --flow->users;
+    pthread_mutex_unlock(&flow->lock);
+    if (users > 0)
+        return;
+    if (flow->source.free != NULL)
+        flow->source.free(flow->source.arg);
+    annal__buf_done(&flow->out);
+    pthread_mutex_destroy(&flow->lock);
+    annal__free(flow);
+}
+
+/* Called with the lock: after it MHD asks flow_read() again. */
+static void wake(struct flow *flow)
+{
+    if (!flow->suspended || flow->gone)
+        return;
+    flow->suspended = false;
+    MHD_resume_connection(flow->connection);
+}
+
+/* Called with the lock. */
+static bool put(struct flow *flow, annal_slice bytes)
+{
+    if (flow->gone || flow->ended)
+        return false;
+    if (flow->taken == flow->out.len) {
+        annal__buf_clear(&flow->out);
+        flow->taken = 0;
+    }
+    if (annal__buf_append_slice(&flow->out, bytes) == ANNAL_OK)
+        return true;
+    flow->ended = flow->failed = true;
+    return false;
+}
+
+bool flow_put(struct flow *flow, annal_slice bytes)
+{
+    pthread_mutex_lock(&flow->lock);
+    bool good = put(flow, bytes);
+    wake(flow);
+    pthread_mutex_unlock(&flow->lock);
+    return good;
+}
+
+bool flow_is_full(struct flow *flow)
+{
+    pthread_mutex_lock(&flow->lock);
+    bool full = flow->out.len - flow->taken >= FLOW_BYTES;
+    pthread_mutex_unlock(&flow->lock);
+    return full;
+}
+
+bool flow_is_gone(struct flow *flow)
+{
+    pthread_mutex_lock(&flow->lock);
+    bool gone = flow->gone;
+    pthread_mutex_unlock(&flow->lock);
+    return gone;
+}
+
+void flow_put_last(struct flow *flow, annal_slice bytes, bool failed)
+{
+    pthread_mutex_lock(&flow->lock);
+    (void)put(flow, bytes);
+    flow->ended = true;
+    flow->failed = flow->failed || failed;
+    wake(flow);
+    pthread_mutex_unlock(&flow->lock);
+}
+
+void flow_end(struct flow *flow, bool failed)
+{
+    flow_put_last(flow, (annal_slice){0}, failed);
+}
+
+static ssize_t take(struct flow *flow, char *to, size_t most)
+{
+    size_t left = flow->out.len - flow->taken;
+    size_t len = left < most ? left : most;
+    memcpy(to, flow->out.ptr + flow->taken, len);
+    flow->taken += len;
+    flow->bytes += len;
+    if (flow->taken == flow->out.len && flow->out.cap > KEEP_BYTES) {
+        annal__buf_done(&flow->out);
+        flow->taken = 0;
+    }
+    return (ssize_t)len;
+}
+
+/* MHD asks for the next bytes of an answer. */
+static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
+{
+    struct flow *flow = arg;
+    ssize_t len = 0;
+    bool wants = false;
+    (void)at;
+    pthread_mutex_lock(&flow->lock);
+    if (flow->taken < flow->out.len)
+        len = take(flow, to, most);
+    else if (flow->ended)
+        len = flow->failed ? MHD_CONTENT_READER_END_WITH_ERROR : MHD_CONTENT_READER_END_OF_STREAM;
+    else {
+        annal__buf_done(&flow->out); /* who only listens costs no memory */
+        flow->taken = 0;
+        flow->suspended = wants = true;
+        MHD_suspend_connection(flow->connection);
+    }
+    pthread_mutex_unlock(&flow->lock);
+    if (wants)
+        flow->source.want(flow->source.arg);
+    return len;
+}
+
+/* ---- Requests ---- */
+
+static void link_request(struct http *http, struct request *request)
+{
+    pthread_mutex_lock(&http->lock);
+    request->next = http->requests;
+    if (http->requests != NULL)
+        http->requests->previous = request;
+    http->requests = request;
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void unlink_request(struct http *http, struct request *request)
+{
+    pthread_mutex_lock(&http->lock);
+    if (request->previous != NULL)
+        request->previous->next = request->next;
+    else
+        http->requests = request->next;
+    if (request->next != NULL)
+        request->next->previous = request->previous;
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void free_request(struct request *request)
+{
+    annal__buf_done(&request->body);
+    annal__buf_done(&request->answer);
+    annal__buf_done(&request->headers);
+    annal__free(request->path);
+    annal__free(request);
+}
+
+static struct request *new_request(struct http *http, struct MHD_Connection *connection,
+                                   const char *path, const char *method)
+{
+    struct request *request = annal__zalloc(sizeof *request);
+    if (request == NULL)
+        return NULL;
+    request->http = http;
+    request->connection = connection;
+    request->method = method;
+    request->begun_us = annal__monotonic_us();
+    request->right = "";
+    request->token = -1;
+    request->path = annal__strndup(path, strlen(path));
+    if (request->path == NULL) {
+        annal__free(request);
+        return NULL;
+    }
+    link_request(http, request);
+    return request;
+}
+
+static void completed(void *arg, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode why)
+{
+    struct http *http = arg;
+    struct request *request = *state;
+    (void)connection;
+    (void)why;
+    if (request == NULL)
+        return;
+    uint64_t bytes = request->answer.len + request->still.len;
+    if (request->flow != NULL) {
+        pthread_mutex_lock(&request->flow->lock);
+        request->flow->gone = true;
+        bytes = request->flow->bytes;
+        pthread_mutex_unlock(&request->flow->lock);
+        request->flow->source.want(request->flow->source.arg); /* so that it is noticed */
+    }
+    http->program.done(http->program.arg, request, bytes);
+    unlink_request(http, request);
+    flow_drop(request->flow);
+    free_request(request);
+    *state = NULL;
+}
+
+static struct MHD_Response *response_of(struct request *request)
+{
+    if (request->flow != NULL)
+        return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4 << 10, flow_read,
+                                                 request->flow, NULL);
+    if (request->still.ptr != NULL)
+        return MHD_create_response_from_buffer(
+            request->still.len, (void *)(uintptr_t)request->still.ptr, MHD_RESPMEM_PERSISTENT);
+    /* The text lives as long as the request, and that as long as the response is being sent. */
+    return MHD_create_response_from_buffer(request->answer.len, request->answer.ptr,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+static void add_headers(struct MHD_Response *response, struct buf *headers)
+{
+    char *line = headers->len == 0 ? NULL : (char *)(uintptr_t)annal__buf_cstr(headers);
+    while (line != NULL && *line != '\0') {
+        char *end = strchr(line, '\n');
+        char *colon = strstr(line, ": ");
+        if (end == NULL || colon == NULL || colon > end)
+            return;
+        *end = *colon = '\0';
+        (void)MHD_add_response_header(response, line, colon + 2);
+        line = end + 1;
+    }
+}
+
+static enum MHD_Result send_answer(struct request *request)
+{
+    struct MHD_Response *response = response_of(request);
+    if (response == NULL)
+        return MHD_NO;
+    if (request->type != NULL)
+        (void)MHD_add_response_header(response, "Content-Type", request->type);
+    add_headers(response, &request->headers);
+    request->begun = true;
+    enum MHD_Result queued = MHD_queue_response(request->connection, request->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* The bytes of a body; MHD calls again with those that are left, and these are none. */
+static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
+{
+    if (request->body.len + *len > request->body_limit ||
+        annal__buf_append(&request->body, bytes, *len) < 0)
+        return MHD_NO; /* it said less, or nothing: the connection ends */
+    *len = 0;
+    return MHD_YES;
+}
+
+static enum MHD_Result run_request(struct http *http, struct request *request)
+{
+    MHD_suspend_connection(request->connection);
+    if (http->program.run(http->program.arg, request))
+        http_answered(request);
+    return MHD_YES;
+}
+
+/* One that is refused is answered before its body, and its connection ends with that. */
+static bool has_body(const struct request *request)
+{
+    const char *length = http_header(request, "Content-Length");
+    return (length != NULL && strcmp(length, "0") != 0) ||
+           http_header(request, "Transfer-Encoding") != NULL;
+}
+
+static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, const char *path,
+                              const char *method, const char *version, const char *bytes,
+                              size_t *len, void **state)
+{
+    struct http *http = arg;
+    struct request *request = *state;
+    (void)version;
+    if (request == NULL) {
+        request = new_request(http, connection, path, method);
+        if (request == NULL)
+            return MHD_NO;
+        *state = request;
+        http->program.admit(http->program.arg, request);
+        return request->status != 0 && has_body(request) ? send_answer(request) : MHD_YES;
+    }
+    if (request->begun)
+        return MHD_YES; /* what still comes of its body is not read */
+    if (*len > 0)
+        return take_body(request, bytes, len);
+    return request->status != 0 ? send_answer(request) : run_request(http, request);
+}
+
+void http_answered(struct request *request)
+{
+    MHD_resume_connection(request->connection);
+}
+
+const char *http_query(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *http_header(const struct request *request, const char *name)
+{
+    return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
+struct each {
+    const char *name;
+    http_value_fn fn;
+    void *arg;
+    int answer;
+};
+
+static enum MHD_Result visit(void *arg, enum MHD_ValueKind kind, const char *name,
+                             const char *value)
+{
+    struct each *each = arg;
+    (void)kind;
+    if (strcmp(name, each->name) == 0)
+        each->answer = each->fn(each->arg, value == NULL ? "" : value);
+    return each->answer == 0 ? MHD_YES : MHD_NO;
+}
+
+int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg)
+{
+    struct each each = {.name = name, .fn = fn, .arg = arg};
+    (void)MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, visit, &each);
+    return each.answer;
+}
+
+/* ---- The listener ---- */
+
+static int hex_of(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* %xx in a path or parameter, in place; a NUL stays as it was written, for it would cut the text
+ * short. */
+static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
+{
+    char *to = text;
+    (void)arg;
+    (void)connection;
+    for (const char *at = text; *at != '\0';) {
+        int high = *at == '%' ? hex_of(at[1]) : -1;
+        int low = high < 0 ? -1 : hex_of(at[2]);
+        if (low >= 0 && high + low > 0) {
+            *to++ = (char)(16 * high + low);
+            at += 3;
+        } else {
+            *to++ = *at++;
+        }
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+static struct MHD_Daemon *start(struct http *http, const struct http_options *options)
+{
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)options->certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)options->key},
+        {MHD_OPTION_END, 0, NULL}};
+    if (options->certificate != NULL)
+        flags |= MHD_USE_TLS;
+    else
+        tls[0] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, options->fd,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_CONNECTION_LIMIT,
+        options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_UNESCAPE_CALLBACK,
+        unescape, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+}
+
+annal_status http_open(const struct http_options *options, const struct http_program *program,
+                       struct http **out_http, annal_error *err)
+{
+    struct http *http = annal__zalloc(sizeof *http);
+    if (http == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory");
+    http->program = *program;
+    http->fd = options->fd;
+    pthread_mutex_init(&http->lock, NULL);
+    http->daemon = start(http, options);
+    if (http->daemon == NULL) {
+        pthread_mutex_destroy(&http->lock);
+        annal__free(http);
+        return annal__fail(err, ANNAL_ERR_IO, "serve: the HTTP server does not start%s",
+                           options->certificate != NULL
+                               ? ": see whether --cert and --key are PEM files of one pair"
+                               : "");
+    }
+    *out_http = http;
+    return ANNAL_OK;
+}
+
+unsigned http_connections(const struct http *http)
+{
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+    return info == NULL ? 0 : info->num_connections;
+}
+
+void http_quiesce(struct http *http)
+{
+    (void)MHD_quiesce_daemon(http->daemon);
+    pthread_mutex_lock(&http->lock);
+    for (struct request *request = http->requests; request != NULL; request = request->next) {
+        if (request->flow != NULL)
+            flow_end(request->flow, false);
+    }
+    pthread_mutex_unlock(&http->lock);
+}
+
+void http_close(struct http *http)
+{
+    if (http == NULL)
+        return;
+    MHD_stop_daemon(http->daemon);
+    close(http->fd);
+    pthread_mutex_destroy(&http->lock);
+    annal__free(http);
+}

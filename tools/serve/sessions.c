@@ -1,0 +1,271 @@
+/*
+ * The list of sessions, a page at a time.
+ *
+ * A cursor is the place of the last row in the order: the value that the list is sorted by, and the
+ * session's id, as "number:id" or "'text:id". So a page is the same whatever was inserted before
+ * it, and costs the same wherever it is. The totals of usage are joined to the rows of a page only.
+ */
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "tools/cli/rows.h"
+#include "tools/serve/serve.h"
+#include "tools/show/session_rows.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT_USUAL 100u
+#define LIMIT_MAX   1000u
+
+#define MORE                                                                                       \
+    ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
+    " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens"
+
+static const char *const sorts[] = {"activity", "started", "tokens", "cost",
+                                    "events",   "turns",   "title",  NULL};
+enum { SORT_COST = 3, SORT_TITLE = 6 };
+static const char *const keys[] = {"iif(s.time_from IS '" SESSION_GUESSED
+                                   "', '', s.last_activity_at)",
+                                   "iif(s.time_from IS '" SESSION_GUESSED "', '', s.created_at)",
+                                   "s.total_tokens",
+                                   "coalesce(c.cost_usd, -1.0)",
+                                   "s.events",
+                                   "s.total_turns",
+                                   "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
+
+/* ?1 status … ?8 the text that is searched for, ?9 parent; ?10 and ?11: after which row. */
+static const char conditions[] =
+    " WHERE (?1 IS NULL OR s.status = ?1)"
+    " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
+    " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
+    " AND (?4 IS NULL OR s.last_activity_at >= ?4) AND (?5 IS NULL OR s.last_activity_at < ?5)"
+    " AND (?6 IS NULL OR s.working_directory = ?6 OR s.working_directory GLOB ?6 || '/*')"
+    " AND (?7 IS NULL OR s.provider = ?7)"
+    " AND (?8 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || char(10) || s.id || char(10)"
+    " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
+    " AND (?9 IS NULL OR coalesce(f.parent_session_id, s.parent_session_id) = ?9)";
+
+enum { CONDITIONS = 9, PARAMS = 12 };
+
+struct listing {
+    struct serve *serve;
+    struct request *request;
+    struct session_findings findings;
+    annal_value params[PARAMS];
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    int sort;
+    uint64_t limit;
+    uint64_t rows;
+    struct buf cursor; /* of the last row of the page */
+    int64_t total;
+};
+
+static bool read_times(struct listing *listing)
+{
+    int64_t since_us = 0, until_us = 0;
+    if (!query_time(listing->request, "since", &since_us) ||
+        !query_time(listing->request, "until", &until_us))
+        return false;
+    annal_time_format(since_us, listing->since);
+    annal_time_format(until_us, listing->until);
+    listing->params[3] = text_value(since_us == 0 ? NULL : listing->since);
+    listing->params[4] = text_value(until_us == 0 ? NULL : listing->until);
+    return true;
+}
+
+/* "12:id", "1.5:id", "'text:id": a session id has no colon. */
+static bool read_cursor(struct listing *listing)
+{
+    const char *text = http_query(listing->request, "cursor");
+    const char *colon = text == NULL ? NULL : strrchr(text, ':');
+    char *end = NULL;
+    annal_value *key = &listing->params[CONDITIONS];
+    if (text == NULL)
+        return true;
+    bool good = colon != NULL;
+    if (good && *text == '\'') {
+        *key = (annal_value){.kind = ANNAL_VALUE_TEXT,
+                             .bytes = {text + 1, (size_t)(colon - text) - 1}};
+    } else if (good) {
+        *key = (annal_value){.kind = ANNAL_VALUE_REAL, .real = strtod(text, &end)};
+        good = end == colon;
+    }
+    if (!good) {
+        answer_error(listing->request, 400, "invalid", "cursor must be what next was in an answer");
+        return false;
+    }
+    key[1] = text_value(colon + 1);
+    return true;
+}
+
+static bool read_listing(struct listing *listing)
+{
+    static const char *const names[CONDITIONS] = {"status", "agent",    "model", NULL,    NULL,
+                                                  "dir",    "provider", "q",     "parent"};
+    for (int i = 0; i < CONDITIONS; i++)
+        listing->params[i] =
+            text_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
+    listing->limit = LIMIT_USUAL;
+    return read_times(listing) && read_cursor(listing) &&
+           query_number(listing->request, "limit", LIMIT_MAX, &listing->limit) &&
+           query_choice(listing->request, "sort", sorts, &listing->sort);
+}
+
+/* ---- Rows ---- */
+
+static annal_status put_session(struct listing *listing, const annal_row *row, size_t columns)
+{
+    struct buf *out = &listing->request->answer;
+    const annal_row shown = {.count = columns, .names = row->names, .values = row->values};
+    annal_status status = annal__buf_append(out, "{", 1);
+    if (status >= 0)
+        status = rows_members_json(out, &shown);
+    return status < 0 ? status
+                      : annal__buf_printf(
+                            out, ",\"findings\":%" PRIu64 "}",
+                            session_findings_of(&listing->findings, row->values[SESSION_ID].bytes));
+}
+
+/* The row's key is its last column but one. */
+static annal_status note_cursor(struct listing *listing, const annal_row *row)
+{
+    const annal_value *key = &row->values[row->count - 1];
+    annal_slice id = row->values[SESSION_ID].bytes;
+    struct buf *cursor = &listing->cursor;
+    annal__buf_clear(cursor);
+    if (key->kind == ANNAL_VALUE_TEXT)
+        return annal__buf_printf(cursor, "'%.*s:%.*s", ANNAL_FMT(key->bytes), ANNAL_FMT(id));
+    annal_status status = rows_value_json(cursor, key);
+    return status < 0 ? status : annal__buf_printf(cursor, ":%.*s", ANNAL_FMT(id));
+}
+
+static int add_row(void *arg, const annal_row *row)
+{
+    struct listing *listing = arg;
+    if (listing->rows++ == listing->limit)
+        return 0; /* only to know that there is one */
+    annal_status status =
+        listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
+    if (status >= 0)
+        status = put_session(listing, row, row->count - 1);
+    return status < 0 ? status : note_cursor(listing, row);
+}
+
+static int note_total(void *arg, const annal_row *row)
+{
+    struct listing *listing = arg;
+    listing->total = row->values[0].integer;
+    return 0;
+}
+
+#define JOINED                                                                                     \
+    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
+    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+
+/* First the ids of the page in their order, then what is told of them. */
+static annal_status ask(struct listing *listing, annal_error *err)
+{
+    struct buf sql = {0};
+    const char *key = keys[listing->sort];
+    bool ascends = listing->sort == SORT_TITLE;
+    const char *usage =
+        listing->sort == SORT_COST ? " LEFT JOIN usage_by_session c ON c.session_id = s.id" : "";
+    listing->params[11] =
+        (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
+    annal_status status = annal__buf_printf(
+        &sql,
+        "WITH page AS (SELECT s.id AS page_id, %s AS page_key" JOINED "%s%s AND (?11 IS NULL OR"
+        " (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12) " SESSION_SELECT MORE
+        ", page_key" SESSION_FROM " JOIN page ON page_id = s.id ORDER BY page_key %s, page_id %s",
+        key, usage, conditions, key, ascends ? ">" : "<", ascends ? "ASC" : "DESC",
+        ascends ? "ASC" : "DESC", ascends ? "COLLATE NOCASE ASC" : "DESC",
+        ascends ? "ASC" : "DESC");
+    if (status < 0)
+        status = annal__fail(err, status, "list the sessions: out of memory");
+    else
+        status = annal_sql(listing->serve->index, annal__buf_slice(&sql),
+                           &(annal_sql_options){.params = listing->params, .param_count = PARAMS},
+                           add_row, listing, err);
+    annal__buf_clear(&sql);
+    if (status >= 0)
+        status = annal__buf_printf(&sql, "SELECT count(*)" JOINED "%s", conditions);
+    if (status >= 0)
+        status =
+            annal_sql(listing->serve->index, annal__buf_slice(&sql),
+                      &(annal_sql_options){
+                          .params = listing->params, .param_count = CONDITIONS, .as_indexed = true},
+                      note_total, listing, err);
+    annal__buf_done(&sql);
+    return status;
+}
+
+static annal_status end_page(struct listing *listing)
+{
+    struct buf *out = &listing->request->answer;
+    annal_status status = annal__buf_append(out, "],\"next\":", 9);
+    if (status >= 0)
+        status = listing->rows > listing->limit
+                     ? annal__json_quote(out, annal__buf_slice(&listing->cursor))
+                     : annal__buf_append(out, "null", 4);
+    return status < 0 ? status
+                      : annal__buf_printf(out, ",\"total\":%" PRId64 "}\n", listing->total);
+}
+
+void sessions_list(struct serve *serve, struct request *request)
+{
+    struct listing listing = {.serve = serve, .request = request};
+    annal_error err = {0};
+    if (!read_listing(&listing))
+        return;
+    annal_status status = session_findings_read(serve->index, &listing.findings, &err);
+    if (status >= 0)
+        status = annal__buf_append(&request->answer, "{\"sessions\":[", 13);
+    if (status >= 0)
+        status = ask(&listing, &err);
+    if (status >= 0)
+        status = end_page(&listing);
+    request->status = 200;
+    request->type = JSON_TYPE;
+    if (status < 0 && err.status < 0)
+        answer_failure(request, &err);
+    else if (status < 0)
+        answer_no_memory(request);
+    session_findings_done(&listing.findings);
+    annal__buf_done(&listing.cursor);
+}
+
+/* ---- One ---- */
+
+static int add_one(void *arg, const annal_row *row)
+{
+    struct listing *listing = arg;
+    listing->rows++;
+    return put_session(listing, row, row->count);
+}
+
+void sessions_one(struct serve *serve, struct request *request)
+{
+    static const char one[] = SESSION_SELECT MORE SESSION_FROM " WHERE s.id = ?1";
+    struct listing listing = {.serve = serve, .request = request};
+    const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
+    annal_error err = {0};
+    annal_session_info info;
+    annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);
+    if (status >= 0)
+        status = session_findings_read(serve->index, &listing.findings, &err);
+    if (status >= 0)
+        status = annal_sql(serve->index, ANNAL_SLICE(one),
+                           &(annal_sql_options){.params = &id, .param_count = 1}, add_one, &listing,
+                           &err);
+    session_findings_done(&listing.findings);
+    if (status >= 0 && listing.rows == 0)
+        status = annal__fail(&err, ANNAL_ERR_BUSY, "session '%.*s' is not in the index yet",
+                             ANNAL_FMT(request->id));
+    request->status = 200;
+    request->type = JSON_TYPE;
+    if (status < 0)
+        answer_failure(request, &err);
+    else if (annal__buf_append(&request->answer, "\n", 1) < 0)
+        answer_no_memory(request);
+}

@@ -1,0 +1,327 @@
+#include "tools/serve/stream.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "tools/cli/args.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#define TYPES_MAX 64u
+#define RETRY     "retry: 1000\n\n"
+
+/* ---- What is asked for ---- */
+
+static annal_slice keep(char **at, annal_slice text)
+{
+    annal_slice kept = {*at, text.len};
+    memcpy(*at, text.ptr, text.len);
+    *at += text.len;
+    return kept;
+}
+
+/* The texts of a request end with it; a stream may be read a little longer. */
+static bool keep_names(struct stream *stream, const annal_slice *sessions, size_t count)
+{
+    size_t bytes = 1;
+    stream->leg_count = count == 0 ? 1 : count;
+    for (size_t i = 0; i < count; i++)
+        bytes += sessions[i].len;
+    for (size_t i = 0; i < stream->type_count; i++)
+        bytes += stream->types[i].len;
+    stream->legs = annal__zalloc(stream->leg_count * sizeof *stream->legs);
+    stream->names = annal__zalloc(bytes);
+    if (stream->legs == NULL || stream->names == NULL)
+        return false;
+    char *at = stream->names;
+    for (size_t i = 0; i < count; i++)
+        stream->legs[i].session = keep(&at, sessions[i]);
+    for (size_t i = 0; i < stream->type_count; i++)
+        stream->types[i] = keep(&at, stream->types[i]);
+    return true;
+}
+
+static bool read_from(struct stream *stream, struct request *request)
+{
+    const char *from = http_query(request, "from");
+    if (from == NULL)
+        return true;
+    if (strcmp(from, "now") == 0)
+        stream->from_now = true;
+    else if (stream->leg_count == 1 && stream->legs[0].session.len > 0 &&
+             parse_number(from, &stream->from_seq))
+        return true;
+    else if (!parse_time(from, &stream->from_us))
+        answer_error(request, 400, "invalid",
+                     "from must be now, a time, an age such as 2h, or, of one session, a seq");
+    return request->status == 0;
+}
+
+/* Rule 2: "12-90ab…,0-0", a place for each session; "@1700000000000000" of all. */
+static bool read_place(struct stream *stream, const char *text)
+{
+    char *end = NULL;
+    struct leg *all = &stream->legs[0];
+    if (all->session.len == 0) {
+        all->time_us = *text == '@' ? strtoll(text + 1, &end, 10) : 0;
+        return all->time_us > 0 && *end == '\0';
+    }
+    for (size_t i = 0; i < stream->leg_count; i++) {
+        errno = 0;
+        stream->legs[i].seq = strtoull(text, &end, 10);
+        if (*end != '-')
+            return false;
+        stream->legs[i].h = strtoull(end + 1, &end, 16);
+        if (errno != 0 || *end != (i + 1 < stream->leg_count ? ',' : '\0'))
+            return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+static void forget_places(struct stream *stream)
+{
+    for (size_t i = 0; i < stream->leg_count; i++)
+        stream->legs[i].seq = stream->legs[i].h = 0, stream->legs[i].time_us = 0;
+    stream->resync = true;
+}
+
+static bool check_sessions(struct request *request, const annal_slice *sessions, size_t count)
+{
+    annal_error err = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (annal_session_id_check(sessions[i], &err) < 0) {
+            answer_failure(request, &err);
+            return false;
+        }
+    }
+    return true;
+}
+
+bool stream_read(struct serve *serve, struct request *request, struct stream **out_stream)
+{
+    annal_slice *sessions = NULL;
+    size_t count = 0;
+    const char *last = http_header(request, "Last-Event-ID");
+    struct stream *stream = annal__zalloc(sizeof *stream);
+    if (stream == NULL) {
+        answer_no_memory(request);
+        return false;
+    }
+    stream->serve = serve;
+    last = last == NULL ? http_query(request, "last_event_id") : last;
+    bool good = query_list(request, "session", STREAM_SESSIONS_MAX, &sessions, &count) &&
+                check_sessions(request, sessions, count) &&
+                query_list(request, "type", TYPES_MAX, &stream->types, &stream->type_count);
+    if (good && !keep_names(stream, sessions, count)) {
+        answer_no_memory(request);
+        good = false;
+    }
+    good = good && read_from(stream, request);
+    annal__free(sessions);
+    if (!good) {
+        stream_free(stream);
+        return false;
+    }
+    if (last != NULL && !read_place(stream, last))
+        forget_places(stream);
+    *out_stream = stream;
+    return true;
+}
+
+/* ---- Tails ---- */
+
+/* Whether the session has the event after which the client goes on. */
+static annal_status is_there(struct stream *stream, const struct leg *leg, bool *out_there,
+                             annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    *out_there = leg->seq == 0;
+    if (leg->seq == 0)
+        return ANNAL_OK;
+    annal_status status =
+        annal_cursor_open(stream->serve->store, leg->session, leg->seq, &cursor, err);
+    if (status >= 0)
+        status = annal_cursor_next(cursor, &event, err);
+    *out_there = status == ANNAL_OK && event.seq == leg->seq && event.h == leg->h;
+    if (status >= 0)
+        annal_cursor_close(cursor);
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+}
+
+static annal_status open_leg(struct stream *stream, struct leg *leg, annal_error *err)
+{
+    annal_tail_options options = {.sessions = leg->session.len > 0 ? &leg->session : NULL,
+                                  .session_count = leg->session.len > 0 ? 1 : 0,
+                                  .types = stream->types,
+                                  .type_count = stream->type_count};
+    if (leg->seq > 0)
+        options.from_seq = leg->seq + 1;
+    else if (leg->time_us > 0)
+        options.from_us = leg->time_us;
+    else if (stream->from_now)
+        options.from_now = true;
+    else if (stream->from_seq > 0)
+        options.from_seq = stream->from_seq;
+    else
+        options.from_us = stream->from_us;
+    return annal_tail_open(stream->serve->store, &options, &leg->tail, err);
+}
+
+annal_status stream_begin(struct stream *stream, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    bool there = true;
+    int fd;
+    for (size_t i = 0; status >= 0 && there && i < stream->leg_count; i++) {
+        if (stream->legs[i].session.len > 0)
+            status = is_there(stream, &stream->legs[i], &there, err);
+    }
+    if (status >= 0 && !there)
+        forget_places(stream);
+    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
+        status = open_leg(stream, &stream->legs[i], err);
+        if (status >= 0)
+            status = annal_tail_fd(stream->legs[i].tail, &fd, err);
+    }
+    return status;
+}
+
+/* By edges: an event is read when it comes, or, of a stream that is full, when there is room
+ * again. */
+void stream_watch(struct stream *stream, size_t leg, int epoll)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = stream};
+    int fd;
+    if (annal_tail_fd(stream->legs[leg].tail, &fd, NULL) >= 0)
+        (void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* ---- What it says ---- */
+
+static annal_status put_id(struct stream *stream, struct buf *text)
+{
+    annal_status status = annal__buf_append(text, "id: ", 4);
+    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
+        const struct leg *leg = &stream->legs[i];
+        if (leg->session.len == 0)
+            status = annal__buf_printf(text, "@%" PRId64, leg->time_us);
+        else
+            status = annal__buf_printf(text, "%s%" PRIu64 "-%" PRIx64, i > 0 ? "," : "", leg->seq,
+                                       leg->h);
+    }
+    return status < 0 ? status : annal__buf_append(text, "\n", 1);
+}
+
+/* An event too large for a stream is named, so that it can be fetched. */
+static annal_status put_large(struct buf *text, annal_slice session, const annal_event *event)
+{
+    annal_event named = *event;
+    named.data = ANNAL_SLICE("null");
+    annal_status status = annal__buf_printf(text, "event: large\ndata: ");
+    return status < 0 ? status : event_json(text, session, &named);
+}
+
+static annal_status put_event(struct stream *stream, struct leg *leg, const annal_event *event,
+                              struct buf *text)
+{
+    annal_slice session = annal_tail_session(leg->tail);
+    leg->seq = event->seq;
+    leg->h = event->h;
+    leg->time_us = event->ts_us > leg->time_us ? event->ts_us : leg->time_us;
+    annal_status status = put_id(stream, text);
+    if (status >= 0 && event->data.len > EVENT_BYTES_MAX)
+        status = put_large(text, session, event);
+    else if (status >= 0 && (status = annal__buf_printf(text, "event: append\ndata: ")) >= 0)
+        status = event_json(text, session, event);
+    return status < 0 ? status : annal__buf_append(text, "\n\n", 2);
+}
+
+static annal_status put_damage(struct leg *leg, struct buf *text)
+{
+    annal_damage damage = annal_tail_damage(leg->tail);
+    annal_status status = annal__buf_printf(text, "event: damage\ndata: ");
+    if (status >= 0)
+        status = damage_json(text, annal_tail_session(leg->tail), &damage);
+    return status < 0 ? status : annal__buf_append(text, "\n\n", 2);
+}
+
+static annal_status put_resync(struct stream *stream, struct buf *text)
+{
+    stream->resync = false;
+    return annal__buf_printf(
+        text,
+        "event: resync\ndata: {\"why\":\"what you have does not go on in these journals\"}\n\n");
+}
+
+/* The journal was replaced or deleted: everything again, from the new one. */
+static annal_status begin_again(struct stream *stream, struct buf *text, int epoll)
+{
+    stream_end(stream);
+    forget_places(stream);
+    annal_status status = put_resync(stream, text);
+    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
+        status = open_leg(stream, &stream->legs[i], NULL);
+        if (status >= 0)
+            stream_watch(stream, i, epoll);
+    }
+    return status < 0 ? status : ANNAL_DAMAGE;
+}
+
+/* ANNAL_END: there is nothing new. */
+static annal_status put_next(struct stream *stream, struct leg *leg, struct buf *text, int epoll)
+{
+    annal_event event;
+    annal_error err = {0};
+    annal_status status = annal_tail_next(leg->tail, 0, &event, &err);
+    if (status == ANNAL_OK)
+        return put_event(stream, leg, &event, text);
+    if (status == ANNAL_DAMAGE)
+        return put_damage(leg, text);
+    if (status == ANNAL_ERR_CONFLICT)
+        return begin_again(stream, text, epoll);
+    return status;
+}
+
+bool stream_fill(struct stream *stream, struct buf *text, int epoll)
+{
+    annal_status status = ANNAL_OK;
+    if (!stream->begun)
+        status = annal__buf_printf(text, RETRY);
+    stream->begun = true;
+    if (status >= 0 && stream->resync)
+        status = put_resync(stream, text);
+    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
+        while (status >= 0 && status != ANNAL_END && text->len < FLOW_BYTES)
+            status = put_next(stream, &stream->legs[i], text, epoll);
+        status = status == ANNAL_END ? ANNAL_OK : status;
+    }
+    if (text->len >= FLOW_BYTES)
+        atomic_store(&stream->behind, true);
+    return status >= 0;
+}
+
+void stream_end(struct stream *stream)
+{
+    for (size_t i = 0; i < stream->leg_count; i++) {
+        annal_tail_close(stream->legs[i].tail); /* its descriptor leaves the epoll with it */
+        stream->legs[i].tail = NULL;
+    }
+}
+
+void stream_free(struct stream *stream)
+{
+    if (stream == NULL)
+        return;
+    if (stream->legs != NULL)
+        stream_end(stream);
+    annal__free(stream->legs);
+    annal__free(stream->types);
+    annal__free(stream->names);
+    annal__free(stream);
+}

@@ -1,0 +1,286 @@
+#include "tools/serve/streams.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/thread.h"
+#include "tools/serve/stream.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define ROUND_MS   1000 /* how often heartbeats are looked at */
+#define READY_MAX  256
+#define TEXT_BYTES ((size_t)1 << 20) /* of the thread's own text, between two streams */
+
+struct streams {
+    struct serve *serve;
+    pthread_t thread;
+    int epoll, bell;
+    struct buf text;      /* of the thread */
+    struct stream *first; /* of the thread: all */
+    _Atomic unsigned count;
+
+    pthread_mutex_t lock;
+    struct stream *called; /* that want something, or are new */
+    bool stops;
+};
+
+/* ---- Between the threads ---- */
+
+static void ring(struct streams *streams)
+{
+    const uint64_t one = 1;
+    (void)!write(streams->bell, &one, sizeof one);
+}
+
+/* Puts it on the list of those that the thread looks at next. False: there is no thread any
+ * more. */
+static bool call(struct stream *stream)
+{
+    struct streams *streams = stream->streams;
+    pthread_mutex_lock(&streams->lock);
+    bool first = streams->called == NULL;
+    bool goes_on = !streams->stops;
+    if (goes_on && !stream->is_called && !stream->is_closed) {
+        stream->is_called = true;
+        stream->next_called = streams->called;
+        streams->called = stream;
+    }
+    pthread_mutex_unlock(&streams->lock);
+    if (first)
+        ring(streams);
+    return goes_on;
+}
+
+static void want(void *arg)
+{
+    struct stream *stream = arg;
+    if (atomic_load(&stream->behind) || flow_is_gone(stream->flow))
+        (void)call(stream);
+}
+
+static void free_stream(void *arg)
+{
+    stream_free(arg);
+}
+
+void streams_open(struct serve *serve, struct request *request)
+{
+    struct stream *stream = NULL;
+    annal_error err = {0};
+    if (!stream_read(serve, request, &stream))
+        return;
+    if (atomic_load(&serve->streams->count) >= STREAMS_MAX) {
+        answer_error(request, 503, "busy", "there are %u streams already", STREAMS_MAX);
+        stream_free(stream);
+        return;
+    }
+    if (stream_begin(stream, &err) < 0) {
+        answer_failure(request, &err);
+        stream_free(stream);
+        return;
+    }
+    stream->streams = serve->streams;
+    stream->flow =
+        flow_new(request, &(struct flow_source){.arg = stream, .want = want, .free = free_stream});
+    if (stream->flow == NULL) {
+        stream_free(stream);
+        answer_no_memory(request);
+        return;
+    }
+    request->status = 200;
+    request->type = "text/event-stream";
+    (void)annal__buf_printf(&request->headers, "X-Accel-Buffering: no\n");
+    atomic_store(&stream->behind, true);
+    if (call(stream))
+        return;
+    flow_end(stream->flow, false);
+    flow_drop(stream->flow);
+}
+
+/* ---- In the thread ---- */
+
+static void add(struct streams *streams, struct stream *stream)
+{
+    stream->is_added = true;
+    stream->next = streams->first;
+    if (streams->first != NULL)
+        streams->first->previous = stream;
+    streams->first = stream;
+    atomic_fetch_add(&streams->count, 1);
+    for (size_t i = 0; i < stream->leg_count; i++)
+        stream_watch(stream, i, streams->epoll);
+}
+
+/* Its flow lives as long as it is on the list of those that called. */
+static void drop(struct streams *streams, struct stream *stream)
+{
+    if (stream->previous != NULL)
+        stream->previous->next = stream->next;
+    else
+        streams->first = stream->next;
+    if (stream->next != NULL)
+        stream->next->previous = stream->previous;
+    atomic_fetch_sub(&streams->count, 1);
+    stream_end(stream);
+    pthread_mutex_lock(&streams->lock);
+    stream->is_closed = true;
+    bool called = stream->is_called;
+    pthread_mutex_unlock(&streams->lock);
+    flow_end(stream->flow, false);
+    if (!called)
+        flow_drop(stream->flow);
+}
+
+/* Rule 1. */
+static void fill(struct streams *streams, struct stream *stream)
+{
+    bool goes_on = !flow_is_gone(stream->flow);
+    annal__buf_clear(&streams->text);
+    if (goes_on && !flow_is_full(stream->flow)) {
+        atomic_store(&stream->behind, false);
+        goes_on = stream_fill(stream, &streams->text, streams->epoll);
+        if (streams->text.len > 0) {
+            stream->said_us = annal__monotonic_us();
+            goes_on = flow_put(stream->flow, annal__buf_slice(&streams->text)) && goes_on;
+        }
+    } else {
+        atomic_store(&stream->behind, true);
+    }
+    if (streams->text.cap > TEXT_BYTES)
+        annal__buf_done(&streams->text);
+    if (!goes_on)
+        drop(streams, stream);
+}
+
+static void answer_calls(struct streams *streams)
+{
+    uint64_t rings;
+    (void)!read(streams->bell, &rings, sizeof rings);
+    pthread_mutex_lock(&streams->lock);
+    struct stream *stream = streams->called;
+    streams->called = NULL;
+    pthread_mutex_unlock(&streams->lock);
+    while (stream != NULL) {
+        struct stream *next = stream->next_called;
+        pthread_mutex_lock(&streams->lock);
+        stream->is_called = false;
+        bool closed = stream->is_closed;
+        pthread_mutex_unlock(&streams->lock);
+        if (closed) {
+            flow_drop(stream->flow);
+        } else {
+            if (!stream->is_added)
+                add(streams, stream);
+            fill(streams, stream);
+        }
+        stream = next;
+    }
+}
+
+/* Rule 3. */
+static void beat(struct streams *streams)
+{
+    int64_t now_us = annal__monotonic_us();
+    struct stream *next;
+    for (struct stream *stream = streams->first; stream != NULL; stream = next) {
+        next = stream->next;
+        if (now_us - stream->said_us < INT64_C(1000000) * HEARTBEAT_S)
+            continue;
+        stream->said_us = now_us;
+        if (!flow_is_full(stream->flow) && !flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
+            drop(streams, stream);
+    }
+}
+
+static void *run(void *arg)
+{
+    struct streams *streams = arg;
+    struct epoll_event ready[READY_MAX];
+    int64_t beat_us = annal__monotonic_us();
+    bool stops = false;
+    while (!stops) {
+        int count = epoll_wait(streams->epoll, ready, READY_MAX, ROUND_MS);
+        /* A stream that is dropped in this loop may be ready again in it: only when it calls. */
+        for (int i = 0; i < count; i++) {
+            struct stream *stream = ready[i].data.ptr;
+            if (stream != NULL)
+                (void)call(stream);
+        }
+        answer_calls(streams);
+        if (annal__monotonic_us() - beat_us > ROUND_MS * INT64_C(1000)) {
+            beat_us = annal__monotonic_us();
+            beat(streams);
+        }
+        pthread_mutex_lock(&streams->lock);
+        stops = streams->stops;
+        pthread_mutex_unlock(&streams->lock);
+    }
+    answer_calls(streams);
+    while (streams->first != NULL)
+        drop(streams, streams->first);
+    answer_calls(streams);
+    return NULL;
+}
+
+/* ---- Begin and end ---- */
+
+annal_status streams_new(struct serve *serve, struct streams **out_streams, annal_error *err)
+{
+    struct streams *streams = annal__zalloc(sizeof *streams);
+    if (streams == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory");
+    streams->serve = serve;
+    streams->epoll = epoll_create1(EPOLL_CLOEXEC);
+    streams->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&streams->lock, NULL);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (streams->epoll < 0 || streams->bell < 0 ||
+        epoll_ctl(streams->epoll, EPOLL_CTL_ADD, streams->bell, &event) != 0 ||
+        (errno = annal__thread_start(&streams->thread, run, streams)) != 0) {
+        annal__fail_errno(err, "serve: start the thread of the streams");
+        streams->thread = 0;
+        streams_free(streams);
+        return ANNAL_ERR_IO;
+    }
+    *out_streams = streams;
+    return ANNAL_OK;
+}
+
+unsigned streams_count(struct streams *streams)
+{
+    return atomic_load(&streams->count);
+}
+
+void streams_stop(struct streams *streams)
+{
+    if (streams == NULL || streams->thread == 0)
+        return;
+    pthread_mutex_lock(&streams->lock);
+    streams->stops = true;
+    pthread_mutex_unlock(&streams->lock);
+    ring(streams);
+    pthread_join(streams->thread, NULL);
+    streams->thread = 0;
+}
+
+void streams_free(struct streams *streams)
+{
+    if (streams == NULL)
+        return;
+    streams_stop(streams);
+    if (streams->epoll >= 0)
+        close(streams->epoll);
+    if (streams->bell >= 0)
+        close(streams->bell);
+    pthread_mutex_destroy(&streams->lock);
+    annal__buf_done(&streams->text);
+    annal__free(streams);
+}

@@ -1,0 +1,53 @@
+/* A session as a row: what `annal ls` and the server tell of it, under the same names. */
+#ifndef TOOLS_SHOW_SESSION_ROWS_H
+#define TOOLS_SHOW_SESSION_ROWS_H
+
+#include <annal/query.h>
+
+/* Its time is that of the file that it was imported from: a guess, which no order follows. */
+#define SESSION_GUESSED "of the file"
+
+enum {
+    SESSION_ID,
+    SESSION_STATUS,
+    SESSION_EVENTS,
+    SESSION_TURNS,
+    SESSION_TOKENS,
+    SESSION_COST,
+    SESSION_ACTIVITY,
+    SESSION_CREATED,
+    SESSION_AGENT,
+    SESSION_MODEL,
+    SESSION_PARENT,
+    SESSION_FORK,
+    SESSION_FORK_SEQ,
+    SESSION_TITLE,
+    SESSION_TIME_FROM,
+    SESSION_COMPUTED, /* of the cost: what was computed from prices */
+    SESSION_COSTED,   /* how many tokens it is the cost of */
+    SESSION_COLUMN_COUNT
+};
+
+/* SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM. */
+#define SESSION_SELECT                                                                             \
+    "SELECT s.id AS session_id, s.status, s.events, s.total_turns, s.total_tokens,"                \
+    " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
+    " s.parent_session_id, f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq,"   \
+    " coalesce(s.title, p.title) AS title, s.time_from, c.computed_cost_usd, c.costed_tokens"
+#define SESSION_FROM                                                                               \
+    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
+    " LEFT JOIN sessions p ON p.id = f.parent_session_id"                                          \
+    " LEFT JOIN usage_by_session c ON c.session_id = s.id"
+
+/* How many findings each session has; {0} to begin with. */
+struct session_findings {
+    struct session_health *healths; /* by session id */
+    size_t count;
+};
+
+annal_status session_findings_read(annal_index *index, struct session_findings *findings,
+                                   annal_error *err);
+uint64_t session_findings_of(const struct session_findings *findings, annal_slice session);
+void session_findings_done(struct session_findings *findings);
+
+#endif
