@@ -5,6 +5,8 @@
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
+#   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
+#   make test-web                     the same into another place, compare, and use the page in Chromium
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones
@@ -28,7 +30,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-python summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -50,6 +52,16 @@ summary:
 test-python: setup
 	@cmake/setup.sh python
 	bindings/python/test.sh $(TESTS)
+
+web:
+	@cmake/setup.sh web
+	tools/serve/web/build.sh
+
+test-web: setup
+	@cmake/setup.sh web
+	tools/serve/web/build.sh --check
+	cmake --preset release && cmake --build build/release --target annal_command
+	cd tools/serve/web && node test/run.mjs ../../../build/release/tools/annal $(TESTS)
 
 check-long:
 	@$(if $(SEED),SEED='$(SEED)') tests/check_long.sh $(PART)

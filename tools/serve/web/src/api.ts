@@ -1,0 +1,272 @@
+/*
+ * Where the page's data comes from: the server's /api/v1, or the file that the page itself is in (share.ts).
+ */
+
+export interface Session {
+  session_id: string;
+  status: string;
+  events: number;
+  total_turns: number;
+  total_tokens: number;
+  total_cost_usd: number | null;
+  computed_cost_usd?: number | null;
+  costed_tokens?: number;
+  last_activity_at: string;
+  created_at: string;
+  agent_id: string;
+  model: string;
+  provider?: string;
+  parent_session_id: string | null;
+  fork_session_id: string | null;
+  fork_seq: number | null;
+  title: string | null;
+  time_from: string | null;
+  findings: number;
+  working_directory?: string | null;
+  git_branch?: string | null;
+  input_tokens?: number;
+  output_tokens?: number;
+  cached_input_tokens?: number;
+  cache_write_tokens?: number;
+  tree?: Rollup;
+}
+
+/* A session with all below it. */
+export interface Rollup {
+  sessions: number;
+  events: number;
+  total_tokens: number;
+  cost_usd: number | null;
+  first_at: string;
+  last_at: string;
+}
+
+export interface Event {
+  session_id: string;
+  seq: number;
+  timestamp: string;
+  type: string;
+  id?: string | null;
+  data: any;
+}
+
+export interface Outline {
+  types: string[];
+  seq: number[];
+  type: number[];
+  time: number[];
+  bytes: number[];
+}
+
+export type Value = string | number | null;
+
+export interface Table {
+  columns: string[];
+  rows: Value[][];
+  truncated?: boolean;
+  total?: number; /* rows there are, of which these are the last */
+  elapsed_ms?: number;
+}
+
+export interface State {
+  seq: number;
+  tables: Record<string, Table>;
+}
+
+export interface Hit {
+  session: string;
+  seq: number;
+  time: string;
+  type: string;
+  role?: string;
+  tool?: string;
+  snippet: [string, boolean][];
+}
+
+export interface Info {
+  version: string;
+  store: string;
+  read_only: boolean;
+  rights: string;
+}
+
+export interface SchemaTable {
+  table: string;
+  kind: string;
+  columns: { name: string; type: string }[];
+}
+
+export interface SessionPage {
+  sessions: Session[];
+  next: string | null;
+  total: number;
+}
+
+export interface Proof {
+  line: string;
+  hash?: string;
+  previous?: string;
+  offset?: number;
+  bytes?: number;
+  proved?: boolean;
+  why?: string;
+}
+
+export type Facets = Record<'status' | 'agent' | 'model' | 'dir', [string, number][]>;
+
+export interface Source {
+  isFile: boolean;
+  session(id: string): Promise<Session>;
+  children(id: string): Promise<Session[]>;
+  outline(id: string, from: number): Promise<Outline>;
+  tools(id: string, from: number): Promise<Table>;
+  turns(id: string): Promise<Table>;
+  usage(id: string, from: number): Promise<Table>;
+  events(id: string, from: number, to: number): Promise<Event[]>;
+  state(id: string, seq: number, signal?: AbortSignal): Promise<State>;
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/* The rows of a table as objects. */
+export function objects<T = Record<string, Value>>(table: Table): T[] {
+  return table.rows.map((row) => Object.fromEntries(table.columns.map((name, i) => [name, row[i]])) as T);
+}
+
+const path = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
+
+/* Events come in answers of so many. */
+const MOST_EVENTS = 500;
+
+/* Of each table of a state the last so many rows. */
+const MOST_ROWS = 500;
+
+export class Server implements Source {
+  isFile = false;
+  onUnauthorized: () => void = () => {};
+
+  constructor(public token: string) {}
+
+  async request(url: string, options: RequestInit = {}): Promise<Response> {
+    let answer: Response;
+    try {
+      answer = await fetch(`/api/v1${url}`, {
+        ...options,
+        headers: { ...options.headers, Authorization: `Bearer ${this.token}` },
+      });
+    } catch (e) {
+      if ((e as Error).name === 'AbortError') throw e;
+      throw new ApiError(0, 'unreachable', 'The server does not answer. Is `annal serve` still running?');
+    }
+    if (answer.ok) return answer;
+    if (answer.status === 401) this.onUnauthorized();
+    let code = 'failed';
+    let message = `The server answered ${answer.status}`;
+    try {
+      const { error } = await answer.json();
+      if (typeof error?.message === 'string') ({ code, message } = error);
+    } catch {
+      /* not JSON: the status says it */
+    }
+    throw new ApiError(answer.status, code, message);
+  }
+
+  async get<T>(url: string, query: Record<string, string | number | undefined> = {}, signal?: AbortSignal): Promise<T> {
+    const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+    const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+    return (await this.request(text ? `${url}?${text}` : url, { signal })).json();
+  }
+
+  async post<T>(url: string, body: unknown, signal?: AbortSignal): Promise<T> {
+    const headers = { 'Content-Type': 'application/json' };
+    return (await this.request(url, { method: 'POST', body: JSON.stringify(body), headers, signal })).json();
+  }
+
+  sessions(query: Record<string, string | number | undefined>, signal?: AbortSignal): Promise<SessionPage> {
+    return this.get('/sessions', query, signal);
+  }
+
+  session(id: string): Promise<Session> {
+    return this.get(path(id));
+  }
+
+  async children(id: string): Promise<Session[]> {
+    return (await this.get<{ sessions: Session[] }>(`${path(id)}/children`)).sessions;
+  }
+
+  facets(): Promise<Facets> {
+    return this.get('/facets');
+  }
+
+  info(): Promise<Info> {
+    return this.get('/info');
+  }
+
+  outline(id: string, from: number): Promise<Outline> {
+    return this.get(`${path(id)}/outline`, { from });
+  }
+
+  tools(id: string, from: number): Promise<Table> {
+    return this.get(`${path(id)}/tools`, { from });
+  }
+
+  turns(id: string): Promise<Table> {
+    return this.get(`${path(id)}/turns`);
+  }
+
+  usage(id: string, from: number): Promise<Table> {
+    return this.get(`${path(id)}/usage`, { from });
+  }
+
+  /* An answer may end early: `next` says where to go on. */
+  async events(id: string, from: number, to: number): Promise<Event[]> {
+    const events: Event[] = [];
+    for (let next: number | null = from; next !== null && next <= to; ) {
+      const page: { events: Event[]; next: number | null } = await this.get(`${path(id)}/events`, {
+        from: next,
+        to,
+        limit: MOST_EVENTS,
+      });
+      events.push(...page.events);
+      next = page.next;
+    }
+    return events;
+  }
+
+  state(id: string, seq: number, signal?: AbortSignal): Promise<State> {
+    return this.get(`${path(id)}/state`, { seq, rows: MOST_ROWS }, signal);
+  }
+
+  proof(id: string, seq: number): Promise<Proof> {
+    return this.get(`${path(id)}/events/${seq}/proof`);
+  }
+
+  async search(q: string, session: string | undefined, limit: number, signal?: AbortSignal): Promise<Hit[]> {
+    return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
+  }
+
+  sql(sql: string, limit: number, signal?: AbortSignal): Promise<Table> {
+    return this.post('/sql', { sql, limit, timeout_ms: 20_000 }, signal);
+  }
+
+  async schema(): Promise<SchemaTable[]> {
+    const answer = await this.get<{ tables: SchemaTable[] } | SchemaTable[]>('/schema');
+    return Array.isArray(answer) ? answer : answer.tables;
+  }
+
+  fork(id: string, at: number, name: string): Promise<unknown> {
+    return this.post(`${path(id)}/fork`, { at, name });
+  }
+
+  async share(id: string, tree: boolean): Promise<Blob> {
+    return (await this.request(`${path(id)}/share${tree ? '?tree=1' : ''}`)).blob();
+  }
+}

@@ -1,0 +1,223 @@
+/* The frame: where one is, the search, the state of the stream, the keys. */
+import { Component, type ComponentChildren } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { go, link, replace, useRoute } from './route';
+import { Search } from './search';
+import { SessionPage } from './session';
+import { Sessions } from './sessions';
+import { Sql } from './sql';
+import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useRedraw, useStored } from './ui';
+
+const KEYS: [string, [string, string][]][] = [
+  ['Everywhere', [
+    ['/', 'search'],
+    ['?', 'these keys'],
+    ['g s', 'sessions'],
+    ['g q', 'SQL'],
+    ['Esc', 'close, or go back to the list'],
+  ]],
+  ['Sessions', [
+    ['j  k', 'next, previous'],
+    ['Enter', 'open'],
+    ['→  ←', 'unfold, fold what is below'],
+  ]],
+  ['A session', [
+    ['space', 'play, pause'],
+    ['→  ←', 'next, previous event'],
+    ['Shift →  ←', 'next, previous prompt'],
+    ['[  ]', 'end of the turn before, of the next'],
+    ['f  F', 'next, previous failure'],
+    ['Home  End', 'the beginning, now'],
+    ['+  -', 'faster, slower'],
+    ['j  k', 'scroll'],
+    ['t  e', 'timeline; all events'],
+    ['1 to 4', 'overview, state, usage, event'],
+  ]],
+];
+
+function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current!.showModal(), []);
+  return (
+    <dialog ref={dialog} class="dialog keys" aria-labelledby="keys-title" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
+      <h2 id="keys-title">Keys</h2>
+      <div class="keys-lists">
+        {KEYS.map(([title, keys]) => (
+          <section>
+            <h3>{title}</h3>
+            <dl>
+              {keys.map(([key, what]) => (
+                <>
+                  <dt>
+                    {key.split('  ').map((k) => (
+                      <kbd>{k}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{what}</dd>
+                </>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <button class="button" onClick={close}>
+        Close
+      </button>
+    </dialog>
+  );
+}
+
+function SearchBox({ query, session }: { query: string; session: string | undefined }) {
+  const [text, setText] = useState(query);
+  const input = useRef<HTMLInputElement>(null);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => {
+    if (document.activeElement !== input.current) setText(query);
+  }, [query]);
+  const search = (q: string) => {
+    clearTimeout(timer.current);
+    const to = link('search', '', { q: q.trim(), session });
+    if (location.hash.startsWith('#/search')) replace(to);
+    else if (q.trim()) go(to);
+  };
+  useKeys({ '/': () => input.current!.select() });
+  return (
+    <form
+      class="search"
+      role="search"
+      onSubmit={(e) => {
+        e.preventDefault();
+        search(text);
+      }}
+    >
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="search"
+        value={text}
+        placeholder={session ? 'Search in this session' : 'Search what was said and done'}
+        aria-label="Search"
+        aria-keyshortcuts="/"
+        onInput={(e) => {
+          const q = e.currentTarget.value;
+          setText(q);
+          clearTimeout(timer.current);
+          timer.current = setTimeout(() => search(q), 250);
+        }}
+        onKeyDown={(e) => e.key === 'Escape' && input.current!.blur()}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </form>
+  );
+}
+
+const STATUS = {
+  live: 'Live: what is appended appears at once',
+  connecting: 'Connecting',
+  paused: 'Paused while the tab is hidden',
+  lost: 'The server does not answer; trying again',
+};
+
+function StreamState() {
+  const { live } = useApp();
+  const redraw = useRedraw();
+  useEffect(() => live?.watchStatus(redraw), [live]);
+  if (!live) return null;
+  return <i class={`stream ${live.status}`} role="img" aria-label={STATUS[live.status]} title={STATUS[live.status]} />;
+}
+
+class Guard extends Component<{ children: ComponentChildren; on: string }, { error: Error | null }> {
+  state = { error: null as Error | null };
+  static getDerivedStateFromError = (error: Error) => ({ error });
+  componentDidUpdate(before: { on: string }): void {
+    if (before.on !== this.props.on && this.state.error) this.setState({ error: null });
+  }
+  render() {
+    return this.state.error ? <Failure text={`This could not be shown: ${this.state.error.message}`} retry={() => this.setState({ error: null })} /> : this.props.children;
+  }
+}
+
+const THEMES = ['auto', 'light', 'dark'];
+
+export function Frame() {
+  const route = useRoute();
+  const { source } = useApp();
+  const [help, setHelp] = useState(false);
+  const [theme, setTheme] = useStored('theme', 'auto');
+  const pending = useRef(0);
+  const afterG = (to: string) => () => Date.now() - pending.current < 1000 && go(to);
+  useKeys({
+    '?': () => setHelp(true),
+    s: afterG('#/'),
+    q: afterG('#/sql'),
+    Escape: () => !source.isFile && go('#/'),
+  });
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      if (e.key === 'g') pending.current = Date.now();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, []);
+  useEffect(() => {
+    if (route.page !== 's') document.title = { '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page] ? `${{ '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]} · Annal` : 'Annal';
+  }, [route.page]);
+  const page =
+    route.page === 's' ? (
+      <SessionPage key={route.id} route={route} />
+    ) : source.isFile ? (
+      <Empty title="This is not in the file">
+        <a href="#/">Back to the session</a>
+      </Empty>
+    ) : route.page === 'sql' ? (
+      <Sql route={route} />
+    ) : route.page === 'search' ? (
+      <Search route={route} />
+    ) : route.page === '' ? (
+      <Sessions route={route} />
+    ) : (
+      <Empty title="There is no such page">
+        <a href="#/">All sessions</a>
+      </Empty>
+    );
+  return (
+    <div class="frame">
+      <header class="top">
+        <a class="brand" href="#/" aria-label="Annal: all sessions">
+          <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+            <path d="M6 8h20M6 16h12M6 24h17" />
+            <circle cx="24" cy="16" r="2.6" />
+          </svg>
+          <span>Annal</span>
+        </a>
+        {!source.isFile && (
+          <>
+            <nav aria-label="Pages">
+              <a href="#/" aria-current={route.page === '' || route.page === 's' ? 'page' : undefined}>
+                Sessions
+              </a>
+              <a href="#/sql" aria-current={route.page === 'sql' ? 'page' : undefined}>
+                SQL
+              </a>
+            </nav>
+            <SearchBox query={route.page === 'search' ? (route.query.get('q') ?? '') : ''} session={route.page === 's' ? route.id : (route.query.get('session') ?? undefined)} />
+          </>
+        )}
+        <span class="grow" />
+        <StreamState />
+        <button class="icon-button" aria-label={`Colours: ${theme}`} title={`Colours: ${theme}`} onClick={() => {
+            setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3]!);
+            applyTheme();
+          }}>
+          <Icon name="theme" />
+        </button>
+        <button class="icon-button text" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>
+          ?
+        </button>
+      </header>
+      <Guard on={location.hash}>{page}</Guard>
+      {help && <Help close={() => setHelp(false)} />}
+    </div>
+  );
+}
+

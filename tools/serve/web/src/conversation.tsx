@@ -1,0 +1,249 @@
+/* The events of a session as a conversation; only what is seen is in the document. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Event } from './api';
+import * as format from './format';
+import { link } from './route';
+import { Blocks, blocksOf, Fold, isContext, preview, textOf } from './message';
+import { upTo, type Model } from './model';
+import { Output, outputOf, ToolCard } from './tool';
+import { useRedraw } from './ui';
+import { useVirtual, type List } from './virtual';
+
+interface ItemProps {
+  model: Model;
+  index: number; /* of the outline */
+  at: number;
+  opened: Map<string, boolean>;
+  redraw: () => void;
+  all: boolean;
+}
+
+function Gutter({ model, index, choose }: { model: Model; index: number; choose: (seq: number) => void }) {
+  const seq = model.seq[index]!;
+  return (
+    <button class="gutter" onClick={() => choose(seq)} title={`Event ${seq}: look at it`} aria-label={`Event ${seq}`}>
+      <span>{format.clock(model.time[index]!)}</span>
+      <span class="gutter-seq">#{seq}</span>
+    </button>
+  );
+}
+
+const NOTES: Record<string, (data: any) => string> = {
+  'checkpoint.noted': (d) => (d.note === 'compaction' ? `History compacted${d.pre_tokens ? `, ${format.compact(d.pre_tokens)} tokens before` : ''}` : String(d.note)),
+  'provider.failed': (d) => `The provider failed: ${errorText(d.error)}`,
+  'session.paused': (d) => `Paused${d.reason ? `: ${d.reason}` : ''}`,
+  'session.resumed': (d) => `Resumed${d.reason ? `: ${d.reason}` : ''}`,
+  'session.ended': (d) => `Session ended${d.reason ? `: ${d.reason}` : ''}`,
+  'session.status_changed': (d) => `Status: ${d.to}${d.reason ? `, ${d.reason}` : ''}`,
+  'annal.gap': (d) => `Events ${d.first_seq} to ${d.last_seq ?? '?'} are missing: ${d.why}`,
+  'artifact.stored': (d) => `Stored ${d.name ?? d.path ?? 'an artifact'}${d.bytes ? `, ${format.bytes(d.bytes)}` : ''}`,
+};
+
+function errorText(error: any): string {
+  if (typeof error === 'string') return error;
+  const parts = [error?.status, error?.type, error?.message ?? error?.error?.message].filter((x) => typeof x === 'string' || typeof x === 'number');
+  return parts.join(' ') || JSON.stringify(error);
+}
+
+function Message({ event, isOpen, toggle }: { event: Event; isOpen: (name: string, initial: boolean) => boolean; toggle: (name: string, open: boolean) => void }) {
+  const { role, content } = event.data ?? {};
+  const blocks = blocksOf(content);
+  if (!blocks.length) return null;
+  const text = textOf(content);
+  const body = <Blocks blocks={blocks} isOpen={(n) => isOpen(`block${n}`, false)} toggle={(n) => toggle(`block${n}`, !isOpen(`block${n}`, false))} />;
+  if (role === 'assistant' || role === 'agent' || role === 'model') return <div class="said assistant">{body}</div>;
+  if (role === 'user' && !isContext(text))
+    return (
+      <div class="said user">
+        <p class="said-by">User</p>
+        {body}
+      </div>
+    );
+  const open = isOpen('fold', false);
+  return (
+    <Fold class="context" label={role === 'user' ? 'Context' : String(role ?? 'message')} preview={preview(text)} open={open} toggle={() => toggle('fold', !open)}>
+      {body}
+    </Fold>
+  );
+}
+
+function TurnEnd({ model, seq, event, type }: { model: Model; seq: number; event: Event | undefined; type: string }) {
+  const turn = model.turns.findLast((t) => t.seq < seq);
+  const calls = turn ? upToCalls(model, seq) - upToCalls(model, turn.seq) : 0;
+  const took = event?.data?.timing?.totalMs ?? (turn && turn.ended - turn.began);
+  const used = turn ? model.used(seq).tokens - model.used(turn.seq).tokens : 0;
+  const what = type === 'turn.failed' ? 'failed' : type === 'turn.cancelled' ? 'interrupted' : 'done';
+  const facts = [turn && `Turn ${turn.number} ${what}`, took ? format.duration(took) : '', calls ? format.plural(calls, 'call') : '', used ? `${format.compact(used)} tokens` : ''].filter(Boolean);
+  return (
+    <div class={`turn-end ${what}`}>
+      <span>{facts.join(' · ') || what}</span>
+      {event?.data?.error && <span class="bad-text">{errorText(event.data.error)}</span>}
+    </div>
+  );
+}
+
+const upToCalls = (model: Model, seq: number): number => {
+  let low = 0;
+  let high = model.calls.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (model.calls[middle]!.seq <= seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
+
+function Item({ model, index, at, opened, redraw, all }: ItemProps) {
+  const seq = model.seq[index]!;
+  const type = model.typeAt(index);
+  const kind = model.kinds[model.type[index]!]!;
+  const isOpen = (name: string, initial: boolean) => opened.get(`${seq}${name}`) ?? initial;
+  const toggle = (name: string, open: boolean) => {
+    opened.set(`${seq}${name}`, open);
+    redraw();
+  };
+  const event = model.event(seq);
+  if (kind === 'call') {
+    const call = model.callAt.get(seq);
+    if (call) {
+      const known = call.result <= at;
+      const child = /^(task|agent)$/i.test(call.tool)
+        ? model.children.find((c) => Date.parse(c.created_at) >= call.began - 2000 && (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended))
+        : undefined;
+      return (
+        <ToolCard
+          call={call}
+          event={event}
+          result={known && call.result !== seq ? model.event(call.result) : undefined}
+          known={known}
+          lost={model.lost(call, at)}
+          open={opened.get(`${seq}card`)}
+          toggle={(open) => toggle('card', open)}
+          child={child && { href: link('s', child.session_id), title: child.title ?? child.session_id }}
+        />
+      );
+    }
+  }
+  if (kind === 'end') return <TurnEnd model={model} seq={seq} event={event} type={type} />;
+  if (!event) return <span class="skeleton" style={{ '--lines': Math.min(8, Math.ceil(model.bytes[index]! / 700)) }} />;
+  if (kind === 'message') return <Message event={event} isOpen={isOpen} toggle={toggle} />;
+  if (kind === 'note' && NOTES[type]) return <div class={/failed|gap/.test(type) ? 'note bad-text' : 'note'}>{NOTES[type](event.data ?? {})}</div>;
+  if (kind === 'result') {
+    const { text } = outputOf(event.data);
+    return (
+      <Fold class="context" label={type} preview={preview(text)} open={isOpen('fold', false)} toggle={() => toggle('fold', !isOpen('fold', false))}>
+        <Output text={text} />
+      </Fold>
+    );
+  }
+  const { extra, source, ...rest } = event.data && typeof event.data === 'object' ? event.data : { value: event.data };
+  const short = JSON.stringify(rest);
+  return (
+    <Fold class={`raw ${all ? 'one-line' : ''}`} label={type} preview={short.length > 2 ? short.slice(1, 200) : ''} open={isOpen('fold', false)} toggle={() => toggle('fold', !isOpen('fold', false))}>
+      <Output text={JSON.stringify(event.data, null, 2)} />
+    </Fold>
+  );
+}
+
+export interface ConversationHandle {
+  list: List;
+  see(seq: number): void;
+}
+
+interface Props {
+  model: Model;
+  at: number; /* the moment; Infinity: now */
+  see: number | null; /* the event to show */
+  all: boolean;
+  choose: (seq: number) => void;
+  handle: { current: ConversationHandle | null };
+}
+
+export function Conversation({ model, at, see, all, choose, handle }: Props) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const opened = useMemo(() => new Map<string, boolean>(), [model]);
+  const redraw = useRedraw();
+  const [behind, setBehind] = useState(0);
+  const [flash, setFlash] = useState<number | null>(null);
+  const shown = all ? upTo(model.seq, at) : upTo(model.itemSeq, at);
+  const indexOf = (n: number): number => (all ? n : model.items[n]!);
+
+  const list = useVirtual({
+    count: shown,
+    getScrollElement: () => scroller.current,
+    getItemKey: (n) => model.seq[indexOf(n)] ?? n,
+    overscan: 6,
+    estimateSize: (n) => {
+      const index = indexOf(n);
+      const kind = model.kinds[model.type[index]!];
+      if (all && kind === 'hidden') return 30;
+      return kind === 'message' ? Math.min(600, 44 + model.bytes[index]! / 12) : 40;
+    },
+    anchorTo: 'end',
+    followOnAppend: true,
+  });
+
+  const position = (seq: number): number => Math.max(0, (all ? upTo(model.seq, seq) : upTo(model.itemSeq, seq)) - 1);
+  handle.current = {
+    list,
+    see(seq) {
+      list.scrollToIndex(position(seq), { align: 'center' });
+      setFlash(model.seq[indexOf(position(seq))] ?? null);
+    },
+  };
+
+  /* A moment of the past is shown by its last event. */
+  const atEnd = useRef(true);
+  useEffect(() => {
+    if (at !== Infinity && model.ready) list.scrollToIndex(shown - 1, { align: 'end' });
+  }, [at, model.ready]);
+  useEffect(() => {
+    if (see !== null && model.ready) handle.current?.see(see);
+  }, [see, model.ready, all]);
+
+  const lastShown = useRef(shown);
+  useEffect(() => {
+    if (at !== Infinity || shown <= lastShown.current || atEnd.current) setBehind(0);
+    else setBehind((n) => n + shown - lastShown.current);
+    lastShown.current = shown;
+  }, [shown, at]);
+
+  const scrolled = () => {
+    atEnd.current = list.isAtEnd(60);
+    if (atEnd.current) setBehind(0);
+  };
+
+  return (
+    <div class="conversation">
+      <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Conversation" onScroll={scrolled}>
+        <div class="inner" style={{ height: `${list.getTotalSize()}px` }}>
+          {list.getVirtualItems().map((item) => {
+            const index = indexOf(item.index);
+            if (index === undefined) return null;
+            const seq = model.seq[index]!;
+            return (
+              <div
+                key={item.key}
+                ref={list.measureElement}
+                data-index={item.index}
+                data-seq={seq}
+                class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''}`}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                <Gutter model={model} index={index} choose={choose} />
+                <div class="item-body">
+                  <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />
+                </div>
+              </div>
+            );
+          })}
+        </div>
+      </div>
+      {behind > 0 && (
+        <button class="to-end" onClick={() => list.scrollToEnd()}>
+          ↓ {format.count(behind)} new
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+/* Numbers, money and times as people read them. */
+
+const whole = new Intl.NumberFormat('en');
+
+export const count = (n: number | null | undefined): string => whole.format(n ?? 0);
+
+/* 42,731,466 as 42.7M */
+export function compact(n: number | null | undefined): string {
+  if (n == null) return '–';
+  const size = Math.abs(n);
+  if (size < 1000) return String(n);
+  const [divisor, unit] = size < 999_500 ? [1e3, 'k'] : size < 999.5e6 ? [1e6, 'M'] : [1e9, 'G'];
+  const value = n / divisor;
+  return `${Math.abs(value) < 9.95 ? value.toFixed(1) : Math.round(value)}${unit}`;
+}
+
+export function money(usd: number | null | undefined): string {
+  if (usd == null) return '–';
+  if (usd !== 0 && Math.abs(usd) < 0.01) return usd < 0 ? '–$0.01' : '<$0.01';
+  return `$${usd >= 1000 ? whole.format(Math.round(usd)) : usd.toFixed(2)}`;
+}
+
+export const plural = (n: number, word: string): string => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
+
+export function duration(ms: number | null | undefined): string {
+  if (ms == null || !Number.isFinite(ms)) return '';
+  if (ms < 0) ms = 0;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const s = ms / 1000;
+  if (s < 59.95) return `${s < 9.95 ? s.toFixed(1) : Math.round(s)} s`;
+  const minutes = Math.round(s / 60);
+  if (s < 3600) {
+    const m = Math.floor(s / 60);
+    return `${m} min ${Math.floor(s % 60)} s`;
+  }
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  return `${Math.round(minutes / 1440)} days`;
+}
+
+export function bytes(n: number): string {
+  return n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
+}
+
+export function ago(time: number): string {
+  const s = (Date.now() - time) / 1000;
+  if (s < 5) return 'now';
+  if (s < 60) return `${Math.floor(s)} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`;
+  if (s < 7 * 86_400) return `${Math.floor(s / 86_400)} d ago`;
+  return day(time);
+}
+
+const two = (n: number): string => String(n).padStart(2, '0');
+
+export function day(time: number): string {
+  const d = new Date(time);
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+}
+
+export function clock(time: number): string {
+  const d = new Date(time);
+  return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+export const moment = (time: number): string => (Number.isFinite(time) ? `${day(time)} ${clock(time)}` : '');
+
+/* /home/ada/tide-table as tide-table, with what stands before it left out. */
+export const lastPart = (path: string | null): string => path?.replace(/\/+$/, '').split('/').pop() ?? '';
+
+/* A stable hue for a name: agents and lanes. */
+export function hue(name: string): number {
+  let h = 2166136261;
+  for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 16777619);
+  return (h >>> 0) % 360;
+}

@@ -1,0 +1,193 @@
+/*
+ * One stream for all tabs: a browser opens six connections to a server at most, and a stream takes one for as long as
+ * it lasts.
+ *
+ * (1) The tab that has the Web Lock reads the stream of all sessions, and hands each event to the others through a
+ *     BroadcastChannel. When it closes or is hidden it gives the lock back, and a visible tab takes over.
+ * (2) While no tab is visible nothing is read. A tab that becomes visible, or takes over, says `resync`, and pages then
+ *     fetch what they miss.
+ * (3) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
+ */
+import type { Event, Server } from './api';
+
+export type Status = 'live' | 'connecting' | 'paused' | 'lost';
+
+interface Message {
+  events?: Event[];
+  resync?: boolean;
+  status?: Status;
+  ask?: 'token' | 'status';
+  token?: string;
+}
+
+const LOCK = 'annal-stream';
+const LONGEST_RETRY_MS = 15_000;
+
+/* The pieces of an event stream, line by line. */
+export async function readStream(
+  body: ReadableStream<Uint8Array>,
+  take: (field: string, value: string) => void,
+): Promise<void> {
+  const reader = body.pipeThrough(new TextDecoderStream() as any).getReader() as ReadableStreamDefaultReader<string>;
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const colon = line.indexOf(':');
+      if (line === '') take('', '');
+      else if (colon !== 0) take(colon < 0 ? line : line.slice(0, colon), colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, ''));
+      else take('comment', '');
+    }
+  }
+}
+
+export class Live {
+  status: Status = 'connecting';
+  private channel = new BroadcastChannel('annal');
+  private onEvents = new Set<(events: Event[]) => void>();
+  private onResync = new Set<() => void>();
+  private onStatus = new Set<() => void>();
+  private stop: AbortController | null = null;
+  private lastId = '';
+  private queue: Event[] = [];
+  private retryMs = 1000;
+
+  constructor(private server: Server) {
+    this.channel.onmessage = ({ data }: MessageEvent<Message>) => this.hear(data);
+  }
+
+  start(): void {
+    document.addEventListener('visibilitychange', () => this.visibility());
+    addEventListener('pagehide', () => this.stop?.abort());
+    this.visibility();
+  }
+
+  private visibility(): void {
+    if (document.hidden) {
+      this.stop?.abort();
+      this.stop = null;
+      this.setStatus('paused');
+    } else if (!this.stop) {
+      this.stop = new AbortController();
+      const { signal } = this.stop;
+      this.setStatus('connecting');
+      this.channel.postMessage({ ask: 'status' } satisfies Message);
+      this.resync();
+      navigator.locks.request(LOCK, { signal }, () => this.lead(signal)).catch(() => {});
+    }
+  }
+
+  /* Until the signal says that another tab is to lead. */
+  private async lead(signal: AbortSignal): Promise<void> {
+    this.lastId = '';
+    while (!signal.aborted) {
+      try {
+        const headers: Record<string, string> = { Accept: 'text/event-stream' };
+        if (this.lastId) headers['Last-Event-ID'] = this.lastId;
+        const answer = await this.server.request('/stream', { headers, signal });
+        const began = !this.lastId;
+        this.tell('live');
+        if (began) {
+          this.channel.postMessage({ resync: true } satisfies Message);
+          this.resync();
+        }
+        await this.read(answer.body!);
+      } catch {
+        /* cut: again below */
+      }
+      if (signal.aborted) return;
+      this.tell('lost');
+      await new Promise((done) => setTimeout(done, this.retryMs));
+      this.retryMs = Math.min(this.retryMs * 2, LONGEST_RETRY_MS);
+    }
+  }
+
+  private async read(body: ReadableStream<Uint8Array>): Promise<void> {
+    let type = '';
+    let data = '';
+    await readStream(body, (field, value) => {
+      if (field === 'event') type = value;
+      else if (field === 'data') data += data ? `\n${value}` : value;
+      else if (field === 'id') this.lastId = value;
+      else if (field === 'retry') this.retryMs = Math.min(Number(value) || 1000, LONGEST_RETRY_MS);
+      else if (field === '') {
+        if (type === 'resync') {
+          this.channel.postMessage({ resync: true } satisfies Message);
+          this.resync();
+        } else if (data && (type === 'append' || type === 'large')) {
+          this.queueEvent(JSON.parse(data));
+        }
+        type = data = '';
+      }
+    });
+  }
+
+  /* Those of one moment go together. */
+  private queueEvent(event: Event): void {
+    if (this.queue.push(event) > 1) return;
+    setTimeout(() => {
+      const events = this.queue;
+      this.queue = [];
+      this.channel.postMessage({ events } satisfies Message);
+      this.hand(events);
+    }, 10);
+  }
+
+  private hear(message: Message): void {
+    if (message.ask === 'token') this.channel.postMessage({ token: this.server.token } satisfies Message);
+    if (message.ask === 'status' && this.status === 'live') this.channel.postMessage({ status: 'live' } satisfies Message);
+    if (document.hidden) return;
+    if (message.events) this.hand(message.events);
+    if (message.resync) this.resync();
+    if (message.status) this.setStatus(message.status);
+  }
+
+  private tell(status: Status): void {
+    this.channel.postMessage({ status } satisfies Message);
+    this.setStatus(status);
+  }
+
+  private setStatus(status: Status): void {
+    this.status = status;
+    for (const listener of this.onStatus) listener();
+  }
+
+  private hand(events: Event[]): void {
+    for (const listener of this.onEvents) listener(events);
+  }
+
+  private resync(): void {
+    for (const listener of this.onResync) listener();
+  }
+
+  listen(events: (events: Event[]) => void, resync: () => void): () => void {
+    this.onEvents.add(events);
+    this.onResync.add(resync);
+    return () => {
+      this.onEvents.delete(events);
+      this.onResync.delete(resync);
+    };
+  }
+
+  watchStatus(listener: () => void): () => void {
+    this.onStatus.add(listener);
+    return () => this.onStatus.delete(listener);
+  }
+}
+
+/* A tab that was opened without a token asks those that have one. */
+export function askOthers(): Promise<string | null> {
+  const channel = new BroadcastChannel('annal');
+  return new Promise((done) => {
+    const end = (token: string | null) => {
+      channel.close();
+      done(token);
+    };
+    channel.onmessage = ({ data }: MessageEvent<Message>) => data.token && end(data.token);
+    channel.postMessage({ ask: 'token' } satisfies Message);
+    setTimeout(end, 150, null);
+  });
+}

@@ -1,0 +1,117 @@
+/* What was said and thought, and the pictures in it, from the shapes that providers give messages. */
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import * as format from './format';
+import { Code, Markdown, safeUrl } from './markdown';
+
+export type Block =
+  | { kind: 'text'; text: string }
+  | { kind: 'thought'; text: string }
+  | { kind: 'image'; url: string }
+  | { kind: 'other'; name: string; value: unknown };
+
+const texts = (list: unknown): string =>
+  Array.isArray(list) ? list.map((part) => (typeof part === 'string' ? part : (part?.text ?? ''))).join('\n\n') : typeof list === 'string' ? list : '';
+
+const IMAGE = /^data:image\/(png|jpeg|gif|webp|avif|bmp);base64,[A-Za-z0-9+/=\s]+$/;
+
+function image(block: any): string | null {
+  const { source } = block;
+  if (source?.type === 'base64') return `data:${source.media_type ?? 'image/png'};base64,${source.data}`;
+  if (typeof block.data === 'string' && (block.mimeType ?? block.media_type)) return `data:${block.mimeType ?? block.media_type};base64,${block.data}`;
+  const url = block.image_url?.url ?? block.image_url ?? source?.url ?? block.url;
+  return typeof url === 'string' ? url : null;
+}
+
+function blockOf(block: any): Block | null {
+  if (typeof block === 'string') return { kind: 'text', text: block };
+  if (typeof block !== 'object' || block === null) return { kind: 'text', text: String(block) };
+  const type = String(block.type ?? '');
+  if (/think|reason/.test(type)) {
+    const text = [texts(block.thinking ?? block.text), texts(block.summary), texts(block.content)].filter(Boolean).join('\n\n');
+    return text.trim() ? { kind: 'thought', text } : null;
+  }
+  if (/image/.test(type)) {
+    const url = image(block);
+    if (url) return { kind: 'image', url };
+  }
+  if (typeof block.text === 'string') return { kind: 'text', text: block.text };
+  if (typeof block.content === 'string' && /text|^$/.test(type)) return { kind: 'text', text: block.content };
+  return { kind: 'other', name: type || 'data', value: block };
+}
+
+export function blocksOf(content: unknown): Block[] {
+  if (content == null) return [];
+  const list = Array.isArray(content) ? content : [content];
+  return list.map(blockOf).filter((block): block is Block => block !== null && !(block.kind === 'text' && block.text.trim() === ''));
+}
+
+export const textOf = (content: unknown): string =>
+  blocksOf(content)
+    .map((block) => (block.kind === 'text' ? block.text : block.kind === 'other' ? JSON.stringify(block.value) : ''))
+    .filter(Boolean)
+    .join('\n');
+
+/* What programs put into the mouth of the user: surroundings, reminders, instructions of a repository. */
+const CONTEXT = /^\s*(<(environment_context|user_instructions|system-reminder|command-name|command-message|local-command-\w+|permissions instructions|INSTRUCTIONS|task-notification|session_context|collaboration_mode|skills_instructions|apps_instructions|plugins_instructions)\b|# AGENTS\.md|Caveat: The messages below)/;
+
+export const isContext = (text: string): boolean => CONTEXT.test(text);
+
+/* Longer texts are cut, and shown whole when asked. */
+const MOST_MARKDOWN = 24_000;
+
+export function Picture({ url }: { url: string }) {
+  if (IMAGE.test(url)) return <img class="picture" src={url} alt="Picture in this message" loading="lazy" />;
+  const safe = safeUrl(url);
+  return safe ? (
+    <a href={safe} target="_blank" rel="noopener noreferrer">
+      picture at {safe}
+    </a>
+  ) : (
+    <span class="dim">a picture that cannot be shown</span>
+  );
+}
+
+export function Long({ text, children }: { text: string; children: (text: string) => ComponentChildren }) {
+  const [whole, setWhole] = useState(false);
+  if (text.length <= MOST_MARKDOWN || whole) return <>{children(text)}</>;
+  return (
+    <>
+      {children(text.slice(0, MOST_MARKDOWN))}
+      <button class="link" onClick={() => setWhole(true)}>
+        Show all of it, {format.bytes(text.length)}
+      </button>
+    </>
+  );
+}
+
+export function Fold(props: { label: string; preview?: string; open: boolean; toggle: () => void; children: ComponentChildren; class?: string }) {
+  return (
+    <div class={`fold ${props.class ?? ''} ${props.open ? 'open' : ''}`}>
+      <button class="fold-head" aria-expanded={props.open} onClick={props.toggle}>
+        <span class="fold-label">{props.label}</span>
+        {!props.open && props.preview && <span class="fold-preview">{props.preview}</span>}
+      </button>
+      {props.open && <div class="fold-body">{props.children}</div>}
+    </div>
+  );
+}
+
+export const preview = (text: string): string => text.trim().replace(/[*_`#]+/g, '').replace(/\s+/g, ' ').slice(0, 160);
+
+export function Blocks({ blocks, isOpen, toggle }: { blocks: Block[]; isOpen: (n: number) => boolean; toggle: (n: number) => void }) {
+  return (
+    <>
+      {blocks.map((block, n) => {
+        if (block.kind === 'text') return <Long text={block.text}>{(text) => <Markdown text={text} />}</Long>;
+        if (block.kind === 'image') return <Picture url={block.url} />;
+        const [label, text] = block.kind === 'thought' ? ['Thinking', block.text] : [block.name, JSON.stringify(block.value, null, 2)];
+        return (
+          <Fold label={label} preview={block.kind === 'thought' ? preview(text) : undefined} open={isOpen(n)} toggle={() => toggle(n)} class={block.kind}>
+            {block.kind === 'thought' ? <Long text={text}>{(t) => <Markdown text={t} />}</Long> : <Long text={text}>{(t) => <Code text={t} language="json" />}</Long>}
+          </Fold>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,416 @@
+/*
+ * One session as the page knows it: an outline of all its events (columns of numbers, a few bytes an event), its calls
+ * of tools, turns and uses of tokens, and the events themselves as far as somebody looked at them.
+ *
+ * (1) Whatever is drawn is drawn for a moment `at`: what came later is not known then. The outline is in order of seq,
+ *     so a moment is a prefix of it.
+ * (2) Bodies of events are fetched in pages when they are looked at, and the pages that nobody looked at for longest go.
+ * (3) Live events are added one after the other; after a gap, all that is missing is fetched.
+ */
+import { objects, type Event, type Session, type Source, type Table } from './api';
+
+export interface Call {
+  seq: number;
+  result: number; /* seq of the result; Infinity: none yet */
+  id: string;
+  tool: string;
+  failed: boolean;
+  began: number;
+  ended: number; /* ms since 1970; NaN: not known */
+  took: number | null;
+}
+
+export interface Turn {
+  seq: number;
+  id: string;
+  number: number;
+  status: string;
+  began: number;
+  ended: number;
+  tokens: number;
+  first: number; /* when the model's first answer came; NaN: never */
+}
+
+export interface Usage {
+  seq: number;
+  time: number;
+  model: string;
+  input: number;
+  output: number;
+  cached: number;
+  written: number;
+  cost: number | null; /* USD */
+}
+
+export type Kind = 'message' | 'call' | 'result' | 'note' | 'end' | 'other' | 'hidden';
+
+const KINDS: Record<string, Kind> = {
+  'message.added': 'message',
+  'tool.called': 'call',
+  tool_call: 'call',
+  'tool.returned': 'result',
+  'tool.failed': 'result',
+  tool_result: 'result',
+  tool_error: 'result',
+  'turn.completed': 'end',
+  'turn.failed': 'end',
+  'turn.cancelled': 'end',
+  'provider.failed': 'note',
+  provider_error: 'note',
+  'checkpoint.noted': 'note',
+  'session.paused': 'note',
+  'session.resumed': 'note',
+  'session.ended': 'note',
+  'session.status_changed': 'note',
+  'annal.gap': 'note',
+  'artifact.stored': 'note',
+  'import.record': 'hidden',
+  'import.unreadable': 'hidden',
+  'agent.turn.usage': 'hidden',
+  'session.created': 'hidden',
+  'session.updated': 'hidden',
+  'turn.started': 'hidden',
+  'turn.streaming': 'hidden',
+  'price.set': 'hidden',
+  'response.stored': 'hidden',
+  'response.accessed': 'hidden',
+  'provider.requested': 'hidden',
+  'provider.responded': 'hidden',
+};
+
+export const kindOf = (type: string): Kind => KINDS[type] ?? 'other';
+
+const PAGE = 100; /* events */
+const PAGES_KEPT = 120;
+
+/* Between two events the axis of the timeline moves by the time that passed, but not by more than a pause. */
+const PAUSE_MS = 30_000;
+const STEP_MS = 25;
+
+export const time = (text: unknown): number => (typeof text === 'string' ? Date.parse(text) : NaN);
+
+/* How many of `sorted` are not above `value`. */
+export function upTo(sorted: ArrayLike<number>, value: number, length = sorted.length): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle]! <= value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export class Model {
+  types: string[] = [];
+  kinds: Kind[] = [];
+  seq: number[] = [];
+  type: number[] = [];
+  time: number[] = [];
+  bytes: number[] = [];
+  axis: number[] = [];
+  /* Indexes of the events that a conversation shows. */
+  items: number[] = [];
+  itemSeq: number[] = [];
+
+  calls: Call[] = [];
+  callAt = new Map<number, Call>();
+  callOfResult = new Map<number, Call>();
+  turns: Turn[] = [];
+  usage: Usage[] = [];
+  /* Sums up to and with each use. */
+  tokens: number[] = [];
+  cost: (number | null)[] = [];
+  usageSeq: number[] = [];
+  children: Session[] = [];
+  ready = false;
+  failed: string | null = null;
+  version = 0;
+
+  private typeIndex = new Map<string, number>();
+  private open = new Map<string, Call>();
+  private turnOf = new Map<string, Turn>();
+  private events = new Map<number, Map<number, Event>>();
+  private asked = new Set<number>();
+  private listeners = new Set<() => void>();
+  private drawn = false;
+  private waiting: Event[] = [];
+  private loading: Promise<void> | null = null;
+
+  constructor(
+    readonly source: Source,
+    readonly id: string,
+    public session: Session,
+  ) {}
+
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /* At most once a frame. */
+  changed(): void {
+    if (this.drawn) return;
+    this.drawn = true;
+    const tell = () => {
+      this.drawn = false;
+      this.version++;
+      for (const listener of this.listeners) listener();
+    };
+    if (document.hidden) setTimeout(tell, 100);
+    else requestAnimationFrame(tell);
+  }
+
+  get last(): number {
+    return this.seq.at(-1) ?? 0;
+  }
+
+  /* Everything after what is known. Once at a time. */
+  load(): Promise<void> {
+    this.loading ??= this.loadRest().finally(() => {
+      this.loading = null;
+    });
+    return this.loading;
+  }
+
+  private async loadRest(): Promise<void> {
+    const from = this.last + 1;
+    const first = this.seq.length === 0;
+    try {
+      const [outline, tools, turns, usage, children] = await Promise.all([
+        this.source.outline(this.id, from),
+        this.source.tools(this.id, from),
+        this.source.turns(this.id),
+        this.source.usage(this.id, from),
+        first ? this.source.children(this.id).catch(() => []) : this.children,
+      ]);
+      this.children = children;
+      this.addTools(tools);
+      const types = outline.types.map((name) => this.typeNumber(name));
+      for (let i = 0; i < outline.seq.length; i++) {
+        if (outline.seq[i]! > this.last)
+          this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
+      }
+      this.setTurns(turns);
+      for (const row of objects(usage)) this.addUsage(row);
+      this.failed = null;
+    } catch (e) {
+      this.failed = (e as Error).message;
+    }
+    this.ready = true;
+    const waiting = this.waiting.sort((a, b) => a.seq - b.seq);
+    this.waiting = [];
+    for (const event of waiting) if (event.seq === this.last + 1) this.append(event);
+    this.changed();
+  }
+
+  private typeNumber(name: string): number {
+    let n = this.typeIndex.get(name);
+    if (n === undefined) {
+      n = this.types.length;
+      this.types.push(name);
+      this.kinds.push(kindOf(name));
+      this.typeIndex.set(name, n);
+    }
+    return n;
+  }
+
+  private addOutline(seq: number, type: number, at: number, bytes: number): void {
+    const n = this.seq.length;
+    const before = n ? this.time[n - 1]! : at;
+    const passed = Number.isFinite(at - before) ? Math.min(Math.max(at - before, STEP_MS), PAUSE_MS) : STEP_MS;
+    this.axis.push(n ? this.axis[n - 1]! + passed : 0);
+    this.seq.push(seq);
+    this.type.push(type);
+    this.time.push(at);
+    this.bytes.push(bytes);
+    const kind = this.kinds[type]!;
+    if (kind === 'hidden' || (kind === 'result' && this.callOfResult.has(seq))) return;
+    this.items.push(n);
+    this.itemSeq.push(seq);
+  }
+
+  private addTools(table: Table): void {
+    for (const row of objects<any>(table)) {
+      const old = this.callAt.get(row.seq);
+      const call: Call = old ?? { seq: row.seq, result: Infinity, id: row.call_id, tool: row.tool ?? '', failed: false, began: NaN, ended: NaN, took: null };
+      call.began = time(row.called_at);
+      call.ended = time(row.returned_at);
+      call.result = row.result_seq ?? (row.status === 'called' ? Infinity : row.seq);
+      call.failed = row.status === 'failed';
+      call.took = row.duration_ms ?? (call.ended >= call.began ? call.ended - call.began : null);
+      if (!old) this.addCall(call);
+      if (call.result !== Infinity && call.result !== call.seq) this.callOfResult.set(call.result, call);
+    }
+    this.calls.sort((a, b) => a.seq - b.seq);
+  }
+
+  private addCall(call: Call): void {
+    this.calls.push(call);
+    this.callAt.set(call.seq, call);
+    this.open.set(call.id, call);
+  }
+
+  private setTurns(table: Table): void {
+    this.turns = objects<any>(table)
+      .filter((row) => row.seq != null)
+      .map((row) => ({
+        seq: row.seq,
+        id: row.turn_id ?? '',
+        number: row.sequence,
+        status: row.status,
+        began: time(row.created_at),
+        ended: time(row.completed_at),
+        tokens: (row.input_tokens ?? 0) + (row.output_tokens ?? 0),
+        first: NaN,
+      }))
+      .sort((a, b) => a.seq - b.seq);
+    this.turnOf = new Map(this.turns.map((turn) => [turn.id, turn]));
+    for (const turn of this.turns) turn.first = this.firstAnswer(turn.seq);
+  }
+
+  /* After the prompt itself: the next message or call. */
+  private firstAnswer(seq: number): number {
+    let messages = 0;
+    for (let i = upTo(this.seq, seq); i < this.seq.length && i < upTo(this.seq, seq) + 200; i++) {
+      const kind = this.kinds[this.type[i]!];
+      if (this.types[this.type[i]!] === 'turn.started') break;
+      if (kind === 'call' || (kind === 'message' && ++messages === 2)) return this.time[i]!;
+    }
+    return NaN;
+  }
+
+  private addUsage(row: Record<string, unknown>): void {
+    const n = (value: unknown): number => Number(value) || 0;
+    const use: Usage = {
+      seq: n(row.seq),
+      time: typeof row.time === 'number' ? row.time : time(row.time),
+      model: String(row.model || this.session.model || ''),
+      input: n(row.input_tokens),
+      output: n(row.output_tokens),
+      cached: n(row.cached_input_tokens),
+      written: n(row.cache_write_tokens),
+      cost: row.cost_microusd == null ? null : n(row.cost_microusd) / 1e6,
+    };
+    if (use.seq <= (this.usageSeq.at(-1) ?? 0)) return;
+    const before = this.cost.at(-1) ?? null;
+    this.usage.push(use);
+    this.usageSeq.push(use.seq);
+    this.tokens.push((this.tokens.at(-1) ?? 0) + use.input + use.output);
+    this.cost.push(use.cost === null ? before : (before ?? 0) + use.cost);
+  }
+
+  /* A live event. */
+  append(event: Event): void {
+    if (event.seq <= this.last) return;
+    /* One that was too large for the stream comes without its data. */
+    if (!this.ready || this.loading || event.seq !== this.last + 1 || event.data === null) {
+      if (event.data !== null) this.waiting.push(event);
+      if (this.ready && !this.loading) void this.load();
+      return;
+    }
+    const at = time(event.timestamp);
+    const data = event.data ?? {};
+    const kind = kindOf(event.type);
+    if (kind === 'call')
+      this.addCall({ seq: event.seq, result: Infinity, id: String(data.call_id ?? `#${event.seq}`), tool: String(data.tool ?? ''), failed: false, began: at, ended: NaN, took: null });
+    const call = kind === 'result' ? this.open.get(String(data.call_id)) : undefined;
+    if (call && call.result === Infinity) {
+      call.result = event.seq;
+      call.failed = data.success === false || event.type === 'tool.failed';
+      call.ended = at;
+      call.took = data.duration_ms ?? (at >= call.began ? at - call.began : null);
+      this.callOfResult.set(event.seq, call);
+    }
+    if (event.type === 'turn.started') {
+      const turn: Turn = { seq: event.seq, id: String(data.turn_id ?? ''), number: data.sequence ?? this.turns.length + 1, status: 'started', began: at, ended: NaN, tokens: 0, first: NaN };
+      this.turns.push(turn);
+      this.turnOf.set(turn.id, turn);
+    }
+    if (kind === 'end') {
+      const turn = this.turnOf.get(String(data.turn_id ?? '')) ?? this.turns.at(-1);
+      if (turn) [turn.ended, turn.status] = [at, event.type.slice(5)];
+    }
+    if (data.input_tokens !== undefined || data.output_tokens !== undefined) {
+      const cost = data.cost_microusd ?? (data.cost_usd == null ? null : data.cost_usd * 1e6);
+      this.addUsage({ ...data, seq: event.seq, time: at, cost_microusd: cost });
+    }
+    this.addOutline(event.seq, this.typeNumber(event.type), at, JSON.stringify(data).length);
+    const turn = this.turns.at(-1);
+    if (turn && Number.isNaN(turn.first)) turn.first = this.firstAnswer(turn.seq);
+    this.keep(event);
+    this.session = { ...this.session, events: Math.max(this.session.events, this.seq.length), last_activity_at: event.timestamp };
+    this.changed();
+  }
+
+  index(seq: number): number {
+    return upTo(this.seq, seq) - 1;
+  }
+
+  typeAt(index: number): string {
+    return this.types[this.type[index]!] ?? '';
+  }
+
+  timeOf(seq: number): number {
+    return this.time[Math.max(0, this.index(seq))] ?? NaN;
+  }
+
+  /* The turn that was open or had ended last. */
+  turnAt(seq: number): Turn | undefined {
+    let found: Turn | undefined;
+    for (const turn of this.turns) {
+      if (turn.seq > seq) break;
+      found = turn;
+    }
+    return found;
+  }
+
+  /* A call that was still open when a later turn began has no result, and will have none. */
+  lost(call: Call, at: number): boolean {
+    return call.result === Infinity && this.turns.some((turn) => turn.seq > call.seq && turn.seq <= at);
+  }
+
+  used(seq: number): { tokens: number; cost: number | null } {
+    const n = upTo(this.usageSeq, seq);
+    return n ? { tokens: this.tokens[n - 1]!, cost: this.cost[n - 1]! } : { tokens: 0, cost: null };
+  }
+
+  private keep(event: Event): void {
+    const page = Math.floor((event.seq - 1) / PAGE);
+    let events = this.events.get(page);
+    if (!events) this.events.set(page, (events = new Map()));
+    events.set(event.seq, event);
+  }
+
+  /* The event if it is here; else it is fetched, and the listeners hear of it. */
+  event(seq: number): Event | undefined {
+    const page = Math.floor((seq - 1) / PAGE);
+    const events = this.events.get(page);
+    const event = events?.get(seq);
+    if (event) {
+      this.events.delete(page); /* to the end: looked at last */
+      this.events.set(page, events!);
+      return event;
+    }
+    if (!this.asked.has(page)) {
+      this.asked.add(page);
+      void this.fetchPage(page);
+    }
+    return undefined;
+  }
+
+  private async fetchPage(page: number): Promise<void> {
+    try {
+      for (const event of await this.source.events(this.id, page * PAGE + 1, (page + 1) * PAGE)) this.keep(event);
+      for (const old of this.events.keys()) {
+        if (this.events.size <= PAGES_KEPT) break;
+        if (old !== page) this.events.delete(old);
+      }
+    } catch (e) {
+      this.failed = (e as Error).message;
+    } finally {
+      this.asked.delete(page);
+    }
+    this.changed();
+  }
+}

@@ -1,0 +1,64 @@
+/*
+ * Where one is stands in the fragment: #/s/ID?at=12. The first time it also carries the token, #token=…, which is
+ * taken out at once so that it is neither in the history nor in a link that somebody copies.
+ */
+import { useEffect, useState } from 'preact/hooks';
+
+export interface Route {
+  page: string;
+  id: string;
+  query: URLSearchParams;
+}
+
+export function parse(fragment: string): Route {
+  const [path = '', query = ''] = fragment.replace(/^#\/?/, '').split('?', 2);
+  const [page = '', ...rest] = path.split('/');
+  let id = rest.join('/');
+  try {
+    id = decodeURIComponent(id);
+  } catch {
+    /* as it is */
+  }
+  return { page, id, query: new URLSearchParams(query) };
+}
+
+export function link(page: string, id = '', query: Record<string, string | number | undefined> = {}): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  return `#/${page}${id ? `/${encodeURIComponent(id)}` : ''}${text ? `?${text}` : ''}`;
+}
+
+export function go(to: string): void {
+  location.hash = to;
+}
+
+const CHANGED = 'annal-route';
+
+/* Says where one is without a step in the history. */
+export function replace(to: string): void {
+  if (location.hash !== to) {
+    history.replaceState(null, '', to);
+    dispatchEvent(new window.Event(CHANGED));
+  }
+}
+
+export function takeToken(): string | null {
+  const found = /^#token=([^&/]*)&?(.*)$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, '', `${location.pathname}${location.search}${found[2] ? `#${found[2]}` : ''}`);
+  return decodeURIComponent(found[1]!);
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parse(location.hash));
+  useEffect(() => {
+    const changed = () => setRoute(parse(location.hash));
+    addEventListener('hashchange', changed);
+    addEventListener(CHANGED, changed);
+    return () => {
+      removeEventListener('hashchange', changed);
+      removeEventListener(CHANGED, changed);
+    };
+  }, []);
+  return route;
+}

@@ -1,0 +1,101 @@
+/* What was found, with the words marked; each leads to its event. */
+import type { Hit } from './api';
+import * as format from './format';
+import { link, type Route } from './route';
+import { costText } from './sessions';
+import { Agent, Ago, Empty, Failure, useAnswer, useApp } from './ui';
+
+const MOST_HITS = 100;
+
+const WHAT: Record<string, string> = {
+  'message.added': 'said',
+  'tool.called': 'called',
+  'tool.returned': 'returned',
+  'tool.failed': 'failed',
+};
+
+export function HitRow({ hit, title }: { hit: Hit; title?: string }) {
+  return (
+    <li class="hit">
+      <a href={link('s', hit.session, { see: hit.seq })} class="hit-link">
+        <p class="hit-text">{hit.snippet.map(([text, marked]) => (marked ? <mark>{text}</mark> : text))}</p>
+        <p class="hit-facts">
+          <span>{[hit.role || hit.tool, WHAT[hit.type] ?? hit.type].filter(Boolean).join(' ')}</span>
+          <span>event {format.count(hit.seq)}</span>
+          <Ago time={hit.time} />
+          {title !== undefined && <span class="hit-session">{title}</span>}
+        </p>
+      </a>
+    </li>
+  );
+}
+
+export function Search({ route }: { route: Route }) {
+  const { server } = useApp();
+  const q = (route.query.get('q') ?? '').trim();
+  const session = route.query.get('session') ?? undefined;
+  const events = useAnswer(q ? (signal) => server!.search(q, session, MOST_HITS, signal) : null, [q, session]);
+  const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [q, session]);
+  const titles = useAnswer(
+    events.value?.length
+      ? async () => {
+          const ids = [...new Set(events.value!.map((hit) => hit.session))];
+          const found = await Promise.all(ids.map((id) => server!.session(id).catch(() => null)));
+          return new Map(found.flatMap((s) => (s ? [[s.session_id, s.title ?? s.session_id] as const] : [])));
+        }
+      : null,
+    [events.value],
+  );
+  if (!q)
+    return (
+      <main class="search-page">
+        <Empty title="Type what you look for">
+          <p>Words of messages, calls of tools and what they returned; "in quotes" for a phrase, begin* for the begin of a word.</p>
+        </Empty>
+      </main>
+    );
+  const found = sessions.value?.sessions ?? [];
+  const hits = events.value;
+  return (
+    <main class="search-page" aria-busy={events.busy}>
+      <h1>
+        {session ? 'Found in this session' : 'Found'} for “{q}”
+      </h1>
+      {events.error && <Failure text={events.error} />}
+      {found.length > 0 && (
+        <section>
+          <h2>Sessions {sessions.value!.total > found.length && <a href={link('', '', { q, flat: 1 })}>all {format.count(sessions.value!.total)}</a>}</h2>
+          <ul class="hits">
+            {found.map((s) => (
+              <li class="hit">
+                <a class="hit-link" href={link('s', s.session_id)}>
+                  <p class="hit-text">{s.title || s.session_id}</p>
+                  <p class="hit-facts">
+                    <Agent name={s.agent_id} />
+                    <span>{format.plural(s.events, 'event')}</span>
+                    <span>{costText(s)}</span>
+                    <Ago time={s.last_activity_at} />
+                  </p>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {hits && hits.length > 0 && (
+        <section>
+          <h2>
+            Events <span class="total">{hits.length === MOST_HITS ? `the best ${MOST_HITS}` : hits.length}</span>
+          </h2>
+          <ul class="hits">
+            {hits.map((hit) => (
+              <HitRow hit={hit} title={titles.value?.get(hit.session) ?? hit.session} />
+            ))}
+          </ul>
+        </section>
+      )}
+      {hits?.length === 0 && found.length === 0 && !events.busy && <Empty title="Nothing was found" />}
+      {!hits && events.busy && <p class="wait">Searching…</p>}
+    </main>
+  );
+}

@@ -1,0 +1,447 @@
+/* One session: its conversation, the slider below it, and beside it what is known at the moment the slider is at. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Session } from './api';
+import { ChartsPanel } from './charts';
+import { Conversation, type ConversationHandle } from './conversation';
+import * as format from './format';
+import { preview, textOf } from './message';
+import { Model, upTo } from './model';
+import { Controls, prompts, SPEEDS, steps, usePlay } from './replay';
+import { link, replace, type Route } from './route';
+import { StatePanel } from './state';
+import { costText } from './sessions';
+import { Timeline } from './timeline';
+import { Code } from './markdown';
+import { Agent, Ago, Button, Copy, Empty, Failure, Icon, useAnswer, useApp, useClock, useKeys, useRedraw, useStored, write } from './ui';
+
+const TABS = [
+  ['overview', 'Overview'],
+  ['state', 'State'],
+  ['charts', 'Usage'],
+  ['event', 'Event'],
+] as const;
+
+const FRESH_MS = 90_000;
+
+function useModel(id: string): { model: Model | null; error: string | null; retry: () => void } {
+  const { source, live } = useApp();
+  const redraw = useRedraw();
+  const [model, setModel] = useState<Model | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const [tries, setTries] = useState(0);
+  useEffect(() => {
+    let current: Model | null = null;
+    let gone = false;
+    const stops: (() => void)[] = [];
+    setModel(null);
+    setError(null);
+    source.session(id).then(
+      (session) => {
+        if (gone) return;
+        current = new Model(source, id, session);
+        stops.push(current.subscribe(redraw));
+        setModel(current);
+        void current.load();
+      },
+      (e: Error) => !gone && setError(e.message),
+    );
+    if (live)
+      stops.push(
+        live.listen(
+          (events) => {
+            for (const event of events) if (event.session_id === id) current?.append(event);
+          },
+          () => void current?.load(),
+        ),
+      );
+    return () => {
+      gone = true;
+      for (const stop of stops) stop();
+    };
+  }, [id, source, tries]);
+  return { model, error, retry: () => setTries((n) => n + 1) };
+}
+
+function Share({ session }: { session: Session }) {
+  const { server } = useApp();
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  if (!server) return null;
+  const share = async (tree: boolean) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const url = URL.createObjectURL(await server.share(session.session_id, tree));
+      const a = document.createElement('a');
+      a.href = url;
+      a.download = `${session.session_id}.html`;
+      a.click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } catch (e) {
+      setError((e as Error).message);
+    }
+    setBusy(false);
+  };
+  return (
+    <>
+      <button class="button" disabled={busy} onClick={() => void share(session.tree !== undefined)} title="Save this session as one HTML file that opens anywhere, without a server">
+        <Icon name="share" />
+        <span class="only-wide">{busy ? 'Saving…' : 'Share'}</span>
+      </button>
+      {error && <Failure text={error} />}
+    </>
+  );
+}
+
+function Fork({ model, at }: { model: Model; at: number }) {
+  const { server, info } = useApp();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [name, setName] = useState('');
+  const [error, setError] = useState<string | null>(null);
+  if (!server || info?.read_only || info?.rights === 'read') return null;
+  const seq = at === Infinity ? model.last : at;
+  const fork = async (e: SubmitEvent) => {
+    e.preventDefault();
+    try {
+      await server.fork(model.id, seq, name);
+      dialog.current!.close();
+      location.hash = link('s', name);
+    } catch (e) {
+      setError((e as Error).message);
+    }
+  };
+  return (
+    <>
+      <button
+        class="button"
+        title="Start a new session with this history"
+        onClick={() => {
+          setName(`${model.id.slice(0, 40)}-${seq}`);
+          setError(null);
+          dialog.current!.showModal();
+        }}
+      >
+        <Icon name="fork" />
+        <span class="only-wide">Fork</span>
+      </button>
+      <dialog ref={dialog} class="dialog" aria-labelledby="fork-title">
+        <form onSubmit={fork}>
+          <h2 id="fork-title">Fork after event {format.count(seq)}</h2>
+          <p>The new session has the history up to there, without a copy. Agents append to it; this one stays as it is.</p>
+          <label>
+            Its id
+            <input value={name} onInput={(e) => setName(e.currentTarget.value)} required maxLength={200} spellcheck={false} />
+          </label>
+          {error && <Failure text={error} />}
+          <div class="dialog-buttons">
+            <button type="button" class="button" onClick={() => dialog.current!.close()}>
+              Cancel
+            </button>
+            <button class="button main">Fork</button>
+          </div>
+        </form>
+      </dialog>
+    </>
+  );
+}
+
+function Header({ model, at, all, setAll }: { model: Model; at: number; all: boolean; setAll: (on: boolean) => void }) {
+  const { session: s } = model;
+  const isLive = at === Infinity && Date.now() - Date.parse(s.last_activity_at) < FRESH_MS && s.time_from === null;
+  const up = s.fork_session_id ?? s.parent_session_id;
+  return (
+    <header class="session-head">
+      <div class="session-title">
+        {up && (
+          <a class="up" href={link('s', up, { see: s.fork_seq ?? undefined })}>
+            {s.fork_session_id ? `fork of ${up.slice(0, 8)} at ${format.count(s.fork_seq)}` : 'sub-agent of ' + up.slice(0, 8)} ↑
+          </a>
+        )}
+        <h1 title={s.title ?? s.session_id}>{s.title || s.session_id}</h1>
+        <p class="session-facts">
+          {isLive && (
+            <span class="live-now">
+              <i class="pulse" /> live
+            </span>
+          )}
+          <Agent name={s.agent_id} />
+          {s.model && <span>{s.model}</span>}
+          {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
+          {s.git_branch && <span>{s.git_branch}</span>}
+          {!s.time_from && <Ago time={s.last_activity_at} />}
+        </p>
+      </div>
+      <div class="session-buttons">
+        <label class="check" title="Also what keeps the books: records of imports, counts of tokens, changes of the session (e)">
+          <input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} />
+          <span class="only-wide">All events</span>
+          <span class="only-small">All</span>
+        </label>
+        <Fork model={model} at={at} />
+        <Share session={s} />
+      </div>
+    </header>
+  );
+}
+
+function Overview({ model, at, choose, see }: { model: Model; at: number; choose: (seq: number) => void; see: (seq: number) => void }) {
+  const s = model.session;
+  const seq = at === Infinity ? model.last : at;
+  const used = model.used(seq);
+  const turns = model.turns.filter((turn) => turn.seq <= seq);
+  const calls = model.calls.filter((call) => call.seq <= seq);
+  const failed = calls.filter((call) => call.failed && call.result <= seq).length;
+  const began = model.time[0] ?? NaN;
+  const length = model.timeOf(seq) - began;
+  const first = turns.map((turn) => turn.first - turn.began).filter((ms) => ms >= 0 && ms < 3_600_000);
+  const facts: [string, string][] = [
+    ['turns', format.count(turns.length)],
+    ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
+    ['tokens', format.compact(used.tokens)],
+    ['cost', used.cost !== null ? format.money(used.cost) : at === Infinity ? costText({ ...s, tree: undefined }) : '–'],
+    ['length', s.time_from ? '–' : format.duration(length)],
+    ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
+  ];
+  const places = prompts(model);
+  const current = model.turnAt(seq);
+  return (
+    <div class="overview">
+      <dl class="numbers">
+        {facts.map(([name, value]) => (
+          <div>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {model.children.length > 0 && (
+        <section>
+          <h3>
+            Sub-agents and forks <span class="total">{model.children.length}</span>
+          </h3>
+          <ul class="children">
+            {model.children.map((c) => (
+              <li class={Date.parse(c.created_at) > model.timeOf(seq) ? 'later' : ''}>
+                <a href={link('s', c.session_id)}>{c.title || c.session_id}</a>
+                <span class="dim">
+                  {format.plural(c.tree?.events ?? c.events, 'event')} · {format.compact(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {turns.length > 0 && (
+        <section>
+          <h3>
+            Prompts <span class="total">{turns.length}</span>
+          </h3>
+          <ol class="prompts">
+            {model.turns.map((turn, i) => {
+              const event = model.turns.length <= 60 || Math.abs(turn.number - (current?.number ?? 1)) < 20 ? model.event(places[i]!) : undefined;
+              return (
+                <li class={turn.seq > seq ? 'later' : turn === current ? 'current' : ''}>
+                  <button onClick={() => (turn.seq > seq ? choose(places[i]!) : see(places[i]!))}>
+                    <span class="prompt-text">{event ? preview(textOf(event.data?.content)) || 'no text' : `Turn ${turn.number}`}</span>
+                    <span class="dim">
+                      {format.clock(turn.began)}
+                      {turn.tokens > 0 && ` · ${format.compact(turn.tokens)}`}
+                      {turn.status === 'failed' && ' · failed'}
+                    </span>
+                  </button>
+                </li>
+              );
+            })}
+          </ol>
+        </section>
+      )}
+      <section>
+        <h3>Session</h3>
+        <dl class="about">
+          <dt>id</dt>
+          <dd>
+            <code>{s.session_id}</code> <Copy text={s.session_id} label="Copy the id" />
+          </dd>
+          {s.working_directory && (
+            <>
+              <dt>directory</dt>
+              <dd>{s.working_directory}</dd>
+            </>
+          )}
+          {s.provider && (
+            <>
+              <dt>provider</dt>
+              <dd>{s.provider}</dd>
+            </>
+          )}
+          <dt>began</dt>
+          <dd>{s.time_from ? 'the log gives no times' : format.moment(began)}</dd>
+          <dt>events</dt>
+          <dd>{format.count(upTo(model.seq, seq))}</dd>
+        </dl>
+      </section>
+    </div>
+  );
+}
+
+function EventPanel({ model, seq, at, choose, select }: { model: Model; seq: number | null; at: number; choose: (seq: number) => void; select: (seq: number) => void }) {
+  const { server } = useApp();
+  const shown = seq ?? (at === Infinity ? null : at);
+  const proof = useAnswer(server && shown !== null ? () => server.proof(model.id, shown) : null, [model, shown]);
+  if (shown === null)
+    return (
+      <Empty title="No event chosen">
+        <p>Choose one by the time at its left.</p>
+      </Empty>
+    );
+  const event = model.event(shown);
+  if (!event) return <p class="wait">…</p>;
+  const text = JSON.stringify(event, null, 2);
+  const p = proof.value;
+  return (
+    <div class="event">
+      <p class="event-head">
+        <b>{event.type}</b> <span class="dim">event {format.count(shown)}</span>
+      </p>
+      <p class="dim">
+        {event.timestamp} <Copy text={text} label="Copy the event" />
+      </p>
+      <p class="event-buttons">
+        <Button icon="back" label="Event before" onClick={() => select(Math.max(1, shown - 1))} />
+        <Button icon="next" label="Event after" onClick={() => select(Math.min(model.last, shown + 1))} />
+        {at !== shown && (
+          <button class="button" onClick={() => choose(shown)}>
+            What was known then
+          </button>
+        )}
+      </p>
+      {p?.proved !== undefined && (
+        <p class={p.proved === false ? 'proof bad-text' : 'proof'}>
+          {p.proved === false ? `Not proved: ${p.why ?? 'its hash does not match'}` : '✓ Proved by its hash, which covers the event before it, too'}
+          {p.hash && <code>{p.hash}</code>}
+        </p>
+      )}
+      <Code text={text} language="json" />
+    </div>
+  );
+}
+
+export function SessionPage({ route }: { route: Route }) {
+  const { source } = useApp();
+  const { model, error, retry } = useModel(route.id);
+  const { query } = route;
+  const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useStored('speed', '10');
+  const [lanes, setLanes] = useStored('lanes', innerWidth > 700 ? '1' : '0');
+  const [selected, setSelected] = useState<number | null>(null);
+  const handle = useRef<ConversationHandle | null>(null);
+  const at = query.get('at') ? Number(query.get('at')) : Infinity;
+  const see = query.get('see') ? Number(query.get('see')) : null;
+  const all = query.get('all') === '1';
+  const tab = query.get('tab') ?? 'overview';
+  useClock(30_000);
+
+  const set = (changes: Record<string, string | number | undefined>) => {
+    const next = Object.fromEntries(new URLSearchParams(location.hash.split('?')[1] ?? ''));
+    replace(link('s', route.id, { ...next, ...changes }));
+  };
+  const choose = (seq: number) => {
+    if (!model) return;
+    const past = seq < model.last ? Math.max(1, seq) : undefined;
+    if (past === undefined) setPlaying(false);
+    set({ at: past, see: undefined });
+  };
+  const play = (on: boolean) => {
+    if (on && model && at === Infinity) set({ at: model.itemSeq[0], see: undefined });
+    setPlaying(on);
+  };
+  usePlay(model?.ready ? model : null, at, playing, Number(speed), choose);
+  useEffect(() => {
+    setPlaying(false);
+    setSelected(null);
+  }, [route.id]);
+
+  /* How far it was seen, for the list. */
+  useEffect(() => {
+    if (model?.ready && at === Infinity && !source.isFile && !document.hidden) write(`seen.${route.id}`, String(model.session.events));
+  }, [model, model?.session.events, at]);
+
+  useEffect(() => {
+    if (model) document.title = `${model.session.title || model.id} · Annal`;
+  }, [model?.session.title]);
+
+  const step = (to: (m: Model, at: number, by: number) => number, by: number) => () => {
+    if (!model?.ready) return;
+    setPlaying(false);
+    choose(to(model, at, by));
+  };
+  const scroll = (by: number) => () => handle.current?.list.scrollBy(by * innerHeight * 0.25);
+  useKeys({
+    ' ': () => play(!playing),
+    ArrowRight: step(steps.event, 1),
+    ArrowLeft: step(steps.event, -1),
+    'Shift+ArrowRight': step(steps.prompt, 1),
+    'Shift+ArrowLeft': step(steps.prompt, -1),
+    ']': step(steps.turn, 1),
+    '[': step(steps.turn, -1),
+    f: step(steps.failure, 1),
+    F: step(steps.failure, -1),
+    Home: () => model && choose(model.itemSeq[0] ?? 1),
+    End: () => choose(Infinity),
+    j: scroll(1),
+    k: scroll(-1),
+    ArrowDown: scroll(0.3),
+    ArrowUp: scroll(-0.3),
+    g: () => handle.current?.list.scrollToOffset(0),
+    G: () => handle.current?.list.scrollToEnd(),
+    '+': () => setSpeed(String(SPEEDS[Math.min(SPEEDS.length - 1, SPEEDS.indexOf(Number(speed)) + 1)])),
+    '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
+    t: () => setLanes(lanes === '1' ? '0' : '1'),
+    e: () => set({ all: all ? undefined : 1 }),
+    1: () => set({ tab: undefined }),
+    2: () => set({ tab: 'state' }),
+    3: () => set({ tab: 'charts' }),
+    4: () => set({ tab: 'event' }),
+  });
+
+  const panel = useMemo(() => ({ select: (seq: number) => setSelected(seq) }), []);
+  if (error)
+    return (
+      <main class="session">
+        <Failure text={error} retry={retry} />
+      </main>
+    );
+  if (!model) return <main class="session" aria-busy="true" />;
+  const look = (seq: number) => {
+    setSelected(seq);
+    set({ tab: 'event' });
+  };
+  return (
+    <main class={`session ${tab === 'overview' ? 'at-overview' : 'at-panel'}`}>
+      <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
+      {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
+      <div class="work">
+        {model.ready ? <Conversation model={model} at={at} see={see} all={all} choose={look} handle={handle} /> : <div class="conversation" aria-busy="true" />}
+        <aside class="side" aria-label="Details">
+          <div class="tabs" role="tablist">
+            {TABS.map(([name, label]) => (
+              <button role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="panel" tabIndex={tab === name ? 0 : -1} onClick={() => set({ tab: name === 'overview' ? undefined : name })}>
+                {label}
+              </button>
+            ))}
+          </div>
+          <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
+            {model.ready && tab === 'overview' && <Overview model={model} at={at} choose={choose} see={(seq) => handle.current?.see(seq)} />}
+            {model.ready && tab === 'state' && <StatePanel model={model} at={at} playing={playing} />}
+            {model.ready && tab === 'charts' && <ChartsPanel model={model} at={at} />}
+            {model.ready && tab === 'event' && <EventPanel model={model} seq={selected} at={at} choose={choose} select={panel.select} />}
+          </div>
+        </aside>
+      </div>
+      <footer class="dock">
+        <Controls model={model} at={at} playing={playing} speed={Number(speed)} choose={choose} play={play} setSpeed={(s) => setSpeed(String(s))} lanesOpen={lanes === '1'} setLanes={(open) => setLanes(open ? '1' : '0')} />
+        <Timeline model={model} at={at} choose={(seq) => { setPlaying(false); choose(seq); }} lanesOpen={lanes === '1'} />
+      </footer>
+    </main>
+  );
+}

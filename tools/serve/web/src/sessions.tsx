@@ -1,0 +1,375 @@
+/* All sessions: filters, sort, sub-agents and forks below the session they come from. Live. */
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { Event, Facets, Session, SessionPage } from './api';
+import * as format from './format';
+import { go, link, replace, type Route } from './route';
+import { Agent, Ago, Empty, Failure, Icon, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
+import { useVirtual } from './virtual';
+
+const PAGE = 100;
+const ROW = 54;
+const FRESH_MS = 90_000; /* a session with an event so lately is shown as live */
+
+const SINCE: [string, string, number][] = [
+  ['1h', 'in the last hour', 3_600_000],
+  ['1d', 'in the last 24 hours', 86_400_000],
+  ['7d', 'in the last 7 days', 7 * 86_400_000],
+  ['30d', 'in the last 30 days', 30 * 86_400_000],
+];
+
+const COLUMNS: [sort: string, label: string, className: string][] = [
+  ['title', 'Session', 'c-title'],
+  ['activity', 'Active', 'c-active'],
+  ['started', 'Length', 'c-length'],
+  ['events', 'Events', 'c-events'],
+  ['tokens', 'Tokens', 'c-tokens'],
+  ['cost', 'Cost', 'c-cost'],
+];
+
+interface Row {
+  session: Session;
+  depth: number;
+  end?: boolean;
+}
+
+const sinceTime = (name: string): string | undefined => {
+  const found = SINCE.find(([key]) => key === name);
+  return found && new Date(Date.now() - found[2]).toISOString();
+};
+
+/* The loaded part of the list, in the order of the server. */
+class Listing {
+  rows: Session[] = [];
+  total: number | null = null;
+  next: string | null = null;
+  error: string | null = null;
+  children = new Map<string, Session[]>();
+  private busy = false;
+  private stop = new AbortController();
+
+  constructor(
+    private fetchPage: (cursor: string | undefined, limit: number, signal: AbortSignal) => Promise<SessionPage>,
+    private changed: () => void,
+  ) {}
+
+  close(): void {
+    this.stop.abort();
+  }
+
+  async more(limit = PAGE): Promise<void> {
+    if (this.busy || (this.total !== null && this.next === null)) return;
+    await this.run(async () => {
+      const page = await this.fetchPage(this.next ?? undefined, limit, this.stop.signal);
+      this.rows.push(...page.sessions);
+      [this.next, this.total] = [page.next, page.total];
+    });
+  }
+
+  /* From the top, as far as was loaded; what lies beyond 500 is loaded again when it is scrolled to. */
+  async refresh(): Promise<void> {
+    await this.run(async () => {
+      const page = await this.fetchPage(undefined, Math.min(500, Math.max(PAGE, this.rows.length)), this.stop.signal);
+      this.rows = page.sessions;
+      [this.next, this.total] = [page.next, page.total];
+    });
+  }
+
+  private async run(work: () => Promise<void>): Promise<void> {
+    this.busy = true;
+    try {
+      await work();
+      this.error = null;
+    } catch (e) {
+      if (!this.stop.signal.aborted) this.error = (e as Error).message;
+    }
+    this.busy = false;
+    if (!this.stop.signal.aborted) this.changed();
+  }
+
+  /* What events alone tell at once: that a session is active, and how many events it has. */
+  saw(events: Event[]): boolean {
+    let known = true;
+    for (const event of events) {
+      const lists = [this.rows, ...this.children.values()];
+      const session = lists.flat().find((s) => s.session_id === event.session_id);
+      if (!session) {
+        known = false;
+        continue;
+      }
+      session.events = Math.max(session.events, event.seq);
+      session.last_activity_at = event.timestamp;
+    }
+    return known;
+  }
+}
+
+const cost = (s: Session): [number | null, boolean] =>
+  s.tree ? [s.tree.cost_usd, false] : s.total_cost_usd !== null ? [s.total_cost_usd, false] : [s.computed_cost_usd ?? null, true];
+
+export const costText = (s: Session): string => {
+  const [usd, computed] = cost(s);
+  return usd === null ? '–' : `${computed ? '~' : ''}${format.money(usd)}`;
+};
+
+/* How far this browser has seen a session, and whether there is more now. */
+const unseen = (s: Session): number => {
+  const seen = Number(read(`seen.${s.session_id}`));
+  return seen > 0 ? Math.max(0, s.events - seen) : 0;
+};
+
+function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: () => void; flat: boolean }) {
+  const { session: s, depth } = props.row;
+  const began = Date.parse(s.tree?.first_at ?? s.created_at);
+  const ended = Date.parse(s.tree?.last_at ?? s.last_activity_at);
+  const isLive = Date.now() - Date.parse(s.last_activity_at) < FRESH_MS && s.time_from === null;
+  const fresh = unseen(s);
+  const up = s.fork_session_id ?? s.parent_session_id;
+  const tokens = s.tree?.total_tokens ?? s.total_tokens;
+  return (
+    <>
+      <div role="cell" class="c-title" style={{ '--depth': depth }}>
+        {s.tree ? (
+          <button class={props.open ? 'twist open' : 'twist'} aria-expanded={props.open} aria-label={`${format.plural(s.tree.sessions, 'session')} below`} onClick={props.toggle}>
+            <Icon name="open" />
+          </button>
+        ) : (
+          <span class="twist" />
+        )}
+        <div class="row-text">
+          <div class="row-title">
+            {isLive && <i class="pulse" title="active now" />}
+            <a href={link('s', s.session_id)} class="row-link" aria-current={props.chosen || undefined}>
+              {s.title || s.session_id}
+            </a>
+            {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
+            {fresh > 0 && <span class="tag new">{format.count(fresh)} new</span>}
+            {s.findings > 0 && <span class="tag bad">{format.plural(s.findings, 'finding')}</span>}
+          </div>
+          <div class="row-facts">
+            <Agent name={s.agent_id} />
+            {s.model && <span>{s.model}</span>}
+            {s.status !== 'idle' && <span class={`status ${s.status}`}>{s.status}</span>}
+            {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
+            {props.flat && up && <span>of {up.slice(0, 8)}</span>}
+            {s.tree && <span>{format.plural(s.tree.sessions, s.tree.sessions === 1 ? 'session' : 'session')} below</span>}
+            <span class="only-small">
+              <Ago time={s.last_activity_at} /> · {format.compact(tokens)} tokens · {costText(s)}
+            </span>
+          </div>
+        </div>
+      </div>
+      <div role="cell" class="c-active">
+        {s.time_from ? <span title="the log gives no times">–</span> : <Ago time={s.tree?.last_at ?? s.last_activity_at} />}
+      </div>
+      <div role="cell" class="c-length">{s.time_from ? '–' : format.duration(ended - began)}</div>
+      <div role="cell" class="c-events">{format.count(s.tree?.events ?? s.events)}</div>
+      <div role="cell" class="c-tokens" title={format.count(tokens)}>
+        {format.compact(tokens)}
+      </div>
+      <div role="cell" class="c-cost">{costText(s)}</div>
+    </>
+  );
+}
+
+function Select(props: { label: string; value: string; options: [string, string][]; choose: (value: string) => void }) {
+  return (
+    <label class={props.value ? 'select on' : 'select'}>
+      <span class="hidden-label">{props.label}</span>
+      <select value={props.value} onChange={(e) => props.choose(e.currentTarget.value)}>
+        <option value="">{props.label}</option>
+        {props.options.map(([value, text]) => (
+          <option value={value}>{text}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Filters({ facets, query, set }: { facets?: Facets; query: URLSearchParams; set: (name: string, value: string) => void }) {
+  const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] => list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
+  const value = (name: string) => query.get(name) ?? '';
+  const any = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
+  return (
+    <div class="filters" role="group" aria-label="Filters">
+      <Select label="Any agent" value={value('agent')} options={options(facets?.agent)} choose={(v) => set('agent', v)} />
+      <Select label="Any model" value={value('model')} options={options(facets?.model)} choose={(v) => set('model', v)} />
+      <Select label="Any directory" value={value('dir')} options={options(facets?.dir, (d) => (d.length > 48 ? `…${d.slice(-46)}` : d))} choose={(v) => set('dir', v)} />
+      <Select label="Any status" value={value('status')} options={options(facets?.status)} choose={(v) => set('status', v)} />
+      <Select label="Active at any time" value={value('since')} options={SINCE.map(([key, text]) => [key, `Active ${text}`])} choose={(v) => set('since', v)} />
+      {any && (
+        <button class="link" onClick={() => replace('#/')}>
+          Clear
+        </button>
+      )}
+      <span class="grow" />
+      <label class="check">
+        <input type="checkbox" checked={query.get('flat') !== '1'} onChange={(e) => set('flat', e.currentTarget.checked ? '' : '1')} />
+        Group sub-agents and forks
+      </label>
+    </div>
+  );
+}
+
+export function Sessions({ route }: { route: Route }) {
+  const { server, live } = useApp();
+  const redraw = useRedraw();
+  const scroller = useRef<HTMLDivElement>(null);
+  const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState(-1);
+  const { query } = route;
+  const flat = query.get('flat') === '1';
+  const sort = query.get('sort') ?? 'activity';
+  const facets = useAnswer(() => server!.facets(), []);
+  useClock(30_000);
+
+  const listing = useMemo(() => {
+    const asked = Object.fromEntries(['status', 'agent', 'model', 'dir', 'q'].map((name) => [name, query.get(name) ?? undefined]));
+    const fetchPage = (cursor: string | undefined, limit: number, signal: AbortSignal) =>
+      server!.sessions({ ...asked, since: sinceTime(query.get('since') ?? ''), sort, tree: flat ? undefined : 1, cursor, limit }, signal);
+    return new Listing(fetchPage, redraw);
+  }, [query.toString()]);
+
+  useEffect(() => {
+    void listing.more();
+    return () => listing.close();
+  }, [listing]);
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const later = (ms: number) => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        void listing.refresh();
+      }, ms);
+    };
+    const stop = live!.listen(
+      (events) => {
+        later(listing.saw(events) ? 1500 : 150);
+        redraw();
+      },
+      () => listing.total !== null && later(0),
+    );
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [listing]);
+
+  const toggle = async (id: string) => {
+    const next = new Set(open);
+    if (!next.delete(id)) next.add(id);
+    setOpen(next);
+    if (next.has(id) && !listing.children.has(id)) {
+      listing.children.set(id, await server!.children(id).catch(() => []));
+      redraw();
+    }
+  };
+
+  const rows: Row[] = [];
+  const add = (session: Session, depth: number) => {
+    rows.push({ session, depth });
+    if (open.has(session.session_id)) for (const child of listing.children.get(session.session_id) ?? []) add(child, depth + 1);
+  };
+  for (const session of listing.rows) add(session, 0);
+  const more = Math.max(0, (listing.total ?? 0) - listing.rows.length);
+
+  const list = useVirtual({
+    count: rows.length + more,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: 8,
+    getItemKey: (i) => rows[i]?.session.session_id ?? `more-${i}`,
+  });
+  const items = list.getVirtualItems();
+  const lastShown = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (lastShown >= rows.length && more) void listing.more(lastShown > rows.length + 200 ? 1000 : PAGE);
+  });
+
+  const set = (name: string, value: string) => {
+    const next = new URLSearchParams(query);
+    if (value) next.set(name, value);
+    else next.delete(name);
+    replace(link('', '', Object.fromEntries(next)));
+  };
+
+  const choose = (by: number) => {
+    const next = Math.max(0, Math.min(rows.length - 1, chosen + by));
+    setChosen(next);
+    list.scrollToIndex(next);
+  };
+  useKeys({
+    j: () => choose(1),
+    k: () => choose(-1),
+    ArrowDown: () => choose(1),
+    ArrowUp: () => choose(-1),
+    Enter: () => rows[chosen] && go(link('s', rows[chosen].session.session_id)),
+    ArrowRight: () => rows[chosen]?.session.tree && !open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
+    ArrowLeft: () => rows[chosen] && open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
+  });
+
+  const filtered = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
+  return (
+    <main class="sessions">
+      <h1 class="hidden-label">Sessions</h1>
+      <Filters facets={facets.value} query={query} set={set} />
+      {listing.error && <Failure text={listing.error} retry={() => void listing.refresh()} />}
+      <div class="list" role="table" aria-label="Sessions" aria-rowcount={(listing.total ?? 0) + 1}>
+        <div role="rowgroup">
+          <div class="list-head" role="row">
+            {COLUMNS.map(([name, label, className]) => (
+              <div role="columnheader" class={className} aria-sort={sort === name ? (name === 'title' ? 'ascending' : 'descending') : undefined}>
+                <button onClick={() => set('sort', name === 'activity' ? '' : name)}>
+                  {label}
+                  {name === 'title' && listing.total !== null && <span class="total">{format.count(listing.total)}</span>}
+                  {sort === name && <span aria-hidden="true">{name === 'title' ? ' ↑' : ' ↓'}</span>}
+                </button>
+              </div>
+            ))}
+          </div>
+        </div>
+        <div class="scroller" role="presentation" ref={scroller} tabIndex={-1}>
+          {listing.total === 0 &&
+            (filtered ? (
+              <Empty title="No session matches these filters" />
+            ) : (
+              <Empty title="No sessions yet">
+                <p>
+                  Import the logs of your agents: <code>annal import auto ~/.claude/projects ~/.codex/sessions</code>
+                </p>
+                <p>They appear here at once.</p>
+              </Empty>
+            ))}
+          <div class="inner" role="rowgroup" style={{ height: `${list.getTotalSize()}px` }}>
+            {items.map((item) => (
+              <div
+                role="row"
+                key={item.key}
+                class={`row ${item.index === chosen ? 'chosen' : ''}`}
+                aria-rowindex={item.index + 2}
+                style={{ transform: `translateY(${item.start}px)` }}
+                onClick={(e) => {
+                  if (!(e.target as Element).closest('a, button') && rows[item.index]) go(link('s', rows[item.index]!.session.session_id));
+                }}
+              >
+                {rows[item.index] ? (
+                  <SessionRow
+                    row={rows[item.index]!}
+                    chosen={item.index === chosen}
+                    open={open.has(rows[item.index]!.session.session_id)}
+                    toggle={() => void toggle(rows[item.index]!.session.session_id)}
+                    flat={flat}
+                  />
+                ) : (
+                  <div role="cell" class="c-title">
+                    <span class="skeleton" />
+                  </div>
+                )}
+              </div>
+            ))}
+          </div>
+        </div>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,213 @@
+/* A call of a tool as a card: what it was asked in one line, how it went, and all of it when opened. */
+import { useState } from 'preact/hooks';
+import type { Event } from './api';
+import { diffLines, parsePatch, type Line } from './diff';
+import * as format from './format';
+import { Code } from './markdown';
+import { blocksOf, Picture } from './message';
+import type { Call } from './model';
+
+const SHOWN_LINES = 14;
+const SHOWN_BYTES = 8_000;
+
+const parseJson = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+/* With Codex and in traces the input is often a string that holds JSON. */
+export function inputOf(data: any): any {
+  const { input } = data ?? {};
+  if (typeof input !== 'string') return input;
+  const value = /^\s*[{[]/.test(input) ? parseJson(input) : undefined;
+  return value !== undefined ? value : input;
+}
+
+const first = (input: any, names: string[]): string | undefined => {
+  for (const name of names) if (typeof input?.[name] === 'string' && input[name]) return input[name];
+  return undefined;
+};
+
+const PATH = ['file_path', 'filePath', 'path', 'absolute_path', 'notebook_path', 'filename'];
+const COMMAND = ['command', 'cmd', 'script', 'code'];
+const BEFORE = ['old_string', 'oldText', 'old_str', 'oldString'];
+const AFTER = ['new_string', 'newText', 'new_str', 'newString'];
+const WRITTEN = ['content', 'file_text', 'contents'];
+
+export function commandOf(input: any): string | undefined {
+  const list = input?.command ?? input?.cmd;
+  if (Array.isArray(list)) return (list[1] === '-lc' || list[1] === '-c' ? list.slice(2) : list).join(' ');
+  return first(input, COMMAND);
+}
+
+export function patchOf(input: any): Line[] | null {
+  if (typeof input === 'string') return parsePatch(input);
+  const before = first(input, BEFORE);
+  const after = first(input, AFTER);
+  if (before !== undefined || after !== undefined) return diffLines(before ?? '', after ?? '');
+  if (Array.isArray(input?.edits))
+    return input.edits.flatMap((edit: any) => [{ mark: '@', text: '' }, ...diffLines(first(edit, BEFORE) ?? '', first(edit, AFTER) ?? '')] as Line[]);
+  const text = first(input, ['patch', 'diff', 'input']);
+  if (text !== undefined) return parsePatch(text);
+  const written = first(input, PATH) && first(input, WRITTEN);
+  return written ? written.replace(/\n$/, '').split('\n').map((line) => ({ mark: '+' as const, text: line })) : null;
+}
+
+const shortPath = (path: string): string => path.split('/').slice(-3).join('/');
+
+export function gist(input: any): string {
+  if (typeof input === 'string') {
+    const file = /^\*\*\* (?:Update|Add|Delete) File: (.*)$/m.exec(input);
+    return file ? shortPath(file[1]!) : input.split('\n')[0]!.slice(0, 200);
+  }
+  const command = commandOf(input);
+  if (command) return command.split('\n')[0]!.slice(0, 300);
+  const path = first(input, PATH);
+  const what = first(input, ['pattern', 'query', 'description', 'url', 'prompt', 'title', 'name', 'skill', 'task', 'thought', 'message', 'text']);
+  if (path && first(input, ['pattern', 'query'])) return `${what} in ${shortPath(path)}`;
+  if (path) return shortPath(path);
+  if (what) return what.split('\n')[0]!.slice(0, 300);
+  const values = Object.values(input ?? {}).filter((value) => typeof value !== 'object');
+  return values.join(' ').slice(0, 200);
+}
+
+/* Colours of terminals are left out. */
+// eslint-disable-next-line no-control-regex
+const plain = (text: string): string => text.replace(/\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g, '').replaceAll('\r\n', '\n');
+
+/* The text of an output, and the pictures in it. */
+export function outputOf(data: any): { text: string; images: string[] } {
+  let output = data?.output ?? data?.error;
+  if (output === undefined && data?.output_ref) return { text: `stored as artifact ${JSON.stringify(data.output_ref)}`, images: [] };
+  if (typeof output === 'string' && /^\s*\{/.test(output)) {
+    const value = parseJson(output) as any;
+    if (typeof value?.output === 'string') output = value.output;
+    else if (value !== undefined) output = JSON.stringify(value, null, 2);
+  }
+  const blocks = blocksOf(typeof output === 'object' && output !== null && !Array.isArray(output) && !output.type && !output.text ? JSON.stringify(output, null, 2) : output);
+  const text = blocks.flatMap((b) => (b.kind === 'text' ? [b.text] : b.kind === 'other' ? [JSON.stringify(b.value, null, 2)] : [])).join('\n');
+  return { text: plain(text), images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
+}
+
+export function Diff({ lines }: { lines: Line[] }) {
+  const [whole, setWhole] = useState(false);
+  const shown = whole ? lines : lines.slice(0, SHOWN_LINES * 2);
+  const name = { '+': 'added', '-': 'removed', '@': 'hunk', ' ': '' };
+  return (
+    <div class="diff-box">
+      <pre class="diff" tabIndex={0}>
+        {shown.map((line) => (
+          <span class={`line ${name[line.mark]}`}>
+            <i aria-hidden="true">{line.mark === '@' ? ' ' : line.mark}</i>
+            {line.text}
+            {'\n'}
+          </span>
+        ))}
+      </pre>
+      {lines.length > shown.length && (
+        <button class="link" onClick={() => setWhole(true)}>
+          Show all {format.count(lines.length)} lines
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Output({ text }: { text: string }) {
+  const [whole, setWhole] = useState(false);
+  if (!text.trim()) return <p class="dim">No output</p>;
+  const lines = text.split('\n');
+  const cut = lines.slice(0, SHOWN_LINES).join('\n').slice(0, SHOWN_BYTES);
+  const patch = parsePatch(text);
+  if (patch && /^(diff --git|--- )/m.test(text)) return <Diff lines={patch} />;
+  return (
+    <>
+      <Code text={whole || cut.length === text.length ? text.replace(/\n+$/, '') : cut} />
+      {!whole && cut.length < text.replace(/\n+$/, '').length && (
+        <button class="link" onClick={() => setWhole(true)}>
+          Show all {lines.length > SHOWN_LINES ? plural(lines.length) : format.bytes(text.length)}
+        </button>
+      )}
+    </>
+  );
+}
+
+const plural = (n: number): string => `${format.count(n)} lines`;
+
+interface CardProps {
+  call: Call;
+  event: Event | undefined;
+  result: Event | undefined;
+  known: boolean; /* the result, at this moment */
+  lost: boolean; /* there is none, and will be none */
+  open: boolean | undefined;
+  toggle: (open: boolean) => void;
+  child?: { href: string; title: string };
+}
+
+export function ToolCard({ call, event, result, known, lost, open, toggle, child }: CardProps) {
+  const input = event && inputOf(event.data);
+  const patch = input !== undefined ? patchOf(input) : null;
+  const failed = known && call.failed;
+  const isOpen = open ?? (failed || (patch !== null && patch.length <= 40));
+  const state = lost ? 'lost' : !known ? 'running' : failed ? 'failed' : 'done';
+  const command = input !== undefined ? commandOf(input) : undefined;
+  const added = patch?.filter((line) => line.mark === '+').length ?? 0;
+  const removed = patch?.filter((line) => line.mark === '-').length ?? 0;
+  const output = known && result ? outputOf(result.data) : null;
+  const exit = result?.data?.exit_code;
+  return (
+    <div class={`tool ${state} ${isOpen ? 'open' : ''}`}>
+      <button class="tool-head" aria-expanded={isOpen} onClick={() => toggle(!isOpen)}>
+        <i class="tool-state" role="img" aria-label={lost ? 'no result' : state} />
+        <span class="tool-name">{call.tool || 'tool'}</span>
+        <span class="tool-gist">{event ? gist(input) : ''}</span>
+        {patch && (
+          <span class="tool-lines">
+            {added > 0 && <b class="plus">+{added}</b>} {removed > 0 && <b class="minus">−{removed}</b>}
+          </span>
+        )}
+        {failed && typeof exit === 'number' && exit !== 0 && <span class="tag bad">exit {exit}</span>}
+        <span class="tool-took">{known ? format.duration(call.took) : lost ? 'no result' : 'running'}</span>
+      </button>
+      {isOpen && event && (
+        <div class="tool-body">
+          {patch ? <Diff lines={patch} /> : command ? <Code text={command} language="sh" /> : <Input input={input} />}
+          {child && (
+            <p>
+              <a href={child.href}>Open the sub-agent: {child.title}</a>
+            </p>
+          )}
+          {known && !result && <span class="skeleton" />}
+          {output && (
+            <div class={failed ? 'tool-output bad' : 'tool-output'}>
+              {(!patch || failed || output.text.length > 200) && <Output text={output.text} />}
+              {output.images.map((url) => (
+                <Picture url={url} />
+              ))}
+            </div>
+          )}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Input({ input }: { input: any }) {
+  if (typeof input === 'string') return <Output text={input} />;
+  const entries = Object.entries(input ?? {});
+  if (!entries.length) return null;
+  return (
+    <dl class="input">
+      {entries.map(([name, value]) => (
+        <>
+          <dt>{name}</dt>
+          <dd>{typeof value === 'string' ? value.length > 120 || value.includes('\n') ? <Output text={value} /> : value : JSON.stringify(value, null, 1)}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
