@@ -33,9 +33,10 @@ from ._names import name
 from ._query import Query
 from ._run import Call, Run, current_run, record, run
 from ._session import Artifact, Damage, Session, SessionInfo
-from ._sql import Row, Rows, Value
+from ._sql import Row, Rows
 from ._state import State
 from ._store import Format, Hit, Level, Pack, Store, open
+from ._table import Value
 from ._tail import Tail
 
 __version__: str = _ffi.string(_lib.annal_version()).decode()

@@ -264,17 +264,10 @@ def _take_void(arg: Any, *arguments: Any) -> None:
     ffi.from_handle(arg).take(*arguments)
 
 
-for _name in ("session", "row", "hit", "group", "bytes", "pack", "artifact", "lineage"):
+for _name in ("session", "hit", "group", "bytes", "pack", "artifact", "lineage"):
     ffi.def_extern(name=f"libannal_on_{_name}", error=STOP)(_take)
 for _name in ("delete", "finding"):
     ffi.def_extern(name=f"libannal_on_{_name}")(_take_void)
-
-
-@ffi.def_extern(name="libannal_on_columns", error=STOP)  # type: ignore[untyped-decorator]
-def _columns(arg: Any, row: Any) -> int:
-    collector = ffi.from_handle(arg)
-    collector.columns = [ffi.string(row.names[i]).decode("utf-8", "replace") for i in range(row.count)]
-    return 0
 
 
 # Stores that are open: what is left at the end of the process is closed, what a child inherits is not its own.

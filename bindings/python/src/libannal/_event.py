@@ -40,15 +40,24 @@ class Event:
     json: bytes
     """The data as it is in the journal, byte for byte (of a msgpack journal: converted)."""
 
-    def __init__(self, session: str, raw: Any) -> None:
+    def __init__(
+        self, session: str, seq: int, ts_us: int, type: str, id: str, cause: str, json: bytes
+    ) -> None:
         self.session = session
-        self.seq = raw.seq
-        self.ts_us = raw.ts_us
-        self.type = text(raw.type)
-        self.id = text(raw.id)
-        self.cause = text(raw.cause)
-        self.json = data(raw.data)
+        self.seq = seq
+        self.ts_us = ts_us
+        self.type = type
+        self.id = id
+        self.cause = cause
+        self.json = json
         self._value = _UNREAD
+
+    @classmethod
+    def read_from(cls, session: str, raw: Any) -> Event:
+        """The event of an annal_event."""
+        return cls(
+            session, raw.seq, raw.ts_us, text(raw.type), text(raw.id), text(raw.cause), data(raw.data)
+        )
 
     @property
     def data(self) -> Any:

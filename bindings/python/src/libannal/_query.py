@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from ._core import DAMAGE, END, Slice, Slices, Time, check, ffi, lib, microseconds, new_error, text
+from ._core import DAMAGE, END, Slice, Slices, Time, check, ffi, lib, microseconds, new_error
 from ._errors import Corrupt
 from ._event import Event
+from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, Table, event_batch, event_schema, growing, read_block
 
 if TYPE_CHECKING:
-    from ._store import Store
+    import pyarrow
 
-BATCH = 128  # events that are read in one visit to the library
+    from ._store import Store
 
 
 @dataclass(frozen=True)
@@ -65,28 +67,42 @@ class Query:
 
     def __iter__(self) -> Iterator[Event]:
         """Events of one session by seq, of several by time. Raises `Corrupt` at an event that is damaged."""
+        for table in self._tables(growing(), BLOCK_BYTES):
+            yield from table.events()
+
+    def _tables(self, sizes: Iterator[int], size_bytes: int) -> Iterator[Table]:
+        """Tables of at most so many events each."""
         store, out, err = self._store, ffi.new("annal_query **"), new_error()
         with store._gate:
             check(lib.annal_query_open(store._indexed(), self._filter.raw, out, err), err)
             handle = store._own(out[0], lib.annal_query_close)
         try:
-            session, raw = ffi.new("annal_slice *"), ffi.new("annal_event *")
-            status, size = 0, 1
+            status = 0
             while status != END:
-                batch: list[Event] = []
                 with store._gate:
-                    query = handle.pointer
-                    for _ in range(size):
-                        status = check(lib.annal_query_next(query, session, raw, err), err)
-                        if status != 0:
-                            break
-                        batch.append(Event(text(session[0]), raw))
-                yield from batch
-                if status == DAMAGE:
-                    raise Corrupt(f"event {raw.seq} of session '{text(session[0])}' is damaged")
-                size = min(2 * size, BATCH)
+                    status, table = read_block(
+                        lib.libannal_table_read_query, handle.pointer, next(sizes), size_bytes
+                    )
+                damaged = table.pop_event() if status == DAMAGE else None
+                yield table
+                if damaged is not None:
+                    raise Corrupt(f"event {damaged[1]} of session '{damaged[0]}' is damaged")
         finally:
             handle.close()
+
+    def batches(self, rows: int = BATCH_ROWS) -> Iterator[pyarrow.RecordBatch]:
+        """The events as batches of Arrow of at most so many rows; memory does not grow with the answer.
+
+        The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
+        "arrow"). Raises `Corrupt` at an event that is damaged.
+        """
+        return (event_batch(table) for table in self._tables(repeat(rows), BATCH_BYTES) if len(table))
+
+    def arrow(self) -> pyarrow.Table:
+        """All events as one table of Arrow; as `batches()`."""
+        import pyarrow
+
+        return pyarrow.Table.from_batches(self.batches(), event_schema())
 
     def count(self) -> int:
         """How many events it would return, without reading them."""

@@ -6,15 +6,19 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, overload
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, overload
 
 from ._core import DAMAGE, END, Collector, Slice, Time, check, data, ffi, lib, moment, new_error, text
 from ._errors import Corrupt, NotFound
 from ._event import Draft, Drafts, Event
-from ._query import BATCH
 from ._state import State, open_state
 from ._store import FORMATS, LEVELS, Format, Level, Store, choice
+from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, BLOCK_ROWS, Table, event_batch, event_schema, growing, read_block
 from ._tail import Tail
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _FORMAT_NAMES: dict[int, Format] = {lib.ANNAL_FORMAT_JSON: "json", lib.ANNAL_FORMAT_MSGPACK: "msgpack"}
 
@@ -256,6 +260,18 @@ class Session:
         A place that does not prove itself raises `Corrupt`; with `on_damage` that is called instead, and
         reading goes on after it. A session without events has none.
         """
+        for item in self._tables(from_seq, to_seq, growing(), BLOCK_BYTES):
+            if isinstance(item, Table):
+                yield from item.events(self.id)
+            elif on_damage is None:
+                raise Corrupt(f"event {item.seq} of session '{self.id}': {item.what}")
+            else:
+                on_damage(item)
+
+    def _tables(
+        self, from_seq: int, to_seq: int | None, sizes: Iterator[int], size_bytes: int
+    ) -> Iterator[Table | Damage]:
+        """Tables of at most so many events each, and what is damaged between them."""
         store, out, err = self.store, ffi.new("annal_cursor **"), new_error()
         try:
             with store._gate:
@@ -265,30 +281,36 @@ class Session:
                 handle = store._own(out[0], lib.annal_cursor_close)
         except NotFound:
             return
+        last = 2**64 - 1 if to_seq is None else to_seq
         try:
-            raw = ffi.new("annal_event *")
-            status, size, seq = 0, 1, 0
-            while status != END and (to_seq is None or seq < to_seq):
-                batch: list[Event] = []
+            status = 0
+            while status != END:
                 with store._gate:
                     cursor = handle.pointer
-                    for _ in range(size):
-                        status = check(lib.annal_cursor_next(cursor, raw, err), err)
-                        if status != 0:
-                            break
-                        seq = raw.seq
-                        if to_seq is not None and seq > to_seq:
-                            break
-                        batch.append(Event(self.id, raw))
+                    status, table = read_block(
+                        lib.libannal_table_read_cursor, cursor, self._slice.value, last, next(sizes), size_bytes
+                    )
                     damage = self._damage(lib.annal_cursor_damage(cursor)) if status == DAMAGE else None
-                yield from batch
+                yield table
                 if damage is not None:
-                    if on_damage is None:
-                        raise Corrupt(f"event {damage.seq} of session '{self.id}': {damage.what}")
-                    on_damage(damage)
-                size = min(2 * size, BATCH)
+                    yield damage
         finally:
             handle.close()
+
+    def arrow(self, from_seq: int = 1, to_seq: int | None = None) -> pyarrow.Table:
+        """The events from_seq to to_seq (default: the last one there is) as a table of Arrow, each proven by hash.
+
+        The columns are session, seq, timestamp, type, id, cause, and data as JSON text. Needs pyarrow (the extra
+        "arrow"). Raises `Corrupt` at a place that does not prove itself.
+        """
+        import pyarrow
+
+        batches = []
+        for item in self._tables(from_seq, to_seq, repeat(BATCH_ROWS), BATCH_BYTES):
+            if isinstance(item, Damage):
+                raise Corrupt(f"event {item.seq} of session '{self.id}': {item.what}")
+            batches.append(event_batch(item))
+        return pyarrow.Table.from_batches(batches, event_schema())
 
     @staticmethod
     def _damage(raw: Any) -> Damage:
@@ -299,7 +321,7 @@ class Session:
         while last >= first:
             start = max(first, last - size + 1)
             yield from reversed(list(self.events(start, last)))
-            last, size = start - 1, min(2 * size, 8 * BATCH)
+            last, size = start - 1, min(2 * size, BLOCK_ROWS)
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()

@@ -5,51 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-from ._core import Collector, Slice, data, ffi, lib, new_error, text
-from ._errors import Invalid
+from ._core import STOP, Slice, check, ffi, lib, new_error
+from ._errors import Invalid, NoMemory
+from ._table import Table, Value, take_columns, take_row
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-Value = int | float | str | bytes | None
-"""What SQLite has in a column."""
-
 Row = tuple[Value, ...]
 
 
-def _value(raw: Any) -> Value:
-    kind = raw.kind
-    if kind == lib.ANNAL_VALUE_INTEGER:
-        return int(raw.integer)
-    if kind == lib.ANNAL_VALUE_TEXT:
-        return text(raw.bytes)
-    if kind == lib.ANNAL_VALUE_REAL:
-        return float(raw.real)
-    if kind == lib.ANNAL_VALUE_BLOB:
-        return data(raw.bytes)
-    return None
-
-
-def _row(raw: Any) -> Row:
-    values = raw.values
-    return tuple(_value(values[index]) for index in range(raw.count))
-
-
-class _RowCollector(Collector[Row]):
-    columns: Sequence[str] = ()
-
-
 class Rows(Sequence[Row]):
-    """Rows of a SELECT, all in memory: a sequence of tuples that knows its `columns`."""
+    """Rows of a SELECT, all in memory: a sequence of tuples that knows its `columns`.
 
-    def __init__(self, columns: Sequence[str], rows: list[Row]) -> None:
-        self.columns = tuple(columns)
+    The tuples are made when the first is asked for; `arrow()` needs none.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.columns = tuple(table.names)
         """The names of the columns."""
-        self._rows = rows
+        self._table = table
+        self._made: list[Row] | None = None
+
+    @property
+    def _rows(self) -> list[Row]:
+        if self._made is None:
+            self._made = self._table.rows()
+        return self._made
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._table)
 
     @overload
     def __getitem__(self, index: int) -> Row: ...
@@ -62,18 +48,21 @@ class Rows(Sequence[Row]):
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<Rows {', '.join(self.columns)}: {len(self._rows)}>"
+        return f"<Rows {', '.join(self.columns)}: {len(self)}>"
 
     def dicts(self) -> list[dict[str, Value]]:
         """The rows as dicts by column name."""
-        return [dict(zip(self.columns, row)) for row in self._rows]
+        return [dict(zip(self.columns, row)) for row in self]
 
     def arrow(self) -> pyarrow.Table:
-        """The rows as a table of Arrow; needs pyarrow (the extra "arrow")."""
+        """The rows as a table of Arrow; needs pyarrow (the extra "arrow").
+
+        Nothing is copied: its arrays are the memory that SQLite's answer was written to. Integers with reals
+        become reals; other columns with several types raise `Invalid`.
+        """
         import pyarrow
 
-        columns = list(zip(*self._rows)) if self._rows else [()] * len(self.columns)
-        arrays = [pyarrow.array(column, from_pandas=False) for column in columns]
+        arrays = [self._table.array(index) for index in range(len(self.columns))]
         return pyarrow.Table.from_arrays(arrays, names=list(self.columns))
 
     def pandas(self) -> pandas.DataFrame:
@@ -123,12 +112,12 @@ def run_sql(
         {
             "params": values.array,
             "param_count": len(params),
-            "columns": lib.libannal_on_columns,
+            "columns": take_columns,
             "session": name.value,
         },
     )
-    found = _RowCollector(_row)
-    err = new_error()
-    status = call(Slice(sql).value, options, lib.libannal_on_row, found.handle, err)
-    rows = found.done(status, err)
-    return Rows(found.columns, rows)
+    table, err = Table(), new_error()
+    status = check(call(Slice(sql).value, options, take_row, table.raw, err), err)
+    if status == STOP:
+        raise NoMemory("the rows of a SELECT")
+    return Rows(table)
