@@ -5,6 +5,7 @@
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
 #   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
+#   make bench-python                 the Python package beside what people use instead; five minutes
 #   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
 #   make test-web                     the same into another place, compare, and use the page in Chromium
 #   make faults                       every call of every scene fails in every way that fits it
@@ -30,7 +31,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -62,6 +63,12 @@ test-web: setup
 	tools/serve/web/build.sh --check
 	cmake --preset release && cmake --build build/release --target annal_command
 	cd tools/serve/web && node test/run.mjs ../../../build/release/tools/annal $(TESTS)
+
+# DIR is on the disk to measure.
+bench-python: setup
+	@cmake/setup.sh python
+	bindings/python/install.sh
+	build/python/venv/bin/python bindings/python/bench/bench.py --dir '$(or $(DIR),build)'
 
 check-long:
 	@$(if $(SEED),SEED='$(SEED)') tests/check_long.sh $(PART)

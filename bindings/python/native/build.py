@@ -80,13 +80,11 @@ def main() -> None:
 
     out, *roots = sys.argv[1:]
     ffi = FFI()
-    ffi.cdef(declarations(headers([Path(root) for root in roots])))
-    ffi.cdef(COMMENT.sub("", (HERE / "table.cdef").read_text()))
+    ffi.cdef(declarations([*headers([Path(root) for root in roots]), HERE / "native.h"]))
     ffi.cdef((HERE / "callbacks.cdef").read_text())
     ffi.set_source(
         "libannal._native",
-        "#include <annal/annal.h>\n#include \"table.h\"\nint libannal_own_locks(void);\n"
-        "uint64_t libannal_hash(const char *bytes, size_t len);\n",
+        '#include "native.h"\n',
         py_limited_api=True,
     )
     ffi.emit_c_code(out)

@@ -18,6 +18,8 @@
  * (3) A descriptor that was closed without a lock may be another file by now: it is compared before
  *     it is used.
  */
+#include "native.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,8 +28,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-
-int libannal_own_locks(void);
 
 #define DATABASE_LOCKS 0x40000000 /* SQLite's PENDING_BYTE; locks of -shm are below */
 

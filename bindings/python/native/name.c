@@ -1,9 +1,7 @@
 /* The hash of libannal/_names.py. */
-#include <stddef.h>
-#include <stdint.h>
-#include <xxhash.h>
+#include "native.h"
 
-uint64_t libannal_hash(const char *bytes, size_t len);
+#include <xxhash.h>
 
 /* The lower 64 bits of XXH3-128. */
 uint64_t libannal_hash(const char *bytes, size_t len)

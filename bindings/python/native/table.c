@@ -4,7 +4,7 @@
  * A call of Python for each row, or for each field of an event, costs more than reading it. So a
  * whole block of rows is made here, in one call without the GIL.
  */
-#include "table.h"
+#include "native.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

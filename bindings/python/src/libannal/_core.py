@@ -130,10 +130,14 @@ class Gate:
         self.foreign = False
         self._closed = False
         self._inside = 0
-        self._left = threading.Condition(threading.RLock())
+        self._new_lock()
+
+    def _new_lock(self) -> None:
+        self._lock = threading.RLock()
+        self._left = threading.Condition(self._lock)
 
     def __enter__(self) -> Gate:
-        with self._left:
+        with self._lock:
             if not self._closed and not self.foreign:
                 self._inside += 1
                 return self
@@ -143,7 +147,7 @@ class Gate:
         raise Closed(f"{self.what} is closed")
 
     def __exit__(self, *_: object) -> None:
-        with self._left:
+        with self._lock:
             self._inside -= 1
             if self._closed and not self._inside:
                 self._left.notify_all()
@@ -160,7 +164,7 @@ class Gate:
 
     def after_fork(self) -> None:
         self.foreign = True
-        self._left = threading.Condition(threading.RLock())
+        self._new_lock()
 
 
 class Handle:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ._core import Time, data, ffi, microseconds, moment, text
+from ._core import Time, data, microseconds, moment, text
 from ._core import encode as utf8
 from ._errors import Invalid
 from ._json import dumps, loads
@@ -110,30 +112,26 @@ class Draft:
     ts: Time | None = None
 
 
-class Drafts:
-    """Drafts as an array of annal_draft. The bytes live as long as this object."""
+_HEAD = struct.Struct("=QQQQq")  # libannal_draft
 
-    __slots__ = ("_kept", "array", "count")
 
-    def __init__(self, drafts: list[Draft]) -> None:
-        self._kept: list[Any] = []
-        self.count = len(drafts)
-        self.array = ffi.new("annal_draft[]", self.count)
-        for index, draft in enumerate(drafts):
-            raw = self.array[index]
-            self._set(raw.type, utf8(draft.type))
-            self._set(raw.data, dumps(draft.data))
-            if draft.id is not None:
-                if not draft.id:
-                    raise Invalid("an id of an event must not be empty")
-                self._set(raw.id, utf8(draft.id))
-            if draft.cause is not None:
-                self._set(raw.cause, utf8(draft.cause.ref if isinstance(draft.cause, Event) else draft.cause))
-            if draft.ts is not None:
-                raw.ts_us = microseconds(draft.ts) or _TS_ZERO
+def flat(
+    type: str, data: Any, id: str | None, cause: str | Event | None, ts: Time | None
+) -> tuple[bytes, bytes]:
+    """A draft as `libannal_append()` takes it: its head, and its bytes."""
+    type_, text_ = utf8(type), dumps(data, stable=id is not None)
+    id_ = cause_ = b""
+    if id is not None:
+        if not id:
+            raise Invalid("an id of an event must not be empty")
+        id_ = utf8(id)
+    if cause is not None:
+        cause_ = utf8(cause.ref if isinstance(cause, Event) else cause)
+    ts_us = 0 if ts is None else microseconds(ts) or _TS_ZERO
+    return _HEAD.pack(len(type_), len(text_), len(id_), len(cause_), ts_us), b"".join((type_, text_, id_, cause_))
 
-    def _set(self, slice_: Any, content: bytes) -> None:
-        kept = ffi.from_buffer("char[]", content)
-        self._kept.append(kept)
-        slice_.ptr = kept
-        slice_.len = len(content)
+
+def flat_drafts(drafts: Iterable[Draft]) -> tuple[bytes, bytes]:
+    """The same of several: their heads, and their bytes."""
+    pairs = [flat(draft.type, draft.data, draft.id, draft.cause, draft.ts) for draft in drafts]
+    return b"".join([head for head, _ in pairs]), b"".join([content for _, content in pairs])

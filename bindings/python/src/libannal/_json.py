@@ -1,7 +1,7 @@
-"""JSON in and out.
+"""JSON in and out, by orjson if that is installed.
 
-It is always written by the standard library, so that the same value has the same bytes wherever it is written:
-events with an id are compared by them. It is read by orjson if that is installed, which is faster.
+Two events with the same id are compared by their bytes. So the data of an event with an id is always written by the
+standard library: the same value has the same bytes wherever it is written. (A float, for instance, may differ.)
 """
 
 from __future__ import annotations
@@ -17,13 +17,26 @@ try:
 except ImportError:
     orjson = None
 
+# What the standard library refuses or writes in another way is left to it.
+_AS_STANDARD = (
+    0
+    if orjson is None
+    else orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, stable: bool = True) -> bytes:
     """One JSON value as UTF-8 without white space; bytes are taken as JSON that is written already."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
+    if orjson is not None and not stable:
+        try:
+            text: bytes = orjson.dumps(value, None, _AS_STANDARD)
+        except TypeError:
+            text = b"null"
+        if b"null" not in text:  # which it writes for a NaN, too
+            return text
     try:
         return _encoder.encode(value).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
-from ._errors import Conflict, NotFound
+from ._core import ffi
+from ._errors import Conflict, IOFailed, NotFound, Unknown
 from ._event import Draft, Event
+from ._json import dumps
 from ._names import name
 from ._session import Session
-from ._store import Store
+from ._store import Level, Store
 
 NAMED = "session.named"
 
@@ -22,11 +25,12 @@ class Folded(ABC):
     deleted and began again, everything. Hold `lock` from there until the answer is made.
     """
 
-    def __init__(self, session: Session, parts: tuple[str, ...]) -> None:
+    def __init__(self, session: Session, parts: tuple[str, ...], level: Level = "sync") -> None:
         self.session = session
         self.parts = parts
+        self.level = level
         self.lock = threading.RLock()
-        self._file = ""
+        self._file = b""
         self._seq = 0
         self._named: tuple[str, ...] = ()
         self.reset()
@@ -42,18 +46,18 @@ class Folded(ABC):
     def refresh(self) -> bool:
         """Bring it up to date; False if there is no such session."""
         try:
-            info = self.session.info()
+            info = self.session._info()
         except NotFound:
-            self._forget("")
+            self._forget(b"")
             finish_copy(self.session.store, self.session)
             if not self.session.exists():
                 return False
-            info = self.session.info()
-        if info.file != self._file:
+            info = self.session._info()
+        if ffi.string(info.file) != self._file:
             finish_copy(self.session.store, self.session)
-            info = self.session.info()
-            self._forget(info.file)
-        if info.forked_from is not None and info.last_seq == info.fork_seq:
+            info = self.session._info()
+            self._forget(ffi.string(info.file))
+        if info.fork_seq and info.last_seq == info.fork_seq:
             self._finish_fork(info.last_seq)
         if info.last_seq > self._seq:
             for event in self.session.events(self._seq + 1):
@@ -74,7 +78,7 @@ class Folded(ABC):
         except Conflict:
             pass  # another one did it
 
-    def _forget(self, file: str) -> None:
+    def _forget(self, file: bytes) -> None:
         self._file, self._seq, self._named = file, 0, ()
         self.reset()
 
@@ -85,17 +89,33 @@ class Folded(ABC):
             self.apply(event)
         self._seq = event.seq
 
-    def append(self, *drafts: Draft) -> None:
-        """Append as one, durable, after the event with the name if the session is new."""
+    def append(self, *drafts: Draft, expected_seq: int | None = None) -> None:
+        """Append as one, at the level of the adapter, after the event with the name if the session is new.
+
+        What was read before and this together are up to date, if nobody else appended in between.
+        """
+        written = [Draft(draft.type, dumps(draft.data, stable=False)) for draft in drafts]
         with self.lock:
             while not self._seq and not self.refresh():
                 try:
-                    self.session.append_many([self.naming(), *drafts], expected_seq=0)
+                    self.session.append_many([self.naming(), *written], expected_seq=0)
                     return
                 except Conflict:
                     continue  # another process began it
-        if self.session.append_many(drafts).start == 1:  # it was deleted meanwhile, and began again
+        try:
+            first = self.session.append_many(written, expected_seq=expected_seq, level=self.level).start
+        except (IOFailed, Unknown):
+            with self.lock:
+                self._forget(b"")  # perhaps something of level batch never happened: read what there is
+            raise
+        if first == 1:  # it was deleted meanwhile, and began again
             self.session.append_many([self.naming()])
+            return
+        with self.lock:
+            if first == self._seq + 1:
+                now_us = time.time_ns() // 1000
+                for seq, draft in enumerate(written, first):
+                    self._take(Event(self.session.id, seq, now_us, draft.type, "", "", draft.data))
 
     def naming(self) -> Draft:
         return Draft(NAMED, {"name": list(self.parts)})
@@ -104,9 +124,10 @@ class Folded(ABC):
 class Named:
     """The sessions of one adapter in a store: those whose name begins with its own."""
 
-    def __init__(self, store: Store, adapter: str, kind: type[Folded]) -> None:
+    def __init__(self, store: Store, adapter: str, kind: type[Folded], level: Level = "sync") -> None:
         self.store = store
         self.adapter = adapter
+        self.level = level
         self._kind = kind
         self._lock = threading.Lock()
         self._known: dict[tuple[str, ...], Folded] = {}
@@ -118,7 +139,7 @@ class Named:
                 if len(self._known) >= 256:  # what is asked for again is read again
                     self._known.pop(next(iter(self._known)))
                 session = self.store.session(name(self.adapter, *parts))
-                known = self._known[parts] = self._kind(session, (self.adapter, *parts))
+                known = self._known[parts] = self._kind(session, (self.adapter, *parts), self.level)
             return known
 
     def all(self) -> Iterator[tuple[str, ...]]:

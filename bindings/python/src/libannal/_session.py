@@ -10,8 +10,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
 
 from ._core import DAMAGE, END, Collector, Slice, Time, check, data, ffi, lib, moment, new_error, text
-from ._errors import Corrupt, NotFound
-from ._event import Draft, Drafts, Event
+from ._errors import Corrupt, Invalid, NotFound
+from ._event import Draft, Event, flat, flat_drafts
 from ._state import State, open_state
 from ._store import FORMATS, LEVELS, Format, Level, Store, choice
 from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, BLOCK_ROWS, Table, event_batch, event_schema, growing, read_block
@@ -140,7 +140,7 @@ class Session:
         1
         1
         """
-        return self._append([Draft(type, data, id, cause, ts)], expected_seq, level)
+        return self._append(*flat(type, data, id, cause, ts), 1, expected_seq, level)
 
     def append_many(
         self,
@@ -161,26 +161,22 @@ class Session:
         wanted = [_draft(item) for item in drafts]
         if not wanted:
             return range(0)
-        first = self._append(wanted, expected_seq, level)
+        first = self._append(*flat_drafts(wanted), len(wanted), expected_seq, level)
         return range(first, first + len(wanted))
 
-    def _append(self, wanted: list[Draft], expected_seq: int | None, level: Level | None) -> int:
-        drafts = Drafts(wanted)
-        options = ffi.NULL
-        if expected_seq is not None or level is not None:
-            options = ffi.new("annal_append_options *", {"level": choice(LEVELS, level, "level")})
-            if expected_seq is not None:
-                options.expect = lib.ANNAL_EXPECT_SEQ
-                options.expected_seq = expected_seq
-        out, err = ffi.new("annal_appended *"), new_error()
-        store = self.store
+    def _append(
+        self, heads: bytes, content: bytes, count: int, expected_seq: int | None, level: Level | None
+    ) -> int:
+        if expected_seq is not None and expected_seq < 0:
+            raise Invalid("expected_seq must not be negative")
+        expected = -1 if expected_seq is None else expected_seq
+        chosen = choice(LEVELS, level, "level")
+        store, err = self.store, new_error()
         with store._gate:
-            status = lib.annal_pack_append(
-                store._indexed(), self._write(), drafts.array, drafts.count, options, out, err
+            seq = lib.libannal_append(
+                store._indexed(), self._write(), heads, count, content, expected, chosen, err
             )
-            check(status, err)
-            lib.annal_free(out.data.ptr)
-        return int(out.seq)
+        return check(seq, err)
 
     def _write(self) -> Any:
         """The writer, opened by the first append. The caller is in the gate."""
@@ -206,11 +202,16 @@ class Session:
 
     # ---- Looking ----
 
-    def info(self) -> SessionInfo:
-        """What the header and the last lines of its journal say. Raises `NotFound`."""
+    def _info(self) -> Any:
+        """Its annal_session_info. Raises `NotFound`."""
         raw, err = ffi.new("annal_session_info *"), new_error()
         with self.store._gate:
             check(lib.annal_session_info_get(self.store._pointer, self._slice.value, raw, err), err)
+        return raw
+
+    def info(self) -> SessionInfo:
+        """What the header and the last lines of its journal say. Raises `NotFound`."""
+        raw = self._info()
         return SessionInfo(
             self.id,
             _FORMAT_NAMES.get(raw.format),
@@ -236,7 +237,7 @@ class Session:
     def last_seq(self) -> int:
         """The seq of its last event; 0: it has none."""
         try:
-            return self.info().last_seq
+            return int(self._info().last_seq)
         except NotFound:
             return 0
 

@@ -22,6 +22,7 @@ from claude_agent_sdk.types import (
     SessionSummaryEntry,
 )
 
+from ._errors import NotFound
 from ._event import Draft, Event
 from ._named import Folded, Named, delete
 from ._store import Store
@@ -33,12 +34,10 @@ class _Transcript(Folded):
     def reset(self) -> None:
         self.lines: list[Event] = []
         self.uuids: set[str] = set()
-        self.mtime = 0
 
     def apply(self, event: Event) -> None:
         if event.type != "transcript.line":
             return
-        self.mtime = max(self.mtime, event.ts_us // 1000)
         uuid = event.data.get("uuid")
         if uuid is not None and uuid in self.uuids:
             return
@@ -78,10 +77,10 @@ class AnnalSessionStore(SessionStore):
         return [parts for parts in self._transcripts.all() if parts[: len(beginning)] == beginning]
 
     def _mtime(self, *parts: str) -> int:
-        transcript = self._transcript(*parts)
-        with transcript.lock:
-            transcript.refresh()
-            return transcript.mtime
+        try:
+            return self._transcript(*parts).session.info().last_ts_us // 1000
+        except NotFound:
+            return 0
 
     def _list(self, project_key: str) -> list[SessionStoreListEntry]:
         return [

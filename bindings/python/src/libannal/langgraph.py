@@ -36,7 +36,7 @@ from . import _delta
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import Folded, Named, delete
-from ._store import Store
+from ._store import Level, Store
 
 _TRIES = 4  # to write a difference, while others append to the thread
 
@@ -59,7 +59,7 @@ class _Saved:
     def __init__(self, data: dict[str, Any]) -> None:
         self.checkpoint = _unpack(data["checkpoint"])
         self.metadata = _unpack(data["metadata"])
-        self.parent: str | None = data["parent"]
+        self.parent: str | None = data.get("parent")
         self.run: Any = data.get("run_id")
         # By task and index: task, channel, value, path.
         self.writes: dict[tuple[str, int], tuple[str, str, Typed, str]] = {}
@@ -68,19 +68,21 @@ class _Saved:
 class _Value:
     """A value of a channel: as it is, or how it differs from the version before it."""
 
-    __slots__ = ("base", "content", "depth", "type")
+    __slots__ = ("base", "content", "depth", "made", "type")
 
     def __init__(self, type: str, content: Any, base: _Value | None) -> None:
         self.type = type
         self.content = content
         self.base = base
         self.depth: int = 0 if base is None else base.depth + 1
+        self.made: bytes | None = None  # what read() returns, of the newest version only
 
     def read(self) -> bytes:
         chain = [self]
-        while chain[-1].base is not None:
+        while chain[-1].made is None and chain[-1].base is not None:
             chain.append(chain[-1].base)
-        found = b64decode(chain.pop().content)
+        first = chain.pop()
+        found = b64decode(first.content) if first.made is None else first.made
         while chain:
             found = _delta.decode(found, chain.pop().content)
         return found
@@ -95,25 +97,24 @@ class _Thread(Folded):
     def reset(self) -> None:
         self.saved: dict[str, dict[str, _Saved]] = {}
         self.values: dict[tuple[str, str, Any], _Value] = {}
-        # Of each channel the version that was saved last, and its content if it was asked for.
-        self.last: dict[tuple[str, str], tuple[Any, bytes | None]] = {}
+        self.last: dict[tuple[str, str], Any] = {}  # of each channel the version that was saved last
+        self.coming: dict[tuple[str, str, Any], bytes] = {}  # what is being appended: it need not be made again
+        # Of each namespace the greatest id.
+        self.latest: dict[str, str] = {}
 
     def value(self, space: str, channel: str, version: Any) -> Typed | None:
         """A value; None if it is missing or empty."""
         value = self.values.get((space, channel, version))
         if value is None or value.type == "empty":
             return None
-        last, content = self.last[space, channel]
-        if last != version:
-            return value.type, value.read()
-        if content is None:
-            content = value.read()
-            self.last[space, channel] = version, content
+        content = value.read()
+        if self.last[space, channel] == version:
+            value.made = content
         return value.type, content
 
     def difference(self, space: str, channel: str, typed: Typed) -> builtins.list[Any] | None:
         """A value as [version that it differs from, how]; None: write it as it is."""
-        version, _ = self.last.get((space, channel), (None, None))
+        version = self.last.get((space, channel))
         base = self.value(space, channel, version)
         if base is None or self.values[space, channel, version].depth >= _DEPTH:
             return None
@@ -122,14 +123,17 @@ class _Thread(Folded):
 
     def _keep(self, space: str, channel: str, version: Any, type: str, *packed: Any) -> None:
         if len(packed) == 1:
-            value, content = _Value(type, packed[0], None), None
+            value = _Value(type, packed[0], None)
         else:
-            base = self.values[space, channel, packed[0]]
-            value = _Value(type, packed[1], base)
-            last, content = self.last[space, channel]
-            content = _delta.decode(content, packed[1]) if last == packed[0] and content is not None else None
+            value = _Value(type, packed[1], self.values[space, channel, packed[0]])
+        value.made = self.coming.pop((space, channel, version), None)
+        last = self.values.get((space, channel, self.last.get((space, channel))))
+        if last is not None and last.made is not None:
+            if value.made is None and last is value.base:
+                value.made = _delta.decode(last.made, value.content)
+            last.made = None
         self.values[space, channel, version] = value
-        self.last[space, channel] = version, content
+        self.last[space, channel] = version
 
     def apply(self, event: Event) -> None:
         data = event.data
@@ -142,6 +146,7 @@ class _Thread(Folded):
             if before is not None:
                 saved.writes = before.writes
             self.saved[space][data["id"]] = saved
+            self.latest[space] = max(data["id"], self.latest.get(space, ""))
         elif event.type == "checkpoint.writes":
             found = self.saved.get(data["ns"], {}).get(data["id"])
             if found is None:
@@ -153,20 +158,27 @@ class _Thread(Folded):
         elif event.type == "checkpoint.deleted":
             for space, checkpoint in data["checkpoints"]:
                 self.saved.get(space, {}).pop(checkpoint, None)
+            self.latest = {space: max(saved) for space, saved in self.saved.items() if saved}
 
 
 class AnnalSaver(BaseCheckpointSaver[str]):
     """Checkpoints in a store; every method is durable when it returns. The store stays the caller's.
 
     `adapter` is the first part of the names of its sessions: savers with different ones do not see each other.
+    With `level="batch"` put() and put_writes() do not wait for the disk, and are durable within the store's batch_ms.
     """
 
     def __init__(
-        self, store: Store, *, serde: SerializerProtocol | None = None, adapter: str = "langgraph"
+        self,
+        store: Store,
+        *,
+        serde: SerializerProtocol | None = None,
+        adapter: str = "langgraph",
+        level: Level = "sync",
     ) -> None:
         super().__init__(serde=serde)
         self.store = store
-        self._threads = Named(store, adapter, _Thread)
+        self._threads = Named(store, adapter, _Thread, level)
 
     def _thread(self, thread_id: str) -> _Thread:
         return cast(_Thread, self._threads.get(str(thread_id)))
@@ -198,13 +210,11 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         data = {
             "ns": space,
             "id": checkpoint["id"],
-            "parent": get_checkpoint_id(config),
-            "step": said.get("step"),
-            "source": said.get("source"),
-            "run_id": said.get("run_id"),
             "checkpoint": _pack(self.serde.dumps_typed(rest)),
             "metadata": _pack(self.serde.dumps_typed(said)),
         }
+        asked = {"parent": get_checkpoint_id(config), **{key: said.get(key) for key in ("step", "source", "run_id")}}
+        data.update((key, value) for key, value in asked.items() if value is not None)
         self._save(self._thread(thread), data, typed)
         return _config(thread, space, checkpoint["id"])
 
@@ -214,6 +224,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             with thread.lock:
                 thread.refresh()
                 seq = thread.seq
+                thread.coming = {(data["ns"], *key): content for key, (_, content) in typed.items()}
                 how = {key: thread.difference(data["ns"], key[0], value) for key, value in typed.items()}
             if not any(how.values()):
                 break
@@ -221,7 +232,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
                 [*key, value[0], *(how[key] or _pack(value)[1:])] for key, value in typed.items()
             ]
             try:
-                thread.session.append("checkpoint.saved", data, expected_seq=seq)
+                thread.append(Draft("checkpoint.saved", data), expected_seq=seq)
                 return
             except Conflict:
                 continue
@@ -261,7 +272,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             saved = thread.saved.get(space)
             if not saved:
                 return None
-            checkpoint = get_checkpoint_id(config) or max(saved)
+            checkpoint = get_checkpoint_id(config) or thread.latest[space]
             if checkpoint not in saved:
                 return None
             return self._tuple(thread, place["thread_id"], space, checkpoint)

@@ -21,7 +21,7 @@ from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import Folded, Named
 from ._session import Session
-from ._store import Store
+from ._store import Level, Store
 
 
 class _Items(Folded):
@@ -43,18 +43,24 @@ class _Items(Folded):
 class AnnalSession:
     """A conversation in a store: what the Agents SDK calls a session. The store stays the caller's.
 
-    `session_id` may be any string; `annal_session` is the session of the store that belongs to it.
+    `session_id` may be any string; `annal_session` is the session of the store that belongs to it. With
+    `level="batch"` nothing waits for the disk, and items are durable within the store's batch_ms.
     """
 
     session_id: str
     session_settings: SessionSettings | None
 
     def __init__(
-        self, session_id: str, store: Store, *, session_settings: SessionSettings | None = None
+        self,
+        session_id: str,
+        store: Store,
+        *,
+        session_settings: SessionSettings | None = None,
+        level: Level = "sync",
     ) -> None:
         self.session_id = session_id
         self.session_settings = session_settings if session_settings is not None else SessionSettings()
-        self._items = cast(_Items, Named(store, "openai-agents", _Items).get(session_id))
+        self._items = cast(_Items, Named(store, "openai-agents", _Items, level).get(session_id))
 
     @property
     def annal_session(self) -> Session:
@@ -79,7 +85,7 @@ class AnnalSession:
             while self._items.refresh() and self._items.items:
                 last, end = self._items.items[-1], self._items.seq
                 try:
-                    self._items.session.append("item.removed", {"seq": last.seq}, expected_seq=end)
+                    self._items.append(Draft("item.removed", {"seq": last.seq}), expected_seq=end)
                 except Conflict:
                     continue  # somebody added or removed meanwhile
                 return cast(TResponseInputItem, last.read())
@@ -88,10 +94,16 @@ class AnnalSession:
     def _clear(self) -> None:
         with self._items.lock:
             if self._items.refresh() and self._items.items:
-                self._items.session.append("items.cleared", {"seq": self._items.items[-1].seq})
+                self._items.append(Draft("items.cleared", {"seq": self._items.items[-1].seq}))
 
     async def get_items(self, limit: int | None = None, *, wrapper: Any = None) -> list[TResponseInputItem]:
         """The latest `limit` items, oldest first; None: as the settings say, 0: none."""
+        if self._items.lock.acquire(blocking=False):
+            try:
+                if self._items.seq:  # so that little is left to read
+                    return self._get(limit)
+            finally:
+                self._items.lock.release()
         return await asyncio.to_thread(self._get, limit)
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:

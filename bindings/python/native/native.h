@@ -1,4 +1,40 @@
-/* Read by C (table.h) and by cffi (build.py). */
+/* What C of this folder gives to Python; build.py reads it, too. */
+#ifndef LIBANNAL_NATIVE_H
+#define LIBANNAL_NATIVE_H
+
+#include <annal/annal.h>
+
+int libannal_own_locks(void);                          /* locks.c */
+uint64_t libannal_hash(const char *bytes, size_t len); /* name.c */
+
+/* ---- append.c ---- */
+
+/* A draft without its bytes, which are in the order of the fields. */
+typedef struct libannal_draft {
+    uint64_t type_len, data_len, id_len, cause_len;
+    int64_t ts_us;
+} libannal_draft;
+
+/*
+ * annal_pack_append() of `count` drafts: `heads` is that many libannal_draft, `bytes` their bytes,
+ * one after the other. expected_seq below 0: any. Returns the seq of the first, or the status of a
+ * failure.
+ */
+int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
+                        const char *bytes, int64_t expected_seq, annal_level level,
+                        annal_error *err);
+
+/* ---- delta.c ---- */
+
+/* new = old[:begin] + new[begin:][:inserted] + old[begin + skipped:][:copied] + the rest of new */
+typedef struct libannal_delta {
+    size_t begin, inserted, skipped, copied;
+} libannal_delta;
+
+void libannal_delta_find(const char *old_bytes, size_t old_len, const char *new_bytes,
+                         size_t new_len, libannal_delta *out);
+
+/* ---- table.c ---- */
 
 /*
  * One column. `seen` has bit 1 << kind for each annal_value_kind in it. numbers[0] is 0; of row i
@@ -45,3 +81,5 @@ annal_status libannal_table_read_query(libannal_table *table, annal_query *query
 void libannal_column_valid(const libannal_column *column, size_t rows, uint8_t *bitmap);
 /* Its integers and reals, as reals. */
 void libannal_column_reals(const libannal_column *column, size_t rows, double *reals);
+
+#endif

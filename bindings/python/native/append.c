@@ -1,0 +1,46 @@
+/* An append in one call: Python hands over one string of bytes, whatever the number of drafts
+ * and fields. */
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW 8 /* so many drafts need no allocation */
+
+static annal_slice take(const char **at, uint64_t len)
+{
+    annal_slice slice = {.ptr = *at, .len = len};
+    *at += len;
+    return slice;
+}
+
+int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
+                        const char *bytes, int64_t expected_seq, annal_level level,
+                        annal_error *err)
+{
+    annal_draft few[FEW];
+    annal_draft *drafts = count > FEW ? malloc(count * sizeof *drafts) : few;
+    if (drafts == NULL)
+        return ANNAL_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        libannal_draft head;
+        memcpy(&head, heads + i * sizeof head, sizeof head);
+        drafts[i] = (annal_draft){.ts_us = head.ts_us};
+        drafts[i].type = take(&bytes, head.type_len);
+        drafts[i].data = take(&bytes, head.data_len);
+        drafts[i].id = take(&bytes, head.id_len);
+        drafts[i].cause = take(&bytes, head.cause_len);
+    }
+    annal_append_options options = {.level = level};
+    if (expected_seq >= 0) {
+        options.expect = ANNAL_EXPECT_SEQ;
+        options.expected_seq = (uint64_t)expected_seq;
+    }
+    annal_appended appended = {0};
+    annal_status status = annal_pack_append(index, writer, drafts, count, &options, &appended, err);
+    if (status >= 0)
+        annal_free((void *)appended.data.ptr);
+    if (drafts != few)
+        free(drafts);
+    return status < 0 ? status : (int64_t)appended.seq;
+}
