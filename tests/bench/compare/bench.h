@@ -13,6 +13,7 @@ struct options {
     const char *only, *dir, *out;
     unsigned runs;
     uint64_t seed;
+    bool half; /* PAYLOADS_HALF_MIX */
     bool no_fill, list, growth, longest;
 };
 

@@ -17,7 +17,7 @@
 
 static const char usage[] =
     "usage: annal-bench [--quick] [--only NAME,…] [--runs N] [--dir DIR] [--out DIR]\n"
-    "                   [--seed N] [--no-fill] [--list] [--growth [--long]]\n"
+    "                   [--seed N] [--half] [--no-fill] [--list] [--growth [--long]]\n"
     "\n"
     "  --quick      short runs, under three minutes on a machine that does nothing else; memory "
     "is\n"
@@ -27,6 +27,7 @@ static const char usage[] =
     "  --dir DIR    on the disk to measure; default: the current directory\n"
     "  --out DIR    where results.json and results.md go; default: only to stdout, as Markdown\n"
     "  --seed N     other payloads\n"
+    "  --half       payloads of 1.6 KB on average instead of 3.1 KB\n"
     "  --no-fill    leave free memory as it is; by default it is filled with clean page cache\n"
     "  --list       name the workloads and contenders, and those that cannot run here\n"
     "  --growth     instead: how rates change with sessions, processes, events and sizes, as\n"
@@ -191,19 +192,14 @@ static struct workload sized(const struct plan *plan, enum bench_size size)
 
 static int parse(int argc, char **argv, struct options *options)
 {
-    static const struct option known[] = {{"quick", no_argument, NULL, 'q'},
-                                          {"only", required_argument, NULL, 'o'},
-                                          {"runs", required_argument, NULL, 'r'},
-                                          {"dir", required_argument, NULL, 'd'},
-                                          {"out", required_argument, NULL, 'O'},
-                                          {"seed", required_argument, NULL, 's'},
-                                          {"no-fill", no_argument, NULL, 'n'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"growth", no_argument, NULL, 'g'},
-                                          {"long", no_argument, NULL, 'L'},
-                                          {"tiny", no_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"quick", no_argument, NULL, 'q'},      {"only", required_argument, NULL, 'o'},
+        {"runs", required_argument, NULL, 'r'}, {"dir", required_argument, NULL, 'd'},
+        {"out", required_argument, NULL, 'O'},  {"seed", required_argument, NULL, 's'},
+        {"half", no_argument, NULL, 'H'},       {"no-fill", no_argument, NULL, 'n'},
+        {"list", no_argument, NULL, 'l'},       {"growth", no_argument, NULL, 'g'},
+        {"long", no_argument, NULL, 'L'},       {"tiny", no_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) >= 0;) {
         switch (option) {
         case 'q':
@@ -226,6 +222,9 @@ static int parse(int argc, char **argv, struct options *options)
             break;
         case 's':
             options->seed = strtoull(optarg, NULL, 10);
+            break;
+        case 'H':
+            options->half = true;
             break;
         case 'n':
             options->no_fill = true;
@@ -347,7 +346,8 @@ static bool prepare(struct bench *bench, int argc, char **argv)
         wanted[i] =
             !bench->some_workloads || bench_names(bench->options.only, plans[i].workload.name);
     }
-    bench->payloads = payloads_new(bench->options.seed, 0, SESSIONS_MAX);
+    bench->payloads = payloads_new(
+        bench->options.seed, bench->options.half ? PAYLOADS_HALF_MIX : PAYLOADS_MIX, SESSIONS_MAX);
     bench->report.command = join(argc, argv);
     if (bench->payloads == NULL || bench->report.command == NULL) {
         fputs("annal-bench: no memory\n", stderr);

@@ -122,23 +122,24 @@ static void write_payload(struct random *random, char *out, size_t len)
 
 /* ---- The deck ---- */
 
-static size_t plan(struct payloads *plan, size_t fixed_bytes)
+static size_t plan(struct payloads *plan, size_t bytes)
 {
-    size_t total = 0;
-    plan->cards = fixed_bytes != 0 ? FIXED_CARDS : CARDS;
+    size_t total = 0, part = bytes == PAYLOADS_HALF_MIX ? 2 : 1;
+    bool mixed = bytes == PAYLOADS_MIX || bytes == PAYLOADS_HALF_MIX;
+    plan->cards = mixed ? CARDS : FIXED_CARDS;
     for (unsigned i = 0; i < plan->cards + LARGE_CARDS; i++) {
         struct card *card = &plan->deck[i];
-        size_t bytes = i < plan->cards ? size_at((i + 0.5) / plan->cards)
-                                       : 1050000u + 130000u * (i - plan->cards);
-        if (fixed_bytes != 0)
-            bytes = fixed_bytes < PAYLOAD_LEAST ? PAYLOAD_LEAST : fixed_bytes;
-        *card = (struct card){.offset = total, .bytes = (uint32_t)bytes};
-        total += bytes;
+        size_t size = i < plan->cards ? size_at((i + 0.5) / plan->cards)
+                                      : 1050000u + 130000u * (i - plan->cards);
+        size = mixed ? size / part : bytes;
+        size = size < PAYLOAD_LEAST ? PAYLOAD_LEAST : size;
+        *card = (struct card){.offset = total, .bytes = (uint32_t)size};
+        total += size;
         if (i < plan->cards)
-            plan->mean_bytes += (double)bytes / plan->cards;
+            plan->mean_bytes += (double)size / plan->cards;
     }
-    if (fixed_bytes == 0)
-        plan->mean_bytes += 1245000.0 / LARGE_ONE_IN;
+    if (mixed)
+        plan->mean_bytes += 1245000.0 / LARGE_ONE_IN / (double)part;
     return total;
 }
 
@@ -165,12 +166,12 @@ static void fill(struct payloads *payloads)
                  "sess_%05u", i % 100000);
 }
 
-struct payloads *payloads_new(uint64_t seed, size_t fixed_bytes, unsigned sessions)
+struct payloads *payloads_new(uint64_t seed, size_t bytes, unsigned sessions)
 {
     struct payloads *first = calloc(1, sizeof *first);
     if (first == NULL)
         return NULL;
-    size_t text_bytes = plan(first, fixed_bytes);
+    size_t text_bytes = plan(first, bytes);
     first->seed = seed;
     first->sessions = sessions;
     first->names = sizeof *first;

@@ -22,8 +22,11 @@ struct bench_event {
 
 struct payloads;
 
-/* With fixed_bytes every payload has that size; 0: the mix. NULL: no memory. */
-struct payloads *payloads_new(uint64_t seed, size_t fixed_bytes, unsigned sessions);
+#define PAYLOADS_MIX      ((size_t)0) /* the sizes above: 3.1 KB on average */
+#define PAYLOADS_HALF_MIX ((size_t)1) /* half of them */
+
+/* bytes: one of the above, or the size that every payload has. NULL: no memory. */
+struct payloads *payloads_new(uint64_t seed, size_t bytes, unsigned sessions);
 void payloads_free(struct payloads *payloads);
 
 /* "sess_00042"; lives as long as the payloads. */

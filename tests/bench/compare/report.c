@@ -26,9 +26,7 @@ void report_done(struct report *report)
     *report = (struct report){0};
 }
 
-/* ---- Figures of a row; 0 where there is none ---- */
-
-typedef double (*figure_fn)(const struct report_row *row);
+/* ---- Figures of a row ---- */
 
 static double divide(double a, double b)
 {
@@ -40,7 +38,7 @@ double row_rate(const struct report_row *row)
     return divide((double)row->result.events, row->result.seconds);
 }
 
-static double settled_rate(const struct report_row *row)
+double row_settled_rate(const struct report_row *row)
 {
     return divide((double)row->result.events, row->result.settled_seconds);
 }
@@ -50,12 +48,12 @@ static double call_rate(const struct report_row *row)
     return divide((double)row->result.times.count, row->result.seconds);
 }
 
-static double p50_us(const struct report_row *row)
+double row_p50_us(const struct report_row *row)
 {
     return (double)times_quantile_ns(&row->result.times, 0.5) / 1e3;
 }
 
-static double p99_us(const struct report_row *row)
+double row_p99_us(const struct report_row *row)
 {
     return (double)times_quantile_ns(&row->result.times, 0.99) / 1e3;
 }
@@ -65,7 +63,7 @@ static double max_us(const struct report_row *row)
     return (double)row->result.times.max_ns / 1e3;
 }
 
-static double cpu_us(const struct report_row *row)
+double row_cpu_us(const struct report_row *row)
 {
     return divide((double)(row->result.cpu_us + row->result.server_cpu_us),
                   (double)row->result.events);
@@ -149,7 +147,7 @@ static void put_row(FILE *out, const struct report_row *row)
         fprintf(out,
                 ",\"events_per_s\":%.1f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"p999_us\":%.1f,"
                 "\"max_us\":%.1f",
-                row_rate(row), p50_us(row), p99_us(row),
+                row_rate(row), row_p50_us(row), row_p99_us(row),
                 (double)times_quantile_ns(&result->times, 0.999) / 1e3, max_us(row));
     fputs("}", out);
 }
@@ -189,8 +187,7 @@ static bool counts(const struct report_row *row, const struct workload *workload
     return row->workload == workload && row->contender == contender && row->result.error[0] == '\0';
 }
 
-/* Of the runs of one contender on one workload; 0: none ran. */
-static double middle(const struct report *report, const struct workload *workload,
+double report_middle(const struct report *report, const struct workload *workload,
                      const struct contender *contender, figure_fn figure)
 {
     double values[RUNS_MAX];
@@ -211,15 +208,13 @@ static double largest(const struct report *report, const struct workload *worklo
     return most;
 }
 
-enum whom { LIMITS, PEERS };
-
-static double best(const struct report *report, const struct workload *workload, enum whom whom)
+double report_best(const struct report *report, const struct workload *workload, enum whom whom)
 {
     double most = 0;
     for (const struct contender *const *at = contenders; *at != NULL; at++) {
         bool wanted =
             whom == LIMITS ? (*at)->limit : (*at)->durable && !(*at)->limit && !(*at)->ours;
-        double rate = wanted ? middle(report, workload, *at, row_rate) : 0;
+        double rate = wanted ? report_middle(report, workload, *at, row_rate) : 0;
         most = rate > most ? rate : most;
     }
     return most;
@@ -273,28 +268,28 @@ static void put_head(FILE *out, const struct workload *workload)
 static void put_contender(const struct report *report, const struct workload *workload,
                           const struct contender *contender, FILE *out)
 {
-    double rate = middle(report, workload, contender, row_rate);
+    double rate = report_middle(report, workload, contender, row_rate);
     bool appends = workload->kind == WORKLOAD_APPEND;
     if (rate <= 0)
         return;
     fprintf(out, "| %s |", contender->name);
     put_cell(out, rate);
     if (appends && workload->batch > 1)
-        put_cell(out, middle(report, workload, contender, call_rate));
+        put_cell(out, report_middle(report, workload, contender, call_rate));
     if (workload->settled && appends) {
-        double settled = middle(report, workload, contender, settled_rate);
+        double settled = report_middle(report, workload, contender, row_settled_rate);
         put_cell(out, settled);
-        put_cell(out, divide(settled, best(report, workload, PEERS)));
+        put_cell(out, divide(settled, report_best(report, workload, PEERS)));
     }
     bool follows = workload->kind == WORKLOAD_FOLLOW; /* it is paced: rates say nothing */
-    put_cell(out, follows ? 0 : divide(rate, best(report, workload, LIMITS)));
-    put_cell(out, follows ? 0 : divide(rate, best(report, workload, PEERS)));
-    put_cell(out, middle(report, workload, contender, p50_us));
-    put_cell(out, middle(report, workload, contender, p99_us));
+    put_cell(out, follows ? 0 : divide(rate, report_best(report, workload, LIMITS)));
+    put_cell(out, follows ? 0 : divide(rate, report_best(report, workload, PEERS)));
+    put_cell(out, report_middle(report, workload, contender, row_p50_us));
+    put_cell(out, report_middle(report, workload, contender, row_p99_us));
     put_cell(out, largest(report, workload, contender, max_us));
-    put_cell(out, middle(report, workload, contender, cpu_us));
-    put_cell(out, appends ? middle(report, workload, contender, device_ratio) : 0);
-    put_cell(out, appends ? middle(report, workload, contender, disk_ratio) : 0);
+    put_cell(out, report_middle(report, workload, contender, row_cpu_us));
+    put_cell(out, appends ? report_middle(report, workload, contender, device_ratio) : 0);
+    put_cell(out, appends ? report_middle(report, workload, contender, disk_ratio) : 0);
     put_cell(out, largest(report, workload, contender, memory_mib));
     fprintf(out, " %s |\n", contender->promise);
 }
@@ -368,4 +363,5 @@ void report_markdown(const struct report *report, FILE *out)
             put_contender(report, workload, *at, out);
         put_absent(report, workload, out);
     }
+    report_goals(report, out);
 }

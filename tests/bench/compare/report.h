@@ -29,7 +29,24 @@ struct report {
 bool report_add(struct report *report, const struct report_row *row);
 void report_done(struct report *report);
 
-double row_rate(const struct report_row *row); /* events a second */
+/* Figures of a row; 0 where there is none. */
+typedef double (*figure_fn)(const struct report_row *row);
+double row_rate(const struct report_row *row);         /* events a second */
+double row_settled_rate(const struct report_row *row); /* until index and tables had caught up */
+double row_p50_us(const struct report_row *row);
+double row_p99_us(const struct report_row *row);
+double row_cpu_us(const struct report_row *row); /* of an event */
+
+/* The median of the runs of one contender on one workload; 0: none ran. */
+double report_middle(const struct report *report, const struct workload *workload,
+                     const struct contender *contender, figure_fn figure);
+
+/* The best median of the contenders of a kind. */
+enum whom { LIMITS, PEERS };
+double report_best(const struct report *report, const struct workload *workload, enum whom whom);
+
+/* What is asked for, and whether it was reached; nothing if no row of it ran. goals.c. */
+void report_goals(const struct report *report, FILE *out);
 
 void report_json(const struct report *report, FILE *out);
 void report_markdown(const struct report *report, FILE *out);

@@ -81,6 +81,17 @@ START_TEST(every_payload_is_accepted_as_an_event)
 }
 END_TEST
 
+START_TEST(the_half_mix_has_half_the_bytes)
+{
+    struct payloads *mix = payloads_new(1, PAYLOADS_MIX, 1);
+    struct payloads *half = payloads_new(1, PAYLOADS_HALF_MIX, 1);
+    double part = payloads_mean_bytes(half) / payloads_mean_bytes(mix);
+    ck_assert(part > 0.49 && part < 0.52);
+    payloads_free(mix);
+    payloads_free(half);
+}
+END_TEST
+
 START_TEST(payloads_of_one_size_have_that_size)
 {
     struct payloads *payloads = payloads_new(1, 10000, 1);
@@ -100,6 +111,7 @@ Suite *suite_payloads(void)
     tcase_add_test(tcase, payloads_have_the_sizes_of_real_events);
     tcase_add_test(tcase, an_event_of_the_same_seed_is_the_same_and_no_two_are);
     tcase_add_test(tcase, every_payload_is_accepted_as_an_event);
+    tcase_add_test(tcase, the_half_mix_has_half_the_bytes);
     tcase_add_test(tcase, payloads_of_one_size_have_that_size);
     return suite;
 }
