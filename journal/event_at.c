@@ -271,12 +271,23 @@ static int compare_places(const void *left, const void *right)
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
+/* The events of one session come in order. */
+static bool is_sorted(const annal__event_buffer *buffer)
+{
+    size_t i = 1;
+    while (i < buffer->ahead_count &&
+           compare_places(&buffer->by_place[i - 1], &buffer->by_place[i]) <= 0)
+        i++;
+    return i >= buffer->ahead_count;
+}
+
 /* Join neighbours into pieces; returns the number of bytes of all pieces. */
 static size_t lay_out(annal__event_buffer *buffer)
 {
     struct ahead *first = NULL;
     size_t bytes = 0;
-    qsort(buffer->by_place, buffer->ahead_count, sizeof *buffer->by_place, compare_places);
+    if (!is_sorted(buffer))
+        qsort(buffer->by_place, buffer->ahead_count, sizeof *buffer->by_place, compare_places);
     for (size_t i = 0; i < buffer->ahead_count; i++) {
         struct ahead *ahead = buffer->by_place[i];
         uint64_t begin = begin_of(buffer, ahead);

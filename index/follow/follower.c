@@ -5,31 +5,46 @@
 
 #include <stdio.h>
 
+#define SELECT_BYTES 512
+
 /* A pack's name needs no quoting. */
-static annal_status prepare(const struct follower *follower, sqlite3 *db, const char *before,
-                            const char *when, const char *after, sqlite3_stmt **out_stmt,
-                            annal_error *err)
+static const char *put_select(const struct follower *follower, const char *before, const char *when,
+                              const char *after, char out[SELECT_BYTES])
 {
-    char sql[512];
     if (follower->pack == NULL)
-        snprintf(sql, sizeof sql, "%s%s", before, after);
+        snprintf(out, SELECT_BYTES, "%s%s", before, after);
     else
-        snprintf(sql, sizeof sql, "%s%s pack = '%.100s'%s", before, when, follower->pack, after);
-    return annal__db_prepare(db, sql, out_stmt, err);
+        snprintf(out, SELECT_BYTES, "%s%s pack = '%.100s'%s", before, when, follower->pack, after);
+    return out;
+}
+
+static const char *select_cursor(const struct follower *follower, char out[SELECT_BYTES])
+{
+    return put_select(follower, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", " AND",
+                      "", out);
 }
 
 annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3 *db,
                                         sqlite3_stmt **out_stmt, annal_error *err)
 {
-    return prepare(follower, db, "SELECT seq, offset, h FROM _cursor WHERE session_id = ?1", " AND",
-                   "", out_stmt, err);
+    char sql[SELECT_BYTES];
+    return annal__db_prepare(db, select_cursor(follower, sql), out_stmt, err);
+}
+
+annal_status annal__follower_kept_cursor(const struct follower *follower, sqlite3 *db,
+                                         sqlite3_stmt **out_stmt, annal_error *err)
+{
+    char sql[SELECT_BYTES];
+    return annal__readers_prepare(db, select_cursor(follower, sql), out_stmt, err);
 }
 
 annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
                                          sqlite3_stmt **out_stmt, annal_error *err)
 {
-    return prepare(follower, db, "SELECT seq, offset, h, session_id FROM _cursor", " WHERE",
-                   " ORDER BY session_id", out_stmt, err);
+    char sql[SELECT_BYTES];
+    put_select(follower, "SELECT seq, offset, h, session_id FROM _cursor", " WHERE",
+               " ORDER BY session_id", sql);
+    return annal__db_prepare(db, sql, out_stmt, err);
 }
 
 annal_status annal__follower_note_settled(struct follower *follower, annal_error *err)

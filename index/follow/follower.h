@@ -69,10 +69,14 @@ void annal__follower_close(struct follower *follower);
 annal_status annal__follower_note_settled(struct follower *follower, annal_error *err);
 
 /*
- * SELECT seq, offset, h of session ?1; and one of session_id and the same columns for all, sorted.
+ * SELECT seq, offset, h of session ?1; the same on a connection that is borrowed, by a statement
+ * that stays with it (annal__readers_prepare()); and one of session_id and the same columns for
+ * all, sorted.
  */
 annal_status annal__follower_get_cursor(const struct follower *follower, sqlite3 *db,
                                         sqlite3_stmt **out_stmt, annal_error *err);
+annal_status annal__follower_kept_cursor(const struct follower *follower, sqlite3 *db,
+                                         sqlite3_stmt **out_stmt, annal_error *err);
 annal_status annal__follower_all_cursors(const struct follower *follower, sqlite3 *db,
                                          sqlite3_stmt **out_stmt, annal_error *err);
 

@@ -160,10 +160,9 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     sqlite3_stmt *get_cursor = NULL;
     if (!annal__follower_feeds(follower, session))
         return ANNAL_OK;
-    annal_status status = annal__follower_get_cursor(follower, db, &get_cursor, err);
+    annal_status status = annal__follower_kept_cursor(follower, db, &get_cursor, err);
     if (status >= 0)
         status = annal__index_cursor(get_cursor, session, &from, &known, err);
-    sqlite3_finalize(get_cursor);
     if (status < 0)
         return status;
     if (!known)

@@ -78,8 +78,9 @@ static annal_status make_room(struct event_rows *found)
     annal__free(found->rows);
     annal__free(found->places);
     found->room = 0;
-    found->rows = annal__zalloc(room * sizeof *found->rows);
-    found->places = annal__zalloc(room * sizeof *found->places);
+    /* Not zeroed: that would take longer than filling what is used. */
+    found->rows = annal__realloc_array(NULL, room, sizeof *found->rows);
+    found->places = annal__realloc_array(NULL, room, sizeof *found->places);
     if (found->rows == NULL || found->places == NULL)
         return ANNAL_ERR_NOMEM;
     found->room = room;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PRINTF_BYTES 128
+
 annal_status annal__buf_reserve(struct buf *buf, size_t more)
 {
     size_t limit = buf->limit == 0 ? BUF_LIMIT_DEFAULT : buf->limit;
@@ -54,6 +56,8 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
+    /* Counting how much room it needs takes longer than printing: most texts fit at once. */
+    (void)annal__buf_reserve(buf, PRINTF_BYTES);
     for (;;) { /* at most twice: the first time shows how much room it needs */
         size_t room = buf->cap - buf->len;
         va_list args;
