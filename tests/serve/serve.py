@@ -19,6 +19,7 @@ import urllib.parse
 
 ANNAL = sys.argv[1]
 TOKEN = "Bearer "
+DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
 class Server:
@@ -234,6 +235,98 @@ def test_several_sessions_in_one_stream():
         stream.close()
         assert sorted((e["session_id"], e["seq"]) for e in seen) == \
             [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
+
+
+def test_what_the_index_knows_of_a_session():
+    with Server() as server:
+        server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))
+        session = "7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811"
+        server.annal("fork", session, "fork", "--at", "20")
+        outline = server.get(f"/sessions/{session}/outline")
+        count = server.get(f"/sessions/{session}")["events"]
+        assert outline["seq"] == list(range(1, count + 1))
+        assert len(outline["type"]) == len(outline["time"]) == len(outline["bytes"]) == count
+        assert server.get("/sessions/fork/outline")["seq"] == list(range(1, 21))
+        turns = server.get(f"/sessions/{session}/turns")
+        prompts = [row[turns["columns"].index("prompt")] for row in turns["rows"]]
+        assert prompts[0].startswith("The tide table prints high water"), prompts
+        tools = server.get(f"/sessions/{session}/tools")
+        assert len(tools["rows"]) == int(server.annal(
+            "sql", "--format", "csv",
+            f"SELECT count(*) FROM tool_calls WHERE session_id = '{session}'").split()[1])
+        usage = server.get(f"/sessions/{session}/usage")
+        place = usage["columns"].index("input_tokens")
+        assert sum(row[place] for row in usage["rows"]) == server.get(f"/sessions/{session}")["input_tokens"]
+        tree = {row["session_id"]: row for row in server.get("/sessions?tree=1")["sessions"]}
+        assert "fork" not in tree and tree[session]["tree"]["sessions"] == 2, tree[session]
+        children = server.get(f"/sessions/{session}/children")["sessions"]
+        assert sorted(row["session_id"] for row in children)[-1] == "fork" and len(children) == 2
+        proof = server.get(f"/sessions/{session}/events/3/proof")
+        assert proof["proved"] and json.loads(proof["line"])["h"] == proof["hash"]
+        assert server.get(f"/sessions/{session}/events/2/proof")["hash"] == proof["previous"]
+        server.get(f"/sessions/{session}/events/9999/proof", status=404)
+        assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
+
+
+def test_state_and_difference_are_those_of_the_command():
+    with Server() as server:
+        server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))
+        session = "7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811"
+        for seq in ("0", "12", "40"):
+            state = server.get(f"/sessions/{session}/state?seq={seq}")
+            told = json.loads(server.annal("--json", "replay", session, "--at", seq))
+            assert state["seq"] == int(seq)
+            for name, table in state["tables"].items():
+                rows = [dict(zip(table["columns"], row)) for row in table["rows"]]
+                assert sorted(map(str, rows)) == sorted(map(str, told[name])), name
+                assert table["total"] == len(rows)
+        last = server.get(f"/sessions/{session}/state?rows=1")["tables"]["tool_calls"]
+        assert len(last["rows"]) == 1 and last["total"] > 1
+        changes = server.get(f"/sessions/{session}/diff?a=12&b=40")["changes"]
+        lines = server.annal("--json", "diff", session, "12", "40").splitlines()
+        assert changes == [json.loads(line) for line in lines]
+        both = server.get(f"/diff?a={session}&b={session}.agent-b4f1c2d9")
+        lines = server.annal("--json", "diff", session, f"{session}.agent-b4f1c2d9").splitlines()
+        listed = [json.loads(line) for line in lines]
+        told = [row for row in listed if row["section"] == "tools"]
+        assert [dict(zip(both["tools"]["columns"], row)) for row in both["tools"]["rows"]] == \
+            [{key: row[key] for key in row if key != "section"} for row in told]
+        server.get(f"/sessions/{session}/state?seq=99999", status=404)
+
+
+def test_sql_reads_within_limits():
+    with Server() as server:
+        server.append("s", 3)
+
+        def sql(status=200, **body):
+            return server.get("/sql", status, method="POST", body=json.dumps(body))
+
+        answer = sql(sql="SELECT seq, ?1 AS a, ?2 AS b, ?3 AS c FROM events ORDER BY seq",
+                     params=["x\"y", 1.5, None], limit=2)
+        assert answer["columns"] == ["seq", "a", "b", "c"]
+        assert answer["rows"] == [[1, "x\"y", 1.5, None], [2, "x\"y", 1.5, None]]
+        assert answer["truncated"] is True
+        assert sql(400, sql="DELETE FROM sessions")["error"]["code"] == "sql"
+        assert sql(400, sql=3)["error"]["code"] == "invalid"
+        endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+        assert sql(413, sql=endless, timeout_ms=200)["error"]["code"] == "limit"
+        assert sql(413, sql="SELECT zeroblob(900000000)")["error"]["code"] == "limit"
+        told = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
+        assert server.get("/schema")["tables"] == told
+        assert server.get("/usage?by=model")["rows"] == []
+        server.get("/usage?by=moon", status=400)
+
+
+def test_search_leads_to_the_event():
+    with Server() as server:
+        server.annal("append", "s", text='{"type":"message.added","data":{"role":"user",'
+                     '"content":"the <b>tide</b> is late"}}\n')
+        hits = server.get("/search?q=tide")["hits"]
+        assert [(hit["session"], hit["seq"]) for hit in hits] == [("s", 1)]
+        assert [part for part in hits[0]["snippet"] if part[1]] == [["tide", True]]
+        assert "<b>" in "".join(part[0] for part in hits[0]["snippet"])
+        assert server.get("/search?q=nothing")["hits"] == []
+        server.get("/search?q=", status=400)
 
 
 def main():

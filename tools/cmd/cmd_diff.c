@@ -3,12 +3,12 @@
  * object a row, or as a JSON patch.
  */
 #include "index/sys/pack.h"
-#include "index/sys/state.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
 #include "tools/report/report.h"
+#include "tools/show/change_json.h"
 
 #include <annal/diff.h>
 #include <annal/pack.h>
@@ -127,8 +127,6 @@ static void print_summary(const struct diff *diff)
 
 /* ---- For programs ---- */
 
-enum members { OF_KEY, THAT_DIFFER };
-
 static int write_bytes(void *arg, const char *bytes, size_t len)
 {
     (void)arg;
@@ -136,49 +134,14 @@ static int write_bytes(void *arg, const char *bytes, size_t len)
     return out_wanted() ? 0 : ANNAL_END;
 }
 
-/* Values as 'annal replay --json' has them. */
-static annal_status print_members(const annal_change *change, const annal_value *row,
-                                  enum members which, annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    bool begun = false;
-    if (row == NULL) {
-        fputs("null", stdout);
-        return ANNAL_OK;
-    }
-    fputc('{', stdout);
-    for (size_t i = 0; status == ANNAL_OK && i < change->column_count; i++) {
-        if (which == OF_KEY ? !change->in_key[i] : !change->differs[i])
-            continue;
-        fputs(begun ? "," : "", stdout);
-        out_json_string(change->columns[i]);
-        fputc(':', stdout);
-        status = annal__value_json(&row[i], write_bytes, NULL, err);
-        begun = true;
-    }
-    if (!begun && which == OF_KEY)
-        printf("\"rowid\":%" PRId64, change->rowid);
-    fputc('}', stdout);
-    return status;
-}
-
 static annal_status print_json(const annal_change *change, annal_error *err)
 {
-    static const char *const names[] = {[ANNAL_ROW_INSERTED] = "inserted",
-                                        [ANNAL_ROW_UPDATED] = "updated",
-                                        [ANNAL_ROW_DELETED] = "deleted"};
-    fputs("{\"table\":", stdout);
-    out_json_string(change->table);
-    printf(",\"change\":\"%s\",\"key\":", names[change->kind]);
-    annal_status status =
-        print_members(change, change->after != NULL ? change->after : change->before, OF_KEY, err);
-    fputs(",\"before\":", stdout);
-    if (status == ANNAL_OK)
-        status = print_members(change, change->before, THAT_DIFFER, err);
-    fputs(",\"after\":", stdout);
-    if (status == ANNAL_OK)
-        status = print_members(change, change->after, THAT_DIFFER, err);
-    fputs("}\n", stdout);
+    struct buf line = {0};
+    annal_status status = change_json(&line, change, err);
+    if (status >= 0)
+        out_slice(annal__buf_slice(&line));
+    fputc('\n', stdout);
+    annal__buf_done(&line);
     return status;
 }
 

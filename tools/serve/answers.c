@@ -53,6 +53,16 @@ void answer_failure(struct request *request, const annal_error *err)
     answer_error(request, http, code, "%s", err->message);
 }
 
+void answer_json(struct request *request, annal_status status, const annal_error *err)
+{
+    request->status = 200;
+    request->type = JSON_TYPE;
+    if (status < 0 && err != NULL && err->status < 0)
+        answer_failure(request, err);
+    else if (status < 0 || annal__buf_append(&request->answer, "\n", 1) < 0)
+        answer_no_memory(request);
+}
+
 bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out)
 {
     const char *text = http_query(request, name);

@@ -37,7 +37,8 @@ struct request {
     /* For the program, which sets them in admit(). */
     void *program;
     const struct route *route;
-    annal_slice id;    /* of the session, a part of path */
+    annal_slice id;    /* of the session, a part of path, */
+    annal_slice item;  /* as what comes after it is */
     const char *right; /* of the token: "read", "write", or "" */
     int token;         /* which one; -1: none */
 

@@ -19,28 +19,70 @@ static void healthz(struct serve *serve, struct request *request)
     request->still = (annal_slice){text, sizeof text - 1};
 }
 
+/* {"version":…,"store":…,"read_only":…,"rights":…,"now":…} */
+static void info_get(struct serve *serve, struct request *request)
+{
+    char now[ANNAL_TIME_BYTES];
+    struct buf *out = &request->answer;
+    annal_time_format(annal__system_clock.wall_us(NULL), now);
+    annal_status status = annal__buf_printf(out, "{\"version\":\"%s\",\"store\":", annal_version());
+    if (status >= 0)
+        status = annal__json_quote(out, annal_slice_of(annal_store_path(serve->store)));
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"read_only\":%s,\"rights\":\"%s\",\"now\":\"%s\"}",
+                                   serve->read_only ? "true" : "false",
+                                   serve->read_only ? "read" : request->right, now);
+    answer_json(request, status, NULL);
+}
+
 const struct route routes[] = {
     {"GET", "/healthz", RIGHT_NONE, LANE_QUICK, 0, healthz},
     {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list},
     {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one},
     {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list},
+    {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
+    {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline},
+    {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools},
+    {"GET", API "/sessions/{}/turns", RIGHT_READ, LANE_QUICK, 0, session_turns},
+    {"GET", API "/sessions/{}/usage", RIGHT_READ, LANE_QUICK, 0, session_usage},
+    {"GET", API "/sessions/{}/children", RIGHT_READ, LANE_QUICK, 0, session_children},
+    {"GET", API "/sessions/{}/state", RIGHT_READ, LANE_QUICK, 0, session_state},
+    {"GET", API "/sessions/{}/diff", RIGHT_READ, LANE_SLOW, 0, session_diff},
+    {"GET", API "/diff", RIGHT_READ, LANE_SLOW, 0, diff_two},
+    {"GET", API "/facets", RIGHT_READ, LANE_QUICK, 0, facets_get},
+    {"GET", API "/info", RIGHT_READ, LANE_QUICK, 0, info_get},
+    {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get},
+    {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get},
+    {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get},
+    {"POST", API "/sql", RIGHT_READ, LANE_SLOW, 1 << 20, sql_ask},
     {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open},
     {0}};
 
 /* ---- Which route ---- */
 
-/* Whether path is that of the route; what is in the place of {} is *out_id. */
-static bool fits(const char *pattern, const char *path, annal_slice *out_id)
+/*
+ * Whether path is that of the route; what is in the place of {} is *out_id, and in that of a second
+ * one *out_item.
+ */
+static bool fits(const char *pattern, const char *path, annal_slice *out_id, annal_slice *out_item)
 {
-    const char *hole = strstr(pattern, "{}");
-    if (hole == NULL)
-        return strcmp(pattern, path) == 0;
-    size_t before = (size_t)(hole - pattern), len = strlen(path), after = strlen(hole + 2);
-    if (strncmp(pattern, path, before) != 0 || len <= before + after ||
-        strcmp(path + len - after, hole + 2) != 0)
-        return false;
-    *out_id = (annal_slice){path + before, len - before - after};
-    return memchr(out_id->ptr, '/', out_id->len) == NULL;
+    annal_slice holes[2] = {{0}};
+    int count = 0;
+    while (*pattern != '\0') {
+        if (*pattern == '{') {
+            size_t len = strcspn(path, "/");
+            holes[count++] = (annal_slice){path, len};
+            if (len == 0)
+                return false;
+            path += len;
+            pattern += 2;
+        } else if (*pattern++ != *path++) {
+            return false;
+        }
+    }
+    *out_id = holes[0];
+    *out_item = holes[1];
+    return *path == '\0';
 }
 
 /* A HEAD is a GET whose body is not sent. */
@@ -53,7 +95,7 @@ static bool is_method(const char *method, const char *given)
 static const struct route *find_route(struct request *request, bool *out_other)
 {
     for (const struct route *route = routes; route->path != NULL; route++) {
-        if (!fits(route->path, request->path, &request->id))
+        if (!fits(route->path, request->path, &request->id, &request->item))
             continue;
         if (is_method(route->method, request->method))
             return route;

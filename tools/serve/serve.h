@@ -53,6 +53,9 @@ void answer_error(struct request *request, unsigned status, const char *code, co
 void answer_failure(struct request *request, const annal_error *err);
 void answer_no_memory(struct request *request);
 
+/* The answer is there, without a line break at its end; or it failed, and err says why. */
+void answer_json(struct request *request, annal_status status, const annal_error *err);
+
 /* ---- Parameters; false: it is wrong, and the request is answered ---- */
 
 bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
@@ -70,7 +73,21 @@ annal_value text_value(const char *text);
 
 void sessions_list(struct serve *serve, struct request *request);
 void sessions_one(struct serve *serve, struct request *request);
+void session_children(struct serve *serve, struct request *request);
+void facets_get(struct serve *serve, struct request *request);
 void events_list(struct serve *serve, struct request *request);
+void event_proof(struct serve *serve, struct request *request);
+void session_outline(struct serve *serve, struct request *request);
+void session_tools(struct serve *serve, struct request *request);
+void session_turns(struct serve *serve, struct request *request);
+void session_usage(struct serve *serve, struct request *request);
+void session_state(struct serve *serve, struct request *request);
+void session_diff(struct serve *serve, struct request *request);
+void sql_ask(struct serve *serve, struct request *request);
+void schema_get(struct serve *serve, struct request *request);
+void usage_get(struct serve *serve, struct request *request);
+void search_get(struct serve *serve, struct request *request);
+void diff_two(struct serve *serve, struct request *request);
 
 /* The events of an answer in JSON: a line without its break. */
 annal_status event_json(struct buf *out, annal_slice session, const annal_event *event);

@@ -7,11 +7,13 @@
  */
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/slice.h"
 #include "tools/cli/rows.h"
 #include "tools/serve/serve.h"
 #include "tools/show/session_rows.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,26 @@ static const char conditions[] =
     " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
     " AND (?9 IS NULL OR coalesce(f.parent_session_id, s.parent_session_id) = ?9)";
 
+/* Those that come from no other that is there. */
+static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
+                            " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
+
+/*
+ * Of each session of the page the totals over itself and all below it, as JSON; none where nothing
+ * is below. UNION ends circles: a session is counted once for a root.
+ */
+static const char trees[] =
+    ", edges AS MATERIALIZED (SELECT s.id AS below, coalesce(f.parent_session_id,"
+    " s.parent_session_id) AS above FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
+    " WHERE coalesce(f.parent_session_id, s.parent_session_id) IS NOT NULL),"
+    " down (root, id) AS (SELECT page_id, page_id FROM page"
+    " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id),"
+    " trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
+    " 'events', sum(s.events), 'total_tokens', sum(s.total_tokens), 'cost_usd', sum(c.cost_usd),"
+    " 'first_at', min(s.created_at), 'last_at', max(s.last_activity_at)) AS tree"
+    " FROM down JOIN sessions s ON s.id = down.id"
+    " LEFT JOIN usage_by_session c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
+
 enum { CONDITIONS = 9, PARAMS = 12 };
 
 struct listing {
@@ -56,6 +78,7 @@ struct listing {
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     int sort;
     uint64_t limit;
+    bool roots, trees;
     uint64_t rows;
     struct buf cursor; /* of the last row of the page */
     int64_t total;
@@ -114,23 +137,28 @@ static bool read_listing(struct listing *listing)
 
 /* ---- Rows ---- */
 
-static annal_status put_session(struct listing *listing, const annal_row *row, size_t columns)
+/* tree is JSON, or NULL. */
+static annal_status put_session(struct listing *listing, const annal_row *row, size_t columns,
+                                const annal_value *tree)
 {
     struct buf *out = &listing->request->answer;
     const annal_row shown = {.count = columns, .names = row->names, .values = row->values};
     annal_status status = annal__buf_append(out, "{", 1);
     if (status >= 0)
         status = rows_members_json(out, &shown);
-    return status < 0 ? status
-                      : annal__buf_printf(
-                            out, ",\"findings\":%" PRIu64 "}",
-                            session_findings_of(&listing->findings, row->values[SESSION_ID].bytes));
+    if (status >= 0)
+        status = annal__buf_printf(
+            out, ",\"findings\":%" PRIu64,
+            session_findings_of(&listing->findings, row->values[SESSION_ID].bytes));
+    if (status >= 0 && tree != NULL && tree->kind == ANNAL_VALUE_TEXT)
+        status = annal__buf_printf(out, ",\"tree\":%.*s", ANNAL_FMT(tree->bytes));
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* The row's key is its last column but one. */
+/* The last columns of a row are its key and its tree. */
 static annal_status note_cursor(struct listing *listing, const annal_row *row)
 {
-    const annal_value *key = &row->values[row->count - 1];
+    const annal_value *key = &row->values[row->count - 2];
     annal_slice id = row->values[SESSION_ID].bytes;
     struct buf *cursor = &listing->cursor;
     annal__buf_clear(cursor);
@@ -148,7 +176,7 @@ static int add_row(void *arg, const annal_row *row)
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
-        status = put_session(listing, row, row->count - 1);
+        status = put_session(listing, row, row->count - 2, &row->values[row->count - 1]);
     return status < 0 ? status : note_cursor(listing, row);
 }
 
@@ -164,32 +192,41 @@ static int note_total(void *arg, const annal_row *row)
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
 
 /* First the ids of the page in their order, then what is told of them. */
-static annal_status ask(struct listing *listing, annal_error *err)
+static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
 {
-    struct buf sql = {0};
     const char *key = keys[listing->sort];
     bool ascends = listing->sort == SORT_TITLE;
+    const char *order = ascends ? "ASC" : "DESC";
     const char *usage =
         listing->sort == SORT_COST ? " LEFT JOIN usage_by_session c ON c.session_id = s.id" : "";
     listing->params[11] =
         (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
     annal_status status = annal__buf_printf(
-        &sql,
-        "WITH page AS (SELECT s.id AS page_id, %s AS page_key" JOINED "%s%s AND (?11 IS NULL OR"
-        " (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12) " SESSION_SELECT MORE
-        ", page_key" SESSION_FROM " JOIN page ON page_id = s.id ORDER BY page_key %s, page_id %s",
-        key, usage, conditions, key, ascends ? ">" : "<", ascends ? "ASC" : "DESC",
-        ascends ? "ASC" : "DESC", ascends ? "COLLATE NOCASE ASC" : "DESC",
-        ascends ? "ASC" : "DESC");
-    if (status < 0)
-        status = annal__fail(err, status, "list the sessions: out of memory");
-    else
-        status = annal_sql(listing->serve->index, annal__buf_slice(&sql),
+        sql,
+        "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" JOINED
+        "%s%s%s"
+        " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s"
+        " " SESSION_SELECT MORE ", page_key, %s AS tree" SESSION_FROM
+        " JOIN page ON page_id = s.id%s ORDER BY page_key %s %s, page_id %s",
+        key, usage, conditions, listing->roots ? roots : "", key, ascends ? ">" : "<", order, order,
+        listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
+        listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
+        ascends ? "COLLATE NOCASE" : "", order, order);
+    return status < 0
+               ? annal__fail(err, status, "list the sessions: out of memory")
+               : annal_sql(listing->serve->index, annal__buf_slice(sql),
                            &(annal_sql_options){.params = listing->params, .param_count = PARAMS},
                            add_row, listing, err);
+}
+
+static annal_status ask(struct listing *listing, annal_error *err)
+{
+    struct buf sql = {0};
+    annal_status status = ask_page(listing, &sql, err);
     annal__buf_clear(&sql);
     if (status >= 0)
-        status = annal__buf_printf(&sql, "SELECT count(*)" JOINED "%s", conditions);
+        status = annal__buf_printf(&sql, "SELECT count(*)" JOINED "%s%s", conditions,
+                                   listing->roots ? roots : "");
     if (status >= 0)
         status =
             annal_sql(listing->serve->index, annal__buf_slice(&sql),
@@ -208,31 +245,43 @@ static annal_status end_page(struct listing *listing)
         status = listing->rows > listing->limit
                      ? annal__json_quote(out, annal__buf_slice(&listing->cursor))
                      : annal__buf_append(out, "null", 4);
-    return status < 0 ? status
-                      : annal__buf_printf(out, ",\"total\":%" PRId64 "}\n", listing->total);
+    return status < 0 ? status : annal__buf_printf(out, ",\"total\":%" PRId64 "}", listing->total);
+}
+
+static void answer_listing(struct listing *listing)
+{
+    annal_error err = {0};
+    annal_status status = session_findings_read(listing->serve->index, &listing->findings, &err);
+    if (status >= 0)
+        status = annal__buf_append(&listing->request->answer, "{\"sessions\":[", 13);
+    if (status >= 0)
+        status = ask(listing, &err);
+    if (status >= 0)
+        status = end_page(listing);
+    answer_json(listing->request, status, &err);
+    session_findings_done(&listing->findings);
+    annal__buf_done(&listing->cursor);
 }
 
 void sessions_list(struct serve *serve, struct request *request)
 {
+    static const char *const no_yes[] = {"0", "1", NULL};
     struct listing listing = {.serve = serve, .request = request};
-    annal_error err = {0};
+    int tree = 0;
+    if (!read_listing(&listing) || !query_choice(request, "tree", no_yes, &tree))
+        return;
+    listing.roots = listing.trees = tree == 1;
+    answer_listing(&listing);
+}
+
+/* Sub-agents and forks. */
+void session_children(struct serve *serve, struct request *request)
+{
+    struct listing listing = {.serve = serve, .request = request, .trees = true};
     if (!read_listing(&listing))
         return;
-    annal_status status = session_findings_read(serve->index, &listing.findings, &err);
-    if (status >= 0)
-        status = annal__buf_append(&request->answer, "{\"sessions\":[", 13);
-    if (status >= 0)
-        status = ask(&listing, &err);
-    if (status >= 0)
-        status = end_page(&listing);
-    request->status = 200;
-    request->type = JSON_TYPE;
-    if (status < 0 && err.status < 0)
-        answer_failure(request, &err);
-    else if (status < 0)
-        answer_no_memory(request);
-    session_findings_done(&listing.findings);
-    annal__buf_done(&listing.cursor);
+    listing.params[CONDITIONS - 1] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
+    answer_listing(&listing);
 }
 
 /* ---- One ---- */
@@ -241,7 +290,7 @@ static int add_one(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
     listing->rows++;
-    return put_session(listing, row, row->count);
+    return put_session(listing, row, row->count, NULL);
 }
 
 void sessions_one(struct serve *serve, struct request *request)
@@ -262,10 +311,54 @@ void sessions_one(struct serve *serve, struct request *request)
     if (status >= 0 && listing.rows == 0)
         status = annal__fail(&err, ANNAL_ERR_BUSY, "session '%.*s' is not in the index yet",
                              ANNAL_FMT(request->id));
-    request->status = 200;
-    request->type = JSON_TYPE;
-    if (status < 0)
-        answer_failure(request, &err);
-    else if (annal__buf_append(&request->answer, "\n", 1) < 0)
-        answer_no_memory(request);
+    answer_json(request, status, &err);
+}
+
+/* ---- What there is to filter by ---- */
+
+struct facets {
+    struct buf *out;
+    char name[16];
+    uint64_t count;
+};
+
+/* Name, value, how many. */
+static int put_facet(void *arg, const annal_row *row)
+{
+    struct facets *facets = arg;
+    bool same = facets->count > 0 && annal__slice_is(row->values[0].bytes, facets->name);
+    annal_status status = ANNAL_OK;
+    if (!same) {
+        snprintf(facets->name, sizeof facets->name, "%.*s", ANNAL_FMT(row->values[0].bytes));
+        status = annal__buf_printf(facets->out, "%s\"%s\":[", facets->count > 0 ? "],\n" : "{",
+                                   facets->name);
+    }
+    if (status >= 0)
+        status = annal__buf_append(facets->out, same ? ",[" : "[", same ? 2 : 1);
+    if (status >= 0)
+        status = rows_value_json(facets->out, &row->values[1]);
+    facets->count++;
+    return status < 0 ? status
+                      : annal__buf_printf(facets->out, ",%" PRId64 "]", row->values[2].integer);
+}
+
+#define FACET(name, column)                                                                        \
+    "SELECT * FROM (SELECT '" name "' AS name, " column " AS value, count(*) AS n FROM sessions"   \
+    " WHERE " column " <> '' GROUP BY 2 ORDER BY 3 DESC, 2 LIMIT 200)"
+
+void facets_get(struct serve *serve, struct request *request)
+{
+    static const char sql[] =
+        FACET("status", "status") " UNION ALL " FACET("agent", "agent_id") " UNION ALL " FACET(
+            "model",
+            "model") " UNION ALL " FACET("provider",
+                                         "provider") " UNION ALL " FACET("dir",
+                                                                         "working_directory");
+    struct facets facets = {.out = &request->answer};
+    annal_error err = {0};
+    annal_status status = annal_sql(serve->index, ANNAL_SLICE(sql), NULL, put_facet, &facets, &err);
+    if (status >= 0)
+        status = facets.count > 0 ? annal__buf_append(facets.out, "]}", 2)
+                                  : annal__buf_append(facets.out, "{}", 2);
+    answer_json(request, status, &err);
 }

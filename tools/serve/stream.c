@@ -48,6 +48,8 @@ static bool keep_names(struct stream *stream, const annal_slice *sessions, size_
 static bool read_from(struct stream *stream, struct request *request)
 {
     const char *from = http_query(request, "from");
+    if (from == NULL) /* of all sessions the history is seldom what is meant */
+        stream->from_now = stream->legs[0].session.len == 0;
     if (from == NULL)
         return true;
     if (strcmp(from, "now") == 0)

@@ -1,0 +1,405 @@
+/* Questions to the whole store: SQL, its schema, usage, search, the difference of two sessions. */
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/number.h"
+#include "journal/base/slice.h"
+#include "tools/report/report.h"
+#include "tools/serve/rows_json.h"
+#include "tools/show/schema_list.h"
+
+#include <annal/search.h>
+
+#include <inttypes.h>
+#include <string.h>
+
+#define SQL_ROWS_USUAL   1000u
+#define SQL_ROWS_MAX     100000u
+#define SQL_MS_USUAL     10000u
+#define SQL_MS_MAX       60000u
+#define SQL_MEMORY_BYTES ((uint64_t)256 << 20)
+#define SQL_TEMP_BYTES   ((uint64_t)1 << 30)
+#define PARAMS_MAX       100u
+#define HITS_USUAL       20u
+#define HITS_MAX         200u
+#define WORDS_MAX        32u
+#define SEARCH_WAIT_MS   20000u
+#define COMPARED_ROWS    200u
+
+/* ---- SQL ---- */
+
+struct question {
+    annal_slice sql;
+    annal_value params[PARAMS_MAX];
+    size_t param_count;
+    uint64_t limit, timeout_ms;
+    struct buf texts; /* of sql and params */
+};
+
+static bool read_param(struct question *question, annal_slice raw)
+{
+    annal_value *param = &question->params[question->param_count++];
+    *param = (annal_value){.kind = ANNAL_VALUE_NULL};
+    if (raw.ptr[0] == '"') {
+        param->kind = ANNAL_VALUE_TEXT;
+        return annal__json_text(raw, &question->texts, &param->bytes) >= 0;
+    }
+    if (raw.ptr[0] == 't' || raw.ptr[0] == 'f') {
+        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = raw.ptr[0] == 't'};
+        return true;
+    }
+    if (raw.ptr[0] == 'n')
+        return true;
+    if (raw.ptr[0] == '[' || raw.ptr[0] == '{')
+        return false;
+    struct number number = annal__number_read(raw);
+    if (number.kind == NUMBER_INT)
+        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = number.sint};
+    else if (number.kind == NUMBER_UINT && number.uint <= INT64_MAX)
+        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)number.uint};
+    else if (number.kind == NUMBER_DOUBLE)
+        *param = (annal_value){.kind = ANNAL_VALUE_REAL, .real = number.real};
+    else
+        return false;
+    return true;
+}
+
+static bool read_params(struct question *question, annal_slice array)
+{
+    struct json_walk walk;
+    annal_slice item;
+    if (array.len == 0)
+        return true;
+    if (!annal__json_walk_array(&walk, array))
+        return false;
+    while (annal__json_walk_item(&walk, &item)) {
+        if (question->param_count == PARAMS_MAX || !read_param(question, item))
+            return false;
+    }
+    return true;
+}
+
+static bool read_count(annal_slice object, const char *name, uint64_t most, uint64_t *out)
+{
+    annal_slice raw = annal__json_member(object, name);
+    if (raw.len == 0)
+        return true;
+    struct number number = annal__number_read(raw);
+    if (number.kind != NUMBER_UINT || number.uint == 0)
+        return false;
+    *out = number.uint < most ? number.uint : most;
+    return true;
+}
+
+/* {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N} */
+static bool read_question(struct request *request, struct question *question)
+{
+    annal_slice body = annal__buf_slice(&request->body);
+    annal_slice sql = {0};
+    bool good = annal__json_check(body, 16, NULL) == JSON_VALID;
+    *question = (struct question){.limit = SQL_ROWS_USUAL, .timeout_ms = SQL_MS_USUAL};
+    good = good && annal__buf_reserve(&question->texts, body.len) >= 0;
+    if (good)
+        sql = annal__json_member(body, "sql");
+    good = good && sql.len > 0 && sql.ptr[0] == '"' &&
+           annal__json_text(sql, &question->texts, &question->sql) >= 0 &&
+           read_params(question, annal__json_member(body, "params")) &&
+           read_count(body, "limit", SQL_ROWS_MAX, &question->limit) &&
+           read_count(body, "timeout_ms", SQL_MS_MAX, &question->timeout_ms);
+    if (!good)
+        answer_error(
+            request, 400, "invalid",
+            "the body must be {\"sql\":\"SELECT …\"}, and may have params (a list of texts, "
+            "numbers, true, false and null), limit and timeout_ms");
+    return good;
+}
+
+void sql_ask(struct serve *serve, struct request *request)
+{
+    struct question question;
+    annal_error err = {0};
+    int64_t begun_us = annal__monotonic_us();
+    if (!read_question(request, &question)) {
+        annal__buf_done(&question.texts);
+        return;
+    }
+    struct rows_json rows = {.out = &request->answer, .limit = question.limit};
+    const annal_sql_options options = {.params = question.params,
+                                       .param_count = question.param_count,
+                                       .columns = rows_json_columns,
+                                       .limits = {.run_ms = (uint32_t)question.timeout_ms,
+                                                  .memory_bytes = SQL_MEMORY_BYTES,
+                                                  .temp_bytes = SQL_TEMP_BYTES}};
+    annal_status status =
+        annal_sql(serve->index, question.sql, &options, rows_json_row, &rows, &err);
+    if (status >= 0)
+        status = rows_json_end(&rows);
+    if (status >= 0)
+        status = annal__buf_printf(&request->answer, ",\"truncated\":%s,\"elapsed_ms\":%.3f}",
+                                   rows.truncated ? "true" : "false",
+                                   (double)(annal__monotonic_us() - begun_us) / 1000);
+    annal__buf_done(&question.texts);
+    answer_json(request, status, &err);
+}
+
+/* ---- The schema ---- */
+
+struct tables {
+    struct buf *out;
+    uint64_t count;
+};
+
+static int put_table(void *arg, const struct schema_table *table)
+{
+    struct tables *tables = arg;
+    annal_status status =
+        annal__buf_printf(tables->out, "%s{\"table\":", tables->count++ > 0 ? ",\n" : "");
+    if (status >= 0)
+        status = annal__json_quote(tables->out, table->name);
+    if (status >= 0)
+        status = annal__buf_append(tables->out, ",\"kind\":", 8);
+    if (status >= 0)
+        status = annal__json_quote(tables->out, table->kind);
+    return status < 0 ? status
+                      : annal__buf_printf(tables->out, ",\"columns\":[%.*s]}",
+                                          ANNAL_FMT(table->columns_json));
+}
+
+void schema_get(struct serve *serve, struct request *request)
+{
+    annal_error err = {0};
+    struct tables tables = {.out = &request->answer};
+    annal_status status = annal__buf_append(&request->answer, "{\"tables\":[", 11);
+    if (status >= 0)
+        status = schema_list(serve->index, put_table, &tables, &err);
+    if (status >= 0)
+        status = annal__buf_append(&request->answer, "]}", 2);
+    answer_json(request, status, &err);
+}
+
+/* ---- Usage ---- */
+
+#define USAGE_OF(key, name)                                                                        \
+    "SELECT " key " AS " name ", count(DISTINCT u.session_id) AS sessions,"                        \
+    " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
+    " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
+    " sum(u.cache_write_tokens) AS cache_write_tokens, sum(u.cost_microusd) / 1e6 AS cost_usd,"    \
+    " sum(u.computed_microusd) / 1e6 AS computed_cost_usd, sum(u.costed_tokens) AS costed_tokens"  \
+    " FROM usage_costs u LEFT JOIN sessions s ON s.id = u.session_id"                              \
+    " WHERE (?1 IS NULL OR u.day >= substr(?1, 1, 10))"                                            \
+    " AND (?2 IS NULL OR u.day < substr(?2, 1, 10)) GROUP BY 1 ORDER BY "
+
+void usage_get(struct serve *serve, struct request *request)
+{
+    static const char *const choices[] = {"model", "day", "agent", "session", "dir", "tool", NULL};
+    static const char *const sqls[] = {
+        USAGE_OF("u.model", "model") "cost_usd DESC, 1",
+        USAGE_OF("u.day", "day") "1",
+        USAGE_OF("s.agent_id", "agent_id") "cost_usd DESC, 1",
+        USAGE_OF("u.session_id", "session_id") "cost_usd DESC, 1 LIMIT 1000",
+        USAGE_OF("s.working_directory", "working_directory") "cost_usd DESC, 1 LIMIT 1000",
+        "SELECT * FROM tool_stats WHERE ?1 IS ?1 AND ?2 IS ?2 ORDER BY calls DESC, tool"};
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    int64_t since_us = 0, until_us = 0;
+    int by = 0;
+    annal_error err = {0};
+    if (!query_choice(request, "by", choices, &by) || !query_time(request, "since", &since_us) ||
+        !query_time(request, "until", &until_us))
+        return;
+    annal_time_format(since_us, since);
+    annal_time_format(until_us, until);
+    const annal_value params[] = {text_value(since_us == 0 ? NULL : since),
+                                  text_value(until_us == 0 ? NULL : until)};
+    annal_status status = rows_json_ask(serve, sqls[by], params, 2, &request->answer, &err);
+    answer_json(request, status, &err);
+}
+
+/* ---- Search ---- */
+
+/* Around a word that was found; no text of an event has them, for they are control characters. */
+#define MARK_BEGIN "\1"
+#define MARK_END   "\2"
+
+struct hits {
+    struct buf *out;
+    uint64_t count;
+};
+
+static annal_status put_part(struct buf *out, annal_slice text, bool marked, bool *begun)
+{
+    if (text.len == 0)
+        return ANNAL_OK;
+    annal_status status = annal__buf_append(out, *begun ? ",[" : "[", *begun ? 2 : 1);
+    *begun = true;
+    if (status >= 0)
+        status = annal__json_quote(out, text);
+    return status < 0 ? status : annal__buf_printf(out, ",%s]", marked ? "true" : "false");
+}
+
+/* [["the text ",false],["found",true],…]: so no markup travels. */
+static annal_status put_snippet(struct buf *out, annal_slice text)
+{
+    bool marked = false, begun = false;
+    annal_status status = annal__buf_append(out, "[", 1);
+    size_t from = 0;
+    for (size_t at = 0; status >= 0 && at <= text.len; at++) {
+        if (at < text.len && text.ptr[at] != MARK_BEGIN[0] && text.ptr[at] != MARK_END[0])
+            continue;
+        status = put_part(out, (annal_slice){text.ptr + from, at - from}, marked, &begun);
+        marked = at < text.len && text.ptr[at] == MARK_BEGIN[0];
+        from = at + 1;
+    }
+    return status < 0 ? status : annal__buf_append(out, "]", 1);
+}
+
+static int put_hit(void *arg, const annal_search_hit *hit)
+{
+    struct hits *hits = arg;
+    char time[ANNAL_TIME_BYTES];
+    annal_time_format(hit->ts_us, time);
+    annal_status status = annal__buf_printf(hits->out,
+                                            "%s{\"session\":\"%.*s\",\"seq\":%" PRIu64
+                                            ",\"time\":\"%s\",\"type\":\"%.*s\",\"role\":",
+                                            hits->count++ > 0 ? ",\n" : "", ANNAL_FMT(hit->session),
+                                            hit->seq, time, ANNAL_FMT(hit->type));
+    if (status >= 0)
+        status = annal__json_quote(hits->out, hit->role);
+    if (status >= 0)
+        status = annal__buf_append(hits->out, ",\"tool\":", 8);
+    if (status >= 0)
+        status = annal__json_quote(hits->out, hit->tool);
+    if (status >= 0)
+        status = annal__buf_append(hits->out, ",\"snippet\":", 11);
+    if (status >= 0)
+        status = put_snippet(hits->out, hit->snippet);
+    return status < 0 ? status : annal__buf_append(hits->out, "}", 1);
+}
+
+/* Words between spaces; what is between quotation marks is a phrase. */
+static size_t split_words(const char *text, annal_slice words[WORDS_MAX])
+{
+    size_t count = 0;
+    for (const char *at = text; *at != '\0' && count < WORDS_MAX;) {
+        bool quoted = *at == '"';
+        at += quoted ? 1 : strspn(at, " ");
+        size_t len = strcspn(at, quoted ? "\"" : " \"");
+        if (len > 0)
+            words[count++] = (annal_slice){at, len};
+        at += len + (quoted && at[len] == '"' ? 1 : 0);
+    }
+    return count;
+}
+
+static bool read_search(struct request *request, annal_search_options *options,
+                        annal_slice **sessions, annal_slice **types)
+{
+    static const char *const orders[] = {"best", "newest", NULL};
+    int order = 0;
+    const char *role = http_query(request, "role"), *tool = http_query(request, "tool");
+    options->limit = HITS_USUAL;
+    if (!query_number(request, "limit", HITS_MAX, &options->limit) ||
+        !query_time(request, "since", &options->since_us) ||
+        !query_time(request, "until", &options->until_us) ||
+        !query_choice(request, "order", orders, &order) ||
+        !query_list(request, "session", 64, sessions, &options->session_count) ||
+        !query_list(request, "type", 64, types, &options->type_count))
+        return false;
+    options->sessions = *sessions;
+    options->types = *types;
+    options->order = order == 1 ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
+    options->role = annal_slice_of(role);
+    options->tool = annal_slice_of(tool);
+    return true;
+}
+
+void search_get(struct serve *serve, struct request *request)
+{
+    annal_slice words[WORDS_MAX], *sessions = NULL, *types = NULL;
+    annal_error err = {0};
+    const char *text = http_query(request, "q");
+    const annal_catch_up_options catch_up = {.timeout_ms = SEARCH_WAIT_MS};
+    annal_search_options options = {.words = words,
+                                    .word_count = split_words(text == NULL ? "" : text, words),
+                                    .mark_begin = MARK_BEGIN,
+                                    .mark_end = MARK_END,
+                                    .catch_up = &catch_up,
+                                    .limits = {.run_ms = SQL_MS_USUAL}};
+    struct hits hits = {.out = &request->answer};
+    if (read_search(request, &options, &sessions, &types)) {
+        annal_lag lag = {0};
+        annal_status status = annal__buf_append(&request->answer, "{\"hits\":[", 9);
+        if (status >= 0)
+            status = annal_search(serve->index, &options, put_hit, &hits, &lag, &err);
+        if (status >= 0)
+            status =
+                annal__buf_printf(&request->answer, "],\"behind_bytes\":%" PRIu64 "}", lag.bytes);
+        answer_json(request, status, &err);
+    }
+    annal__free(sessions);
+    annal__free(types);
+}
+
+/* ---- Two sessions ---- */
+
+struct section_rows {
+    struct rows_json rows; /* first: rows_json_row() gets the address of this */
+    const struct report_section *section;
+};
+
+/* The names of a section's columns, instead of those of its SELECT. */
+static int section_columns(void *arg, const annal_row *row)
+{
+    const struct section_rows *of = arg;
+    const char *names[COLUMNS_MAX];
+    for (size_t i = 0; i < row->count && i < COLUMNS_MAX; i++)
+        names[i] = of->section->columns[i].name;
+    return rows_json_columns(arg, &(annal_row){.count = row->count, .names = names});
+}
+
+/*
+ * {"sessions":{"columns":…,"rows":…},"tools":…,"first_difference":…}: the sections of
+ * `annal diff A B`.
+ */
+static annal_status put_section(struct serve *serve, const struct report_section *section,
+                                const annal_value *params, struct buf *out, annal_error *err)
+{
+    struct section_rows of = {.rows.out = out, .section = section};
+    const annal_sql_options options = {
+        .params = params, .param_count = 4, .columns = section_columns};
+    bool first = section == report_compare_sections;
+    annal_status status = annal__buf_printf(out, "%s\"%s\":", first ? "{" : ",\n", section->name);
+    if (status >= 0)
+        status = annal_sql(serve->index, annal_slice_of(section->sql), &options, rows_json_row, &of,
+                           err);
+    if (status >= 0)
+        status = rows_json_end(&of.rows);
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
+}
+
+void diff_two(struct serve *serve, struct request *request)
+{
+    annal_error err = {0};
+    struct buf ids = {0};
+    annal_session_info info;
+    const char *names[] = {http_query(request, "a"), http_query(request, "b")};
+    annal_status status = ANNAL_OK;
+    for (int i = 0; status >= 0 && i < 2; i++)
+        status = names[i] == NULL
+                     ? annal__fail(&err, ANNAL_ERR_INVALID, "a and b must be sessions")
+                     : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
+    if (status >= 0)
+        status = annal__buf_printf(&ids, "[\"%s\",\"%s\"]", names[0], names[1]);
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&ids)},
+                                  {.kind = ANNAL_VALUE_NULL},
+                                  {.kind = ANNAL_VALUE_NULL},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = COMPARED_ROWS}};
+    const struct report_section *section = report_compare_sections;
+    for (; status >= 0 && section->name != NULL; section++)
+        status = put_section(serve, section, params, &request->answer, &err);
+    if (status >= 0)
+        status = annal__buf_append(&request->answer, "}", 1);
+    annal__buf_done(&ids);
+    answer_json(request, status, &err);
+}

@@ -1,0 +1,29 @@
+/* Answers of SQL as {"columns":[…],"rows":[[…],…]}. */
+#ifndef TOOLS_SERVE_ROWS_JSON_H
+#define TOOLS_SERVE_ROWS_JSON_H
+
+#include "tools/serve/serve.h"
+
+#define ROWS_BYTES_MAX ((size_t)64 << 20)
+
+/* Begin with {.out = …}; columns and rows are appended to it, then rows_json_end(). */
+struct rows_json {
+    struct buf *out;
+    uint64_t limit; /* rows; 0: no limit */
+    uint64_t count;
+    bool begun;     /* the columns are written */
+    bool truncated; /* there are more rows than the limit, or than fit */
+};
+
+/* For annal_sql() and annal_state_sql(): options.columns, and fn. */
+int rows_json_columns(void *arg, const annal_row *row);
+int rows_json_row(void *arg, const annal_row *row);
+
+/* "]" after the rows, or the whole of an answer without columns; more members may follow. */
+annal_status rows_json_end(struct rows_json *rows);
+
+/* Run one SELECT over the index: {"columns":…,"rows":…} without a line break. */
+annal_status rows_json_ask(struct serve *serve, const char *sql, const annal_value *params,
+                           size_t param_count, struct buf *out, annal_error *err);
+
+#endif

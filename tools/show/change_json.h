@@ -1,0 +1,12 @@
+/* A difference of two states as JSON: {"table","change","key","before","after"}. */
+#ifndef TOOLS_SHOW_CHANGE_JSON_H
+#define TOOLS_SHOW_CHANGE_JSON_H
+
+#include "journal/base/buf.h"
+
+#include <annal/diff.h>
+
+/* Values as 'annal replay --json' has them. */
+annal_status change_json(struct buf *out, const annal_change *change, annal_error *err);
+
+#endif
