@@ -5,9 +5,9 @@
  * (1) It makes no difference where a batch ends. Lines are inserted one by one and importers keep
  *     state between them in triggers, so a line is seen after all lines before it and before all
  *     lines after it.
- * (2) A line is skipped only here, and only if it is blank or its bytes were in the file before.
- *     The bytes are remembered as 128 bits of hash in a table, which SQLite moves to disk when it
- *     grows: memory does not grow with the file.
+ * (2) A line is skipped only in import_lines.c, and only if it is blank or its bytes were in the
+ *     file before. The bytes are remembered as 128 bits of hash in a table, which SQLite moves to
+ *     disk when it grows: memory does not grow with the file.
  * (3) What the append would refuse never reaches an importer as JSON: a line that is not one JSON
  *     value, or so deep that wrapping it would exceed the depth limit, arrives as text.
  * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
@@ -21,11 +21,11 @@
 #include "index/import/import.h"
 
 #include "index/db/database.h"
+#include "index/import/import_lines.h"
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/hash.h"
 #include "journal/base/json.h"
 
 #include <inttypes.h>
@@ -33,35 +33,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many levels an event may put around the line that it contains. */
-#define WRAP_DEPTH 8
-
-/* A batch section has a handful of statements. */
-#define STATEMENTS_MAX 16
-
-/* Statements of a section once that are run again; one that has more is not used again. */
-#define AGAIN_MAX 16
-
-struct annal_import {
-    sqlite3 *db;
-    sqlite3_stmt *insert;
-    sqlite3_stmt *clear;
-    sqlite3_stmt *remember;
-    sqlite3_stmt *knows;
-    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
-    size_t statement_count;
-    sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
-    size_t again_count;
-    bool single; /* it is good for one log */
-    struct buf scratch;
-    annal_import_counts counts;
-    uint64_t last_counted; /* number of the last line that counts.imported includes */
-    bool refused;          /* a trigger failed on the current line */
-    bool may_repeat;       /* lines with the same bytes are different lines */
-    bool failed;
-};
-
-static annal_status fail_sql(annal_import *import, annal_error *err, const char *what)
+annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what)
 {
     return annal__db_fail(err, import->db, sqlite3_extended_errcode(import->db), "%s", what);
 }
@@ -89,7 +61,8 @@ static annal_status step_to_end(annal_import *import, sqlite3_stmt *statement, a
     while (code == SQLITE_ROW)
         code = sqlite3_step(statement);
     sqlite3_reset(statement);
-    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer, section once");
+    return code == SQLITE_DONE ? ANNAL_OK
+                               : annal__import_fail(import, err, "importer, section once");
 }
 
 static annal_status run_once(annal_import *import, annal_slice section, annal_error *err)
@@ -99,7 +72,7 @@ static annal_status run_once(annal_import *import, annal_slice section, annal_er
         const char *rest = NULL;
         if (sqlite3_prepare_v2(import->db, section.ptr, (int)section.len, &statement, &rest) !=
             SQLITE_OK)
-            return fail_sql(import, err, "importer, section once");
+            return annal__import_fail(import, err, "importer, section once");
         section.len -= (size_t)(rest - section.ptr);
         section.ptr = rest;
         if (statement == NULL)
@@ -125,7 +98,7 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
         const char *rest = NULL;
         if (sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
                                &statement, &rest) != SQLITE_OK)
-            return fail_sql(import, err, "importer, section batch");
+            return annal__import_fail(import, err, "importer, section batch");
         section.len -= (size_t)(rest - section.ptr);
         section.ptr = rest;
         if (statement == NULL)
@@ -178,7 +151,7 @@ static annal_status describe_source(annal_import *import, const annal_import_sou
         code = sqlite3_step(insert);
         sqlite3_finalize(insert);
     }
-    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer");
+    return code == SQLITE_DONE ? ANNAL_OK : annal__import_fail(import, err, "importer");
 }
 
 static annal_status insert_options(annal_import *import, const annal_import_source *source,
@@ -210,7 +183,7 @@ static annal_status prepare_ours(annal_import *import, annal_error *err)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (sqlite3_prepare_v3(import->db, all[i].sql, -1, SQLITE_PREPARE_PERSISTENT, all[i].out,
                                NULL) != SQLITE_OK)
-            return fail_sql(import, err, "importer");
+            return annal__import_fail(import, err, "importer");
     }
     return ANNAL_OK;
 }
@@ -237,7 +210,12 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
                         NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK) {
-        status = fail_sql(import, err, "importer");
+        status = annal__import_fail(import, err, "importer");
+        goto done;
+    }
+    import->json = annal__import_json_new(import->db);
+    if (import->json == NULL) {
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "import of '%s': out of memory", source->file);
         goto done;
     }
     sqlite3_limit(import->db, SQLITE_LIMIT_ATTACHED, 0); /* an importer must not use other files */
@@ -265,7 +243,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         status = run_once(import, annal__import_section(sql, "-- once", &(size_t){0}), err);
     /* One transaction to the end: nothing outlives the import, and ending one walks all pages. */
     if (status >= 0 && sqlite3_exec(import->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-        status = fail_sql(import, err, "importer");
+        status = annal__import_fail(import, err, "importer");
     if (status >= 0)
         status = prepare_batch(import, annal__import_section(sql, "-- batch", &(size_t){0}), err);
     if (status < 0) {
@@ -276,7 +254,7 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
     return ANNAL_OK;
 }
 
-/* Rule 7. A table whose rows a trigger would follow is not emptied behind its back. */
+/* Rule 7. A table is not emptied if a trigger would follow. */
 static annal_status empty_tables(annal_import *import, annal_error *err)
 {
     sqlite3_stmt *names = NULL;
@@ -284,7 +262,8 @@ static annal_status empty_tables(annal_import *import, annal_error *err)
     annal_status status = annal__db_prepare(
         import->db,
         "SELECT 'DELETE FROM \"' || replace(name, '\"', '\"\"') || '\";', "
-        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines') "
+        "EXISTS (SELECT 1 FROM sqlite_schema t WHERE t.type = 'trigger' AND t.tbl_name <> 'lines' "
+        "        AND t.sql LIKE '%DELETE%') "
         "FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('lines')",
         &names, err);
     while (status >= 0 && sqlite3_step(names) == SQLITE_ROW) {
@@ -299,7 +278,7 @@ static annal_status empty_tables(annal_import *import, annal_error *err)
     if (status == ANNAL_OK && annal__buf_cstr(&sql) == NULL)
         status = ANNAL_ERR_NOMEM;
     if (status == ANNAL_OK && sqlite3_exec(import->db, sql.ptr, NULL, NULL, NULL) != SQLITE_OK)
-        status = fail_sql(import, err, "importer");
+        status = annal__import_fail(import, err, "importer");
     annal__buf_done(&sql);
     return status;
 }
@@ -336,256 +315,9 @@ void annal_import_close(annal_import *import)
     sqlite3_finalize(import->remember);
     sqlite3_finalize(import->knows);
     sqlite3_close(import->db);
+    annal__import_json_free(import->json);
     annal__buf_done(&import->scratch);
     annal__free(import);
-}
-
-/* ---- Lines ---- */
-
-static bool is_blank(annal_slice bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++) {
-        if (bytes.ptr[i] != ' ' && bytes.ptr[i] != '\t' && bytes.ptr[i] != '\r')
-            return false;
-    }
-    return true;
-}
-
-#define HASH_TEXT_BYTES 33
-
-static void hash_text(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES])
-{
-    snprintf(out, HASH_TEXT_BYTES, "%016" PRIx64 "%016" PRIx64,
-             annal__hash(bytes.ptr, bytes.len, seed), annal__hash(bytes.ptr, bytes.len, ~seed));
-}
-
-static annal_status remember(annal_import *import, const char *hash, bool *out_known,
-                             annal_error *err)
-{
-    sqlite3_bind_text(import->remember, 1, hash, -1, SQLITE_STATIC);
-    int code = sqlite3_step(import->remember);
-    sqlite3_reset(import->remember);
-    if (code != SQLITE_DONE)
-        return fail_sql(import, err, "importer");
-    *out_known = sqlite3_changes(import->db) == 0;
-    return ANNAL_OK;
-}
-
-/* The key by which an event is remembered; the dot distinguishes it from the hashes of lines. */
-static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
-                              char out[HASH_TEXT_BYTES + 1], annal_error *err)
-{
-    struct buf *key = &import->scratch;
-    annal__buf_clear(key);
-    annal_status status = annal__buf_append_slice(key, session);
-    if (status >= 0)
-        status = annal__buf_append(key, "\n", 1);
-    if (status >= 0)
-        status = annal__buf_append_slice(key, id);
-    if (status < 0)
-        return annal__fail(err, status, "importer: out of memory");
-    out[0] = '.';
-    hash_text(annal__buf_slice(key), 0, out + 1);
-    return ANNAL_OK;
-}
-
-annal_status annal__import_remember(annal_import *import, annal_slice session, annal_slice id,
-                                    annal_error *err)
-{
-    char key[HASH_TEXT_BYTES + 1];
-    bool known = false;
-    annal_status status = event_key(import, session, id, key, err);
-    return status < 0 ? status : remember(import, key, &known, err);
-}
-
-annal_status annal__import_knows(annal_import *import, annal_slice session, annal_slice id,
-                                 bool *out_known, annal_error *err)
-{
-    char key[HASH_TEXT_BYTES + 1];
-    annal_status status = event_key(import, session, id, key, err);
-    if (status < 0)
-        return status;
-    sqlite3_bind_text(import->knows, 1, key, -1, SQLITE_STATIC);
-    int code = sqlite3_step(import->knows);
-    sqlite3_reset(import->knows);
-    if (code != SQLITE_ROW && code != SQLITE_DONE)
-        return fail_sql(import, err, "importer");
-    *out_known = code == SQLITE_ROW;
-    return ANNAL_OK;
-}
-
-/* The lines of a batch that were not skipped, and which of them yielded an event. */
-struct batch {
-    struct row {
-        uint64_t number;
-        bool gave;
-    } * rows; /* in the order of their numbers */
-    size_t count;
-};
-
-static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
-                               const char *hash, annal_slice json, annal_slice unreadable,
-                               annal_error *err)
-{
-    sqlite3_stmt *insert = import->insert;
-    struct row *row = annal__array_add(&batch->rows, &batch->count, sizeof *row);
-    if (row == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-    row->number = number;
-    sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
-    sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
-    sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
-    sqlite3_bind_text64(insert, 4, json.ptr, json.len, SQLITE_STATIC, SQLITE_UTF8);
-    sqlite3_bind_text64(insert, 5, unreadable.ptr, unreadable.len, SQLITE_STATIC, SQLITE_UTF8);
-    int code = sqlite3_step(insert);
-    sqlite3_reset(insert);
-    sqlite3_clear_bindings(insert);
-    if (code == SQLITE_DONE)
-        return ANNAL_OK;
-    annal_status status = fail_sql(import, err, "importer, a trigger on lines");
-    return code == SQLITE_ERROR && json.ptr != NULL ? ANNAL_ERR_REFUSED : status;
-}
-
-static annal_status insert_unreadable(annal_import *import, struct batch *batch,
-                                      const annal_import_line *line, const char *reason,
-                                      annal_error *err)
-{
-    char hash[HASH_TEXT_BYTES];
-    /* Two pieces with the same bytes are not the same line twice. */
-    bool own = line->part > 0 || import->may_repeat;
-    uint64_t seed = own ? line->number << 16 | line->part : import->refused;
-    hash_text(line->bytes, seed, hash);
-    annal__buf_clear(&import->scratch);
-    annal_status status = annal__import_hold(&import->scratch, line, reason);
-    if (status < 0)
-        return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
-    return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
-                      annal__buf_slice(&import->scratch), err);
-}
-
-/* Escaped, a line can take six times its bytes, so what is not JSON is cut like a long line. */
-static annal_status insert_pieces(annal_import *import, struct batch *batch,
-                                  const annal_import_line *line, const char *reason,
-                                  annal_error *err)
-{
-    annal_status status = ANNAL_OK;
-    annal_import_line piece = {.number = line->number};
-    annal_slice rest = line->bytes;
-    while (rest.len > 0 && status >= 0) {
-        size_t len = rest.len < ANNAL_IMPORT_PIECE_BYTES ? rest.len : ANNAL_IMPORT_PIECE_BYTES;
-        piece.part++;
-        piece.bytes = (annal_slice){rest.ptr, len};
-        status = insert_unreadable(import, batch, &piece, reason, err);
-        rest = (annal_slice){rest.ptr + len, rest.len - len};
-    }
-    return status;
-}
-
-static void count_imported(annal_import *import, uint64_t number)
-{
-    if (number != import->last_counted)
-        import->counts.imported++;
-    import->last_counted = number;
-}
-
-/* Rule 5: remove the zero bytes before a value, and keep them as a row of their own. */
-static annal_status take_zeros(annal_import *import, struct batch *batch, annal_import_line *line,
-                               annal_error *err)
-{
-    size_t zeros = 0;
-    while (zeros < line->bytes.len && line->bytes.ptr[zeros] == '\0')
-        zeros++;
-    annal_slice rest = {line->bytes.ptr + zeros, line->bytes.len - zeros};
-    if (zeros == 0 ||
-        annal__json_check(rest, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) != JSON_VALID)
-        return ANNAL_OK;
-    const annal_import_line front = {
-        .number = line->number, .part = 1, .bytes = {line->bytes.ptr, zeros}};
-    line->bytes = rest;
-    count_imported(import, line->number);
-    return insert_unreadable(import, batch, &front, "zero bytes", err);
-}
-
-/* Whether bytes are nothing but objects: without a line break between two, they are records. */
-static bool are_records(annal_slice bytes)
-{
-    size_t end = 0;
-    json_fault fault = JSON_TRAILING;
-    while (fault == JSON_TRAILING && bytes.len > 0 && bytes.ptr[0] == '{') {
-        fault = annal__json_check(bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &end);
-        if (fault == JSON_TRAILING)
-            bytes = (annal_slice){bytes.ptr + end, bytes.len - end};
-    }
-    return fault == JSON_VALID && bytes.ptr[0] == '{';
-}
-
-static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
-                                 annal_error *err);
-
-/* The first of several records of a line, then the others. */
-static annal_status insert_records(annal_import *import, struct batch *batch,
-                                   annal_import_line line, size_t first, annal_error *err)
-{
-    annal_import_line record = {.number = line.number};
-    annal_status status = ANNAL_OK;
-    while (status >= 0 && line.bytes.len > 0) {
-        record.bytes = annal__json_trim((annal_slice){line.bytes.ptr, first});
-        line.bytes = (annal_slice){line.bytes.ptr + first, line.bytes.len - first};
-        first = line.bytes.len;
-        (void)annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
-        status = insert_whole(import, batch, record, err);
-    }
-    return status;
-}
-
-/* Insert a whole line into the table, unless it is to be skipped. */
-static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
-                                 annal_error *err)
-{
-    char hash[HASH_TEXT_BYTES];
-    bool known = false;
-    if (is_blank(line.bytes)) {
-        import->counts.blank++;
-        return ANNAL_OK;
-    }
-    annal_status status = take_zeros(import, batch, &line, err);
-    hash_text(line.bytes, 0, hash);
-    if (status >= 0)
-        status = remember(import, hash, &known, err);
-    if (status < 0)
-        return status;
-    if (known && !import->may_repeat) {
-        import->counts.duplicate += line.number != import->last_counted;
-        return ANNAL_OK;
-    }
-    count_imported(import, line.number);
-    size_t first = 0;
-    json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
-    if (fault == JSON_TRAILING && are_records(line.bytes))
-        return insert_records(import, batch, line, first, err);
-    const char *reason = annal__json_fault_text(fault);
-    if (fault == JSON_VALID) {
-        status =
-            insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
-        if (status != ANNAL_ERR_REFUSED)
-            return status;
-        reason = "the importer failed on it"; /* rule 6 */
-    }
-    import->refused = fault == JSON_VALID;
-    if (line.bytes.len > ANNAL_IMPORT_PIECE_BYTES)
-        return insert_pieces(import, batch, &line, reason, err);
-    return insert_unreadable(import, batch, &line, reason, err);
-}
-
-static annal_status insert_line(annal_import *import, struct batch *batch,
-                                const annal_import_line *line, annal_error *err)
-{
-    char reason[64];
-    if (line->part == 0)
-        return insert_whole(import, batch, *line, err);
-    count_imported(import, line->number);
-    snprintf(reason, sizeof reason, "longer than %u bytes", ANNAL_IMPORT_LINE_BYTES_MAX);
-    return insert_unreadable(import, batch, line, reason, err);
 }
 
 /* ---- Events ---- */
@@ -612,7 +344,7 @@ static annal_slice sound_id(annal_slice id, char out[HASH_TEXT_BYTES])
         sound = (unsigned char)id.ptr[i] >= 0x20 && strchr("\"\\\x7f", id.ptr[i]) == NULL;
     if (sound)
         return id;
-    hash_text(id, 0, out);
+    annal__import_hash(id, 0, out);
     return annal_slice_of(out);
 }
 
@@ -639,7 +371,8 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
         note_event(batch, event.line);
         code = sqlite3_step(statement);
     }
-    return code == SQLITE_DONE ? ANNAL_OK : fail_sql(import, err, "importer, section batch");
+    return code == SQLITE_DONE ? ANNAL_OK
+                               : annal__import_fail(import, err, "importer, section batch");
 }
 
 static annal_status check_every_line_gave(const struct batch *batch, annal_error *err)
@@ -661,11 +394,12 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
         return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
     if (count == 0)
         return ANNAL_OK;
+    annal__import_json_begin(import->json);
     if (sqlite3_step(import->clear) != SQLITE_DONE)
-        status = fail_sql(import, err, "importer");
+        status = annal__import_fail(import, err, "importer");
     sqlite3_reset(import->clear);
     for (size_t i = 0; i < count && status >= 0; i++)
-        status = insert_line(import, &batch, &lines[i], err);
+        status = annal__import_insert(import, &batch, &lines[i], err);
     for (size_t i = 0; i < import->statement_count && batch.count > 0 && status >= 0; i++) {
         status = give_events(import, import->statements[i], &batch, fn, arg, err);
         sqlite3_reset(import->statements[i]);
@@ -686,12 +420,12 @@ static annal_status ask_how_sure(annal_import *import, annal_slice section, int 
     annal_status status = ANNAL_OK;
     if (sqlite3_prepare_v2(import->db, section.ptr, (int)section.len, &statement, NULL) !=
         SQLITE_OK)
-        return fail_sql(import, err, "importer, section detect");
+        return annal__import_fail(import, err, "importer, section detect");
     int code = statement != NULL ? sqlite3_step(statement) : SQLITE_DONE;
     if (code == SQLITE_ROW)
         *out_sure = sqlite3_column_int(statement, 0);
     else if (code != SQLITE_DONE)
-        status = fail_sql(import, err, "importer, section detect");
+        status = annal__import_fail(import, err, "importer, section detect");
     sqlite3_finalize(statement);
     return status;
 }
@@ -708,7 +442,7 @@ annal_status annal__import_detect(annal_slice sql, const annal_import_source *so
         return ANNAL_OK;
     annal_status status = open_ours(source, &import, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        status = insert_line(import, &batch, &lines[i], err);
+        status = annal__import_insert(import, &batch, &lines[i], err);
     if (status >= 0)
         status = ask_how_sure(import, section, out_sure, err);
     annal__free(batch.rows);

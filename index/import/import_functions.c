@@ -81,7 +81,9 @@ static void sql_json_fields(sqlite3_context *context, int argc, sqlite3_value **
     annal_status status = annal__buf_append(&json, "{", 1);
     for (int i = 0; i + 1 < argc && status >= 0; i += 2) {
         const char *name = (const char *)sqlite3_value_text(argv[i]);
-        const char *value = (const char *)sqlite3_value_text(argv[i + 1]);
+        const char *value = sqlite3_value_type(argv[i + 1]) == SQLITE_TEXT
+                                ? sqlite3_value_blob(argv[i + 1])
+                                : (const char *)sqlite3_value_text(argv[i + 1]);
         if (name == NULL || value == NULL)
             continue;
         if (json.len > 1)

@@ -33,6 +33,9 @@
  *       {"$ext":type,"data":…}, in which data is decoded if it is msgpack itself
  *   base64(blob)
  *
+ * and ->, ->>, json_type(), json_remove() and json_each(), which give what SQLite's give, but list
+ * the tokens of a line once for all statements. Other JSON functions of SQLite parse it again.
+ *
  * Rows are inserted into lines one by one, in order, so what a trigger on lines keeps does not
  * depend on where a batch ends. Blank lines never arrive; nor, if container is lines, lines whose
  * bytes were in the file before: they are skipped and counted. A line that does arrive must yield

@@ -38,16 +38,17 @@ SELECT max(CASE
 
 -- once
 
--- What is known of the file so far.
-CREATE TABLE file (session TEXT, ts INTEGER);
+-- What is known of the file so far: its session and time. kind and name are JSON.
+CREATE TABLE file (session TEXT, ts INTEGER, kind TEXT, name TEXT);
 INSERT INTO file
-SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)), 1 FROM source;
+SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)), 1,
+       json_text(kind), json_text(file) FROM source;
 
 -- What is known of each session so far. turn: the open one; turns: how many have begun; leaf: its
 -- last message; rank: who gave the name, rule (9).
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
-    turn TEXT, turns INTEGER, leaf TEXT, rank INTEGER
+    rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT
 ) WITHOUT ROWID;
 
 -- Summaries whose leaf may come later.
@@ -62,299 +63,253 @@ CREATE TABLE usage (
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
--- What was found out about each line of the batch.
+-- What was found out about each line of the batch. said: the session of the file after it; blocks:
+-- a letter for each block of its content, c for a call of a tool, r for a result, o for others; new_…:
+-- what the session did not have before; more_…: what was not counted before; main: what the line
+-- itself becomes.
 CREATE TABLE facts (
-    row INTEGER PRIMARY KEY, n INTEGER, hash TEXT,
-    type TEXT, subtype TEXT, uuid TEXT, up TEXT, side INTEGER, agent TEXT, parent TEXT, at INTEGER,
-    model TEXT, cwd TEXT, branch TEXT, name TEXT, text TEXT, calls INTEGER, results INTEGER,
-    others INTEGER, human INTEGER, interrupted INTEGER, message TEXT,
-    input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
-    session TEXT, ts INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT,
-    new_branch TEXT, new_name TEXT, ended TEXT, turn TEXT, turns INTEGER, main TEXT,
-    rank INTEGER
+    row INTEGER PRIMARY KEY, type TEXT, uuid TEXT, said TEXT, session TEXT, parent TEXT, agent TEXT,
+    at INTEGER, ts INTEGER, blocks TEXT, interrupted INTEGER, human INTEGER, ended TEXT, turn TEXT,
+    turns INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT, new_branch TEXT,
+    new_name TEXT, rank INTEGER, message TEXT, input INTEGER, cached INTEGER, written INTEGER,
+    output INTEGER, more_input INTEGER, more_cached INTEGER, more_written INTEGER,
+    more_output INTEGER, main TEXT
 );
 
+-- The events that a line may give, in their order.
+CREATE TABLE kinds (k INTEGER PRIMARY KEY);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (100000);
+
+-- A LIMIT makes SQLite compute a column once, and not wherever the query around it uses it.
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
-    -- What the line itself says.
-    INSERT INTO facts (row, n, hash, type, subtype, uuid, up, side, agent, at, model, cwd, branch,
-                       name, rank, text, message, input, cached, written, output, session)
-    SELECT NEW.row, NEW.n, NEW.hash, j ->> '$.type', j ->> '$.subtype', j ->> '$.uuid',
-           j ->> '$.parentUuid', coalesce(j ->> '$.isSidechain' = 1, 0), j ->> '$.agentId',
-           coalesce(time_us(j ->> '$.timestamp'), time_us(j ->> '$.snapshot.timestamp')),
-           nullif(j ->> '$.message.model', '<synthetic>'), j ->> '$.cwd', j ->> '$.gitBranch',
-           coalesce(j ->> '$.customTitle', j ->> '$.aiTitle'),
-           CASE WHEN j ->> '$.customTitle' <> '' THEN 3 WHEN j ->> '$.aiTitle' <> '' THEN 2 END,
-           CASE json_type(j, '$.message.content')
-               WHEN 'text' THEN j ->> '$.message.content'
-               WHEN 'array' THEN j ->> '$.message.content[0].text' END,
-           CASE WHEN json_type(j, '$.message.usage') = 'object'
-               THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', NEW.hash)
-                    || ' ' || coalesce(j ->> '$.requestId', '') END,
-           CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER),
-           CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER),
-           CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER),
-           CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER),
-           session_id(nullif(j ->> '$.sessionId', ''))
-    FROM (SELECT NEW.json AS j);
-
-    UPDATE file SET
-        session = coalesce((SELECT session FROM facts WHERE row = NEW.row), session),
-        ts = coalesce((SELECT at FROM facts WHERE row = NEW.row), ts);
-    UPDATE facts SET
-        session = (SELECT session FROM file),
-        ts = (SELECT ts FROM file)
-    WHERE row = NEW.row;
-
-    -- What a summary says of a session that is known, or of a line that comes later.
-    UPDATE facts SET (session, name, rank) = (
-        SELECT s.session, NEW.json ->> '$.summary', 1 FROM sessions s
-        WHERE s.leaf = NEW.json ->> '$.leafUuid' LIMIT 1)
-    WHERE row = NEW.row AND type = 'summary'
-      AND EXISTS (SELECT 1 FROM sessions s WHERE s.leaf = NEW.json ->> '$.leafUuid');
-    INSERT OR REPLACE INTO summaries
-    SELECT NEW.json ->> '$.leafUuid', NEW.json ->> '$.summary'
-    FROM facts WHERE row = NEW.row AND type = 'summary' AND rank IS NULL
-      AND json_type(NEW.json, '$.leafUuid') = 'text';
-    UPDATE facts SET (name, rank) = (SELECT summary, 1 FROM summaries WHERE leaf = facts.uuid)
-    WHERE row = NEW.row AND uuid IN (SELECT leaf FROM summaries);
-
-    -- Its content blocks: calls of tools, results of tools, others.
-    UPDATE facts SET (calls, results, others) = (
-        SELECT coalesce(sum(kind LIKE '%tool_use'), 0), coalesce(sum(kind LIKE '%tool_result'), 0),
-               coalesce(sum(kind NOT LIKE '%tool_use' AND kind NOT LIKE '%tool_result'), 0)
-        FROM (SELECT CASE WHEN type = 'object' THEN coalesce(value ->> '$.type', '') ELSE '' END AS kind
-              FROM json_each(NEW.json, '$.message.content')))
-    WHERE row = NEW.row AND json_type(NEW.json, '$.message.content') = 'array';
-
-    -- Its session, when it is one of a side chain.
-    UPDATE facts SET
-        parent = session,
-        session = session_id(coalesce(
-            session || '.agent-' || coalesce(agent,
-                (SELECT substr(stem, 7) FROM source WHERE stem LIKE 'agent-_%')),
-            (SELECT c.session FROM chains c WHERE c.uuid = facts.up),
-            session || '.side-' || coalesce(uuid, hash)))
-    WHERE row = NEW.row AND side;
-    INSERT OR IGNORE INTO chains
-    SELECT uuid, session FROM facts WHERE row = NEW.row AND side AND agent IS NULL AND uuid IS NOT NULL;
-
-    -- What is new about the session.
-    UPDATE facts SET is_new = 1
-    WHERE row = NEW.row AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = facts.session);
-    INSERT INTO sessions (session, turns) SELECT session, 0 FROM facts WHERE row = NEW.row AND is_new;
-    UPDATE facts SET (dates, new_model, new_cwd, new_branch, new_name) = (
-        SELECT CASE WHEN s.dated IS NULL AND facts.ts > 1 THEN 1 END,
-               CASE WHEN facts.model IS NOT s.model THEN facts.model END,
-               CASE WHEN facts.cwd IS NOT s.cwd THEN facts.cwd END,
-               CASE WHEN facts.branch IS NOT s.branch THEN facts.branch END,
-               CASE WHEN facts.name IS NOT s.name AND facts.rank >= coalesce(s.rank, 0)
-                   THEN facts.name END
-        FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row;
-    UPDATE sessions SET (dated, model, cwd, branch, name, rank, leaf) = (
-        SELECT coalesce(dated, f.dates), coalesce(f.model, sessions.model), coalesce(f.cwd, sessions.cwd),
-               coalesce(f.branch, sessions.branch), coalesce(f.new_name, sessions.name),
-               CASE WHEN f.new_name IS NOT NULL THEN f.rank ELSE sessions.rank END,
-               CASE WHEN f.type IN ('user', 'assistant') THEN coalesce(f.uuid, sessions.leaf)
-                    ELSE sessions.leaf END
-        FROM facts f WHERE f.row = NEW.row)
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row);
-
-    -- What it adds to what was counted for its message.
-    UPDATE facts SET message = NULL
-    WHERE row = NEW.row AND EXISTS (
-        SELECT 1 FROM usage u
-        WHERE u.session = facts.session AND u.message = facts.message AND u.output >= facts.output);
-    INSERT OR IGNORE INTO usage
-    SELECT session, message, 0, 0, 0, 0 FROM facts WHERE row = NEW.row AND message IS NOT NULL;
-    UPDATE facts SET (input, cached, written, output) = (
-        SELECT facts.input - u.input, facts.cached - u.cached, facts.written - u.written,
-               facts.output - u.output
-        FROM usage u WHERE u.session = facts.session AND u.message = facts.message)
-    WHERE row = NEW.row AND message IS NOT NULL;
-    UPDATE usage SET (input, cached, written, output) = (
-        SELECT usage.input + f.input, usage.cached + f.cached, usage.written + f.written,
-               usage.output + f.output
-        FROM facts f WHERE f.row = NEW.row)
-    WHERE (session, message) = (SELECT session, message FROM facts WHERE row = NEW.row);
-
-    -- Turns.
-    UPDATE facts SET interrupted = 1
-    WHERE row = NEW.row AND type = 'user' AND text LIKE '[Request interrupted by user%';
-    UPDATE facts SET human = 1
-    WHERE row = NEW.row AND type = 'user' AND NOT side AND NOT coalesce(results, 0)
-      AND interrupted IS NULL AND json_type(NEW.json, '$.message.content') IS NOT NULL
-      AND coalesce(NEW.json ->> '$.isMeta', 0) IS NOT 1
-      AND coalesce(NEW.json ->> '$.isCompactSummary', 0) IS NOT 1
-      AND coalesce(text, '') NOT LIKE '<local-command-%' AND coalesce(text, '') NOT LIKE '<bash-%';
-    UPDATE facts SET ended = (SELECT s.turn FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row
-      AND (human OR interrupted OR (type = 'system' AND subtype = 'turn_duration'));
-    UPDATE sessions SET turn = NULL
-    WHERE turn = (SELECT ended FROM facts WHERE row = NEW.row)
-      AND session = (SELECT session FROM facts WHERE row = NEW.row);
-    UPDATE sessions SET
-        turn = (SELECT coalesce(uuid, hash) FROM facts WHERE row = NEW.row),
-        turns = turns + 1
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND human);
-    UPDATE facts SET (turn, turns) = (
-        SELECT coalesce(s.turn, CASE WHEN facts.human IS NULL THEN facts.ended END), s.turns
-        FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row;
-
-    -- Which event carries the line.
-    UPDATE facts SET main = CASE
-        WHEN NEW.json IS NULL THEN 'unreadable'
-        WHEN type IN ('user', 'assistant') AND json_type(NEW.json, '$.message.content') IS NOT NULL
-            THEN CASE WHEN coalesce(others, 0) > 0 OR coalesce(calls + results, 0) = 0
-                 THEN 'message' ELSE 'tool' END
-        WHEN type = 'system' AND subtype = 'turn_duration' AND ended IS NOT NULL THEN 'turn'
-        WHEN type = 'system' AND subtype = 'compact_boundary' THEN 'checkpoint'
-        WHEN type = 'system' AND subtype = 'api_error' THEN 'failed'
-        ELSE 'record' END
-    WHERE row = NEW.row;
+    INSERT INTO facts
+    SELECT NEW.row, x.type, x.uuid, x.said, x.session, x.parent, x.agent, x.at, x.ts, x.blocks,
+           x.interrupted, x.human, CASE WHEN x.ends THEN s.turn END,
+           CASE WHEN x.human THEN coalesce(x.uuid, NEW.hash) ELSE s.turn END,
+           coalesce(s.turns, 0) + x.human, s.session IS NULL, s.dated IS NULL AND x.ts > 1,
+           CASE WHEN x.model IS NOT s.model THEN x.model END,
+           CASE WHEN x.cwd IS NOT s.cwd THEN x.cwd END,
+           CASE WHEN x.branch IS NOT s.branch THEN x.branch END,
+           CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name END, x.rank,
+           CASE WHEN x.output > coalesce(u.output, -1) THEN x.message END,
+           x.input, x.cached, x.written, x.output,
+           x.input - coalesce(u.input, 0), x.cached - coalesce(u.cached, 0),
+           x.written - coalesce(u.written, 0), x.output - coalesce(u.output, 0),
+           CASE
+           WHEN NEW.json IS NULL THEN 'unreadable'
+           WHEN x.speaks THEN
+               CASE WHEN x.blocks <> '' AND trim(x.blocks, 'cr') = '' THEN 'tool' ELSE 'message' END
+           WHEN x.type IS NOT 'system' THEN 'record'
+           WHEN x.subtype = 'turn_duration' AND s.turn IS NOT NULL THEN 'turn'
+           WHEN x.subtype = 'compact_boundary' THEN 'checkpoint'
+           WHEN x.subtype = 'api_error' THEN 'failed'
+           ELSE 'record' END
+    FROM (
+        -- Whose line it is, and its part in a turn.
+        SELECT w.*, CASE WHEN w.side THEN w.base END AS parent,
+               CASE WHEN NOT w.side THEN w.base ELSE session_id(coalesce(
+                   w.base || '.agent-' || coalesce(w.agent,
+                       (SELECT substr(stem, 7) FROM source WHERE stem LIKE 'agent-_%')),
+                   (SELECT c.session FROM chains c WHERE c.uuid = w.up),
+                   w.base || '.side-' || coalesce(w.uuid, NEW.hash))) END AS session,
+               w.human OR w.interrupted OR (w.type IS 'system' AND w.subtype IS 'turn_duration') AS ends
+        FROM (
+            SELECT v.*, coalesce(v.own, f.session) AS said, coalesce(v.at, f.ts) AS ts,
+                   coalesce(k.session, v.own, f.session) AS base,
+                   CASE WHEN m.leaf IS NOT NULL THEN m.summary
+                        WHEN k.session IS NOT NULL THEN v.summary ELSE v.title END AS name,
+                   CASE WHEN coalesce(m.leaf, k.session) IS NOT NULL THEN 1 ELSE v.title_rank END AS rank,
+                   v.type IN ('user', 'assistant') AND v.shape IS NOT NULL AS speaks,
+                   coalesce(v.type = 'user' AND v.text LIKE '[Request interrupted by user%', 0)
+                       AS interrupted,
+                   coalesce(v.type = 'user', 0) AND v.shape IS NOT NULL AND NOT v.side AND NOT v.meta
+                       AND coalesce(v.blocks, '') NOT LIKE '%r%'
+                       AND coalesce(v.text, '') NOT LIKE '[Request interrupted by user%'
+                       AND coalesce(v.text, '') NOT LIKE '<local-command-%'
+                       AND coalesce(v.text, '') NOT LIKE '<bash-%' AS human
+            FROM (
+                SELECT j ->> '$.type' AS type, j ->> '$.subtype' AS subtype, j ->> '$.uuid' AS uuid,
+                       j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
+                       j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS own,
+                       coalesce(time_us(j ->> '$.timestamp'),
+                                time_us(j ->> '$.snapshot.timestamp')) AS at,
+                       nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
+                       j ->> '$.gitBranch' AS branch,
+                       coalesce(j ->> '$.customTitle', j ->> '$.aiTitle') AS title,
+                       CASE WHEN j ->> '$.customTitle' <> '' THEN 3
+                            WHEN j ->> '$.aiTitle' <> '' THEN 2 END AS title_rank,
+                       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.leafUuid' END AS leaf,
+                       j ->> '$.summary' AS summary,
+                       j ->> '$.isMeta' IS 1 OR j ->> '$.isCompactSummary' IS 1 AS meta,
+                       json_type(j, '$.message.content') AS shape,
+                       CASE json_type(j, '$.message.content')
+                           WHEN 'text' THEN j ->> '$.message.content'
+                           WHEN 'array' THEN j ->> '$.message.content[0].text' END AS text,
+                       CASE WHEN json_type(j, '$.message.content') = 'array' THEN
+                           (SELECT group_concat(CASE WHEN b.type <> 'object' THEN 'o'
+                                                     WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'c'
+                                                     WHEN b.value ->> '$.type' LIKE '%tool_result' THEN 'r'
+                                                     ELSE 'o' END, '')
+                            FROM json_each(j, '$.message.content') b) END AS blocks,
+                       CASE WHEN json_type(j, '$.message.usage') = 'object'
+                           THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', NEW.hash)
+                                || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
+                       CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER) AS input,
+                       CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER) AS cached,
+                       CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER)
+                           AS written,
+                       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output
+                FROM (SELECT NEW.json AS j) LIMIT 1) v
+            CROSS JOIN file f
+            LEFT JOIN summaries m ON m.leaf = v.uuid
+            LEFT JOIN sessions k ON v.leaf IS NOT NULL AND k.leaf = v.leaf
+            LIMIT 1) w
+        LIMIT 1) x
+    LEFT JOIN sessions s ON s.session = x.session
+    LEFT JOIN usage u ON u.session = x.session AND u.message = x.message;
 END;
 
--- A line with its facts, and where it came from.
-CREATE VIEW work AS
-SELECT f.*, l.json AS j, l.unreadable,
-       json_fields('kind', json_text(s.kind), 'file', json_text(s.file), 'line', f.n,
-                   'record', l.json -> '$.uuid') AS source,
-       CASE WHEN f.turn IS NOT NULL THEN json_text(f.turn) END AS turn_id
-FROM facts f JOIN lines l USING (row) CROSS JOIN source s;
-
--- The content blocks of a line that are calls or results of tools.
-CREATE VIEW blocks AS
-SELECT w.*, b.key AS at_block, w.j -> b.fullkey AS block,
-       CASE WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'call' ELSE 'result' END AS kind,
-       row_number() OVER (PARTITION BY w.row ORDER BY b.key) AS nth
-FROM work w JOIN json_each(w.j, '$.message.content') b
-WHERE w.calls + w.results > 0
-  AND CASE WHEN b.type = 'object' THEN b.value ->> '$.type' LIKE '%tool_use'
-                                    OR b.value ->> '$.type' LIKE '%tool_result' END;
-
--- What stays of a line's content when the tool blocks gave their values to events, and what of it is
--- the message.
-CREATE VIEW contents AS
-SELECT w.row,
-       CASE WHEN coalesce(w.calls + w.results, 0) = 0 THEN w.j -> '$.message.content'
-       ELSE (SELECT json_group_array(json(piece)) FROM (
-                 SELECT w.j -> b.fullkey AS piece FROM json_each(w.j, '$.message.content') b
-                 WHERE CASE WHEN b.type = 'object' THEN coalesce(b.value ->> '$.type', '') ELSE '' END
-                           NOT LIKE '%tool_use'
-                   AND CASE WHEN b.type = 'object' THEN coalesce(b.value ->> '$.type', '') ELSE '' END
-                           NOT LIKE '%tool_result'
-                 ORDER BY b.key)) END AS content,
-       CASE WHEN w.calls + w.results > 0
-       THEN (SELECT json_group_array(json(piece)) FROM (
-                 SELECT json_remove(b.block, '$.id', '$.name', '$.input', '$.tool_use_id', '$.content')
-                            AS piece
-                 FROM blocks b WHERE b.row = w.row ORDER BY b.at_block)) END AS rest
-FROM work w WHERE w.main IN ('message', 'tool');
+CREATE TRIGGER fact AFTER INSERT ON facts BEGIN
+    UPDATE file SET session = NEW.said, ts = NEW.ts;
+    INSERT INTO sessions
+    VALUES (NEW.session, nullif(NEW.dates, 0), NEW.new_model, NEW.new_cwd, NEW.new_branch, NEW.new_name,
+            CASE WHEN NEW.new_name IS NOT NULL THEN NEW.rank END,
+            CASE WHEN NEW.human OR NEW.ended IS NULL THEN NEW.turn END, NEW.turns,
+            CASE WHEN NEW.type IN ('user', 'assistant') THEN NEW.uuid END)
+    ON CONFLICT DO UPDATE SET
+        dated = coalesce(dated, excluded.dated), model = coalesce(excluded.model, model),
+        cwd = coalesce(excluded.cwd, cwd), branch = coalesce(excluded.branch, branch),
+        name = coalesce(excluded.name, name), rank = coalesce(excluded.rank, rank),
+        turn = excluded.turn, turns = excluded.turns, leaf = coalesce(excluded.leaf, leaf);
+    INSERT OR REPLACE INTO usage
+    SELECT NEW.session, NEW.message, NEW.input, NEW.cached, NEW.written, NEW.output
+    WHERE NEW.message IS NOT NULL;
+    INSERT OR IGNORE INTO chains
+    SELECT NEW.uuid, NEW.session
+    WHERE NEW.parent IS NOT NULL AND NEW.agent IS NULL AND NEW.uuid IS NOT NULL;
+    INSERT OR REPLACE INTO summaries
+    SELECT json ->> '$.leafUuid', json ->> '$.summary' FROM lines
+    WHERE row = NEW.row AND NEW.type = 'summary' AND NEW.rank IS NULL
+      AND json_type(json, '$.leafUuid') = 'text';
+END;
 
 -- batch
 
-SELECT u.session, u.ts, u.type, id, cause,
-       CASE WHEN f.at IS NULL AND u.ts > 1
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, line
+-- CROSS JOIN keeps the order: line, kind, block.
+SELECT session, ts, type, id, NULL,
+       CASE WHEN at IS NULL AND ts > 1
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n
 FROM (
-    SELECT row, 0 AS k, session, ts, 'session.created' AS type, 'session.created' AS id, NULL AS cause,
-           json_fields('id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
-                       'model', json_text(model), 'status', '"idle"',
-                       'working_directory', json_text(cwd), 'git_branch', json_text(branch),
-                       'parent_session_id', json_text(parent),
-                       'created_at', CASE WHEN at IS NOT NULL THEN
-                           coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
-                       'source', source) AS data,
-           n AS line
-    FROM work WHERE is_new
-    UNION ALL
-    SELECT row, 1, session, ts, 'session.updated', hash || '.1', NULL,
-           json_fields('set', json_fields(
-                           'created_at', CASE WHEN dates AND at IS NOT NULL THEN
-                               coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
-                           'model', json_text(new_model), 'working_directory', json_text(new_cwd),
-                           'git_branch', json_text(new_branch), 'title', json_text(new_name)),
-                       'source', source), n
-    FROM work WHERE (is_new IS NULL AND (dates IS NOT NULL AND at IS NOT NULL OR new_model IS NOT NULL OR
-                     new_cwd IS NOT NULL OR new_branch IS NOT NULL)) OR new_name IS NOT NULL
-    UNION ALL
-    SELECT row, 2, session, ts, CASE WHEN interrupted THEN 'turn.cancelled' ELSE 'turn.completed' END,
-           hash || '.2', NULL,
-           json_fields('turn_id', json_text(ended),
-                       'reason', CASE WHEN interrupted THEN '"interrupted"' ELSE '"next_turn"' END,
-                       'source', source), n
-    FROM work WHERE ended IS NOT NULL AND main <> 'turn'
-    UNION ALL
-    SELECT row, 3, session, ts, 'turn.started', hash || '.3', NULL,
-           json_fields('turn_id', turn_id, 'sequence', turns, 'status', '"running"',
-                       'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)), 'source', source), n
-    FROM work WHERE human
-    UNION ALL
-    -- The event that carries the line.
-    SELECT w.row, 4, session, ts,
-           CASE main WHEN 'message' THEN 'message.added' WHEN 'checkpoint' THEN 'checkpoint.noted'
-                     WHEN 'failed' THEN 'provider.failed' WHEN 'turn' THEN 'turn.completed'
-                     WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
-           hash || '.4', NULL,
-           CASE main
-           WHEN 'message' THEN json_fields(
-               'id', coalesce(j -> '$.uuid', json_text(hash)),
-               'role', coalesce(j -> '$.message.role', json_text(w.type)),
-               'content', c.content, 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
-               'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id, 'source', source,
-               'extra', CASE WHEN c.rest IS NULL
-                   THEN json_remove(j, '$.uuid', '$.message.role', '$.message.id', '$.message.model',
-                                    '$.message.stop_reason', '$.message.content')
-                   ELSE json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
-                                             '$.message.model', '$.message.stop_reason'),
-                                 '$.message.content', json(c.rest)) END)
-           WHEN 'turn' THEN json_fields(
-               'turn_id', json_text(ended),
-               'timing', json_fields('totalMs', j -> '$.durationMs'), 'source', source,
-               'extra', json_remove(j, '$.uuid', '$.durationMs'))
-           WHEN 'checkpoint' THEN json_fields(
-               'note', '"compaction"', 'trigger', j -> '$.compactMetadata.trigger',
-               'pre_tokens', j -> '$.compactMetadata.preTokens', 'turn_id', turn_id, 'source', source,
-               'extra', json_remove(j, '$.uuid', '$.compactMetadata.trigger',
-                                    '$.compactMetadata.preTokens'))
-           WHEN 'failed' THEN json_fields(
-               'provider', '"anthropic"', 'error', j -> '$.error', 'turn_id', turn_id, 'source', source,
-               'extra', json_remove(j, '$.uuid', '$.error'))
-           WHEN 'unreadable' THEN json_set(unreadable, '$.source', json(source))
-           ELSE json_fields(
-               'kind', j -> '$.type', 'turn_id', turn_id, 'source', source,
-               'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type', '$.uuid') ELSE j END)
-           END, n
-    FROM work w LEFT JOIN contents c USING (row) WHERE main <> 'tool'
-    UNION ALL
-    SELECT b.row, 4 + nth, session, ts,
-           CASE WHEN kind = 'call' THEN 'tool.called'
-                WHEN block ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END,
-           hash || '.' || (4 + nth), NULL,
-           json_fields(
-               'call_id', coalesce(block -> '$.tool_use_id', block -> '$.id'),
-               'tool', CASE WHEN kind = 'call' THEN block -> '$.name' END,
-               'input', CASE WHEN kind = 'call' THEN block -> '$.input' END,
-               'success', CASE WHEN kind = 'result' THEN
-                   CASE WHEN block ->> '$.is_error' = 1 THEN 'false' ELSE 'true' END END,
-               'output', CASE WHEN kind = 'result' THEN block -> '$.content' END,
-               'message_id', j -> '$.message.id', 'turn_id', turn_id, 'source', source,
-               'extra', CASE WHEN main = 'tool' AND nth = 1 THEN
-                   json_set(json_remove(j, '$.uuid', '$.message.id'), '$.message.content', json(c.rest))
-                   END), n
-    FROM blocks b JOIN contents c USING (row)
-    UNION ALL
-    SELECT row, 100000, session, ts, 'agent.turn.usage', hash || '.usage', NULL,
-           json_fields('message_id', coalesce(j -> '$.message.id', j -> '$.uuid'),
-                       'model', j -> '$.message.model', 'input_tokens', input + cached + written,
-                       'output_tokens', output, 'cached_input_tokens', cached,
-                       'cache_write_tokens', written,
-                       'total_tokens', input + cached + written + output,
-                       'turn_id', turn_id, 'source', source), n
-    FROM work
-    WHERE message IS NOT NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0)
-) u JOIN facts f USING (row)
-ORDER BY row, k;
+    SELECT session, ts, at, n,
+        CASE k.k
+        WHEN 0 THEN 'session.created'
+        WHEN 1 THEN 'session.updated'
+        WHEN 2 THEN CASE WHEN interrupted THEN 'turn.cancelled' ELSE 'turn.completed' END
+        WHEN 3 THEN 'turn.started'
+        WHEN 4 THEN CASE main WHEN 'message' THEN 'message.added' WHEN 'checkpoint' THEN 'checkpoint.noted'
+                              WHEN 'failed' THEN 'provider.failed' WHEN 'turn' THEN 'turn.completed'
+                              WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
+        WHEN 5 THEN CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN 'tool.called'
+                         WHEN b.value ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END
+        ELSE 'agent.turn.usage' END AS type,
+        CASE k.k WHEN 0 THEN 'session.created' WHEN 100000 THEN hash || '.usage'
+                 WHEN 5 THEN hash || '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
+                 ELSE hash || '.' || k.k END AS id,
+        CASE k.k
+        WHEN 0 THEN json_fields(
+            'id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
+            'model', json_text(new_model), 'status', '"idle"', 'working_directory', json_text(new_cwd),
+            'git_branch', json_text(new_branch), 'parent_session_id', json_text(w.parent),
+            'created_at', CASE WHEN at IS NOT NULL THEN
+                coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
+            'source', source)
+        WHEN 1 THEN json_fields(
+            'set', json_fields(
+                'created_at', CASE WHEN dates AND at IS NOT NULL THEN
+                    coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
+                'model', json_text(new_model), 'working_directory', json_text(new_cwd),
+                'git_branch', json_text(new_branch), 'title', json_text(new_name)),
+            'source', source)
+        WHEN 2 THEN json_fields(
+            'turn_id', json_text(ended),
+            'reason', CASE WHEN interrupted THEN '"interrupted"' ELSE '"next_turn"' END, 'source', source)
+        WHEN 3 THEN json_fields(
+            'turn_id', turn_id, 'sequence', turns, 'status', '"running"',
+            'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)), 'source', source)
+        -- The event that carries the line.
+        WHEN 4 THEN CASE main
+            WHEN 'message' THEN json_fields(
+                'id', coalesce(j -> '$.uuid', json_text(hash)),
+                'role', coalesce(j -> '$.message.role', json_text(w.type)),
+                'content', CASE WHEN tools THEN
+                        (SELECT json_group_array(j -> o.fullkey) FROM json_each(j, '$.message.content') o
+                         WHERE substr(blocks, o.key + 1, 1) = 'o')
+                    ELSE j -> '$.message.content' END,
+                'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
+                'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id, 'source', source,
+                'extra', CASE WHEN tools
+                    THEN json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
+                                              '$.message.model', '$.message.stop_reason'),
+                                  '$.message.content', json(rest))
+                    ELSE json_remove(j, '$.uuid', '$.message.role', '$.message.id', '$.message.model',
+                                     '$.message.stop_reason', '$.message.content') END)
+            WHEN 'turn' THEN json_fields(
+                'turn_id', json_text(ended),
+                'timing', json_fields('totalMs', j -> '$.durationMs'), 'source', source,
+                'extra', json_remove(j, '$.uuid', '$.durationMs'))
+            WHEN 'checkpoint' THEN json_fields(
+                'note', '"compaction"', 'trigger', j -> '$.compactMetadata.trigger',
+                'pre_tokens', j -> '$.compactMetadata.preTokens', 'turn_id', turn_id, 'source', source,
+                'extra', json_remove(j, '$.uuid', '$.compactMetadata.trigger',
+                                     '$.compactMetadata.preTokens'))
+            WHEN 'failed' THEN json_fields(
+                'provider', '"anthropic"', 'error', j -> '$.error', 'turn_id', turn_id, 'source', source,
+                'extra', json_remove(j, '$.uuid', '$.error'))
+            WHEN 'unreadable' THEN json_set(unreadable, '$.source', json(source))
+            ELSE json_fields(
+                'kind', j -> '$.type', 'turn_id', turn_id, 'source', source,
+                'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type', '$.uuid') ELSE j END)
+            END
+        WHEN 5 THEN json_fields(
+            'call_id', coalesce(j -> (b.fullkey || '.tool_use_id'), j -> (b.fullkey || '.id')),
+            'tool', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN j -> (b.fullkey || '.name') END,
+            'input', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN j -> (b.fullkey || '.input') END,
+            'success', CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN NULL
+                            WHEN j ->> (b.fullkey || '.is_error') = 1 THEN 'false' ELSE 'true' END,
+            'output', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content') END,
+            'message_id', j -> '$.message.id', 'turn_id', turn_id, 'source', source,
+            'extra', CASE WHEN main = 'tool' AND b.key = 0 THEN
+                json_set(json_remove(j, '$.uuid', '$.message.id'), '$.message.content', json(rest)) END)
+        ELSE json_fields(
+            'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
+            'input_tokens', more_input + more_cached + more_written, 'output_tokens', more_output,
+            'cached_input_tokens', more_cached, 'cache_write_tokens', more_written,
+            'total_tokens', more_input + more_cached + more_written + more_output,
+            'turn_id', turn_id, 'source', source)
+        END AS data
+    FROM (
+        SELECT f.*, l.n, l.hash, l.json AS j, l.unreadable, json_text(f.turn) AS turn_id,
+               f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
+               json_fields('kind', i.kind, 'file', i.name, 'line', l.n,
+                           'record', l.json -> '$.uuid') AS source,
+               CASE WHEN f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' THEN
+                   (SELECT json_group_array(json_remove(l.json -> t.fullkey, '$.id', '$.name', '$.input',
+                                                        '$.tool_use_id', '$.content'))
+                    FROM json_each(l.json, '$.message.content') t
+                    WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest
+        FROM facts f JOIN lines l USING (row) CROSS JOIN file i ORDER BY f.row LIMIT -1) w
+    CROSS JOIN kinds k ON CASE k.k
+        WHEN 0 THEN is_new
+        WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates AND at IS NOT NULL OR
+                    coalesce(new_model, new_cwd, new_branch) IS NOT NULL)
+        WHEN 2 THEN ended IS NOT NULL AND main <> 'turn'
+        WHEN 3 THEN human
+        WHEN 4 THEN main <> 'tool'
+        WHEN 5 THEN tools
+        ELSE message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
+                                      OR more_output <> 0) END
+    LEFT JOIN json_each(CASE k.k WHEN 5 THEN j END, '$.message.content') b
+        ON substr(blocks, b.key + 1, 1) <> 'o'
+);
 
 DELETE FROM facts;

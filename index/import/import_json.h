@@ -1,0 +1,58 @@
+/*
+ * JSON for importers: the operators -> and ->>, json_type(), json_remove() and json_each(), which
+ * give what SQLite's give and read a text once.
+ *
+ * (1) SQLite parses the JSON of a row again for each statement, and prints it again for each value
+ *     that it returns. Here the tokens of a line are listed once, for all statements of its batch,
+ *     and a value is a slice of the line.
+ * (2) SQLite defines what a value is. We answer what all its versions answer in the same way; for
+ *     anything else (a number with a point, a name with an escape, half a surrogate pair, a path
+ *     like $[#-1], a text with very many tokens) a connection of its own is asked.
+ */
+#ifndef INDEX_IMPORT_IMPORT_JSON_H
+#define INDEX_IMPORT_IMPORT_JSON_H
+
+#include "index/import/json_tokens.h"
+
+#include <sqlite3.h>
+
+struct import_json;
+
+/* Give db these functions. NULL if there is no memory; close db before you free it. */
+struct import_json *annal__import_json_new(sqlite3 *db);
+void annal__import_json_free(struct import_json *json);
+
+/*
+ * Begin a batch; then give each of its lines, which must be JSON, before it is inserted. The bytes
+ * must stay until the next batch. A line that is not given works too.
+ */
+void annal__import_json_begin(struct import_json *json);
+void annal__import_json_line(struct import_json *json, annal_slice line);
+
+/* ---- For json_each(), in import_each.c ---- */
+
+/* A value in a text whose tokens are listed. */
+struct json_place {
+    const struct json_tokens *text;
+    uint32_t token;
+    bool stays; /* its bytes stay until the next batch */
+};
+
+/* The line, or the value in a line, that these bytes are. False: they are none. */
+bool annal__import_json_line_of(struct import_json *json, annal_slice bytes,
+                                struct json_place *out_place);
+
+/* Return a value as -> or as ->> does. */
+void annal__import_json_give(struct import_json *json, sqlite3_context *context,
+                             const struct json_place *place, bool as_json);
+
+/* What json_type() says. Static. */
+const char *annal__import_json_type(const struct json_place *place);
+
+/* A connection without our functions. NULL if there is no memory. */
+sqlite3 *annal__import_json_sqlite(struct import_json *json);
+
+/* Give db our json_each(). A SQLite result code. */
+int annal__import_each_add(sqlite3 *db, struct import_json *json);
+
+#endif

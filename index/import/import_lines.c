@@ -1,0 +1,252 @@
+/* What becomes of a line: rules 2, 3, 5 and 6 of import.c. */
+#include "index/import/import_lines.h"
+
+#include "index/db/database.h"
+#include "index/import/import.h"
+#include "index/sys/import.h"
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* How many levels an event may put around the line that it contains. */
+#define WRAP_DEPTH 8
+
+static bool is_blank(annal_slice bytes)
+{
+    for (size_t i = 0; i < bytes.len; i++) {
+        if (bytes.ptr[i] != ' ' && bytes.ptr[i] != '\t' && bytes.ptr[i] != '\r')
+            return false;
+    }
+    return true;
+}
+
+void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES])
+{
+    snprintf(out, HASH_TEXT_BYTES, "%016" PRIx64 "%016" PRIx64,
+             annal__hash(bytes.ptr, bytes.len, seed), annal__hash(bytes.ptr, bytes.len, ~seed));
+}
+
+static annal_status remember(annal_import *import, const char *hash, bool *out_known,
+                             annal_error *err)
+{
+    sqlite3_bind_text(import->remember, 1, hash, -1, SQLITE_STATIC);
+    int code = sqlite3_step(import->remember);
+    sqlite3_reset(import->remember);
+    if (code != SQLITE_DONE)
+        return annal__import_fail(import, err, "importer");
+    *out_known = sqlite3_changes(import->db) == 0;
+    return ANNAL_OK;
+}
+
+/* The key by which an event is remembered; the dot distinguishes it from the hashes of lines. */
+static annal_status event_key(annal_import *import, annal_slice session, annal_slice id,
+                              char out[HASH_TEXT_BYTES + 1], annal_error *err)
+{
+    struct buf *key = &import->scratch;
+    annal__buf_clear(key);
+    annal_status status = annal__buf_append_slice(key, session);
+    if (status >= 0)
+        status = annal__buf_append(key, "\n", 1);
+    if (status >= 0)
+        status = annal__buf_append_slice(key, id);
+    if (status < 0)
+        return annal__fail(err, status, "importer: out of memory");
+    out[0] = '.';
+    annal__import_hash(annal__buf_slice(key), 0, out + 1);
+    return ANNAL_OK;
+}
+
+annal_status annal__import_remember(annal_import *import, annal_slice session, annal_slice id,
+                                    annal_error *err)
+{
+    char key[HASH_TEXT_BYTES + 1];
+    bool known = false;
+    annal_status status = event_key(import, session, id, key, err);
+    return status < 0 ? status : remember(import, key, &known, err);
+}
+
+annal_status annal__import_knows(annal_import *import, annal_slice session, annal_slice id,
+                                 bool *out_known, annal_error *err)
+{
+    char key[HASH_TEXT_BYTES + 1];
+    annal_status status = event_key(import, session, id, key, err);
+    if (status < 0)
+        return status;
+    sqlite3_bind_text(import->knows, 1, key, -1, SQLITE_STATIC);
+    int code = sqlite3_step(import->knows);
+    sqlite3_reset(import->knows);
+    if (code != SQLITE_ROW && code != SQLITE_DONE)
+        return annal__import_fail(import, err, "importer");
+    *out_known = code == SQLITE_ROW;
+    return ANNAL_OK;
+}
+
+static annal_status insert_row(annal_import *import, struct batch *batch, uint64_t number,
+                               const char *hash, annal_slice json, annal_slice unreadable,
+                               annal_error *err)
+{
+    sqlite3_stmt *insert = import->insert;
+    struct row *row = annal__array_add(&batch->rows, &batch->count, sizeof *row);
+    if (row == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    row->number = number;
+    sqlite3_bind_int64(insert, 1, (sqlite3_int64)batch->count);
+    sqlite3_bind_int64(insert, 2, (sqlite3_int64)number);
+    sqlite3_bind_text(insert, 3, hash, -1, SQLITE_STATIC);
+    sqlite3_bind_text64(insert, 4, json.ptr, json.len, SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_text64(insert, 5, unreadable.ptr, unreadable.len, SQLITE_STATIC, SQLITE_UTF8);
+    int code = sqlite3_step(insert);
+    sqlite3_reset(insert);
+    sqlite3_clear_bindings(insert);
+    if (code == SQLITE_DONE)
+        return ANNAL_OK;
+    annal_status status = annal__import_fail(import, err, "importer, a trigger on lines");
+    return code == SQLITE_ERROR && json.ptr != NULL ? ANNAL_ERR_REFUSED : status;
+}
+
+static annal_status insert_unreadable(annal_import *import, struct batch *batch,
+                                      const annal_import_line *line, const char *reason,
+                                      annal_error *err)
+{
+    char hash[HASH_TEXT_BYTES];
+    /* Two pieces with the same bytes are not the same line twice. */
+    bool own = line->part > 0 || import->may_repeat;
+    uint64_t seed = own ? line->number << 16 | line->part : import->refused;
+    annal__import_hash(line->bytes, seed, hash);
+    annal__buf_clear(&import->scratch);
+    annal_status status = annal__import_hold(&import->scratch, line, reason);
+    if (status < 0)
+        return annal__fail(err, status, "line %" PRIu64 ": cannot be held", line->number);
+    return insert_row(import, batch, line->number, hash, (annal_slice){NULL, 0},
+                      annal__buf_slice(&import->scratch), err);
+}
+
+/* Escaped, a line can take six times its bytes, so what is not JSON is cut like a long line. */
+static annal_status insert_pieces(annal_import *import, struct batch *batch,
+                                  const annal_import_line *line, const char *reason,
+                                  annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    annal_import_line piece = {.number = line->number};
+    annal_slice rest = line->bytes;
+    while (rest.len > 0 && status >= 0) {
+        size_t len = rest.len < ANNAL_IMPORT_PIECE_BYTES ? rest.len : ANNAL_IMPORT_PIECE_BYTES;
+        piece.part++;
+        piece.bytes = (annal_slice){rest.ptr, len};
+        status = insert_unreadable(import, batch, &piece, reason, err);
+        rest = (annal_slice){rest.ptr + len, rest.len - len};
+    }
+    return status;
+}
+
+static void count_imported(annal_import *import, uint64_t number)
+{
+    if (number != import->last_counted)
+        import->counts.imported++;
+    import->last_counted = number;
+}
+
+/* Rule 5: remove the zero bytes before a value, and keep them as a row of their own. */
+static annal_status take_zeros(annal_import *import, struct batch *batch, annal_import_line *line,
+                               annal_error *err)
+{
+    size_t zeros = 0;
+    while (zeros < line->bytes.len && line->bytes.ptr[zeros] == '\0')
+        zeros++;
+    annal_slice rest = {line->bytes.ptr + zeros, line->bytes.len - zeros};
+    if (zeros == 0 ||
+        annal__json_check(rest, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, NULL) != JSON_VALID)
+        return ANNAL_OK;
+    const annal_import_line front = {
+        .number = line->number, .part = 1, .bytes = {line->bytes.ptr, zeros}};
+    line->bytes = rest;
+    count_imported(import, line->number);
+    return insert_unreadable(import, batch, &front, "zero bytes", err);
+}
+
+/* Whether bytes are nothing but objects: without a line break between two, they are records. */
+static bool are_records(annal_slice bytes)
+{
+    size_t end = 0;
+    json_fault fault = JSON_TRAILING;
+    while (fault == JSON_TRAILING && bytes.len > 0 && bytes.ptr[0] == '{') {
+        fault = annal__json_check(bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &end);
+        if (fault == JSON_TRAILING)
+            bytes = (annal_slice){bytes.ptr + end, bytes.len - end};
+    }
+    return fault == JSON_VALID && bytes.ptr[0] == '{';
+}
+
+static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
+                                 annal_error *err);
+
+/* The first of several records of a line, then the others. */
+static annal_status insert_records(annal_import *import, struct batch *batch,
+                                   annal_import_line line, size_t first, annal_error *err)
+{
+    annal_import_line record = {.number = line.number};
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && line.bytes.len > 0) {
+        record.bytes = annal__json_trim((annal_slice){line.bytes.ptr, first});
+        line.bytes = (annal_slice){line.bytes.ptr + first, line.bytes.len - first};
+        first = line.bytes.len;
+        (void)annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
+        status = insert_whole(import, batch, record, err);
+    }
+    return status;
+}
+
+/* Insert a whole line into the table, unless it is to be skipped. */
+static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
+                                 annal_error *err)
+{
+    char hash[HASH_TEXT_BYTES];
+    bool known = false;
+    if (is_blank(line.bytes)) {
+        import->counts.blank++;
+        return ANNAL_OK;
+    }
+    annal_status status = take_zeros(import, batch, &line, err);
+    annal__import_hash(line.bytes, 0, hash);
+    if (status >= 0)
+        status = remember(import, hash, &known, err);
+    if (status < 0)
+        return status;
+    if (known && !import->may_repeat) {
+        import->counts.duplicate += line.number != import->last_counted;
+        return ANNAL_OK;
+    }
+    count_imported(import, line.number);
+    size_t first = 0;
+    json_fault fault = annal__json_check(line.bytes, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &first);
+    if (fault == JSON_TRAILING && are_records(line.bytes))
+        return insert_records(import, batch, line, first, err);
+    const char *reason = annal__json_fault_text(fault);
+    if (fault == JSON_VALID) {
+        annal__import_json_line(import->json, line.bytes);
+        status =
+            insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
+        if (status != ANNAL_ERR_REFUSED)
+            return status;
+        reason = "the importer failed on it"; /* rule 6 */
+    }
+    import->refused = fault == JSON_VALID;
+    if (line.bytes.len > ANNAL_IMPORT_PIECE_BYTES)
+        return insert_pieces(import, batch, &line, reason, err);
+    return insert_unreadable(import, batch, &line, reason, err);
+}
+
+annal_status annal__import_insert(annal_import *import, struct batch *batch,
+                                  const annal_import_line *line, annal_error *err)
+{
+    char reason[64];
+    if (line->part == 0)
+        return insert_whole(import, batch, *line, err);
+    count_imported(import, line->number);
+    snprintf(reason, sizeof reason, "longer than %u bytes", ANNAL_IMPORT_LINE_BYTES_MAX);
+    return insert_unreadable(import, batch, line, reason, err);
+}

@@ -1,0 +1,59 @@
+/* A running import, and the lines of its batch. */
+#ifndef INDEX_IMPORT_IMPORT_LINES_H
+#define INDEX_IMPORT_IMPORT_LINES_H
+
+#include "index/import/import_json.h"
+#include "journal/base/buf.h"
+
+#include <annal/import.h>
+
+#include <sqlite3.h>
+
+/* A batch section has a handful of statements. */
+#define STATEMENTS_MAX 16
+
+/* Statements of a section once that are run again; one that has more is not used again. */
+#define AGAIN_MAX 16
+
+struct annal_import {
+    sqlite3 *db;
+    struct import_json *json;
+    sqlite3_stmt *insert;
+    sqlite3_stmt *clear;
+    sqlite3_stmt *remember;
+    sqlite3_stmt *knows;
+    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
+    size_t statement_count;
+    sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
+    size_t again_count;
+    bool single; /* it is good for one log */
+    struct buf scratch;
+    annal_import_counts counts;
+    uint64_t last_counted; /* number of the last line that counts.imported includes */
+    bool refused;          /* a trigger failed on the current line */
+    bool may_repeat;       /* lines with the same bytes are different lines */
+    bool failed;
+};
+
+/* The lines of a batch that were not skipped, and which of them yielded an event. */
+struct batch {
+    struct row {
+        uint64_t number;
+        bool gave;
+    } * rows; /* in the order of their numbers */
+    size_t count;
+};
+
+/* What went wrong in the importer's database. */
+annal_status annal__import_fail(annal_import *import, annal_error *err, const char *what);
+
+#define HASH_TEXT_BYTES 33
+
+/* 128 bits of hash, as text. */
+void annal__import_hash(annal_slice bytes, uint64_t seed, char out[HASH_TEXT_BYTES]);
+
+/* Insert a line into the table of lines, unless it is to be skipped. */
+annal_status annal__import_insert(annal_import *import, struct batch *batch,
+                                  const annal_import_line *line, annal_error *err);
+
+#endif
