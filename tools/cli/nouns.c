@@ -22,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artifact, &noun_cursor};
+static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artifact, &noun_cursor,
+                                         &noun_ship};
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 

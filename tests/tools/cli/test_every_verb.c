@@ -44,6 +44,7 @@ static const char *const story[][8] = {
     {"export", "s1", "--format", "markdown"},
     {"artifact", "ls"},
     {"cursor", "list"},
+    {"ship", "schema"},
     {"lionagi", "session", "l1"},
     {"team", "create", "red"},
     {"prose", "init", "--help"},

@@ -1,0 +1,38 @@
+/*
+ * A PostgreSQL server of the tests, in a directory of its own, on a Unix socket: run by a user who
+ * is not root, and killed when the process that started it ends.
+ */
+#ifndef TESTS_SHIP_PG_H
+#define TESTS_SHIP_PG_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct pg {
+    char dir[64]; /* "": there is no server */
+    pid_t pid;
+};
+
+/* False if there is no PostgreSQL on this machine; what is missing was said. */
+bool pg_start(struct pg *pg);
+
+/* Kill it, and wait until it is gone; and start it again in the same directory. */
+void pg_kill(struct pg *pg, int with_signal);
+void pg_restart(struct pg *pg);
+
+/* Kill it, and remove its directory. */
+void pg_stop(struct pg *pg);
+
+/* Of a database, for role (NULL: the superuser); valid until the next call. */
+const char *pg_url(const struct pg *pg, const char *database, const char *role);
+
+/* Run statements; the first value of the last one as a text, which the caller frees; "" for none. A
+ * statement that fails fails the test. */
+char *pg_ask(const struct pg *pg, const char *database, const char *sql);
+void pg_do(const struct pg *pg, const char *database, const char *sql);
+
+/* Run one of PostgreSQL's programs; its output goes to out, or nowhere. */
+void pg_program(const struct pg *pg, const char *program, const char *const *words,
+                const char *out);
+
+#endif

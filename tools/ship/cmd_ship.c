@@ -1,0 +1,390 @@
+/* annal ship: the verbs. */
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
+#include "tools/ship/ship.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+extern const char annal__sql_ship_schema[];
+
+enum { NAME_BYTES_MAX = 4600, TIMEOUT_S = 30 };
+
+const struct target_kind *target_kind_of(const char *url)
+{
+#ifdef ANNAL_SHIP_POSTGRES
+    if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+        return &target_postgres;
+#endif
+    (void)url;
+    return NULL;
+}
+
+/* ---- What all verbs begin with ---- */
+
+struct shipping {
+    annal_store *store;
+    struct ship_options options;
+    char name[NAME_BYTES_MAX];
+};
+
+static int find_kind(const char *url, const struct target_kind **out)
+{
+    *out = target_kind_of(url);
+    if (*out != NULL)
+        return 0;
+    if (strncmp(url, "postgres", 8) == 0)
+        return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
+                            "libpq-dev and build it again");
+    return fail_usage("'%s' is no target: it begins with postgresql://", url);
+}
+
+/* HOST:PATH, unless --as says another name. */
+static int find_name(const struct args *args, struct shipping *shipping)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    const char *given = args_get(args, "as");
+    if (given != NULL && (given[0] == '\0' || strlen(given) > 200))
+        return fail_usage("--as needs a name of 1 to 200 bytes");
+    if (given == NULL && gethostname(host, sizeof host - 1) < 0)
+        return fail_storage("this machine has no name: give the store one with --as NAME");
+    if (given != NULL)
+        snprintf(shipping->name, sizeof shipping->name, "%s", given);
+    else
+        snprintf(shipping->name, sizeof shipping->name, "%s:%s", host,
+                 annal_store_path(shipping->store));
+    shipping->options.target.store = shipping->name;
+    return 0;
+}
+
+static int begin(const struct args *args, struct shipping *shipping)
+{
+    struct ship_options *options = &shipping->options;
+    *shipping = (struct shipping){0};
+    options->target.url = args_get(args, "TARGET");
+    options->target.quiet_ms = (uint32_t)args_count(args, "timeout", TIMEOUT_S) * 1000;
+    options->glob = args_get(args, "session");
+    options->wait_ms = args->wait_ms;
+    options->json = args->json;
+    int exit_status = find_kind(options->target.url, &options->kind);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_READ, 0, &shipping->store);
+    if (exit_status != 0)
+        return exit_status;
+    store_wait_each(shipping->store);
+    return find_name(args, shipping);
+}
+
+/* ---- to ---- */
+
+static int run_to(const struct args *args)
+{
+    struct shipping shipping;
+    int exit_status = begin(args, &shipping);
+    if (exit_status == 0) {
+        shipping.options.batch_events = args_count(args, "batch", 50000);
+        shipping.options.follow = args_has(args, "follow");
+        exit_status = ship_run(shipping.store, &shipping.options);
+    }
+    return store_close(shipping.store, out_finish(exit_status));
+}
+
+/* ---- status and check ---- */
+
+struct looking {
+    struct shipping *shipping;
+    struct lanes lanes;
+    struct target *target;
+    struct table *table;
+    annal_error err;
+    bool bad;         /* a session is not as it is here */
+    uint64_t events;  /* proved */
+    uint64_t shipped; /* as the heads say */
+    uint64_t behind;
+};
+
+static const struct column columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "seq", .title = "HERE", .right = true},
+    {.name = "target_seq", .title = "TARGET", .right = true},
+    {.name = "behind", .title = "BEHIND", .right = true},
+    {.name = "state", .title = "STATE"},
+};
+
+static uint64_t behind(const struct lane *lane)
+{
+    return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
+}
+
+static const char *state_of(struct looking *looking, struct lane *lane)
+{
+    static const char *const names[] = {
+        [LANE_CONFLICT] = "conflict", [LANE_DAMAGED] = "damaged", [LANE_GONE] = "not here"};
+    annal_cursor *cursor = NULL;
+    annal_error err = {0};
+    if (lane->state == LANE_GOING && lane->has_head &&
+        lane_open(&looking->lanes, lane, &cursor, &err) != ANNAL_OK && lane->state == LANE_GOING)
+        lane->state = LANE_DAMAGED;
+    annal_cursor_close(cursor);
+    if (lane->state != LANE_GOING)
+        return names[lane->state];
+    return behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";
+}
+
+static int print_lane(void *arg, struct lane *lane)
+{
+    struct looking *looking = arg;
+    const char *state = state_of(looking, lane);
+    looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
+    table_text(looking->table, annal_slice_of(lane->session));
+    table_number(looking->table, lane->last_seq);
+    table_number(looking->table, lane->there.seq);
+    table_number(looking->table, behind(lane));
+    table_text(looking->table, annal_slice_of(state));
+    table_row(looking->table);
+    return out_wanted() ? 0 : 1;
+}
+
+static int find_lanes(struct looking *looking)
+{
+    const struct ship_options *options = &looking->shipping->options;
+    looking->lanes = (struct lanes){.store = looking->shipping->store, .glob = options->glob};
+    annal_status status =
+        options->kind->open(&options->target, false, &looking->target, &looking->err);
+    if (status >= 0)
+        status = lanes_survey(&looking->lanes, options->kind, looking->target, &looking->err);
+    if (status == ANNAL_ERR_BUSY)
+        looking->err.status = ANNAL_ERR_IO; /* away, which is no answer about the sessions */
+    return status < 0 ? fail_error(&looking->err) : 0;
+}
+
+static int with_lanes(const struct args *args, int (*fn)(struct looking *looking))
+{
+    struct shipping shipping;
+    struct looking looking = {.shipping = &shipping};
+    int exit_status = begin(args, &shipping);
+    if (exit_status == 0)
+        exit_status = find_lanes(&looking);
+    if (exit_status == 0)
+        exit_status = fn(&looking);
+    if (shipping.options.kind != NULL)
+        shipping.options.kind->close(looking.target);
+    lanes_done(&looking.lanes);
+    return store_close(shipping.store, out_finish(exit_status));
+}
+
+static int print_status(struct looking *looking)
+{
+    looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
+    if (looking->table == NULL)
+        return fail_storage("out of memory");
+    (void)lanes_each(&looking->lanes, print_lane, looking);
+    table_free(looking->table);
+    return looking->bad ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static int run_status(const struct args *args)
+{
+    return with_lanes(args, print_status);
+}
+
+/* ---- check ---- */
+
+struct proof {
+    struct looking *looking;
+    annal_slice session;
+    annal_cursor *cursor; /* opened at the first event that is there */
+    uint64_t next_seq;
+    uint64_t events;
+};
+
+static bool is_same(annal_slice a, annal_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static annal_status differs(const struct proof *proof, uint64_t seq, const char *what,
+                            annal_error *err)
+{
+    snprintf(err->message, sizeof err->message,
+             "session '%.*s': event %" PRIu64 " at the target %s", ANNAL_FMT(proof->session), seq,
+             what);
+    return err->status = ANNAL_ERR_CORRUPT;
+}
+
+static annal_status compare_row(void *arg, const annal_event *there, annal_error *err)
+{
+    struct proof *proof = arg;
+    annal_event here;
+    annal_status status = ANNAL_OK;
+    if (proof->cursor == NULL) {
+        proof->next_seq = there->seq;
+        status = annal_cursor_open(proof->looking->shipping->store, proof->session, there->seq,
+                                   &proof->cursor, err);
+    }
+    if (status >= 0 && there->seq != proof->next_seq)
+        return differs(proof, proof->next_seq,
+                       there->seq < proof->next_seq ? "is there twice" : "is missing", err);
+    while (status >= 0 && (status = annal_cursor_next(proof->cursor, &here, err)) == ANNAL_DAMAGE)
+        ;
+    if (status < 0)
+        return status;
+    if (status == ANNAL_END || here.seq != there->seq || here.h != there->h ||
+        here.ts_us != there->ts_us || !is_same(here.type, there->type) ||
+        !is_same(here.id, there->id) || !is_same(here.cause, there->cause) ||
+        !is_same(here.data, there->data))
+        return differs(proof, there->seq, "is not the event of the journal", err);
+    proof->next_seq++;
+    proof->events++;
+    return ANNAL_OK;
+}
+
+/* ANNAL_ERR_CORRUPT and the like are about this session; ANNAL_ERR_BUSY ends everything. */
+static int prove_lane(void *arg, struct lane *lane)
+{
+    struct looking *looking = arg;
+    struct proof proof = {.looking = looking, .session = annal_slice_of(lane->session)};
+    annal_error err = {0};
+    if (!lane->has_head || lane->state == LANE_GONE)
+        return 0;
+    annal_status status = looking->shipping->options.kind->rows(looking->target, proof.session,
+                                                                compare_row, &proof, &err);
+    if (status >= 0 && proof.events > 0 && proof.next_seq != lane->there.seq + 1)
+        status = differs(&proof, proof.next_seq, "is missing", &err);
+    annal_cursor_close(proof.cursor);
+    looking->events += proof.events;
+    if (status >= 0)
+        return 0;
+    looking->bad = true;
+    if (status != ANNAL_ERR_BUSY)
+        say("%s", err.message);
+    looking->err = err;
+    return status == ANNAL_ERR_BUSY ? 1 : 0;
+}
+
+static int count_dropped(void *arg, struct lane *lane)
+{
+    struct looking *looking = arg;
+    annal_session_info info;
+    if (lane->state == LANE_GOING && lane->has_head &&
+        annal_session_info_get(looking->lanes.store, annal_slice_of(lane->session), &info, NULL) ==
+            ANNAL_OK)
+        looking->shipped += lane->there.seq + 1 - info.first_seq;
+    looking->behind += lane->state == LANE_GONE ? 0 : behind(lane);
+    return 0;
+}
+
+static int print_check(struct looking *looking)
+{
+    char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
+    (void)lanes_each(&looking->lanes, count_dropped, looking);
+    if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
+        return fail_storage("%s", looking->err.message);
+    uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
+    if (looking->shipping->options.json)
+        printf("{\"events\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"dropped\":%" PRIu64
+               ",\"sound\":%s}\n",
+               looking->events, looking->behind, looking->bad ? 0 : gone,
+               looking->bad ? "false" : "true");
+    else if (!looking->bad)
+        printf("proved: %s events are those of the journals; %s not shipped yet, %s dropped\n",
+               human_count(events, looking->events), human_count(later, looking->behind),
+               human_count(dropped, gone));
+    return looking->bad ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static int run_check(const struct args *args)
+{
+    return with_lanes(args, print_check);
+}
+
+/* ---- schema ---- */
+
+static int run_schema(const struct args *args)
+{
+    (void)args;
+    fputs(annal__sql_ship_schema, stdout);
+    return out_finish(EXIT_DONE);
+}
+
+/* ---- The table ---- */
+
+#define TARGET_OPERAND OPERAND("TARGET", FIELD_TEXT, NULL, "where to: postgresql://host/database")
+#define TARGET_OPTIONS                                                                             \
+    OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
+           "only these sessions; it may have *, ? and [abc]"),                                     \
+        OPTION("as", "NAME", FIELD_TEXT, NULL, "what the store is called there (HOST:PATH)"),      \
+        OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
+                    "a target that is silent for so long is away (30)", .least = 1, .most = 3600)
+
+static const struct field to_fields[] = {
+    TARGET_OPERAND, TARGET_OPTIONS,
+    FLAG("follow", NULL, "go on with what is appended, and wait for a target that is away"),
+    OPTION_WITH("batch", "N", FIELD_COUNT, NULL, "events of a transaction (50000)", .least = 1,
+                .most = 10000000),
+    FIELDS_END};
+
+static const struct field look_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
+
+static const struct field no_fields[] = {FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "to",
+     .summary = "ship all sessions to a target, each event exactly once",
+     .about = "Copies events to a PostgreSQL database: schema annal, which is made when it is\n"
+              "missing and upgraded when it is older. The word 'to' may be left out.\n"
+              "\n"
+              "The target decides what it takes. It has a head for each session, the last event\n"
+              "that it has and its hash; only what continues a head is sent, and head and events\n"
+              "are one transaction. So nothing is there twice and nothing is missing, however\n"
+              "often shippers, networks and servers break, also with two shippers of one store.\n"
+              "A session that has another history there is reported, and left alone.\n"
+              "\n"
+              "With --follow it goes on with what is appended, until it is ended. A target that\n"
+              "is away is tried again, after a quarter of a second at first, half a minute at\n"
+              "last; without --follow for as long as --wait says. Nothing waits for the target\n"
+              "but this command: the journals are the buffer.\n"
+              "\n"
+              "The exit status is 1 when a session was not shipped, 3 when the target was away.\n"
+              "docs/ship.md says how to set it up and what to do when something breaks.",
+     .examples = "  annal ship postgresql://db.example/fleet\n"
+                 "  annal ship postgresql://db.example/fleet --follow --as host7\n"
+                 "  annal ship postgresql://db.example/fleet --session 'run-*' --json\n",
+     .fields = to_fields,
+     .run = run_to},
+    {.name = "status",
+     .summary = "show how far a target is behind, session by session",
+     .about = "Prints for each session its last event here and at the target, and a state:\n"
+              "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
+              "damaged (its next event cannot be read) or not here. The exit status is 1 if one\n"
+              "is in conflict or damaged.",
+     .examples = "  annal ship status postgresql://db.example/fleet\n"
+                 "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
+     .fields = look_fields,
+     .run = run_status},
+    {.name = "check",
+     .summary = "prove that a target has what the journals have",
+     .about = "Reads every event of every session back from the target and compares it with the\n"
+              "journal: seq, time, type, id, cause, data and hash. What was not shipped yet, and\n"
+              "what retention dropped there, is counted. The exit status is 1 when an event\n"
+              "differs, is missing, or is there twice.",
+     .examples = "  annal ship check postgresql://db.example/fleet\n",
+     .fields = look_fields,
+     .run = run_check},
+    {.name = "schema",
+     .summary = "print the SQL that makes or upgrades the schema",
+     .about = "For a database in which the shipper's role may not make it: its owner runs this.\n"
+              "It may be run again.",
+     .examples = "  annal ship schema | psql postgresql://owner@db.example/fleet\n",
+     .fields = no_fields,
+     .run = run_schema},
+    {0}};
+
+const struct noun noun_ship = {.name = "ship",
+                               .summary = "events at other engines: PostgreSQL",
+                               .verbs = verbs,
+                               .usual = "to"};

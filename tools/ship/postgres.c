@@ -1,0 +1,682 @@
+/*
+ * PostgreSQL as a target. schema.sql says what is kept there.
+ *
+ * (1) Nothing waits without a limit: every answer has quiet_ms, and a server that does not give one
+ *     in this time is away. The server gives up on us in the same way, so that a batch that we left
+ *     behind does not keep the heads locked.
+ * (2) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
+ *     ANNAL_ERR_BUSY; the SQLSTATE decides.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "tools/ship/ship.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern const char annal__sql_ship_schema[];
+
+#define SCHEMA_VERSION 1
+#define LOCK_KEY       "hashtext('annal')"
+#define COPY_BYTES     ((size_t)64 << 10)
+#define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */
+
+struct target {
+    const char *store;
+    char name[300]; /* host/database, for messages: without a password */
+    int quiet_ms;
+    PGconn *conn;
+    struct buf copy;  /* rows that are not sent yet */
+    struct buf names; /* of the lanes of a batch, as an array */
+    uint32_t day;
+};
+
+/* ---- Failures ---- */
+
+static bool may_pass(const char *state)
+{
+    static const char *const classes[] = {"08", "40", "53", "57P0", "55P03", "25006", "25P03"};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strncmp(state, classes[i], strlen(classes[i])) == 0)
+            return true;
+    return false;
+}
+
+static annal_status fail_lost(const struct target *target, annal_error *err)
+{
+    const char *why = PQerrorMessage(target->conn);
+    while (*why == '\n' || *why == ' ')
+        why++;
+    return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %.*s", target->name,
+                       *why != '\0' ? (int)strcspn(why, "\n") : 22,
+                       *why != '\0' ? why : "the connection is lost");
+}
+
+static annal_status fail_result(const struct target *target, const PGresult *result,
+                                annal_error *err)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *why = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (state == NULL || why == NULL)
+        return fail_lost(target, err);
+    if (strcmp(state, "42501") == 0)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "ship to %s: %s (role %s): 'annal ship schema' prints what its owner "
+                           "has to run",
+                           target->name, why, PQuser(target->conn));
+    return annal__fail(err, may_pass(state) ? ANNAL_ERR_BUSY : ANNAL_ERR_REFUSED, "ship to %s: %s",
+                       target->name, why);
+}
+
+/* ---- Statements, with a limit to each wait ---- */
+
+static annal_status wait_for(struct target *target, short events, int64_t until_us,
+                             annal_error *err)
+{
+    struct pollfd fd = {.fd = PQsocket(target->conn), .events = events};
+    int64_t left_ms = (until_us - annal__monotonic_us()) / 1000;
+    int ready = fd.fd < 0 ? -1 : poll(&fd, 1, left_ms > 0 ? (int)left_ms : 0);
+    if (ready < 0 && errno == EINTR && fd.fd >= 0)
+        return ANNAL_OK;
+    if (ready == 0)
+        return annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: no answer for %d s", target->name,
+                           (target->quiet_ms + 999) / 1000);
+    return ready > 0 ? ANNAL_OK : fail_lost(target, err);
+}
+
+static int64_t time_limit(const struct target *target)
+{
+    return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
+}
+
+/* Send what is queued; takes what comes meanwhile, which may be the reason of a failure. */
+static annal_status flush(struct target *target, annal_error *err)
+{
+    int64_t until_us = time_limit(target);
+    for (int left; (left = PQflush(target->conn)) != 0;) {
+        annal_status status =
+            left < 0 ? fail_lost(target, err) : wait_for(target, POLLIN | POLLOUT, until_us, err);
+        if (status < 0)
+            return status;
+        if (PQconsumeInput(target->conn) == 0)
+            return fail_lost(target, err);
+    }
+    return ANNAL_OK;
+}
+
+/* The next result; NULL: there are no more. */
+static annal_status next_result(struct target *target, PGresult **out, annal_error *err)
+{
+    int64_t until_us = time_limit(target);
+    annal_status status = flush(target, err);
+    while (status >= 0 && PQisBusy(target->conn)) {
+        status = wait_for(target, POLLIN, until_us, err);
+        if (status >= 0 && PQconsumeInput(target->conn) == 0)
+            status = fail_lost(target, err);
+    }
+    if (status >= 0)
+        *out = PQgetResult(target->conn);
+    return status;
+}
+
+/* The last result of what was sent, or of the first statement that failed. */
+static annal_status finish(struct target *target, PGresult **out, annal_error *err)
+{
+    PGresult *last = NULL, *result = NULL;
+    annal_status status;
+    while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
+        ExecStatusType kind = PQresultStatus(result);
+        PQclear(last);
+        last = result;
+        if (kind == PGRES_COPY_IN)
+            break;
+        if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK) {
+            status = fail_result(target, result, err);
+            break;
+        }
+    }
+    if (status >= 0 && last == NULL)
+        status = fail_lost(target, err);
+    if (status < 0 || out == NULL) {
+        PQclear(last);
+        return status;
+    }
+    *out = last;
+    return ANNAL_OK;
+}
+
+static annal_status run(struct target *target, const char *sql, PGresult **out, annal_error *err)
+{
+    return PQsendQuery(target->conn, sql) == 1 ? finish(target, out, err) : fail_lost(target, err);
+}
+
+static annal_status run_with(struct target *target, const char *sql, const char *const *values,
+                             int count, PGresult **out, annal_error *err)
+{
+    int sent = PQsendQueryParams(target->conn, sql, count, NULL, values, NULL, NULL, 0);
+    return sent == 1 ? finish(target, out, err) : fail_lost(target, err);
+}
+
+/* A transaction that failed answers COMMIT with ROLLBACK. */
+static annal_status commit(struct target *target, annal_error *err)
+{
+    PGresult *result = NULL;
+    annal_status status = run(target, "COMMIT", &result, err);
+    if (status >= 0 && strcmp(PQcmdStatus(result), "COMMIT") != 0)
+        status =
+            annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the batch was rolled back", target->name);
+    PQclear(result);
+    return status;
+}
+
+/* ---- Connecting ---- */
+
+static annal_status find_name(struct target *target, const char *url, annal_error *err)
+{
+    char *why = NULL;
+    const char *host = "", *port = "", *database = "";
+    PQconninfoOption *options = PQconninfoParse(url, &why);
+    if (options == NULL) {
+        why = why != NULL ? why : strdup("no memory");
+        annal__fail(err, ANNAL_ERR_INVALID, "ship: this is not a PostgreSQL URL: %.*s",
+                    (int)strcspn(why, "\n"), why);
+        PQfreemem(why);
+        return ANNAL_ERR_INVALID;
+    }
+    for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
+        const char *value = option->val != NULL ? option->val : "";
+        host = strcmp(option->keyword, "host") == 0 ? value : host;
+        port = strcmp(option->keyword, "port") == 0 ? value : port;
+        database = strcmp(option->keyword, "dbname") == 0 ? value : database;
+    }
+    snprintf(target->name, sizeof target->name, "%s%s%s/%s", host, port[0] != '\0' ? ":" : "", port,
+             database);
+    PQconninfoFree(options);
+    return ANNAL_OK;
+}
+
+/* "… already exists, skipping" */
+static void ignore_notice(void *arg, const PGresult *notice)
+{
+    (void)arg;
+    (void)notice;
+}
+
+static annal_status connect(struct target *target, const char *url, annal_error *err)
+{
+    char quiet_s[16], quiet_ms[16];
+    snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
+    snprintf(quiet_ms, sizeof quiet_ms, "%d", target->quiet_ms);
+    /* What the URL says wins over what is before it. */
+    const char *const names[] = {
+        "connect_timeout",           "tcp_user_timeout", "keepalives_idle", "target_session_attrs",
+        "fallback_application_name", "dbname",           "client_encoding", NULL};
+    const char *const values[] = {quiet_s,      quiet_ms, "10",   "read-write",
+                                  "annal ship", url,      "UTF8", NULL};
+    target->conn = PQconnectdbParams(names, values, 1);
+    if (target->conn == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship to %s: out of memory", target->name);
+    if (PQstatus(target->conn) != CONNECTION_OK)
+        return fail_lost(target, err);
+    PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
+    PQsetnonblocking(target->conn, 1);
+    return ANNAL_OK;
+}
+
+static void postgres_close(struct target *target)
+{
+    if (target == NULL)
+        return;
+    PQfinish(target->conn);
+    annal__buf_done(&target->copy);
+    annal__buf_done(&target->names);
+    annal__free(target);
+}
+
+/* ---- The schema ---- */
+
+static annal_status find_version(struct target *target, long *out, annal_error *err)
+{
+    PGresult *result = NULL;
+    *out = 0;
+    annal_status status =
+        run(target, "SELECT to_regclass('annal._schema') IS NOT NULL", &result, err);
+    if (status < 0)
+        return status;
+    bool exists = PQgetvalue(result, 0, 0)[0] == 't';
+    PQclear(result);
+    if (!exists)
+        return ANNAL_OK;
+    status = run(target, "SELECT version FROM annal._schema", &result, err);
+    if (status < 0)
+        return status;
+    *out = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static annal_status make_schema(struct target *target, annal_error *err)
+{
+    long version = 0;
+    annal_status status =
+        run(target, "BEGIN; SELECT pg_advisory_xact_lock(" LOCK_KEY ")", NULL, err);
+    if (status >= 0)
+        status = find_version(target, &version, err);
+    if (status >= 0 && version < SCHEMA_VERSION)
+        status = run(target, annal__sql_ship_schema, NULL, err);
+    return status < 0 ? status : commit(target, err);
+}
+
+static annal_status check_schema(struct target *target, bool to_write, annal_error *err)
+{
+    long version = 0;
+    annal_status status = find_version(target, &version, err);
+    if (status < 0)
+        return status;
+    if (version > SCHEMA_VERSION)
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "ship to %s: its schema has version %ld, made by a newer annal; this one "
+            "knows version %d",
+            target->name, version, SCHEMA_VERSION);
+    if (version == SCHEMA_VERSION)
+        return ANNAL_OK;
+    if (!to_write)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND,
+                           version == 0 ? "ship: nothing was shipped to %s yet"
+                                        : "ship: the schema at %s is older: ship to it first",
+                           target->name);
+    return make_schema(target, err);
+}
+
+static annal_status postgres_open(const struct target_options *options, bool to_write,
+                                  struct target **out_target, annal_error *err)
+{
+    struct target *target = annal__zalloc(sizeof *target);
+    if (target == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    target->store = options->store;
+    target->quiet_ms = (int)options->quiet_ms;
+    annal_status status = find_name(target, options->url, err);
+    if (status >= 0)
+        status = connect(target, options->url, err);
+    if (status >= 0)
+        status = check_schema(target, to_write, err);
+    if (status < 0) {
+        postgres_close(target);
+        return status;
+    }
+    *out_target = target;
+    return ANNAL_OK;
+}
+
+/* ---- Heads ---- */
+
+static uint64_t number(const PGresult *result, int row, int column)
+{
+    return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+/* Its rows, one at a time: fn is called with each. */
+static annal_status each_row(struct target *target,
+                             annal_status (*fn)(void *arg, const PGresult *row, annal_error *err),
+                             void *arg, annal_error *err)
+{
+    PGresult *result = NULL;
+    annal_status status = ANNAL_OK;
+    PQsetSingleRowMode(target->conn);
+    while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
+        ExecStatusType kind = PQresultStatus(result);
+        if (kind == PGRES_SINGLE_TUPLE)
+            status = fn(arg, result, err);
+        else if (kind != PGRES_TUPLES_OK)
+            status = fail_result(target, result, err);
+        PQclear(result);
+        if (status < 0)
+            return status;
+    }
+    return status;
+}
+
+struct heads {
+    head_fn fn;
+    void *arg;
+};
+
+static annal_status give_head(void *arg, const PGresult *row, annal_error *err)
+{
+    const struct heads *heads = arg;
+    const struct place there = {number(row, 0, 1), number(row, 0, 2), number(row, 0, 3)};
+    return heads->fn(heads->arg, annal_slice_of(PQgetvalue(row, 0, 0)), &there, err);
+}
+
+static annal_status postgres_heads(struct target *target, head_fn fn, void *arg, annal_error *err)
+{
+    const char *const values[] = {target->store};
+    int sent = PQsendQueryParams(target->conn,
+                                 "SELECT session, seq, h, at FROM annal._heads WHERE store = $1", 1,
+                                 NULL, values, NULL, NULL, 0);
+    if (sent != 1)
+        return fail_lost(target, err);
+    return each_row(target, give_head, &(struct heads){fn, arg}, err);
+}
+
+/* ---- A batch begins ---- */
+
+/* Arrays as PostgreSQL reads them; what is in them needs no escape. */
+static void add_text(struct buf *array, const char *text)
+{
+    (void)annal__buf_printf(array, "%s\"%s\"", array->len == 0 ? "{" : ",", text);
+}
+
+static void add_number(struct buf *array, uint64_t value)
+{
+    (void)annal__buf_printf(array, "%s%" PRId64, array->len == 0 ? "{" : ",", (int64_t)value);
+}
+
+/* NULL: there was no memory. */
+static const char *array_end(struct buf *array)
+{
+    if (array->len == 0 || annal__buf_append(array, "}", 1) < 0)
+        return NULL;
+    return annal__buf_cstr(array);
+}
+
+enum { NEW_COLUMNS = 6 };
+
+static void add_new(struct buf *columns, const annal_session_info *info)
+{
+    char created[ANNAL_TIME_BYTES];
+    annal_time_format(info->created_us, created);
+    add_text(&columns[0], info->session);
+    add_number(&columns[1], info->first_seq - 1);
+    add_text(&columns[2], info->file);
+    add_text(&columns[3], created);
+    add_text(&columns[4], info->fork_session);
+    add_number(&columns[5], info->fork_seq);
+}
+
+/* Heads for the sessions that have none: before their first event. */
+static annal_status insert_heads(struct target *target, struct lane **lanes, size_t count,
+                                 annal_error *err)
+{
+    struct buf columns[NEW_COLUMNS] = {{0}};
+    const char *values[NEW_COLUMNS + 1] = {target->store};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < count; i++)
+        if (lanes[i]->info != NULL)
+            add_new(columns, lanes[i]->info);
+    if (columns[0].len == 0)
+        return ANNAL_OK;
+    for (int i = 0; i < NEW_COLUMNS; i++) {
+        values[i + 1] = array_end(&columns[i]);
+        if (values[i + 1] == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    }
+    if (status >= 0)
+        status = run_with(target,
+                          "INSERT INTO annal._heads"
+                          " (store, session, seq, h, at, file, created_at, parent, forked_at)"
+                          " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
+                          " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
+                          " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
+                          " ORDER BY s ON CONFLICT DO NOTHING",
+                          values, NEW_COLUMNS + 1, NULL, err);
+    for (int i = 0; i < NEW_COLUMNS; i++)
+        annal__buf_done(&columns[i]);
+    return status;
+}
+
+/* Lock the heads, in an order that all shippers have, and take what they say. */
+static annal_status lock_heads(struct target *target, struct lane **lanes, size_t count,
+                               annal_error *err)
+{
+    PGresult *result = NULL;
+    annal__buf_clear(&target->names);
+    for (size_t i = 0; i < count; i++)
+        add_text(&target->names, lanes[i]->session);
+    const char *const values[] = {target->store, array_end(&target->names)};
+    if (values[1] == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    annal_status status = run_with(
+        target,
+        "WITH locked AS MATERIALIZED (SELECT session, key, seq, h, at FROM annal._heads"
+        " WHERE store = $1 AND session = ANY ($2) ORDER BY session FOR UPDATE)"
+        " SELECT key, seq, h, at FROM unnest($2::text[]) WITH ORDINALITY AS lane (session, n)"
+        " LEFT JOIN locked USING (session) ORDER BY n",
+        values, 2, &result, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++) {
+        struct lane *lane = lanes[i];
+        lane->key = (int64_t)number(result, (int)i, 0);
+        lane->has_head = lane->key != 0;
+        lane->there = (struct place){number(result, (int)i, 1), number(result, (int)i, 2),
+                                     number(result, (int)i, 3)};
+    }
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+/* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
+static const char copy_head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
+
+static annal_status postgres_begin(struct target *target, struct lane **lanes, size_t count,
+                                   annal_error *err)
+{
+    char sql[300];
+    PGresult *result = NULL;
+    snprintf(sql, sizeof sql,
+             "BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = "
+             "%d; SELECT annal._today() - date '2000-01-01'",
+             target->quiet_ms, target->quiet_ms * 2);
+    annal_status status = run(target, sql, &result, err);
+    if (status >= 0) {
+        target->day = (uint32_t)number(result, 0, 0);
+        PQclear(result);
+        status = insert_heads(target, lanes, count, err);
+    }
+    if (status >= 0)
+        status = lock_heads(target, lanes, count, err);
+    if (status >= 0)
+        status = run(target,
+                     "COPY annal._events (key, seq, day, ts, type, id, cause, data, h) FROM STDIN "
+                     "(FORMAT binary)",
+                     NULL, err);
+    annal__buf_clear(&target->copy);
+    if (status >= 0)
+        status = annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+/* A field of COPY: how long it is, and its bytes, big-endian. There is room for it. */
+static void put_bytes(struct buf *buf, const void *bytes, size_t len)
+{
+    uint32_t be = htobe32((uint32_t)len);
+    memcpy(buf->ptr + buf->len, &be, sizeof be);
+    if (len > 0)
+        memcpy(buf->ptr + buf->len + sizeof be, bytes, len);
+    buf->len += sizeof be + len;
+}
+
+static void put_number(struct buf *buf, uint64_t value)
+{
+    uint64_t be = htobe64(value);
+    put_bytes(buf, &be, sizeof be);
+}
+
+static void put_maybe(struct buf *buf, annal_slice text)
+{
+    if (text.len > 0) {
+        put_bytes(buf, text.ptr, text.len);
+    } else {
+        memset(buf->ptr + buf->len, 0xff, 4); /* NULL */
+        buf->len += 4;
+    }
+}
+
+static annal_status send_copy(struct target *target, annal_error *err)
+{
+    int queued = PQputCopyData(target->conn, target->copy.ptr, (int)target->copy.len);
+    annal__buf_clear(&target->copy);
+    /* What failed comes as the result of the COPY. */
+    return queued == 1 ? flush(target, err) : fail_lost(target, err);
+}
+
+static annal_status postgres_put(struct target *target, const struct lane *lane,
+                                 const annal_event *event, annal_error *err)
+{
+    static const uint16_t columns = 9;
+    struct buf *copy = &target->copy;
+    uint16_t columns_be = htobe16(columns);
+    uint32_t day_be = htobe32(target->day);
+    size_t most = event->type.len + event->id.len + event->cause.len + event->data.len + 128;
+    if (annal__buf_reserve(copy, most) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    memcpy(copy->ptr + copy->len, &columns_be, sizeof columns_be);
+    copy->len += sizeof columns_be;
+    put_number(copy, (uint64_t)lane->key);
+    put_number(copy, event->seq);
+    put_bytes(copy, &day_be, sizeof day_be);
+    put_number(copy, (uint64_t)(event->ts_us - EPOCH_US));
+    put_bytes(copy, event->type.ptr, event->type.len);
+    put_maybe(copy, event->id);
+    put_maybe(copy, event->cause);
+    put_bytes(copy, event->data.ptr, event->data.len);
+    put_number(copy, event->h);
+    return copy->len >= COPY_BYTES ? send_copy(target, err) : ANNAL_OK;
+}
+
+/* ---- A batch ends ---- */
+
+static annal_status end_copy(struct target *target, annal_error *err)
+{
+    annal_status status = annal__buf_append(&target->copy, "\377\377", 2);
+    if (status >= 0)
+        status = send_copy(target, err);
+    if (status < 0)
+        return status;
+    if (PQputCopyEnd(target->conn, NULL) < 0)
+        return fail_lost(target, err);
+    return finish(target, NULL, err);
+}
+
+enum { MOVED_COLUMNS = 6 };
+
+/* Compare and set; out_moved: how many heads must move. */
+static annal_status move_heads(struct target *target, struct lane **lanes, size_t count,
+                               annal_error *err)
+{
+    struct buf columns[MOVED_COLUMNS] = {{0}};
+    const char *values[MOVED_COLUMNS] = {NULL};
+    annal_status status = ANNAL_OK;
+    PGresult *result = NULL;
+    uint64_t moved = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct lane *lane = lanes[i];
+        if (lane->next.seq == lane->there.seq)
+            continue;
+        add_number(&columns[0], (uint64_t)lane->key);
+        add_number(&columns[1], lane->there.seq);
+        add_number(&columns[2], lane->there.h);
+        add_number(&columns[3], lane->next.seq);
+        add_number(&columns[4], lane->next.h);
+        add_number(&columns[5], lane->next.at);
+        moved++;
+    }
+    for (int i = 0; moved > 0 && i < MOVED_COLUMNS; i++) {
+        values[i] = array_end(&columns[i]);
+        if (values[i] == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    }
+    if (status >= 0 && moved > 0)
+        status =
+            run_with(target,
+                     "UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at,"
+                     " shipped_at = now() FROM unnest($1::bigint[], $2::bigint[], $3::bigint[],"
+                     " $4::bigint[], $5::bigint[], $6::bigint[])"
+                     " AS piece (key, from_seq, from_h, to_seq, to_h, to_at)"
+                     " WHERE head.key = piece.key AND head.seq = from_seq AND head.h = from_h",
+                     values, MOVED_COLUMNS, &result, err);
+    if (status >= 0 && result != NULL && strtoull(PQcmdTuples(result), NULL, 10) != moved)
+        status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: its heads moved during the batch",
+                             target->name);
+    PQclear(result);
+    for (int i = 0; i < MOVED_COLUMNS; i++)
+        annal__buf_done(&columns[i]);
+    return status;
+}
+
+static annal_status postgres_commit(struct target *target, struct lane **lanes, size_t count,
+                                    annal_error *err)
+{
+    annal_status status = end_copy(target, err);
+    if (status >= 0)
+        status = move_heads(target, lanes, count, err);
+    return status < 0 ? status : commit(target, err);
+}
+
+/* ---- Reading back ---- */
+
+struct rows {
+    row_fn fn;
+    void *arg;
+};
+
+static annal_slice text_of(const PGresult *row, int column)
+{
+    return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
+}
+
+static uint64_t binary_of(const PGresult *row, int column)
+{
+    uint64_t be = 0;
+    memcpy(&be, PQgetvalue(row, 0, column), sizeof be);
+    return be64toh(be);
+}
+
+static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
+{
+    const struct rows *rows = arg;
+    const annal_event event = {.seq = binary_of(row, 0),
+                               .ts_us = (int64_t)binary_of(row, 1) + EPOCH_US,
+                               .type = text_of(row, 2),
+                               .id = text_of(row, 3),
+                               .cause = text_of(row, 4),
+                               .data = text_of(row, 5),
+                               .h = binary_of(row, 6)};
+    return rows->fn(rows->arg, &event, err);
+}
+
+static annal_status postgres_rows(struct target *target, annal_slice session, row_fn fn, void *arg,
+                                  annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    const char *const values[] = {target->store, name};
+    int sent = PQsendQueryParams(target->conn,
+                                 "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
+                                 " WHERE key = (SELECT key FROM annal._heads WHERE store = $1"
+                                 " AND session = $2) ORDER BY seq",
+                                 2, NULL, values, NULL, NULL, 1);
+    if (sent != 1)
+        return fail_lost(target, err);
+    return each_row(target, give_row, &(struct rows){fn, arg}, err);
+}
+
+const struct target_kind target_postgres = {.open = postgres_open,
+                                            .close = postgres_close,
+                                            .heads = postgres_heads,
+                                            .begin = postgres_begin,
+                                            .put = postgres_put,
+                                            .commit = postgres_commit,
+                                            .rows = postgres_rows};

@@ -1,0 +1,104 @@
+-- What annal ship keeps in PostgreSQL, in the schema annal. This text may be run again on every older version of itself:
+-- `annal ship schema` prints it, and a shipper whose role may do so runs it in one transaction, under an advisory lock.
+--
+-- Names that begin with _ are private to the shipper; the views are for users.
+--
+-- Exactly once. _heads has, for each session of each store, the last event that is here and its hash. A batch locks the
+-- heads of its sessions, inserts events that continue them, moves the heads on the condition that they are what they were,
+-- and commits; so rows and heads are always of the same moment, in a dump and in a replica too.
+DO $$ BEGIN
+    IF to_regnamespace('annal') IS NULL THEN
+        CREATE SCHEMA annal;
+    END IF;
+END $$;
+
+CREATE TABLE IF NOT EXISTS annal._schema (
+    version  integer NOT NULL,
+    one_row  boolean PRIMARY KEY DEFAULT true CHECK (one_row)
+);
+
+-- key stands for (store, session) in the rows of events. at: where event seq + 1 begins in the journal, in bytes. file: id
+-- of that journal. parent, forked_at: of a fork, whose own events begin after forked_at.
+CREATE TABLE IF NOT EXISTS annal._heads (
+    store       text COLLATE "C" NOT NULL,
+    session     text COLLATE "C" NOT NULL,
+    key         bigint GENERATED ALWAYS AS IDENTITY UNIQUE,
+    seq         bigint NOT NULL,
+    h           bigint NOT NULL,
+    at          bigint NOT NULL,
+    file        text NOT NULL,
+    created_at  timestamptz,
+    parent      text COLLATE "C",
+    forked_at   bigint,
+    shipped_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (store, session)
+) WITH (fillfactor = 70);
+
+-- day is the day of arrival (UTC), so that old events go by dropping a partition. h is the hash of the event, as a signed
+-- number. data is json, not jsonb: byte for byte as it was appended.
+CREATE TABLE IF NOT EXISTS annal._events (
+    key    bigint NOT NULL,
+    seq    bigint NOT NULL,
+    day    date NOT NULL,
+    ts     timestamptz NOT NULL,
+    type   text COLLATE "C" NOT NULL,
+    id     text COLLATE "C",
+    cause  text COLLATE "C",
+    data   json NOT NULL,
+    h      bigint NOT NULL,
+    PRIMARY KEY (key, seq, day)
+) PARTITION BY RANGE (day);
+
+CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
+
+-- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
+-- aside and attached, which does not wait for those who insert.
+CREATE OR REPLACE FUNCTION annal._today() RETURNS date LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    today date := (now() AT TIME ZONE 'UTC')::date;
+    name text;
+BEGIN
+    FOR i IN 0..1 LOOP
+        name := 'events_' || to_char(today + i, 'YYYYMMDD');
+        CONTINUE WHEN to_regclass('annal.' || name) IS NOT NULL;
+        PERFORM pg_advisory_xact_lock(hashtext('annal'));
+        CONTINUE WHEN to_regclass('annal.' || name) IS NOT NULL;
+        EXECUTE format('CREATE TABLE annal.%I (LIKE annal._events INCLUDING ALL)', name);
+        EXECUTE format('ALTER TABLE annal._events ATTACH PARTITION annal.%I FOR VALUES FROM (%L) TO (%L)',
+                       name, today + i, today + i + 1);
+    END LOOP;
+    RETURN today;
+END $$;
+
+-- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again.
+CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    name text;
+BEGIN
+    FOR name IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD')
+        ORDER BY 1
+    LOOP
+        EXECUTE format('DROP TABLE annal.%I', name);
+        RETURN NEXT name;
+    END LOOP;
+END $$;
+
+-- Take a session out: its events and its head. If its journal is still there, it is shipped again from its first event.
+CREATE OR REPLACE FUNCTION annal.forget(of_store text, of_session text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    events bigint;
+    of_key bigint;
+BEGIN
+    DELETE FROM annal._heads WHERE store = of_store AND session = of_session RETURNING key INTO of_key;
+    DELETE FROM annal._events WHERE key = of_key;
+    GET DIAGNOSTICS events = ROW_COUNT;
+    RETURN events;
+END $$;
+
+-- What is here of each session.
+CREATE OR REPLACE VIEW annal.heads AS
+    SELECT store, session AS session_id, seq, lpad(to_hex(h), 16, '0') AS h, shipped_at FROM annal._heads;
+
+INSERT INTO annal._schema (version) VALUES (1) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;

@@ -1,0 +1,436 @@
+#include "tools/ship/ship.h"
+
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum {
+    BATCH_LANES = 512,
+    BATCH_BYTES = 32 << 20,
+    LOOK_MS = 500,      /* how often to notice that nobody reads the output any more */
+    DRAIN_EVENTS = 4096 /* of the tail, between two batches */
+};
+#define LOOK_AGAIN_US  ((int64_t)30000000) /* at all heads, while there is nothing to do */
+#define TELL_US        ((int64_t)1000000)
+#define BACKOFF_MS     250
+#define BACKOFF_MS_MAX 30000
+
+struct ship {
+    const struct ship_options *options;
+    struct lanes lanes;
+    struct target *target; /* NULL: it is away */
+    annal_tail *tail;      /* with follow: says which sessions grew */
+
+    struct lane *batch[BATCH_LANES];
+    annal_session_info infos[BATCH_LANES];
+    size_t count;
+    uint64_t batch_events;
+    uint64_t batch_bytes;
+
+    uint64_t events, bytes, batches; /* shipped */
+    uint64_t told_events;            /* at the last line of --json */
+    uint64_t stopped;                /* sessions in conflict or damaged, which were reported */
+    int64_t begun_us, told_us;
+    int64_t look_us;       /* when to look at all heads again */
+    int64_t away_since_us; /* 0: it is not */
+    unsigned tries;
+    struct progress progress;
+};
+
+/* ---- A batch ---- */
+
+static void tell_stop(struct ship *ship, struct lane *lane, const annal_error *err)
+{
+    if (lane->state == LANE_GONE || lane->told)
+        return;
+    lane->told = true;
+    ship->stopped++;
+    progress_hide(&ship->progress);
+    say("%s", err->message);
+}
+
+/* Damage after which there are no more events in order; what comes before it is sent. */
+static void stop_at_damage(struct ship *ship, struct lane *lane, const char *what)
+{
+    annal_error err;
+    lane->state = LANE_DAMAGED;
+    annal__fail(&err, ANNAL_ERR_CORRUPT,
+                "session '%s' is damaged after event %" PRIu64 " (%s): what follows is not shipped",
+                lane->session, lane->next.seq, what);
+    tell_stop(ship, lane, &err);
+}
+
+static bool batch_is_full(const struct ship *ship)
+{
+    return ship->batch_events >= ship->options->batch_events || ship->batch_bytes >= BATCH_BYTES;
+}
+
+/* ANNAL_END: the session has no more events now, or was stopped. */
+static annal_status send_events(struct ship *ship, struct lane *lane, annal_cursor *cursor,
+                                annal_error *err)
+{
+    annal_event event;
+    while (!batch_is_full(ship)) {
+        annal_status status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_END || status == ANNAL_ERR_NOMEM)
+            return status;
+        annal_damage damage =
+            status == ANNAL_DAMAGE ? annal_cursor_damage(cursor) : (annal_damage){0};
+        if (status == ANNAL_DAMAGE && !damage.event_lost)
+            continue;
+        if (status != ANNAL_OK || event.seq != lane->next.seq + 1) {
+            stop_at_damage(ship, lane,
+                           status == ANNAL_DAMAGE ? damage.what
+                           : status < 0           ? err->message
+                                                  : "events are missing");
+            return ANNAL_END;
+        }
+        status = ship->options->kind->put(ship->target, lane, &event, err);
+        if (status < 0)
+            return status;
+        lane->next = (struct place){event.seq, event.h, event.offset + event.length};
+        ship->batch_events++;
+        ship->batch_bytes += event.length;
+    }
+    return ANNAL_OK;
+}
+
+static annal_status send_lane(struct ship *ship, struct lane *lane, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    lane->next = lane->there;
+    lane->state = LANE_GOING;
+    if (batch_is_full(ship) || !lane->has_head)
+        return ANNAL_OK; /* somebody removed its head: it gets another one in the next batch */
+    annal_status status = lane_open(&ship->lanes, lane, &cursor, err);
+    if (status == ANNAL_END)
+        tell_stop(ship, lane, err);
+    else if (status == ANNAL_OK)
+        status = send_events(ship, lane, cursor, err);
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* What the head of a lane is made of, if it has none. False: there is nothing to ship. */
+static bool look_into(struct ship *ship, struct lane *lane, annal_session_info *info)
+{
+    annal_error err = {0};
+    lane->info = lane->has_head ? NULL : info;
+    if (lane->has_head)
+        return true;
+    annal_status status =
+        annal_session_info_get(ship->lanes.store, annal_slice_of(lane->session), info, &err);
+    if (status == ANNAL_OK)
+        return info->last_seq >= info->first_seq;
+    lane->state = status == ANNAL_ERR_NOTFOUND ? LANE_GONE : LANE_DAMAGED;
+    tell_stop(ship, lane, &err);
+    return false;
+}
+
+/* The sessions that have waited longest. */
+static void choose_lanes(struct ship *ship)
+{
+    struct lane *lane;
+    ship->count = 0;
+    ship->batch_events = ship->batch_bytes = 0;
+    while (ship->count < BATCH_LANES && (lane = lane_take(&ship->lanes)) != NULL)
+        if (look_into(ship, lane, &ship->infos[ship->count]))
+            ship->batch[ship->count++] = lane;
+}
+
+static annal_status send_batch(struct ship *ship, bool *more, annal_error *err)
+{
+    const struct target_kind *kind = ship->options->kind;
+    annal_status status = kind->begin(ship->target, ship->batch, ship->count, err);
+    for (size_t i = 0; status >= 0 && i < ship->count; i++) {
+        status = send_lane(ship, ship->batch[i], err);
+        more[i] = status != ANNAL_END;
+    }
+    if (status >= 0)
+        status = kind->commit(ship->target, ship->batch, ship->count, err);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status ship_batch(struct ship *ship, annal_error *err)
+{
+    bool more[BATCH_LANES] = {false};
+    choose_lanes(ship);
+    if (ship->count == 0)
+        return ANNAL_OK;
+    annal_status status = send_batch(ship, more, err);
+    for (size_t i = 0; i < ship->count; i++) {
+        struct lane *lane = ship->batch[i];
+        lane->info = NULL;
+        if (status < 0) {
+            lane_wait(&ship->lanes, lane);
+            continue;
+        }
+        if (lane->next.seq != lane->there.seq)
+            lane->since_us = 0;
+        lane->there = lane->next;
+        if (more[i])
+            lane_wait(&ship->lanes, lane);
+        else
+            lane->since_us = 0;
+    }
+    if (status < 0)
+        return status;
+    ship->events += ship->batch_events;
+    ship->bytes += ship->batch_bytes;
+    ship->batches++;
+    return ANNAL_OK;
+}
+
+/* ---- What it says ---- */
+
+struct lag {
+    uint64_t events;
+    int64_t since_us;
+};
+
+static struct lag lag_of(const struct ship *ship)
+{
+    struct lag lag = {0};
+    for (const struct lane *lane = ship->lanes.first; lane != NULL; lane = lane->behind) {
+        if (lane->last_seq > lane->there.seq)
+            lag.events += lane->last_seq - lane->there.seq;
+        if (lag.since_us == 0 || lane->since_us < lag.since_us)
+            lag.since_us = lane->since_us;
+    }
+    return lag;
+}
+
+static void print_json(struct ship *ship, int64_t now_us)
+{
+    struct lag lag = lag_of(ship);
+    int64_t behind_us = lag.since_us != 0 ? now_us - lag.since_us : 0;
+    printf("{\"store\":");
+    out_json_string(annal_slice_of(ship->options->target.store));
+    printf(",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"batches\":%" PRIu64
+           ",\"seconds\":%.3f,\"sessions\":%" PRIu64 ",\"sessions_stopped\":%" PRIu64
+           ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"away\":%s}\n",
+           ship->events, ship->bytes, ship->batches, (double)(now_us - ship->begun_us) / 1e6,
+           ship->lanes.here, ship->stopped, lag.events, (double)behind_us / 1e6,
+           ship->away_since_us != 0 ? "true" : "false");
+}
+
+/* The progress on a terminal; with follow and --json a line a second while something happens. */
+static void tell(struct ship *ship)
+{
+    int64_t now_us = annal__monotonic_us();
+    char detail[40];
+    if (ship->progress.total > 0 && ship->bytes < ship->progress.total) {
+        progress_set(&ship->progress, ship->bytes, NULL);
+    } else {
+        ship->progress.total = 0;
+        snprintf(detail, sizeof detail, "events");
+        if (ship->progress.on_terminal && now_us - ship->told_us >= TELL_US) {
+            struct lag lag = lag_of(ship);
+            snprintf(detail, sizeof detail, "ev, %" PRIu64 " behind", lag.events);
+        }
+        progress_set(&ship->progress, ship->events, detail);
+    }
+    if (!ship->options->json || !ship->options->follow || now_us - ship->told_us < TELL_US ||
+        ship->told_events == ship->events)
+        return;
+    ship->told_us = now_us;
+    ship->told_events = ship->events;
+    print_json(ship, now_us);
+    (void)out_flush();
+}
+
+static int finish(struct ship *ship, int exit_status)
+{
+    char events[HUMAN_BYTES], sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
+    int64_t now_us = annal__monotonic_us();
+    progress_hide(&ship->progress);
+    if (exit_status == EXIT_DONE && ship->options->json) {
+        print_json(ship, now_us);
+    } else if (exit_status == EXIT_DONE) {
+        printf("shipped %s event%s (%s) in %.1f s; ", human_count(events, ship->events),
+               ship->events == 1 ? "" : "s", human_bytes(bytes, ship->bytes),
+               (double)(now_us - ship->begun_us) / 1e6);
+        if (ship->stopped > 0)
+            printf("%" PRIu64 " of %s session%s stopped\n", ship->stopped,
+                   human_count(sessions, ship->lanes.here), ship->lanes.here == 1 ? "" : "s");
+        else
+            printf("the target has all of %s session%s\n", human_count(sessions, ship->lanes.here),
+                   ship->lanes.here == 1 ? "" : "s");
+    }
+    return exit_status == EXIT_DONE && ship->stopped > 0 ? EXIT_REFUSED : exit_status;
+}
+
+/* ---- What grew ---- */
+
+static annal_status note_growth(struct ship *ship, const annal_event *event, annal_error *err)
+{
+    annal_slice session = annal_tail_session(ship->tail);
+    if (session.len == 0 || !lane_is_wanted(&ship->lanes, session))
+        return ANNAL_OK;
+    struct lane *lane = lane_of(&ship->lanes, session);
+    if (lane == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (lane->state == LANE_GONE)
+        lane->state = LANE_GOING;
+    if (event != NULL)
+        lane->last_seq = event->seq;
+    /* What was shipped before the tail announced it comes with the same seq and hash. */
+    if (lane->state == LANE_GOING && (event == NULL || event->seq > lane->there.seq ||
+                                      (event->seq == lane->there.seq && event->h != lane->there.h)))
+        lane_wait(&ship->lanes, lane);
+    return ANNAL_OK;
+}
+
+/* Take what the tail has; wait up to wait_ms for the first. */
+static annal_status drain(struct ship *ship, uint32_t wait_ms, annal_error *err)
+{
+    annal_event event;
+    for (int i = 0; i < DRAIN_EVENTS; i++) {
+        annal_status status = annal_tail_next(ship->tail, i == 0 ? wait_ms : 0, &event, err);
+        if (status == ANNAL_END)
+            return ANNAL_OK;
+        bool of_one = annal_tail_session(ship->tail).len > 0 &&
+                      (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_UNSUPPORTED);
+        if (status < 0 && !of_one)
+            return status;
+        status = note_growth(ship, status == ANNAL_OK ? &event : NULL, err);
+        if (status < 0)
+            return status;
+    }
+    return ANNAL_OK;
+}
+
+/* ---- A target that is away ---- */
+
+static uint32_t with_jitter(uint32_t ms)
+{
+    uint32_t chance = 0;
+    if (getrandom(&chance, sizeof chance, GRND_NONBLOCK) < 0)
+        chance = (uint32_t)annal__monotonic_us();
+    return ms / 2 + chance % (ms / 2 + 1);
+}
+
+static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
+{
+    int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
+    for (int64_t left_us; (left_us = until_us - annal__monotonic_us()) > 0 && out_wanted();) {
+        uint32_t wait_ms = left_us / 1000 < LOOK_MS ? (uint32_t)(left_us / 1000) + 1 : LOOK_MS;
+        if (ship->tail == NULL) {
+            nanosleep(&(struct timespec){.tv_nsec = (long)wait_ms * 1000000}, NULL);
+            continue;
+        }
+        annal_status status = drain(ship, wait_ms, err);
+        if (status < 0)
+            return status;
+        if (out_reader_is_gone())
+            return ANNAL_END;
+    }
+    return ANNAL_OK;
+}
+
+/* It is away, as *err says: wait a little. Fails if that takes too long. */
+static annal_status back_off(struct ship *ship, annal_error *err)
+{
+    int64_t now_us = annal__monotonic_us();
+    uint32_t ms = BACKOFF_MS_MAX;
+    ship->options->kind->close(ship->target);
+    ship->target = NULL;
+    if (ship->away_since_us == 0) {
+        ship->away_since_us = now_us;
+        ship->tries = 0;
+        if (ship->options->follow) {
+            progress_hide(&ship->progress);
+            say("%s; trying again until it answers", err->message);
+        }
+    }
+    if (!ship->options->follow &&
+        now_us - ship->away_since_us >= (int64_t)ship->options->wait_ms * 1000)
+        return err->status = ANNAL_ERR_IO;
+    if (ship->tries < 7)
+        ms = BACKOFF_MS << ship->tries;
+    ship->tries++;
+    return rest(ship, with_jitter(ms), err);
+}
+
+static void note_back(struct ship *ship)
+{
+    if (ship->away_since_us == 0)
+        return;
+    if (ship->options->follow)
+        say("the target answers again, after %.1f s",
+            (double)(annal__monotonic_us() - ship->away_since_us) / 1e6);
+    ship->away_since_us = 0;
+}
+
+/* ---- The whole ---- */
+
+static annal_status look(struct ship *ship, annal_error *err)
+{
+    const struct ship_options *options = ship->options;
+    annal_status status = ANNAL_OK;
+    int64_t begun_us = annal__monotonic_us();
+    if (ship->target == NULL)
+        status = options->kind->open(&options->target, true, &ship->target, err);
+    if (status >= 0)
+        status = lanes_survey(&ship->lanes, options->kind, ship->target, err);
+    int64_t now_us = annal__monotonic_us(), rest_us = (now_us - begun_us) * 50;
+    ship->look_us = now_us + (rest_us > LOOK_AGAIN_US ? rest_us : LOOK_AGAIN_US);
+    if (ship->batches == 0 && status >= 0)
+        ship->progress.total = ship->lanes.bytes;
+    return status;
+}
+
+/* One step: ANNAL_END when there is nothing more to do. */
+static annal_status step(struct ship *ship, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (ship->target == NULL ||
+        (ship->lanes.first == NULL && ship->tail != NULL && annal__monotonic_us() >= ship->look_us))
+        status = look(ship, err);
+    if (status >= 0 && ship->lanes.first != NULL)
+        status = ship_batch(ship, err);
+    if (status < 0)
+        return status;
+    note_back(ship);
+    tell(ship);
+    if (ship->tail == NULL)
+        return ship->lanes.first != NULL ? ANNAL_OK : ANNAL_END;
+    status = drain(ship, ship->lanes.first != NULL ? 0 : LOOK_MS, err);
+    return status >= 0 && ship->options->json && out_reader_is_gone() ? ANNAL_END : status;
+}
+
+int ship_run(annal_store *store, const struct ship_options *options)
+{
+    annal_error err = {0};
+    annal_status status = ANNAL_OK;
+    struct ship *ship = calloc(1, sizeof *ship);
+    if (ship == NULL)
+        return fail_storage("ship: out of memory");
+    ship->options = options;
+    ship->lanes = (struct lanes){.store = store, .glob = options->glob};
+    ship->begun_us = annal__monotonic_us();
+    progress_begin(&ship->progress, "ship", 0);
+    /* Before the first survey: what is appended after that is announced. */
+    if (options->follow)
+        status = annal_tail_open(store, &(annal_tail_options){.from_now = true}, &ship->tail, &err);
+    while (status == ANNAL_OK) {
+        status = step(ship, &err);
+        if (status == ANNAL_ERR_BUSY)
+            status = back_off(ship, &err);
+    }
+    if (status < 0)
+        progress_hide(&ship->progress);
+    int exit_status = finish(ship, status < 0 ? fail_error(&err) : EXIT_DONE);
+    options->kind->close(ship->target);
+    annal_tail_close(ship->tail);
+    lanes_done(&ship->lanes);
+    free(ship);
+    return exit_status;
+}

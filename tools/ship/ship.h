@@ -1,0 +1,150 @@
+/*
+ * Shipping: the events of a store go to a target, each exactly once.
+ *
+ * (1) The target decides. It has a head for each session: the last event that it has, and the hash
+ *     of that event, which depends on all events before it. A batch begins with the heads as the
+ *     target says they are, and what does not continue a head is not sent: what the target has is
+ *     skipped, what it lacks is sent again. The store keeps nothing about targets.
+ * (2) Events and heads become visible together, or not at all. When it is not known whether a batch
+ *     was committed, the next one begins with what the target then says.
+ * (3) A session whose journal does not contain the head of the target has another history there. It
+ *     is reported, and none of its events is sent; the others go on.
+ * (4) Nothing is buffered. A batch is read from the journals while it is sent, and if the target is
+ *     away, the journals wait.
+ * (5) A fork is shipped as its own events, with the session and the seq that it was forked from.
+ */
+#ifndef TOOLS_SHIP_SHIP_H
+#define TOOLS_SHIP_SHIP_H
+
+#include "tools/cli/progress.h"
+
+#include <annal/journal.h>
+#include <annal/tail.h>
+
+/* After event seq, whose hash is h; the next one begins at byte `at` of the journal. at 0: the
+ * session has no event there, and its first will be seq + 1. */
+struct place {
+    uint64_t seq;
+    uint64_t h;
+    uint64_t at;
+};
+
+enum lane_state {
+    LANE_GOING,
+    LANE_CONFLICT, /* rule 3 */
+    LANE_DAMAGED,  /* its events after the head cannot be read */
+    LANE_GONE      /* there is no such session here */
+};
+
+/* One session on its way to the target. */
+struct lane {
+    const char *session;
+    struct place there; /* its head at the target; {0} if there is none */
+    struct place next;  /* what the head becomes when this batch is committed */
+    int64_t key;        /* the target's number for it; 0: not known */
+    bool has_head;
+    bool waits; /* it is in the queue */
+    bool told;  /* that its state is not LANE_GOING */
+    enum lane_state state;
+    uint64_t last_seq;        /* of the last event here, as far as that is known */
+    int64_t since_us;         /* since when it waits (monotonic) */
+    annal_session_info *info; /* during a batch, if it had no head */
+    struct lane *behind;      /* in the queue */
+};
+
+/* ---- Targets ---- */
+
+struct target_options {
+    const char *url;
+    const char *store; /* what the store is called there */
+    uint32_t quiet_ms; /* a target that does not answer for so long is away */
+};
+
+struct target;
+
+/* Called for each head of the store. Return 0 to continue. */
+typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
+                                annal_error *err);
+
+/* An event as the target has it. */
+typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
+
+/*
+ * ANNAL_ERR_BUSY from any of them: the target is away, or asks to try again; after that only
+ * close() may be called. Any other failure is final.
+ */
+struct target_kind {
+    const char *prefix; /* of its urls */
+    annal_status (*open)(const struct target_options *options, bool to_write,
+                         struct target **out_target, annal_error *err);
+    void (*close)(struct target *target); /* NULL is accepted */
+    annal_status (*heads)(struct target *target, head_fn fn, void *arg, annal_error *err);
+
+    /* A batch. begin() sets there, key and has_head of each lane to what the target says; put()
+     * takes events, lane by lane; commit() moves the heads to next. */
+    annal_status (*begin)(struct target *target, struct lane **lanes, size_t count,
+                          annal_error *err);
+    annal_status (*put)(struct target *target, const struct lane *lane, const annal_event *event,
+                        annal_error *err);
+    annal_status (*commit)(struct target *target, struct lane **lanes, size_t count,
+                           annal_error *err);
+
+    /* The events of a session, by seq; only what is still there. */
+    annal_status (*rows)(struct target *target, annal_slice session, row_fn fn, void *arg,
+                         annal_error *err);
+};
+
+extern const struct target_kind target_postgres;
+
+/* NULL: there is none for this url. */
+const struct target_kind *target_kind_of(const char *url);
+
+/* ---- Lanes ---- */
+
+struct lanes {
+    annal_store *store;
+    const char *glob;          /* NULL: all sessions */
+    void *tree;                /* of tsearch(3) */
+    struct lane *first, *last; /* the queue: sessions that grew */
+    uint64_t here;             /* sessions of the store, at the last survey */
+    uint64_t bytes;            /* that it found to be sent, about */
+};
+
+/* NULL: no memory, or the session is not wanted. */
+struct lane *lane_of(struct lanes *lanes, annal_slice session);
+bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
+void lane_wait(struct lanes *lanes, struct lane *lane);
+struct lane *lane_take(struct lanes *lanes);
+void lanes_done(struct lanes *lanes);
+
+/* Compare all sessions with the heads of the target; those that differ wait. */
+annal_status lanes_survey(struct lanes *lanes, const struct target_kind *kind,
+                          struct target *target, annal_error *err);
+
+/*
+ * A cursor after the head of the lane. ANNAL_END: there is none; lane->state says why, and unless
+ * that is LANE_GONE err has a sentence.
+ */
+annal_status lane_open(struct lanes *lanes, struct lane *lane, annal_cursor **out_cursor,
+                       annal_error *err);
+
+/* Call fn for each lane, by session; any value but 0 stops, and is returned. */
+int lanes_each(struct lanes *lanes, int (*fn)(void *arg, struct lane *lane), void *arg);
+
+/* ---- Shipping ---- */
+
+struct ship_options {
+    struct target_options target;
+    const struct target_kind *kind;
+    const char *glob;
+    uint64_t batch_events;
+    uint32_t wait_ms; /* without follow: how long to try while the target is away */
+    bool follow;
+    bool json;
+};
+
+/* Ship what there is; with follow, and what comes, until nobody reads the output or a failure. An
+ * exit status. */
+int ship_run(annal_store *store, const struct ship_options *options);
+
+#endif
