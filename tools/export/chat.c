@@ -184,6 +184,7 @@ static annal_status emit(struct chats *chats, annal_error *err)
         status = chats->fn(chats->arg, now, err);
     chats->asked_us = now->end_us;
     now->begun = now->used = now->cut = false;
+    now->finish = NULL;
     now->tokens = (struct chat_tokens){0};
     annal__buf_clear(&now->model);
     annal__buf_clear(&now->id);
@@ -246,9 +247,9 @@ static annal_status take_answer(struct chats *chats, const annal_event *event, u
         status = emit(chats, err);
     if (status >= 0)
         status = begin(chats, event, turn_seq, err);
+    now->finish = finish_of(event_member(event, "stop_reason"));
     if (status >= 0 && append_message(&now->output, &now->cut, ANNAL_SLICE("\"assistant\""),
-                                      event_member(event, "content"),
-                                      finish_of(event_member(event, "stop_reason"))) < 0)
+                                      event_member(event, "content"), now->finish) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "export: no memory");
     return status;
 }

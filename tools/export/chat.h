@@ -33,6 +33,7 @@ struct chat {
     struct chat_tokens tokens;
     struct buf model, id;     /* raw strings */
     struct buf input, output; /* messages with their commas */
+    const char *finish;       /* why the last one of output ended; NULL: there is none */
     bool cut;
 };
 

@@ -388,6 +388,8 @@ static annal_status put_chat(void *arg, const struct chat *chat, annal_error *er
     put_operation(trace, &span, "chat");
     span_raw(&span, "gen_ai.request.model", model);
     span_raw(&span, "gen_ai.response.id", annal__buf_slice(&chat->id));
+    if (chat->finish != NULL)
+        span_word(&span, "gen_ai.response.finish_reasons", chat->finish);
     if (chat->used)
         put_tokens(&span, &chat->tokens);
     status = put_messages(&span, "gen_ai.input.messages", &chat->input);

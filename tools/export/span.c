@@ -138,6 +138,12 @@ void span_real(struct span *span, const char *key, double number)
     printf("%s}}", real_text(text, number));
 }
 
+void span_word(struct span *span, const char *key, const char *word)
+{
+    put_key(span, key, "arrayValue");
+    printf("{\"values\":[{\"stringValue\":\"%s\"}]}}}", word);
+}
+
 void span_true(struct span *span, const char *key)
 {
     put_key(span, key, "boolValue");

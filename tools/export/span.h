@@ -41,6 +41,8 @@ void span_raw(struct span *span, const char *key,
 void span_number(struct span *span, const char *key, int64_t number);
 void span_real(struct span *span, const char *key, double number);
 void span_true(struct span *span, const char *key);
+/* A list of one word, which needs no quoting. */
+void span_word(struct span *span, const char *key, const char *word);
 
 /* End the attributes and write the status: if failed, ERROR, with a message (raw, or empty). */
 void span_status(const struct span *span, bool failed, annal_slice message);

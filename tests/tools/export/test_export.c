@@ -650,6 +650,8 @@ START_TEST(a_chat_has_what_was_asked_and_answered_and_a_failure_its_type)
                      "{\\\"type\\\":\\\"reasoning\\\",\\\"content\\\":\\\"\\\",\\\"value\\\":"
                      "{\\\"type\\\":\\\"reasoning\\\",\\\"summary\\\":[]}}],"
                      "\\\"finish_reason\\\":\\\"stop\\\"}]");
+    ASSERT_OUT(&cli, "{\"key\":\"gen_ai.response.finish_reasons\",\"value\":{\"arrayValue\":{"
+                     "\"values\":[{\"stringValue\":\"stop\"}]}}}");
     ASSERT_OUT(&cli, "\"schemaUrl\":\"https://opentelemetry.io/schemas/");
     ASSERT_NOT_OUT(&cli, "content_cut");
 }
