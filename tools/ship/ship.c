@@ -238,7 +238,7 @@ static void tell(struct ship *ship)
         progress_set(&ship->progress, ship->events, detail);
     }
     if (!ship->options->json || !ship->options->follow || now_us - ship->told_us < TELL_US ||
-        ship->told_events == ship->events)
+        (ship->told_events == ship->events && ship->away_since_us == 0))
         return;
     ship->told_us = now_us;
     ship->told_events = ship->events;
@@ -353,6 +353,7 @@ static annal_status back_off(struct ship *ship, annal_error *err)
     if (!ship->options->follow &&
         now_us - ship->away_since_us >= (int64_t)ship->options->wait_ms * 1000)
         return err->status = ANNAL_ERR_IO;
+    tell(ship);
     if (ship->tries < 7)
         ms = BACKOFF_MS << ship->tries;
     ship->tries++;
