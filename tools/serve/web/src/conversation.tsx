@@ -21,7 +21,7 @@ interface ItemProps {
 function Gutter({ model, index, choose }: { model: Model; index: number; choose: (seq: number) => void }) {
   const seq = model.seq[index]!;
   return (
-    <button class="gutter" onClick={() => choose(seq)} title={`Event ${seq}: look at it`} aria-label={`Event ${seq}`}>
+    <button class="gutter" onClick={() => choose(seq)} title={`Event ${seq}: look at it`}>
       <span>{format.clock(model.time[index]!)}</span>
       <span class="gutter-seq">#{seq}</span>
     </button>
@@ -209,7 +209,8 @@ export function Conversation({ model, at, see, all, choose, handle }: Props) {
   }, [shown, at]);
 
   const scrolled = () => {
-    atEnd.current = list.isAtEnd(60);
+    const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
+    atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
     if (atEnd.current) setBehind(0);
   };
 

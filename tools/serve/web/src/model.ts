@@ -82,6 +82,7 @@ export const kindOf = (type: string): Kind => KINDS[type] ?? 'other';
 
 const PAGE = 100; /* events */
 const PAGES_KEPT = 120;
+const RETRY_MS = 3000; /* for a page that could not be had */
 
 /* Between two events the axis of the timeline moves by the time that passed, but not by more than a pause. */
 const PAUSE_MS = 30_000;
@@ -406,10 +407,10 @@ export class Model {
         if (this.events.size <= PAGES_KEPT) break;
         if (old !== page) this.events.delete(old);
       }
+      this.asked.delete(page);
     } catch (e) {
       this.failed = (e as Error).message;
-    } finally {
-      this.asked.delete(page);
+      setTimeout(() => this.asked.delete(page), RETRY_MS);
     }
     this.changed();
   }

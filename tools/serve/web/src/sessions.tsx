@@ -328,7 +328,7 @@ export function Sessions({ route }: { route: Route }) {
             ))}
           </div>
         </div>
-        <div class="scroller" role="presentation" ref={scroller} tabIndex={-1}>
+        <div class="scroller" role="presentation" ref={scroller}>
           {listing.total === 0 &&
             (filtered ? (
               <Empty title="No session matches these filters" />

@@ -1,0 +1,366 @@
+/* The page as people use it. A run takes less than half a minute. */
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { accessible, frames, launch, open, quiet, serve, Store, TIDES } from './support.mjs';
+
+const HARM = `<img src=x onerror="window.harm=1"><script>window.harm=1</script><svg onload="window.harm=1">[x](javascript:window.harm=1) <a href="javascript:window.harm=1">`;
+
+let store, server, browser, context;
+
+before(async () => {
+  store = new Store().importFixtures();
+  store.append('harm', [
+    { type: 'session.created', data: { agent_id: HARM, provider: HARM, model: HARM, title: HARM, status: HARM, working_directory: `/${HARM}`, git_branch: HARM } },
+    { type: 'turn.started', data: { turn_id: HARM, sequence: 1 } },
+    { type: 'message.added', data: { id: 'a', role: 'user', content: HARM } },
+    { type: 'message.added', data: { id: 'b', role: HARM, content: [{ type: HARM, value: HARM }, { type: 'thinking', thinking: HARM }] } },
+    { type: 'message.added', data: { id: 'c', role: 'assistant', content: [{ type: 'text', text: `# ${HARM}\n\n- ${HARM}\n\n\`\`\`${HARM}\n${HARM}\n\`\`\`\n\n|a|b|\n|-|-|\n|${HARM}|x|` }, { type: 'image', source: { type: 'base64', media_type: `png"${HARM}`, data: HARM } }] } },
+    { type: 'tool.called', data: { call_id: 'x', tool: HARM, input: { command: HARM, old_string: HARM, new_string: HARM } } },
+    { type: 'tool.failed', data: { call_id: 'x', success: false, output: HARM, exit_code: HARM } },
+    { type: 'tool.called', data: { call_id: 'y', tool: 'Read', input: HARM } },
+    { type: 'checkpoint.noted', data: { note: HARM } },
+    { type: 'provider.failed', data: { provider: HARM, error: HARM } },
+    { type: 'harm.done', data: { [HARM]: HARM } },
+    { type: 'turn.failed', data: { turn_id: HARM, error: HARM } },
+  ]);
+  server = await serve(store);
+  browser = await launch();
+  context = await newContext({ viewport: { width: 1280, height: 800 } });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  store?.remove();
+});
+
+const newContext = async (options) => {
+  const made = await browser.newContext(options);
+  made.setDefaultTimeout(6000);
+  return made;
+};
+
+const session = async (query = '', ctx = context, id = TIDES) => {
+  const page = await open(ctx, server, `s/${id}${query}`);
+  await page.waitForSelector('.item .said, .item .tool, .item .raw');
+  return page;
+};
+
+const shown = (page) => page.$$eval('.item', (items) => items.map((item) => Number(item.dataset.seq)));
+
+const dragTo = async (page, share) => {
+  const box = await page.locator('.timeline-box').boundingBox();
+  await page.mouse.move(box.x + box.width - 4, box.y + 15);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * share, box.y + 15, { steps: 6 });
+  await page.mouse.up();
+  await frames(page);
+};
+
+test('the list shows sessions with what is below them, and opens one by keys', async () => {
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  const tides = page.locator('.row', { hasText: 'High water printed an hour late' });
+  await tides.locator('.twist').click();
+  await page.waitForSelector('text=List every caller of clock.local()');
+  const tree = (await server.get('/sessions?tree=1&limit=100')).sessions.find((s) => s.session_id === TIDES);
+  assert.equal(tree.tree.events, 61);
+  assert.equal(await tides.locator('.c-events').innerText(), '61');
+  await page.keyboard.press('j');
+  const first = await page.locator('.row.chosen .row-link').innerText();
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.session-title');
+  assert.equal(await page.locator('h1').innerText(), first);
+  quiet(page);
+  await page.close();
+});
+
+test('filters narrow the list, and stand in the link', async () => {
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  await page.locator('.filters select').first().selectOption('codex');
+  await page.waitForFunction(() => !document.querySelector('.list').innerText.includes('claude-code'));
+  assert.match(page.url(), /agent=codex/);
+  await page.reload();
+  await page.waitForSelector('.row-link');
+  assert.ok((await page.$$eval('.agent', (all) => all.map((a) => a.innerText))).every((agent) => agent === 'codex'));
+  await page.click('.list-head >> text=Tokens');
+  await page.waitForSelector('.c-tokens[aria-sort=descending]');
+  quiet(page);
+  await page.close();
+});
+
+test('what is found leads to its event', async () => {
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  await page.keyboard.press('/');
+  await page.keyboard.type('summer time');
+  await page.waitForSelector('.hit mark');
+  await page.locator('.hit', { hasText: 'local times are made' }).locator('a').click();
+  await page.waitForSelector('.item.flash[data-seq="11"]');
+  assert.match(await page.locator('.item.flash').innerText(), /summer time/);
+  quiet(page);
+  await page.close();
+});
+
+test('a session is shown as the conversation that it was', async () => {
+  const page = await session();
+  assert.match(await page.locator('.said.user').first().innerText(), /tide table prints high water one hour late/);
+  await page.click('text=Thinking');
+  await page.waitForSelector('.fold.thought.open >> text=Look at how times are made');
+  const failed = page.locator('.tool.failed').first();
+  assert.match(await failed.innerText(), /pytest[\s\S]*1 failed, 1 passed/);
+  assert.equal(await page.locator('.diff .removed').first().innerText().then((t) => t.trim()), '-return utc + OFFSET');
+  await page.locator('.tool', { hasText: 'Task' }).locator('.tool-head').click();
+  await page.keyboard.press('G');
+  await page.waitForSelector('img.picture');
+  assert.ok(await page.$eval('img.picture', (image) => image.naturalWidth > 0));
+  await page.waitForSelector('.turn-end >> text=Turn 2 done');
+  quiet(page);
+  await page.close();
+});
+
+test('at a moment of the past only what was known then is shown', async () => {
+  const page = await session('?tab=state');
+  await dragTo(page, 0.3);
+  const seq = Number(/at=(\d+)/.exec(page.url())[1]);
+  assert.ok(seq > 5 && seq < 30, `${seq}`);
+  assert.ok((await shown(page)).every((n) => n <= seq));
+  await page.waitForSelector(`.state[data-seq="${seq}"]`);
+  const { sessions } = JSON.parse(store.run('replay', TIDES, '--at', String(seq), '--json'));
+  const table = await page.$eval('.facts', (t) => Object.fromEntries([...t.rows].map((r) => [r.cells[0].innerText, r.cells[1].innerText])));
+  assert.equal(table.total_tokens, sessions[0].total_tokens.toLocaleString('en'));
+  assert.equal(table.title, sessions[0].title);
+  await page.keyboard.press('ArrowRight');
+  await page.waitForSelector(`.state-head >> text=changed since event ${seq}`);
+  assert.ok((await page.locator('.cell-changed').count()) > 0);
+  quiet(page);
+  await page.close();
+});
+
+test('a call is running until the moment at which its result came', async () => {
+  const page = await session('?at=17');
+  assert.equal(await page.locator('.tool', { hasText: 'Bash' }).locator('.tool-took').innerText(), 'running');
+  assert.match(await page.locator('.moment').innerText(), /29k tokens/);
+  await page.keyboard.press('f');
+  await page.waitForSelector('.tool.failed');
+  assert.match(page.url(), /at=21/);
+  quiet(page);
+  await page.close();
+});
+
+test('the keys step by event, turn and prompt, and play to the end', async () => {
+  const page = await session('?at=7');
+  const at = async () => Number(/at=(\d+)/.exec(page.url())?.[1] ?? Infinity);
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await at(), 9);
+  await page.keyboard.press('Shift+ArrowRight');
+  assert.equal(await at(), 36);
+  await page.keyboard.press('[');
+  assert.equal(await at(), 34);
+  await page.keyboard.press('Shift+ArrowLeft');
+  assert.equal(await at(), 7);
+  await page.locator('.speed select').selectOption('100');
+  await page.locator('h1').click();
+  await page.keyboard.press(' ');
+  await page.waitForFunction(() => !location.hash.includes('at='), null, { timeout: 8000 });
+  await page.keyboard.press('Home');
+  assert.equal(await at(), 7);
+  await page.keyboard.press('End');
+  assert.equal(await at(), Infinity);
+  quiet(page);
+  await page.close();
+});
+
+test('lanes are zoomed by a drag', async () => {
+  const page = await session();
+  await page.waitForSelector('.lane-names >> text=List every caller');
+  const box = await page.locator('.timeline-box').boundingBox();
+  await page.mouse.move(box.x + 100, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 300, box.y + 50, { steps: 4 });
+  await page.mouse.up();
+  await page.click('text=Whole session');
+  await page.waitForSelector('text=Whole session', { state: 'detached' });
+  quiet(page);
+  await page.close();
+});
+
+test('usage is that of the moment, and an event is shown as it is stored', async () => {
+  const page = await session('?tab=charts');
+  await page.waitForSelector('.chart canvas');
+  assert.match(await page.locator('.bars', { hasText: 'By tool' }).innerText(), /Bash\s*2, 2 failed/);
+  await page.locator('.item[data-seq="11"] .gutter').click();
+  await page.waitForSelector('.event .code');
+  const event = JSON.parse(await page.locator('.event .code').innerText());
+  const [line] = store.run('query', TIDES, '--seq', '11..11', '--json').trim().split('\n');
+  assert.deepEqual(event, JSON.parse(line));
+  await page.waitForSelector('.proof >> text=Proved');
+  quiet(page);
+  await page.close();
+});
+
+test('a live session is followed until one scrolls', async () => {
+  const text = (n) => ({ type: 'message.added', data: { id: `m${n}`, role: 'assistant', content: `Line ${n}. ${'Words that fill some lines. '.repeat(12)}` } });
+  store.append('live', Array.from({ length: 30 }, (_, n) => text(n)));
+  const list = await open(context, server);
+  await list.waitForSelector('.row-link');
+  const page = await session('', context, 'live');
+  await page.keyboard.press('G');
+  await page.waitForSelector('text=Line 29.');
+  await page.waitForSelector('.stream.live');
+  const writer = store.writer('live');
+  await writer.send(text(30));
+  await page.waitForSelector('text=Line 30.', { timeout: 3000 });
+  await frames(page);
+  await page.locator('.conversation .scroller').hover();
+  await page.mouse.wheel(0, -900);
+  await page.waitForFunction(() => {
+    const s = document.querySelector('.conversation .scroller');
+    return s.scrollHeight - s.scrollTop - s.clientHeight > 300;
+  });
+  await writer.send(text(31));
+  await page.waitForSelector('.to-end >> text=1 new');
+  await page.click('.to-end');
+  await page.waitForSelector('text=Line 31.');
+  await list.waitForFunction(() => [...document.querySelectorAll('.row')].some((row) => row.innerText.includes('live') && row.innerText.includes('32')), null, { timeout: 3000 });
+  await writer.close();
+  quiet(page);
+  quiet(list);
+  await page.close();
+  await list.close();
+});
+
+test('all tabs share one stream, and another takes over', async () => {
+  const own = await newContext();
+  const streams = [];
+  own.on('request', (request) => request.url().includes('/stream') && streams.push(request));
+  const one = await session('', own, 'live');
+  await one.waitForSelector('.stream.live');
+  const two = await own.newPage();
+  await two.goto(`${server.url}/#/s/live`); /* without a token: the other tab has it */
+  await two.waitForSelector('.item .said');
+  await two.waitForSelector('.stream.live');
+  assert.equal(streams.length, 1);
+  await one.close();
+  await two.waitForFunction(() => document.querySelector('.stream.live'));
+  for (let i = 0; i < 50 && streams.length < 2; i++) await new Promise((done) => setTimeout(done, 50));
+  assert.equal(streams.length, 2);
+  store.append('live', [{ type: 'message.added', data: { id: 'last', role: 'assistant', content: 'The other tab reads on.' } }]);
+  await two.keyboard.press('G');
+  await two.waitForSelector('text=The other tab reads on.');
+  await own.close();
+});
+
+test('without a token the page asks for one', async () => {
+  const own = await newContext();
+  const page = await own.newPage();
+  await page.goto(server.url);
+  await page.waitForSelector('text=Token');
+  await accessible(page);
+  await page.fill('input', server.token);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.row-link');
+  await own.close();
+});
+
+test('SQL is answered as a table and as a chart, and stands in the link', async () => {
+  const page = await open(context, server, 'sql');
+  await page.waitForSelector('.schema summary');
+  await page.fill('textarea', "SELECT type, count(*) AS n FROM events GROUP BY type ORDER BY n DESC");
+  await page.keyboard.press('Control+Enter');
+  await page.waitForSelector('.answer [role=cell]');
+  assert.match(await page.locator('.answer').innerText(), /message\.added/);
+  await page.click('text=Chart');
+  await page.waitForSelector('.bar-row');
+  const link = page.url();
+  await page.fill('textarea', 'SELEC');
+  await page.keyboard.press('Control+Enter');
+  await page.waitForSelector('.failure >> text=syntax error');
+  await page.goto('about:blank');
+  await page.goto(link);
+  await page.waitForSelector('.bar-row');
+  /* The answer 400 is said by the browser itself. */
+  page.said = page.said.filter((line) => !/status of 400/.test(line));
+  quiet(page);
+  await page.close();
+});
+
+test('a shared file opens without the server', async () => {
+  const page = await session();
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Share')]);
+  const file = path.join(store.directory, 'shared.html');
+  await download.saveAs(file);
+  await page.close();
+  const own = await newContext();
+  await own.route(/^http/, (route) => route.abort());
+  const shared = await own.newPage();
+  const said = [];
+  shared.on('console', (message) => said.push(message.text()));
+  shared.on('pageerror', (error) => said.push(String(error.stack)));
+  await shared.goto(pathToFileURL(file).href);
+  await shared.waitForSelector('.item .said');
+  assert.equal(await shared.locator('h1').innerText(), 'High water printed an hour late');
+  await shared.click('text=State');
+  await dragTo(shared, 0.5);
+  await shared.waitForSelector('.state .facts');
+  await shared.click('text=Overview');
+  await shared.click('.children a');
+  await shared.waitForSelector('.said >> text=List every caller');
+  assert.deepEqual(said, []);
+  await own.close();
+});
+
+test('script in any field is text', async () => {
+  for (const hash of ['', 'search?q=onerror', 's/harm?all=1', 's/harm?tab=state', 's/harm?tab=charts', 's/harm?tab=event&at=5', `sql?q=${encodeURIComponent("SELECT * FROM sessions WHERE id = 'harm'")}`]) {
+    const page = await open(context, server, hash);
+    await page.waitForSelector('.row-link, .hit, .item .fold, .item .said, .answer [role=cell]');
+    for (const head of await page.locator('.fold-head[aria-expanded=false], .tool-head[aria-expanded=false]').all()) await head.click({ timeout: 500 }).catch(() => {});
+    await frames(page);
+    assert.equal(await page.evaluate(() => window.harm), undefined, hash);
+    assert.equal(await page.locator('[onerror], [onload], a[href^="javascript"], #app script, .item img').count(), 0, hash);
+    quiet(page);
+    await page.close();
+  }
+});
+
+for (const [name, options] of [
+  ['light', { colorScheme: 'light', viewport: { width: 1280, height: 800 } }],
+  ['dark', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
+  ['a phone', { colorScheme: 'light', viewport: { width: 375, height: 720 }, hasTouch: true, isMobile: true }],
+])
+  test(`axe-core finds nothing serious, and nothing is wider than the window: ${name}`, async () => {
+    const own = await newContext(options);
+    for (const [hash, wait] of [
+      ['', '.row-link'],
+      ['search?q=summer', '.hit'],
+      [`s/${TIDES}`, '.item .tool'],
+      [`s/${TIDES}?tab=state&at=25`, '.state'],
+      [`s/${TIDES}?tab=charts`, '.chart canvas'],
+      ['sql?q=SELECT%20*%20FROM%20turns', '.answer [role=cell]'],
+    ]) {
+      const page = await open(own, server, hash);
+      await page.waitForSelector(wait);
+      await frames(page);
+      await accessible(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${hash}: ${wide} pixels too wide`);
+      quiet(page);
+      await page.close();
+    }
+    await own.close();
+  });
+
+test('? tells the keys', async () => {
+  const page = await open(context, server);
+  await page.waitForSelector('.row-link');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open] >> text=next, previous failure');
+  await accessible(page);
+  await page.keyboard.press('Escape');
+  await page.waitForSelector('dialog[open]', { state: 'detached' });
+  quiet(page);
+  await page.close();
+});
