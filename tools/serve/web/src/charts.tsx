@@ -114,7 +114,7 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
   for (const call of model.calls) {
     if (call.seq > at) break;
     const was = byTool.get(call.tool) ?? { calls: 0, failed: 0, ms: 0 };
-    const known = call.result <= at;
+    const known = model.known(call, at);
     byTool.set(call.tool, { calls: was.calls + 1, failed: was.failed + (known && call.failed ? 1 : 0), ms: was.ms + (known ? (call.took ?? 0) : 0) });
   }
   const models = [...byModel].sort((a, b) => b[1].tokens - a[1].tokens);

@@ -106,7 +106,7 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
   if (kind === 'call') {
     const call = model.callAt.get(seq);
     if (call) {
-      const known = call.result <= at;
+      const known = model.known(call, at);
       const child = /^(task|agent)$/i.test(call.tool)
         ? model.children.find((c) => Date.parse(c.created_at) >= call.began - 2000 && (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended))
         : undefined;

@@ -366,6 +366,10 @@ export class Model {
     return found;
   }
 
+  known(call: Call, at: number): boolean {
+    return call.result !== Infinity && call.result <= at;
+  }
+
   /* A call that was still open when a later turn began has no result, and will have none. */
   lost(call: Call, at: number): boolean {
     return call.result === Infinity && this.turns.some((turn) => turn.seq > call.seq && turn.seq <= at);

@@ -297,6 +297,7 @@ export function Sessions({ route }: { route: Route }) {
     const next = Math.max(0, Math.min(rows.length - 1, chosen + by));
     setChosen(next);
     list.scrollToIndex(next);
+    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"] .row-link`)?.focus({ preventScroll: true }));
   };
   useKeys({
     j: () => choose(1),

@@ -90,7 +90,7 @@ export const launch = () =>
 export async function open(context, server, hash = '') {
   const page = await context.newPage();
   page.said = [];
-  page.on('console', (message) => page.said.push(`${message.type()}: ${message.text()}`));
+  page.on('console', (message) => page.said.push(`${message.type()}: ${message.text()} ${message.location().url}`));
   page.on('pageerror', (error) => page.said.push(String(error.stack)));
   await page.goto(`${server.url}/#token=${server.token}&/${hash}`);
   return page;
