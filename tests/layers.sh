@@ -51,9 +51,10 @@ uses tools/import tools/cli
 uses tools/export tools/cli tools/show
 uses tools/verbs tools/cli tools/show
 uses tools/report tools/cli tools/show tools/plot tools/export
-uses tools/serve tools/cli tools/show tools/export tools/import tools/report
+uses tools/append tools/cli
+uses tools/serve tools/append tools/cli tools/show tools/export tools/import tools/report
 uses tools/ship tools/cli tools/export
-uses tools/cmd tools/cli tools/show tools/plot tools/import tools/export tools/report
+uses tools/cmd tools/append tools/cli tools/show tools/plot tools/import tools/export tools/report
 
 # Bindings see what is installed, and their own header; where a second SQLite is in the process, they tell ours how to lock; and they hash names.
 grep -rnE --include='*.[ch]' '^ *# *include *["<]' bindings |

@@ -329,6 +329,116 @@ def test_search_leads_to_the_event():
         server.get("/search?q=", status=400)
 
 
+def post(server, path, body, status=200, **words):
+    got, text, _ = server.ask("/api/v1" + path, method="POST", body=body, **words)
+    assert got == status, f"{path}: {got} {text[:300]!r}"
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_append_answers_as_the_command_does():
+    with Server() as server:
+        lines = '{"type":"a","data":1,"id":"x"}\n{"type":"b","data":{"n":2}}\n'
+        assert post(server, "/sessions/s/events", lines) == [{"seq": 1}, {"seq": 2}]
+        assert post(server, "/sessions/s/events", lines.split("\n", maxsplit=1)[0]) == [{"seq": 1}]
+        answers = post(server, "/sessions/s/events", '{"type":"a","data":3}\n{"type":"A"}\n{"type":"a"}\n', 400)
+        assert answers[0] == {"seq": 3} and "refused" in answers[1] and len(answers) == 2
+        one = '{"type":"a","data":4}'
+        post(server, "/sessions/s/events", one, 412, headers={"If-Match": '"2"'})
+        assert post(server, "/sessions/s/events", one, headers={"If-Match": "3"}) == [{"seq": 4}]
+        post(server, "/sessions/s/events", one, 400, headers={"If-Match": "*"})
+        assert post(server, "/sessions/new/events?type=t", "[1]\n[2]", headers={"If-Match": "0"}) == \
+            [{"seq": 1}, {"seq": 2}]
+        assert len(server.annal("query", "s", "--json").splitlines()) == 4
+        server.annal("pack", "enable", "agentweaver")
+        guarded = '{"type":"backlog.claimed","data":{"project":"x","id":"none"}}'
+        told = subprocess.run([ANNAL, "--store", server.store, "append", "project_x"], input=guarded,
+                              text=True, capture_output=True, check=False)
+        answers = server.ask("/api/v1/sessions/project_x/events", method="POST", body=guarded)
+        assert answers[0] == 422 and answers[1].decode() == told.stdout
+
+
+def test_a_fork_and_what_verify_says():
+    with Server() as server:
+        server.append("s", 5)
+        fork = post(server, "/sessions/s/fork", '{"at":3,"name":"f"}', 201)[0]
+        assert fork == {"session_id": "f", "parent_session_id": "s", "forked_at_seq": 3}
+        post(server, "/sessions/s/fork", '{"at":3,"name":"f"}', 409)
+        post(server, "/sessions/s/fork", '{"at":99,"name":"g"}', 404)
+        post(server, "/sessions/s/fork", '{"name":"../g"}', 400)
+        assert seqs(server.get("/sessions/f/events")) == [1, 2, 3]
+        assert {row["session_id"]: row["finding_count"] for row in post(server, "/verify", "")} == \
+            {"s": 0, "f": 0}
+        path = os.path.join(server.store, "events", "s.jsonl")
+        with open(path, "r+b") as file:
+            text = file.read().replace(b'"n": 1', b'"n": 7')
+            file.seek(0)
+            file.write(text)
+        verified = post(server, "/verify?session=s", "")
+        assert verified[0]["findings"][0]["seq"] == 2, verified
+        stream = server.stream("?session=s")
+        assert [stream.next()[0] for _ in range(3)] == ["append", "damage", "append"]
+        stream.close()
+
+
+def test_rights_are_those_of_the_token():
+    with Server() as server:
+        server.append("s", 1)
+        server.stop()
+        with open(os.path.join(server.store, "serve.token"), "w", encoding="ascii") as file:
+            file.write("# two\nwrite " + "w" * 40 + "\nread " + "r" * 40 + "\n")
+        server.start()
+        server.get("/sessions")
+        assert server.get("/info")["rights"] == "read"
+        event = '{"type":"a","data":1}'
+        post(server, "/sessions/s/events", event, 403)
+        server.token = "w" * 40
+        post(server, "/sessions/s/events", event)
+        server.stop()
+        server.words = ("--read-only",)
+        server.start()
+        server.token = "w" * 40
+        post(server, "/sessions/s/events", event, 403)
+        assert server.get("/info")["read_only"] is True
+        server.get("/sessions")
+
+
+def test_what_was_acknowledged_survives_a_kill():
+    with Server() as server:
+        got, stop = [], threading.Event()
+
+        def write():
+            while not stop.is_set():
+                try:
+                    got.extend(post(server, "/sessions/s/events", '{"type":"a","data":1}'))
+                except (OSError, http.client.HTTPException):
+                    return
+
+        threads = [threading.Thread(target=write) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.4)
+        server.stop(signal.SIGKILL)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        server.start()
+        seen = seqs(server.get("/sessions/s/events?limit=2000"))
+        assert got and set(answer["seq"] for answer in got) <= set(seen)
+        assert seen == list(range(1, len(seen) + 1))
+
+
+def test_metrics_are_open_metrics():
+    with Server() as server:
+        post(server, "/sessions/s/events", '{"type":"a","data":1}')
+        status, text, headers = server.ask("/metrics")
+        assert status == 200 and headers["Content-Type"].startswith("application/openmetrics-text")
+        lines = text.decode().splitlines()
+        assert lines[-1] == "# EOF" and "annal_appended_events_total 1" in lines
+        buckets = [int(line.split()[1]) for line in lines if line.startswith("annal_sync_seconds_bucket")]
+        assert buckets == sorted(buckets) and buckets[-1] >= 1
+        assert server.ask("/metrics", token=False)[0] == 401
+
+
 def main():
     tests = {name[5:]: fn for name, fn in globals().items() if name.startswith("test_")}
     names = sys.argv[2:] or list(tests)

@@ -1,30 +1,16 @@
 /*
  * Append: events from standard input, a seq for each on standard output.
  *
- * Lines that can be read without waiting are made durable together: they are appended at level
- * batch, then synced once, then acknowledged in their order. As soon as the input would have to be
- * waited for, everything read so far is synced and acknowledged, so one event is never held back
- * for the next.
- *
- * (1) Every line that was read gets one answer, in the order of the lines: {"seq":N},
- *     {"refused":"…"} (nothing of it is there, and nothing will be) or {"unknown":"…"} (storage
- *     failed under it, and nobody can say: append it again with the same id, and see).
- * (2) The first answer that is no seq ends the command: what follows may mean nothing without it.
- * (3) When a sync fails, the lines that waited for it are told apart: some may be durable. A line
- *     that was refused behind them still has its answer.
- * (4) Packs that the store has switched on are asked about events that they guard or fill. Such an
- *     event is durable by itself; what was read before it is durable with it.
+ * Lines that can be read without waiting are made durable together. As soon as the input would have
+ * to be waited for, everything read so far is synced and acknowledged, so one event is never held
+ * back for the next. What becomes of a line: appender.h, in four rules.
  */
-#include "index/sys/pack.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
-#include "journal/base/json.h"
+#include "tools/append/appender.h"
 #include "tools/cli/fields.h"
-#include "tools/cli/line.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
-
-#include <annal/pack.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,197 +20,109 @@
 
 #define LINE_BYTES_MAX ((size_t)ANNAL_DATA_BYTES_MAX + 4096)
 
-enum {
-    READ_BYTES = 256 << 10,
-    PENDING_EVENTS_MAX = 4096,
-    PENDING_BYTES_MAX = 1 << 20,
-};
+enum { READ_BYTES = 256 << 10 };
 
 struct append {
     const struct args *args;
-    annal_slice session;
-    annal_slice type;
-    annal_level level;
+    struct appender appender;
     annal_format format;
-    bool expects; /* for the first line */
-    uint64_t expected_seq;
-
-    annal_store *store;
-    annal_index *index;
-    annal_writer *writer;
     struct buf input;
     size_t searched; /* of it, without finding a line break */
-    struct buf scratch;
-    struct buf seqs; /* uint64_t: of events that are appended but not acknowledged */
     struct buf answers;
-    size_t pending_bytes;
-    uint64_t line; /* number of the line at hand */
-    struct buf
-        last_answer; /* of the line that ends the command, until those before it have theirs */
 };
 
 static int read_options(struct append *append)
 {
     static const annal_level levels[] = {ANNAL_LEVEL_SYNC, ANNAL_LEVEL_BATCH, ANNAL_LEVEL_OS};
     const struct args *args = append->args;
+    struct appender *appender = &append->appender;
     int level = args_choice(args, "level");
     annal_error err = {0};
-    append->session = args_text(args, "SESSION");
-    append->level = levels[level < 0 ? 0 : level];
-    append->type = args_text(args, "type");
-    append->expects = args_has(args, "expect-seq");
-    append->expected_seq = args_count(args, "expect-seq", 0);
+    appender->session = args_text(args, "SESSION");
+    appender->level = levels[level < 0 ? 0 : level];
+    appender->type = args_text(args, "type");
+    appender->expects = args_has(args, "expect-seq");
+    appender->expected_seq = args_count(args, "expect-seq", 0);
     args_journal_format(args, &append->format);
-    const annal_draft typed = {.type = append->type, .data = ANNAL_SLICE("null")};
-    if (append->type.len > 0 && annal_draft_check(&typed, &err) < 0)
+    const annal_draft typed = {.type = appender->type, .data = ANNAL_SLICE("null")};
+    if (appender->type.len > 0 && annal_draft_check(&typed, &err) < 0)
         return fail_usage("--type needs the type of an event, such as tool.called: %s",
                           err.message);
     return 0;
 }
 
-static void add_answer(struct buf *answers, const char *kind, const char *sentence)
-{
-    /* Without memory for it the exit status and the sentence on stderr are all there is. */
-    if (annal__buf_printf(answers, "{\"%s\":", kind) < 0 ||
-        annal__json_quote(answers, annal_slice_of(sentence)) < 0 ||
-        annal__buf_append(answers, "}\n", 2) < 0)
-        annal__buf_clear(answers);
-}
-
 static int fail_line(struct append *append, annal_error *err)
 {
-    annal_error placed = *err;
-    snprintf(placed.message, sizeof placed.message, "line %" PRIu64 ": %.450s", append->line,
-             err->message);
-    add_answer(&append->last_answer, err->status == ANNAL_ERR_UNKNOWN ? "unknown" : "refused",
-               placed.message);
-    return fail_error(&placed);
+    appender_fail(&append->appender, err);
+    return fail_error(err);
 }
 
 /* The store is opened, and made, for the first good line: bad input leaves nothing behind. */
 static int open_writer(struct append *append, const annal_draft *first)
 {
+    struct appender *appender = &append->appender;
+    const uint32_t wait_ms = append->args->wait_ms;
     annal_error err = {0};
-    if (append->writer != NULL)
+    if (appender->writer != NULL)
         return 0;
     if (annal_draft_check(first, &err) < 0)
         return fail_line(append, &err);
-    if (append->expects && append->expected_seq > 0 && !store_is_there(append->args)) {
+    if (appender->expects && appender->expected_seq > 0 && !store_is_there(append->args)) {
         annal__fail(&err, ANNAL_ERR_CONFLICT,
                     "append to session '%.*s': there is no store yet, so it does not end at seq "
                     "%" PRIu64,
-                    ANNAL_FMT(append->session), append->expected_seq);
+                    ANNAL_FMT(appender->session), appender->expected_seq);
         return fail_line(append, &err);
     }
-    int exit_status =
-        store_try(append->args, OPEN_CREATE, append->args->wait_ms, &append->store, &err);
+    int exit_status = store_try(append->args, OPEN_CREATE, wait_ms, &appender->store, &err);
     if (exit_status != 0) {
-        add_answer(&append->last_answer, "refused", err.message);
+        appender_add_answer(&appender->last_answer, "refused", err.message);
         say("%s", err.message);
         return exit_status;
     }
-    if (annal_writer_open(
-            append->store, append->session,
-            &(annal_writer_options){.wait_ms = append->args->wait_ms, .format = append->format},
-            &append->writer, &err) < 0 ||
-        annal_index_open(append->store, &(annal_index_options){.wait_ms = append->args->wait_ms},
-                         &append->index, &err) < 0)
+    if (annal_writer_open(appender->store, appender->session,
+                          &(annal_writer_options){.wait_ms = wait_ms, .format = append->format},
+                          &appender->writer, &err) < 0 ||
+        annal_index_open(appender->store, &(annal_index_options){.wait_ms = wait_ms},
+                         &appender->index, &err) < 0)
         return fail_line(append, &err);
     return 0;
-}
-
-/* Rule (4). */
-static annal_status append_draft(struct append *append, const annal_draft *draft, uint64_t *out_seq,
-                                 annal_error *err)
-{
-    bool asks = false;
-    annal_appended appended = {0};
-    const annal_append_options options = {
-        .level = append->level == ANNAL_LEVEL_SYNC ? ANNAL_LEVEL_BATCH : append->level,
-        .expect = append->expects ? ANNAL_EXPECT_SEQ : ANNAL_EXPECT_ANY,
-        .expected_seq = append->expects ? append->expected_seq : 0};
-    annal_status status = annal__pack_asks(append->index, append->session, draft->type, &asks, err);
-    if (status >= 0 && !asks)
-        return annal_writer_append(append->writer, draft, 1, &options, out_seq, err);
-    if (status >= 0)
-        status =
-            annal_pack_append(append->index, append->writer, draft, 1, &options, &appended, err);
-    if (status >= 0)
-        *out_seq = appended.seq;
-    annal_free(appended.data.ptr);
-    return status;
-}
-
-/* Rule (3). */
-static void answer(struct append *append, uint64_t seq, const annal_sync_result *result,
-                   const annal_error *err)
-{
-    struct buf *answers = &append->answers;
-    annal__buf_clear(answers);
-    if (result->refused_seq > 0 && seq >= result->refused_seq)
-        add_answer(answers, "refused", err->message);
-    else if (result->unknown_seq > 0 && seq >= result->unknown_seq)
-        add_answer(answers, "unknown", err->message);
-    else
-        (void)annal__buf_printf(answers, "{\"seq\":%" PRIu64 "}\n", seq);
-    out_slice(annal__buf_slice(answers));
 }
 
 /* Make durable what was appended, then say so. */
 static int acknowledge(struct append *append)
 {
     annal_error err = {0};
-    annal_sync_result result = {0};
     int exit_status = 0;
-    size_t events = append->seqs.len / sizeof(uint64_t);
-    if (events == 0)
-        return 0;
-    if (append->level == ANNAL_LEVEL_SYNC && annal_writer_sync(append->writer, &result, &err) < 0) {
+    annal__buf_clear(&append->answers);
+    if (appender_acknowledge(&append->appender, &append->answers, &err) < 0) {
         (void)fail_error(&err);
         exit_status = EXIT_STORAGE;
         /* It tells of the loss once too, and nobody else writes here: its close need not say it
          * again. */
-        if (annal_sync(append->store, NULL) < 0)
+        if (annal_sync(append->appender.store, NULL) < 0)
             exit_status = EXIT_STORAGE;
     }
-    for (size_t i = 0; i < events; i++) {
-        uint64_t seq;
-        memcpy(&seq, append->seqs.ptr + i * sizeof seq, sizeof seq);
-        answer(append, seq, &result, &err);
-    }
-    annal__buf_clear(&append->seqs);
-    append->pending_bytes = 0;
+    out_slice(annal__buf_slice(&append->answers));
     (void)out_flush(); /* whether anybody still listens changes nothing: main() looks at the end */
     return exit_status;
 }
 
 static int append_line(struct append *append, annal_slice line)
 {
+    struct appender *appender = &append->appender;
     annal_error err = {0};
     annal_draft draft;
-    uint64_t seq = 0;
-    append->line++;
-    if (line_to_draft(line, append->type, &append->scratch, &draft, &err) < 0)
+    if (appender_read(appender, line, &draft, &err) < 0)
         return fail_line(append, &err);
-    if (append->store != NULL)
-        store_wait_anew(append->args, append->store);
+    if (appender->store != NULL)
+        store_wait_anew(append->args, appender->store);
     int exit_status = open_writer(append, &draft);
     if (exit_status != 0)
         return exit_status;
-    if (annal__buf_reserve(&append->seqs, sizeof seq) < 0) {
-        annal__fail(&err, ANNAL_ERR_NOMEM, "append to session '%.*s': out of memory",
-                    ANNAL_FMT(append->session));
+    if (appender_put(appender, &draft, line.len, &err) < 0)
         return fail_line(append, &err);
-    }
-    if (append_draft(append, &draft, &seq, &err) < 0)
-        return fail_line(append, &err);
-    append->expects = false;
-    (void)annal__buf_append(&append->seqs, &seq, sizeof seq);
-    append->pending_bytes += line.len;
-    if (append->seqs.len < PENDING_EVENTS_MAX * sizeof seq &&
-        append->pending_bytes < PENDING_BYTES_MAX)
-        return 0;
-    return acknowledge(append);
+    return appender_is_full(appender) ? acknowledge(append) : 0;
 }
 
 /* The whole lines of the input, and at its end also one without a line break. */
@@ -259,7 +157,7 @@ static int read_input(struct append *append, bool *out_at_end)
     if (input->len > LINE_BYTES_MAX || annal__buf_reserve(input, READ_BYTES) < 0) {
         annal_error err = {0};
         annal__fail(&err, ANNAL_ERR_LIMIT, "the line is longer than %zu bytes", LINE_BYTES_MAX);
-        append->line++;
+        append->appender.line++;
         return fail_line(append, &err);
     }
     ssize_t count;
@@ -286,7 +184,7 @@ static int append_input(struct append *append)
             exit_status = append_lines(append, at_end);
     }
     int acknowledged = acknowledge(append);
-    out_slice(annal__buf_slice(&append->last_answer));
+    out_slice(annal__buf_slice(&append->appender.last_answer));
     return acknowledged != 0 ? acknowledged : exit_status;
 }
 
@@ -296,14 +194,12 @@ static int run(const struct args *args)
     int exit_status = read_options(&append);
     if (exit_status == 0)
         exit_status = append_input(&append);
-    annal_writer_close(append.writer);
-    annal_index_close(append.index);
-    exit_status = store_close(append.store, exit_status);
+    annal_writer_close(append.appender.writer);
+    annal_index_close(append.appender.index);
+    exit_status = store_close(append.appender.store, exit_status);
     annal__buf_done(&append.input);
-    annal__buf_done(&append.scratch);
-    annal__buf_done(&append.seqs);
     annal__buf_done(&append.answers);
-    annal__buf_done(&append.last_answer);
+    appender_done(&append.appender);
     return exit_status;
 }
 

@@ -34,7 +34,7 @@ void answer_error(struct request *request, unsigned status, const char *code, co
         answer_no_memory(request);
 }
 
-void answer_failure(struct request *request, const annal_error *err)
+unsigned failure_status(const annal_error *err)
 {
     static const struct {
         annal_status status;
@@ -44,13 +44,18 @@ void answer_failure(struct request *request, const annal_error *err)
                {ANNAL_ERR_BUSY, 503},        {ANNAL_ERR_NOMEM, 503},   {ANNAL_ERR_CLOSED, 503},
                {ANNAL_ERR_UNSUPPORTED, 501}, {ANNAL_ERR_IO, 507}};
     unsigned http = 500;
-    char code[32];
     for (size_t i = 0; i < sizeof map / sizeof *map; i++)
         http = map[i].status == err->status ? map[i].http : http;
+    return http;
+}
+
+void answer_failure(struct request *request, const annal_error *err)
+{
+    char code[32];
     snprintf(code, sizeof code, "%s", annal_status_name(err->status));
     for (char *space = code; (space = strchr(space, ' ')) != NULL;)
         *space = '_';
-    answer_error(request, http, code, "%s", err->message);
+    answer_error(request, failure_status(err), code, "%s", err->message);
 }
 
 void answer_json(struct request *request, annal_status status, const annal_error *err)

@@ -1,7 +1,7 @@
 /* Events of one session: a page of them as JSON, or all of them as NDJSON. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "tools/serve/serve.h"
+#include "tools/serve/produce.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -105,79 +105,25 @@ static void answer_page(struct request *request, annal_query *query, uint64_t li
 
 /* ---- All of them ---- */
 
-struct lines {
-    struct serve *serve;
-    struct flow *flow;
-    annal_query *query;
-    bool done; /* the flow was dropped */
-};
-
-static void free_lines(void *arg)
+static annal_status fill_lines(void *arg, struct buf *out)
 {
-    struct lines *lines = arg;
-    annal_query_close(lines->query);
-    annal__free(lines);
-}
-
-static void end_lines(struct lines *lines, annal_slice bytes, bool failed)
-{
-    lines->done = true;
-    flow_put_last(lines->flow, bytes, failed);
-    flow_drop(lines->flow);
-}
-
-static void fill_lines(void *arg)
-{
-    struct lines *lines = arg;
-    struct buf line = {0};
     annal_slice session;
     annal_event event;
     annal_status status = ANNAL_OK;
-    bool goes_on = !flow_is_gone(lines->flow);
-    while (goes_on && line.len < FLOW_BYTES) {
-        annal_status how = annal_query_next(lines->query, &session, &event, NULL);
-        goes_on = how >= 0 && how != ANNAL_END;
-        status = goes_on ? add_event(&line, how, session, &event) : how;
-        if (goes_on && status >= 0)
-            status = annal__buf_append(&line, "\n", 1);
-        goes_on = goes_on && status >= 0;
+    while (status >= 0 && out->len < FLOW_BYTES) {
+        annal_status how = annal_query_next(arg, &session, &event, NULL);
+        if (how < 0 || how == ANNAL_END)
+            return how;
+        status = add_event(out, how, session, &event);
+        if (status >= 0)
+            status = annal__buf_append(out, "\n", 1);
     }
-    if (goes_on)
-        (void)flow_put(lines->flow, annal__buf_slice(&line));
-    else
-        end_lines(lines, annal__buf_slice(&line), status < 0);
-    annal__buf_done(&line);
+    return status;
 }
 
-/* In the thread of the connections. If the client is gone the next filling notices it, and is
- * the last. */
-static void want_lines(void *arg)
+static void free_lines(void *arg)
 {
-    struct lines *lines = arg;
-    if (!lines->done && !pool_submit(lines->serve->pool, LANE_QUICK, fill_lines, lines))
-        end_lines(lines, (annal_slice){0}, true);
-}
-
-/* Takes the query. */
-static void answer_lines(struct serve *serve, struct request *request, annal_query *query)
-{
-    struct lines *lines = annal__zalloc(sizeof *lines);
-    if (lines != NULL)
-        *lines = (struct lines){.serve = serve, .query = query};
-    struct flow *flow =
-        lines == NULL
-            ? NULL
-            : flow_new(request,
-                       &(struct flow_source){.arg = lines, .want = want_lines, .free = free_lines});
-    if (flow == NULL) {
-        annal_query_close(query);
-        annal__free(lines);
-        answer_no_memory(request);
-        return;
-    }
-    lines->flow = flow;
-    request->status = 200;
-    request->type = NDJSON_TYPE;
+    annal_query_close(arg);
 }
 
 void events_list(struct serve *serve, struct request *request)
@@ -198,7 +144,9 @@ void events_list(struct serve *serve, struct request *request)
         annal_query_open(serve->index, &asked.filter, &query, &err) < 0) {
         answer_failure(request, &err);
     } else if (lines) {
-        answer_lines(serve, request, query);
+        produce(serve, request, NDJSON_TYPE,
+                &(struct producer){
+                    .lane = LANE_QUICK, .arg = query, .fill = fill_lines, .free = free_lines});
         query = NULL;
     } else {
         answer_page(request, query, limit);

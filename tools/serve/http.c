@@ -6,18 +6,21 @@
 
 #include <microhttpd.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and what is being written */
-#define KEEP_BYTES       ((size_t)64 << 10) /* of an empty flow, before it gives memory back */
+#define CONNECTION_BYTES ((size_t)16 << 10)  /* request line, headers and what is being written */
+#define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all requests at once */
+#define KEEP_BYTES       ((size_t)64 << 10)  /* of an empty flow, before it gives memory back */
 
 struct http {
     struct MHD_Daemon *daemon;
     struct http_program program;
     int fd;
     pthread_mutex_t lock;
-    struct request *requests; /* all that there are */
+    struct request *requests;  /* all that there are */
+    _Atomic size_t body_bytes; /* of all of them */
 };
 
 struct flow {
@@ -193,6 +196,7 @@ static void unlink_request(struct http *http, struct request *request)
 
 static void free_request(struct request *request)
 {
+    atomic_fetch_sub(&request->http->body_bytes, request->body_counted);
     annal__buf_done(&request->body);
     annal__buf_done(&request->answer);
     annal__buf_done(&request->headers);
@@ -289,7 +293,9 @@ static enum MHD_Result send_answer(struct request *request)
 /* The bytes of a body; MHD calls again with those that are left, and these are none. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
-    if (request->body.len + *len > request->body_limit ||
+    size_t of_all = atomic_fetch_add(&request->http->body_bytes, *len) + *len;
+    request->body_counted += *len;
+    if (of_all > BODIES_BYTES_MAX || request->body.len + *len > request->body_limit ||
         annal__buf_append(&request->body, bytes, *len) < 0)
         return MHD_NO; /* it said less, or nothing: the connection ends */
     *len = 0;

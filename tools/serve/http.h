@@ -51,6 +51,7 @@ struct request {
     annal_slice still;  /* in the place of answer: bytes that live as long as the program */
 
     /* Of the transport. */
+    size_t body_counted;
     bool begun; /* the answer is being sent */
     struct request *previous, *next;
 };

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define API "/api/v1"
+#define API              "/api/v1"
+#define APPEND_BYTES_MAX ((size_t)80 << 20)
 
 static void healthz(struct serve *serve, struct request *request)
 {
@@ -40,6 +41,10 @@ const struct route routes[] = {
     {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list},
     {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one},
     {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list},
+    {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append},
+    {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork},
+    {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run},
+    {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get},
     {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
     {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline},
     {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools},

@@ -50,6 +50,7 @@ void answer_error(struct request *request, unsigned status, const char *code, co
                   ...) ANNAL_PRINTF(4, 5);
 
 /* What the library could not do, with the status of HTTP that fits it. */
+unsigned failure_status(const annal_error *err);
 void answer_failure(struct request *request, const annal_error *err);
 void answer_no_memory(struct request *request);
 
@@ -76,6 +77,10 @@ void sessions_one(struct serve *serve, struct request *request);
 void session_children(struct serve *serve, struct request *request);
 void facets_get(struct serve *serve, struct request *request);
 void events_list(struct serve *serve, struct request *request);
+void events_append(struct serve *serve, struct request *request);
+void session_fork(struct serve *serve, struct request *request);
+void verify_run(struct serve *serve, struct request *request);
+void metrics_get(struct serve *serve, struct request *request);
 void event_proof(struct serve *serve, struct request *request);
 void session_outline(struct serve *serve, struct request *request);
 void session_tools(struct serve *serve, struct request *request);

@@ -1,0 +1,100 @@
+/* /metrics in OpenMetrics: what the store did, and what the server is doing. */
+#include "journal/sys/metrics.h"
+#include "journal/base/clock.h"
+#include "tools/serve/serve.h"
+#include "tools/serve/streams.h"
+
+#include <annal/metrics.h>
+
+#include <inttypes.h>
+
+static annal_status put_counter(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+    return annal__buf_printf(
+        out, "# TYPE annal_%s counter\n# HELP annal_%s %s\nannal_%s_total %" PRIu64 "\n", name,
+        name, help, name, value);
+}
+
+static annal_status put_gauge(struct buf *out, const char *name, const char *help, double value)
+{
+    return annal__buf_printf(out, "# TYPE annal_%s gauge\n# HELP annal_%s %s\nannal_%s %g\n", name,
+                             name, help, name, value);
+}
+
+/* Times are seconds there. */
+static annal_status put_histogram(struct buf *out, const char *name, const char *help,
+                                  const annal_histogram *histogram, double unit)
+{
+    uint64_t sum = 0;
+    annal_status status =
+        annal__buf_printf(out, "# TYPE annal_%s histogram\n# HELP annal_%s %s\n", name, name, help);
+    for (size_t i = 0; status >= 0 && i < ANNAL_HISTOGRAM_BUCKETS - 1; i++) {
+        sum += histogram->buckets[i];
+        status = annal__buf_printf(out, "annal_%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+                                   (double)annal__histogram_bound(i) * unit, sum);
+    }
+    sum += histogram->buckets[ANNAL_HISTOGRAM_BUCKETS - 1];
+    return status < 0
+               ? status
+               : annal__buf_printf(out,
+                                   "annal_%s_bucket{le=\"+Inf\"} %" PRIu64
+                                   "\nannal_%s_sum %g\nannal_%s_count %" PRIu64 "\n",
+                                   name, sum, name, (double)histogram->sum * unit, name, sum);
+}
+
+static annal_status put_store(struct buf *out, const annal_metrics *metrics)
+{
+    const struct {
+        const char *name, *help;
+        uint64_t value;
+    } counters[] = {
+        {"appended_events", "Events appended by all processes", metrics->events},
+        {"payload_bytes", "Bytes of their data", metrics->payload_bytes},
+        {"groups", "Writes of the commit log", metrics->groups},
+        {"log_bytes", "Bytes written to commit logs", metrics->log_bytes},
+        {"journal_bytes", "Bytes written to journals", metrics->journal_bytes},
+        {"syncs", "Syncs of logs, journals and directories", metrics->syncs},
+        {"slow_syncs", "Syncs that took longer than a second", metrics->slow_syncs},
+        {"refused_appends", "Appends that were refused", metrics->refused},
+        {"unknown_appends", "Appends whose outcome is not known", metrics->unknown},
+        {"checkpoints", "Checkpoints", metrics->checkpoints},
+        {"recoveries", "Commit logs of dead processes that were redone", metrics->recoveries}};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; status >= 0 && i < sizeof counters / sizeof *counters; i++)
+        status = put_counter(out, counters[i].name, counters[i].help, counters[i].value);
+    if (status >= 0)
+        status = put_histogram(out, "sync_seconds", "Writing and syncing a group of events",
+                               &metrics->sync_us, 1e-6);
+    if (status >= 0)
+        status = put_histogram(out, "group_events", "Events that shared a sync",
+                               &metrics->group_events, 1);
+    return status < 0 ? status
+                      : put_histogram(out, "session_wait_seconds",
+                                      "Waiting for a session of another process",
+                                      &metrics->session_wait_us, 1e-6);
+}
+
+void metrics_get(struct serve *serve, struct request *request)
+{
+    annal_metrics metrics;
+    struct buf *out = &request->answer;
+    double up = (double)(annal__monotonic_us() - serve->begun_us) * 1e-6;
+    annal_store_metrics_get(serve->store, ANNAL_METRICS_OF_STORE, &metrics);
+    annal_status status = put_store(out, &metrics);
+    if (status >= 0)
+        status = put_gauge(out, "serve_up_seconds", "How long the server has been running", up);
+    if (status >= 0)
+        status = put_gauge(out, "serve_streams", "Live streams", streams_count(serve->streams));
+    if (status >= 0)
+        status = put_gauge(out, "serve_connections", "Connections of this listener",
+                           http_connections(request->http));
+    if (status >= 0)
+        status =
+            put_gauge(out, "serve_waiting", "Requests that wait or run", pool_load(serve->pool));
+    if (status >= 0)
+        status = annal__buf_append(out, "# EOF\n", 6);
+    request->status = 200;
+    request->type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    if (status < 0)
+        answer_no_memory(request);
+}
