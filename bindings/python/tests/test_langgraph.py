@@ -50,6 +50,9 @@ class SyncSaver(AnnalSaver):
     async def aprune(self, thread_ids: Any, **options: Any) -> None:
         self.prune(thread_ids, **options)
 
+    async def aget_delta_channel_history(self, **options: Any) -> Any:
+        return self.get_delta_channel_history(**options)
+
 
 @pytest.mark.parametrize("kind", [AnnalSaver, SyncSaver])
 def test_langgraphs_conformance_suite_passes_in_full(kind: type[AnnalSaver], tmp_path: Path) -> None:
@@ -180,3 +183,32 @@ def test_what_put_returned_for_survives_a_kill(path: Path) -> None:
     with annal.open(path) as store:
         assert value(AnnalSaver(store), "t") == ["19"]
         assert len(list(AnnalSaver(store).list({"configurable": {"thread_id": "t"}}))) == 20
+
+
+def test_a_superseded_owner_is_refused_and_writes_nothing(path: Path) -> None:
+    async def main() -> None:
+        with annal.open(path) as store:
+            reader = AnnalSaver(store)
+            first = await AnnalSaver(store).aclaim_write_ownership("t")
+            begun = await asyncio.to_thread(put, first, "t", "c1")
+            await first.aput_writes(begun, [("ch", "first")], "task")
+            await first.aput_writes(begun, [("ch", "again")], "task")  # the same task: no refusal, and no second write
+            second = await AnnalSaver(store).aclaim_write_ownership("t")
+            tip = await asyncio.to_thread(put, second, "t", "c2", begun)
+            await second.aput_writes(begun, [("__resume__", "second")], "task")
+            before = store.session(annal.name("langgraph", "t")).last_seq
+            for _ in range(2):
+                with pytest.raises(annal.Conflict, match="claimed by another owner") as refused:
+                    put(first, "t", "c3", begun)
+                assert getattr(refused.value, "is_stale_write_owner_error")
+                with pytest.raises(annal.Conflict, match="claimed by another owner"):
+                    await first.aput_writes(begun, [("__resume__", "first")], "task")
+            assert store.session(annal.name("langgraph", "t")).last_seq == before
+            found = reader.get_tuple({"configurable": {"thread_id": "t"}})
+            assert found and found.config == tip
+            found = reader.get_tuple(begun)
+            assert found and found.pending_writes == [("task", "__resume__", "second"), ("task", "ch", "first")]
+            put(first, "other", "c1")  # it has claimed one thread, and no other
+            put(reader, "t", "c4", tip)  # who claimed nothing is not asked
+
+    asyncio.run(main())

@@ -16,8 +16,9 @@ import asyncio
 import builtins
 import random
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -27,6 +28,7 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
+    DeltaChannelHistory,
     get_checkpoint_id,
     get_checkpoint_metadata,
 )
@@ -65,6 +67,12 @@ class _Saved:
         self.writes: dict[tuple[str, int], tuple[str, str, Typed, str]] = {}
 
 
+def _ordered(saved: _Saved) -> builtins.list[tuple[str, str, Typed]]:
+    """Writes to a checkpoint as LangGraph replays them: task, channel, value."""
+    writes = sorted(saved.writes.items(), key=lambda item: (item[1][3], *item[0]))
+    return [(task, channel, typed) for _, (task, channel, typed, _) in writes]
+
+
 class _Value:
     """A value of a channel: as it is, or how it differs from the version before it."""
 
@@ -101,6 +109,7 @@ class _Thread(Folded):
         self.coming: dict[tuple[str, str, Any], bytes] = {}  # what is being appended: it need not be made again
         # Of each namespace the greatest id.
         self.latest: dict[str, str] = {}
+        self.owner: str | None = None  # who claimed it last
 
     def value(self, space: str, channel: str, version: Any) -> Typed | None:
         """A value; None if it is missing or empty."""
@@ -159,6 +168,14 @@ class _Thread(Folded):
             for space, checkpoint in data["checkpoints"]:
                 self.saved.get(space, {}).pop(checkpoint, None)
             self.latest = {space: max(saved) for space, saved in self.saved.items() if saved}
+        elif event.type == "thread.claimed":
+            self.owner = data["owner"]
+
+
+class StaleOwner(Conflict):
+    """Somebody else has claimed the thread since; nothing was written, and nothing of this owner will be."""
+
+    is_stale_write_owner_error = True
 
 
 class AnnalSaver(BaseCheckpointSaver[str]):
@@ -222,7 +239,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         """Append it with its values, as differences from those that are there, if nothing came in between."""
         for _ in range(_TRIES):
             with thread.lock:
-                thread.refresh()
+                self._refresh(thread)
                 seq = thread.seq
                 thread.coming = {(data["ns"], *key): content for key, (_, content) in typed.items()}
                 how = {key: thread.difference(data["ns"], key[0], value) for key, value in typed.items()}
@@ -237,14 +254,22 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             except Conflict:
                 continue
         data["values"] = [[*key, *_pack(value)] for key, value in typed.items()]
-        thread.append(Draft("checkpoint.saved", data))
+        self._append(thread, Draft("checkpoint.saved", data))
+
+    def _refresh(self, thread: _Thread) -> None:
+        """Bring it up to date, before a write."""
+        thread.refresh()
+
+    def _append(self, thread: _Thread, draft: Draft) -> None:
+        thread.append(draft)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """Save what a task wrote on top of a checkpoint. The first write of a task at an index stays."""
         place = config["configurable"]
-        self._thread(place["thread_id"]).append(
+        self._append(
+            self._thread(place["thread_id"]),
             Draft(
                 "checkpoint.writes",
                 {
@@ -257,8 +282,18 @@ class AnnalSaver(BaseCheckpointSaver[str]):
                         for index, (channel, value) in enumerate(writes)
                     ],
                 },
-            )
+            ),
         )
+
+    def claim_write_ownership(self, thread_id: str) -> AnnalSaver:
+        """Make the saver that is returned the only one that may write to a thread, in all processes.
+
+        Whoever claimed the thread before is refused from now on: `put()` and `put_writes()` of that saver raise
+        `StaleOwner`, and what it wrote is not there. A saver that claimed nothing is not asked.
+        """
+        thread, owner = self._thread(thread_id), uuid4().hex
+        thread.append(Draft("thread.claimed", {"owner": owner}))
+        return _Owner(self, str(thread_id), owner)
 
     # ---- Reading ----
 
@@ -286,13 +321,12 @@ class AnnalSaver(BaseCheckpointSaver[str]):
             typed = thread.value(space, channel, version)
             if typed is not None:
                 values[channel] = loads(typed)
-        ordered = sorted(saved.writes.items(), key=lambda item: (item[1][3], *item[0]))
         return CheckpointTuple(
             config=_config(thread_id, space, checkpoint),
             checkpoint=cast(Checkpoint, {**rest, "channel_values": values}),
             metadata=loads(saved.metadata),
             parent_config=_config(thread_id, space, saved.parent) if saved.parent else None,
-            pending_writes=[(task, channel, loads(typed)) for _, (task, channel, typed, _) in ordered],
+            pending_writes=[(task, channel, loads(typed)) for task, channel, typed in _ordered(saved)],
         )
 
     def list(
@@ -333,6 +367,34 @@ class AnnalSaver(BaseCheckpointSaver[str]):
                     answer = self._tuple(thread, thread_id, space, checkpoint)
                 left = None if left is None else left - 1
                 yield answer
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """Of each channel the nearest value of an ancestor, and the writes since. Nothing else of them is read."""
+        place = config["configurable"]
+        thread, space = self._thread(place["thread_id"]), place.get("checkpoint_ns", "")
+        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
+        loads, left = self.serde.loads_typed, set(channels)
+        with thread.lock:
+            thread.refresh()
+            saved = thread.saved.get(space, {})
+            target = saved.get(get_checkpoint_id(config) or thread.latest.get(space, ""))
+            name = target.parent if target is not None else None
+            while name is not None and name in saved and left:
+                for task, channel, typed in reversed(_ordered(saved[name])):
+                    if channel in left:
+                        found[channel]["writes"].append((task, channel, loads(typed)))
+                versions = loads(saved[name].checkpoint)["channel_versions"]
+                for channel in list(left):
+                    value = thread.value(space, channel, versions[channel]) if channel in versions else None
+                    if value is not None:
+                        found[channel]["seed"] = loads(value)
+                        left.discard(channel)
+                name = saved[name].parent
+        for entry in found.values():
+            entry["writes"].reverse()
+        return found
 
     # ---- Taking back ----
 
@@ -441,6 +503,16 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         """As `put_writes()`."""
         await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
 
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """As `get_delta_channel_history()`."""
+        return await asyncio.to_thread(lambda: self.get_delta_channel_history(config=config, channels=channels))
+
+    async def aclaim_write_ownership(self, thread_id: str) -> AnnalSaver:
+        """As `claim_write_ownership()`."""
+        return await asyncio.to_thread(self.claim_write_ownership, thread_id)
+
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread()`."""
         await asyncio.to_thread(self.delete_thread, thread_id)
@@ -456,6 +528,33 @@ class AnnalSaver(BaseCheckpointSaver[str]):
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune()`."""
         await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+
+
+class _Owner(AnnalSaver):
+    """A saver that has claimed a thread."""
+
+    def __init__(self, saver: AnnalSaver, thread_id: str, owner: str) -> None:
+        BaseCheckpointSaver.__init__(self, serde=saver.serde)
+        self.store = saver.store
+        self._threads = saver._threads
+        self._claimed = saver._thread(thread_id)
+        self._owner = owner
+
+    def _refresh(self, thread: _Thread) -> None:
+        thread.refresh()
+        if thread is self._claimed and thread.owner != self._owner:
+            raise StaleOwner(f"thread {thread.parts[-1]!r} was claimed by another owner")
+
+    def _append(self, thread: _Thread, draft: Draft) -> None:
+        while True:
+            with thread.lock:
+                self._refresh(thread)
+                seq = thread.seq
+            try:
+                thread.append(draft, expected_seq=seq)
+                return
+            except Conflict:
+                continue  # somebody appended, perhaps a claim
 
 
 def _config(thread_id: str, space: str, checkpoint: str) -> RunnableConfig:
