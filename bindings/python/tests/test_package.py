@@ -65,31 +65,57 @@ def test_the_version_is_that_of_the_library() -> None:
     assert f'version = "{annal.__version__}"' in (BINDING / "pyproject.toml").read_text()
 
 
+NEEDS = {
+    "claude_agent": "claude_agent_sdk",
+    "google_adk": "google.adk",
+    "langgraph": "langgraph",
+    "openai_agents": "agents",
+    "opentelemetry": "opentelemetry.sdk",
+    "pydantic_ai": "pydantic_ai_harness",
+}
+
+
 @pytest.mark.parametrize("name", [module.name for module in pkgutil.iter_modules(annal.__path__)])
 def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "_native":
         return
-    pytest.importorskip({"langgraph": "langgraph", "openai_agents": "agents", "claude_agent": "claude_agent_sdk"}.get(name, "libannal"))
+    pytest.importorskip(NEEDS.get(name, "libannal"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert doctest.testmod(importlib.import_module(f"libannal.{name}")).failed == 0
+
+
+PAGES = [BINDING / "README.md", BINDING / "docs" / "frameworks.md"]
 
 
 def blocks(page: Path) -> list[str]:
     return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(blocks(BINDING / "README.md"))))
-def test_examples_in_the_readme_run(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    block = blocks(BINDING / "README.md")[number]
-    for name in re.findall(r"^(?:from|import) (\w+)", block, re.MULTILINE):
+def run_block(block: str, names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in re.findall(r"^(?:from|import) (google.adk|\w+)", block, re.MULTILINE):
         pytest.importorskip(name)
-    exec(compile(block, f"README.md, example {number + 1}", "exec"), {"__name__": "__main__"})
+    exec(compile(block, "example", "exec"), names)
     out = capsys.readouterr().out
     for said in re.findall(r"# prints (.*)", block):
         assert said in out
+
+
+@pytest.mark.parametrize(("page", "number"), [(page, n) for page in PAGES for n in range(len(blocks(page)))])
+def test_examples_in_pages_run(
+    page: Path, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_block(blocks(page)[number], {"__name__": "__main__"}, capsys)
+
+
+def test_the_tour_for_analysts_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(BINDING / "docs" / "analysts.md"):
+        run_block(block, names, capsys)
 
 
 def test_sqlite_of_python_and_ours_do_not_take_each_others_locks(tmp_path: Path) -> None:
