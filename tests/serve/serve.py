@@ -7,6 +7,7 @@ serve.py ANNAL [name of a test …]
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,8 +18,13 @@ import time
 import traceback
 import urllib.parse
 
+from openapi import Document
+
 ANNAL = sys.argv[1]
 TOKEN = "Bearer "
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/serve/openapi.json"),
+          encoding="utf-8") as file_:
+    DOCUMENT = Document(json.load(file_))
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
@@ -74,6 +80,10 @@ class Server:
         answer = connection.getresponse()
         text = answer.read()
         connection.close()
+        kind = (answer.headers["Content-Type"] or "").split(";")[0]
+        if path.startswith("/api/") and method != "HEAD":
+            lines = text.splitlines() if kind.endswith("ndjson") else [text]
+            DOCUMENT.check_answer(method, path, answer.status, kind, map(json.loads, lines))
         return answer.status, text, answer.headers
 
     def get(self, path, status=200, **words):
@@ -427,6 +437,20 @@ def test_what_was_acknowledged_survives_a_kill():
         assert seen == list(range(1, len(seen) + 1))
 
 
+def test_the_document_names_every_route():
+    with Server() as server:
+        assert server.get("/openapi.json") == DOCUMENT.text
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/serve/routes.c"),
+                  encoding="utf-8") as file:
+            routes = re.findall(r'{"([A-Z]+)",\s*(API )?"([^"]+)",', file.read())
+        assert len(routes) > 20
+        for method, api, path in routes:
+            path = ("/api/v1" if api else "") + path.replace("{}", "s")
+            assert DOCUMENT.operation(method, path), (method, path)
+        server.get("/sessions/s", status=405, method="DELETE")
+        server.get("/nothing", status=404)
+
+
 def test_metrics_are_open_metrics():
     with Server() as server:
         post(server, "/sessions/s/events", '{"type":"a","data":1}')
@@ -461,6 +485,12 @@ def main():
         thread.start()
     for thread in threads:
         thread.join()
+    everything = {operation["operationId"] for methods in DOCUMENT.text["paths"].values()
+                  for operation in methods.values()}
+    missing = everything - DOCUMENT.answered - {"stream", "getMetrics", "getHealth"}
+    if names == list(tests) and missing:
+        failed.append("document")
+        print(f"no test asks {sorted(missing)}")
     sys.exit(1 if failed else 0)
 
 

@@ -20,6 +20,16 @@ static void healthz(struct serve *serve, struct request *request)
     request->still = (annal_slice){text, sizeof text - 1};
 }
 
+extern const char annal__sql_openapi[]; /* openapi.json, embedded */
+
+static void openapi(struct serve *serve, struct request *request)
+{
+    (void)serve;
+    request->status = 200;
+    request->type = JSON_TYPE;
+    request->still = annal_slice_of(annal__sql_openapi);
+}
+
 /* {"version":…,"store":…,"read_only":…,"rights":…,"now":…} */
 static void info_get(struct serve *serve, struct request *request)
 {
@@ -60,6 +70,7 @@ const struct route routes[] = {
     {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get},
     {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get},
     {"POST", API "/sql", RIGHT_READ, LANE_SLOW, 1 << 20, sql_ask},
+    {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi},
     {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open},
     {0}};
 
