@@ -10,6 +10,8 @@ import os
 import re
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ import threading
 import time
 import traceback
 import urllib.parse
+import urllib.request
 
 from openapi import Document
 
@@ -449,6 +452,59 @@ def test_the_document_names_every_route():
             assert DOCUMENT.operation(method, path), (method, path)
         server.get("/sessions/s", status=405, method="DELETE")
         server.get("/nothing", status=404)
+
+
+def test_tls_and_a_unix_socket():
+    tls = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tls")
+    cert, key = os.path.join(tls, "cert.pem"), os.path.join(tls, "key.pem")
+    with Server("--cert", cert, "--key", key, "--log", "-") as server:
+        context = ssl.create_default_context(cafile=cert)
+        url = f"https://localhost:{server.port}/api/v1/info"
+        asked = urllib.request.Request(url, headers={"Authorization": TOKEN + server.token})
+        with urllib.request.urlopen(asked, context=context) as answer:
+            assert json.loads(answer.read())["rights"] == "write"
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().status != 200
+        except (OSError, http.client.HTTPException):
+            pass
+        connection.close()
+    with Server() as server:
+        path = os.path.join(server.dir, "socket")
+        server.stop()
+        server.words = ("--listen", "unix:" + path, "--log", os.path.join(server.dir, "log"))
+        server.start()
+        assert os.stat(path).st_mode & 0o077 == 0
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(path)
+            client.sendall(b"GET /api/v1/info?secret=1 HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n")
+            text = b"".join(iter(lambda: client.recv(65536), b""))
+        assert text.startswith(b"HTTP/1.1 200") and b'"rights":"write"' in text
+        server.stop()
+        assert not os.path.exists(path)
+        with open(os.path.join(server.dir, "log"), encoding="utf-8") as file:
+            line = json.loads(file.readline())
+        assert line["path"] == "/api/v1/info" and line["status"] == 200 and "secret" not in str(line)
+
+
+def test_a_socket_of_systemd_is_taken():
+    directory = tempfile.mkdtemp(prefix="annal-serve-")
+    with socket.socket(socket.AF_INET) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        script = "exec 3<&0; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\" <&-"
+        process = subprocess.Popen(["sh", "-c", script, "sh", ANNAL, "--store", directory + "/store", "serve"],
+                                   stdin=listener.fileno(), stdout=subprocess.PIPE, text=True)
+        line = process.stdout.readline()
+        port = listener.getsockname()[1]
+        assert f":{port}/" in line, line
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz") as answer:
+            assert answer.status == 200
+    process.terminate()
+    assert process.wait(timeout=20) == 0
+    process.stdout.close()
+    shutil.rmtree(directory)
 
 
 def test_metrics_are_open_metrics():

@@ -25,6 +25,9 @@ static const struct field fields[] = {
            "where to listen (" LISTEN_USUAL "); unix:PATH for a socket"),
     OPTION("token-file", "FILE", FIELD_TEXT, NULL,
            "the tokens (STORE/serve.token); made when it is missing"),
+    OPTION_WITH("cert", "FILE", FIELD_TEXT, NULL, "a certificate with its chain, PEM: TLS",
+                .with = "key"),
+    OPTION_WITH("key", "FILE", FIELD_TEXT, NULL, "its private key, PEM", .with = "cert"),
     FLAG("read-only", NULL, "nobody may write, whatever the token"),
     OPTION("host", "NAME", FIELD_LIST, NULL, "another name that the server is known by"),
     OPTION("log", "FILE", FIELD_TEXT, NULL, "a line of JSON for each request; - is standard error"),
@@ -44,8 +47,10 @@ const struct command cmd_serve = {
              "is made at the first start, and only you can read it. It has a token a line, and\n"
              "read or write before it. --open gives it to the browser; over a Unix socket\n"
              "none is needed. The server answers only to the names that it is known by.",
-    .examples = "  annal serve --open\n"
-                "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
-                "  annal serve --listen unix:/run/user/1000/annal.sock\n",
+    .examples =
+        "  annal serve --open\n"
+        "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
+        "  annal serve --listen 0.0.0.0:7117 --host a.example.org --cert a.pem --key a.key\n"
+        "  annal serve --listen unix:/run/user/1000/annal.sock\n",
     .fields = fields,
     .run = run};

@@ -8,6 +8,7 @@
 struct place {
     int fd;
     bool is_unix;
+    bool is_given;  /* systemd made it, and removes it */
     unsigned port;  /* that it has, also if 0 was asked for */
     char host[280]; /* "127.0.0.1", "[::1]"; of a Unix socket its path */
     bool is_loopback;

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -35,6 +36,7 @@ struct listener_of {
 struct server {
     const struct args *args;
     struct serve serve;
+    char *certificate, *key; /* PEM; NULL: no TLS */
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
@@ -76,12 +78,69 @@ static int name_hosts(struct server *server, const struct place *place)
 
 /* ---- Listening ---- */
 
+#define PEM_BYTES_MAX  ((size_t)1 << 20)
+#define GIVEN_FD_FIRST 3 /* as sd_listen_fds(3) has it */
+
+static int read_pem(const char *path, char **out)
+{
+    struct buf text = {.limit = PEM_BYTES_MAX};
+    if (path == NULL)
+        return 0;
+    FILE *file = fopen(path, "re");
+    size_t got = 1;
+    while (file != NULL && got > 0 && annal__buf_reserve(&text, 4096) >= 0) {
+        got = fread(text.ptr + text.len, 1, 4096, file);
+        text.len += got;
+    }
+    bool good = file != NULL && !ferror(file) && got == 0 && annal__buf_cstr(&text) != NULL;
+    int exit_status = good ? 0 : fail_storage("serve: read '%s': %s", path, strerror(errno));
+    if (file != NULL)
+        fclose(file);
+    if (good)
+        *out = text.ptr;
+    else
+        annal__buf_done(&text);
+    return exit_status;
+}
+
+static int read_pair(struct server *server)
+{
+    int exit_status = read_pem(args_get(server->args, "cert"), &server->certificate);
+    return exit_status == 0 ? read_pem(args_get(server->args, "key"), &server->key) : exit_status;
+}
+
+/* How many sockets systemd gave to this process. */
+static unsigned given_sockets(void)
+{
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    if (pid == NULL || count == NULL || strtol(pid, NULL, 10) != getpid())
+        return 0;
+    return (unsigned)strtoul(count, NULL, 10);
+}
+
+static int take_given(struct server *server, unsigned count)
+{
+    annal_error err = {0};
+    int exit_status = 0;
+    for (unsigned i = 0; exit_status == 0 && i < count && server->count < PLACES_MAX; i++) {
+        struct place *place = &server->listeners[server->count].place;
+        if (listen_given(GIVEN_FD_FIRST + (int)i, place, &err) < 0)
+            return fail_error(&err);
+        place->is_given = true;
+        server->count++;
+        exit_status = place->is_unix ? 0 : name_hosts(server, place);
+    }
+    return exit_status;
+}
+
 static int listen_all(struct server *server)
 {
     annal_error err = {0};
-    int at = 0, exit_status = 0;
+    int at = 0;
     const char *where = args_next(server->args, "listen", &at);
-    if (where == NULL)
+    unsigned given = given_sockets();
+    int exit_status = take_given(server, given);
+    if (where == NULL && given == 0)
         where = LISTEN_USUAL;
     for (; exit_status == 0 && where != NULL; where = args_next(server->args, "listen", &at)) {
         struct place *place = &server->listeners[server->count].place;
@@ -122,7 +181,11 @@ static int start_all(struct server *server)
         const struct http_program program = {
             .arg = &listener->serve, .admit = serve_admit, .run = serve_run, .done = serve_done};
         const struct http_options options = {
-            .fd = listener->place.fd, .connections_max = most, .idle_s = IDLE_S};
+            .fd = listener->place.fd,
+            .connections_max = most,
+            .idle_s = IDLE_S,
+            .certificate = listener->place.is_unix ? NULL : server->certificate,
+            .key = server->key};
         if (http_open(&options, &program, &listener->http, &err) < 0)
             return fail_error(&err);
     }
@@ -152,7 +215,8 @@ static void say_where(struct server *server)
             printf("serving %s at unix:%s\n", annal_store_path(server->serve.store), place->host);
             continue;
         }
-        snprintf(url, sizeof url, "http://%s:%u/", place->host, place->port);
+        snprintf(url, sizeof url, "http%s://%s:%u/", server->certificate == NULL ? "" : "s",
+                 place->host, place->port);
         printf("serving %s at %s%s%s\n", annal_store_path(server->serve.store), url,
                isatty(STDOUT_FILENO) && token[0] != '\0' ? "#token=" : "",
                isatty(STDOUT_FILENO) ? token : "");
@@ -210,7 +274,7 @@ static void close_all(struct server *server)
             http_close(server->listeners[i].http);
         else
             close(place->fd);
-        if (place->is_unix)
+        if (place->is_unix && !place->is_given)
             (void)unlink(place->host);
     }
     pool_free(server->serve.pool);
@@ -218,6 +282,8 @@ static void close_all(struct server *server)
     access_done(&server->serve.access);
     annal_index_close(server->serve.index);
     annal__free(server->token_path);
+    annal__free(server->certificate);
+    annal__free(server->key);
 }
 
 /* The signals that end it; blocked before any thread is there, so that this one gets them. */
@@ -242,6 +308,8 @@ int server_run(const struct args *args)
         store_open(args, server.serve.read_only ? OPEN_READ : OPEN_CREATE, 0, &server.serve.store);
     if (exit_status == 0)
         exit_status = read_access(&server);
+    if (exit_status == 0)
+        exit_status = read_pair(&server);
     if (exit_status == 0)
         exit_status = listen_all(&server);
     if (exit_status == 0)

@@ -41,29 +41,48 @@ static const char turns[] = HISTORY
                  " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
                  " FROM t ORDER BY t.seq";
 
-/* The events that carry tokens; what a turn that has ended gives again is its sum. */
+/*
+ * The events that carry tokens; what a turn that has ended gives again is its sum. A price is
+ * looked up once for each model and day.
+ */
+#define OF_DATA(name) " e.data->>'" name "' AS " name ","
 static const char usage[] = HISTORY
-    ", u AS (SELECT e.session_id, e.seq, e.timestamp, e.data"
+    ", e AS (SELECT e.session_id, e.seq, e.timestamp, e.data"
     " FROM part CROSS JOIN events e WHERE e.session_id = part.id AND e.seq BETWEEN"
     " max(part.from_seq, ?2) AND part.to_seq AND e.type IN ('agent.turn.usage',"
-    " 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error'))"
-    " SELECT u.seq, u.timestamp AS time, coalesce(u.data->>'model', s.model) AS model,"
-    " u.data->>'input_tokens' AS input_tokens, u.data->>'output_tokens' AS output_tokens,"
-    " u.data->>'cached_input_tokens' AS cached_input_tokens,"
-    " u.data->>'cache_write_tokens' AS cache_write_tokens,"
-    " coalesce(u.data->>'cost_microusd', CAST(round(1e6 * (u.data->>'cost_usd')) AS INTEGER),"
-    " (SELECT CAST(round((coalesce(u.data->>'input_tokens', 0) -"
-    " coalesce(u.data->>'cached_input_tokens', 0) - coalesce(u.data->>'cache_write_tokens', 0))"
-    " * p.input + coalesce(u.data->>'cached_input_tokens', 0) * coalesce(p.cache_read, p.input)"
-    " + coalesce(u.data->>'cache_write_tokens', 0) * coalesce(p.cache_write, p.input)"
-    " + coalesce(u.data->>'output_tokens', 0) * p.output) AS INTEGER) FROM prices p"
-    " WHERE (coalesce(u.data->>'model', s.model) GLOB p.model"
-    " OR coalesce(u.data->>'model', s.model) GLOB '*[/.:]' || p.model)"
-    " AND p.since <= substr(u.timestamp, 1, 10)"
-    " ORDER BY p.is_set DESC, length(p.model) DESC, p.since DESC LIMIT 1)) AS cost_microusd"
-    " FROM u LEFT JOIN sessions s ON s.id = u.session_id"
-    " WHERE coalesce(u.data->>'input_tokens', u.data->>'output_tokens',"
-    " u.data->>'cost_microusd', u.data->>'cost_usd') IS NOT NULL ORDER BY u.seq";
+    " 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error')),"
+    " u AS MATERIALIZED (SELECT e.seq, e.timestamp AS time," OF_DATA("input_tokens")
+        OF_DATA("output_tokens") OF_DATA("cached_input_tokens") OF_DATA(
+            "cache_write_tokens") " coalesce(e.data->>'model', s.model) AS model, "
+                                  "substr(e.timestamp, 1, 10) AS day,"
+                                  " coalesce(e.data->>'cost_microusd',"
+                                  " CAST(round(1e6 * (e.data->>'cost_usd')) AS INTEGER)) AS cost"
+                                  " FROM e LEFT JOIN sessions s ON s.id = e.session_id),"
+                                  " k AS MATERIALIZED (SELECT DISTINCT model, day FROM u WHERE "
+                                  "cost IS NULL),"
+                                  " p AS MATERIALIZED (SELECT k.model, k.day, p.input, p.output,"
+                                  " coalesce(p.cache_read, p.input) AS cache_read, "
+                                  "coalesce(p.cache_write, p.input) AS"
+                                  " cache_write, row_number() OVER (PARTITION BY k.model, k.day"
+                                  " ORDER BY p.is_set DESC, length(p.model) DESC, p.since DESC) AS "
+                                  "place"
+                                  " FROM k JOIN prices p ON (k.model GLOB p.model OR k.model GLOB "
+                                  "'*[/.:]' || p.model)"
+                                  " AND p.since <= k.day)"
+                                  " SELECT u.seq, u.time, u.model, u.input_tokens, "
+                                  "u.output_tokens, u.cached_input_tokens,"
+                                  " u.cache_write_tokens, coalesce(u.cost, "
+                                  "CAST(round((coalesce(u.input_tokens, 0)"
+                                  " - coalesce(u.cached_input_tokens, 0) - "
+                                  "coalesce(u.cache_write_tokens, 0)) * p.input"
+                                  " + coalesce(u.cached_input_tokens, 0) * p.cache_read"
+                                  " + coalesce(u.cache_write_tokens, 0) * p.cache_write"
+                                  " + coalesce(u.output_tokens, 0) * p.output) AS INTEGER)) AS "
+                                  "cost_microusd"
+                                  " FROM u LEFT JOIN p ON p.place = 1 AND p.model = u.model AND "
+                                  "p.day = u.day"
+                                  " WHERE coalesce(u.input_tokens, u.output_tokens, u.cost) IS NOT "
+                                  "NULL ORDER BY u.seq";
 
 /* The session must be there; ?1 and ?2 of a SELECT. */
 static bool begin(struct serve *serve, struct request *request, annal_value params[2])
