@@ -28,6 +28,7 @@ export interface Turn {
   began: number;
   ended: number;
   tokens: number;
+  prompt: string | null; /* what the user said, its begin */
   first: number; /* when the model's first answer came; NaN: never */
 }
 
@@ -177,23 +178,21 @@ export class Model {
   private async loadRest(): Promise<void> {
     const from = this.last + 1;
     const first = this.seq.length === 0;
+    if (first) this.event(1); /* the begin is what is looked at first */
     try {
-      const [outline, tools, turns, usage, children] = await Promise.all([
-        this.source.outline(this.id, from),
-        this.source.tools(this.id, from),
-        this.source.turns(this.id),
-        this.source.usage(this.id, from),
-        first ? this.source.children(this.id).catch(() => []) : this.children,
-      ]);
-      this.children = children;
+      const [outline, tools] = await Promise.all([this.source.outline(this.id, from), this.source.tools(this.id, from)]);
       this.addTools(tools);
       const types = outline.types.map((name) => this.typeNumber(name));
       for (let i = 0; i < outline.seq.length; i++) {
-        if (outline.seq[i]! > this.last)
-          this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
+        if (outline.seq[i]! > this.last) this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
       }
-      this.setTurns(turns);
-      for (const row of objects(usage)) this.addUsage(row);
+      /* A conversation can be read now; what follows may take longer. */
+      this.ready = true;
+      this.changed();
+      if (first) this.children = await this.source.children(this.id).catch(() => []);
+      this.setTurns(await this.source.turns(this.id));
+      this.changed();
+      for (const row of objects(await this.source.usage(this.id, (this.usageSeq.at(-1) ?? 0) + 1))) this.addUsage(row);
       this.failed = null;
     } catch (e) {
       this.failed = (e as Error).message;
@@ -201,7 +200,7 @@ export class Model {
     this.ready = true;
     const waiting = this.waiting.sort((a, b) => a.seq - b.seq);
     this.waiting = [];
-    for (const event of waiting) if (event.seq === this.last + 1) this.append(event);
+    for (const event of waiting) if (event.seq === this.last + 1) this.take(event);
     this.changed();
   }
 
@@ -263,6 +262,7 @@ export class Model {
         began: time(row.created_at),
         ended: time(row.completed_at),
         tokens: (row.input_tokens ?? 0) + (row.output_tokens ?? 0),
+        prompt: row.prompt ?? null,
         first: NaN,
       }))
       .sort((a, b) => a.seq - b.seq);
@@ -310,6 +310,10 @@ export class Model {
       if (this.ready && !this.loading) void this.load();
       return;
     }
+    this.take(event);
+  }
+
+  private take(event: Event): void {
     const at = time(event.timestamp);
     const data = event.data ?? {};
     const kind = kindOf(event.type);
@@ -324,7 +328,7 @@ export class Model {
       this.callOfResult.set(event.seq, call);
     }
     if (event.type === 'turn.started') {
-      const turn: Turn = { seq: event.seq, id: String(data.turn_id ?? ''), number: data.sequence ?? this.turns.length + 1, status: 'started', began: at, ended: NaN, tokens: 0, first: NaN };
+      const turn: Turn = { seq: event.seq, id: String(data.turn_id ?? ''), number: data.sequence ?? this.turns.length + 1, status: 'started', began: at, ended: NaN, tokens: 0, prompt: null, first: NaN };
       this.turns.push(turn);
       this.turnOf.set(turn.id, turn);
     }

@@ -12,6 +12,7 @@ import { StatePanel } from './state';
 import { costText } from './sessions';
 import { Timeline } from './timeline';
 import { Code } from './markdown';
+import { useVirtual } from './virtual';
 import { Agent, Ago, Button, Copy, Empty, Failure, Icon, useAnswer, useApp, useClock, useKeys, useRedraw, useStored, write } from './ui';
 
 const TABS = [
@@ -22,6 +23,7 @@ const TABS = [
 ] as const;
 
 const FRESH_MS = 90_000;
+const REST_MS = 150;
 
 function useModel(id: string): { model: Model | null; error: string | null; retry: () => void } {
   const { source, live } = useApp();
@@ -184,6 +186,42 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
   );
 }
 
+function Prompts({ model, seq, choose, see }: { model: Model; seq: number; choose: (seq: number) => void; see: (seq: number) => void }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const places = useMemo(() => prompts(model), [model, model.turns.length, model.itemSeq.length]);
+  const current = upTo(places, seq) - 1;
+  const list = useVirtual({ count: model.turns.length, getScrollElement: () => scroller.current, estimateSize: () => 58, overscan: 4, getItemKey: (i) => i });
+  useEffect(() => list.scrollToIndex(Math.max(0, current), { align: 'auto' }), [current]);
+  return (
+    <section>
+      <h3>
+        Prompts <span class="total">{format.count(current + 1)}</span>
+      </h3>
+      <div class="prompts scroller" ref={scroller}>
+        <ol class="inner" style={{ height: `${list.getTotalSize()}px` }}>
+          {list.getVirtualItems().map(({ key, index, start }) => {
+            const turn = model.turns[index]!;
+            const place = places[index]!;
+            const text = turn.prompt ?? preview(textOf(model.event(place)?.data?.content));
+            return (
+              <li key={key} ref={list.measureElement} data-index={index} style={{ transform: `translateY(${start}px)` }} class={index > current ? 'later' : index === current ? 'current' : ''}>
+                <button onClick={() => (index > current ? choose(place) : see(place))} title={index > current ? 'Go on to this moment' : 'Show it'}>
+                  <span class="prompt-text">{text || `Turn ${turn.number}`}</span>
+                  <span class="dim">
+                    {format.clock(turn.began)}
+                    {turn.tokens > 0 && ` · ${format.compact(turn.tokens)} tokens`}
+                    {turn.status === 'failed' && ' · failed'}
+                  </span>
+                </button>
+              </li>
+            );
+          })}
+        </ol>
+      </div>
+    </section>
+  );
+}
+
 function Overview({ model, at, choose, see }: { model: Model; at: number; choose: (seq: number) => void; see: (seq: number) => void }) {
   const s = model.session;
   const seq = at === Infinity ? model.last : at;
@@ -202,8 +240,6 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
     ['length', s.time_from ? '–' : format.duration(length)],
     ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
   ];
-  const places = prompts(model);
-  const current = model.turnAt(seq);
   return (
     <div class="overview">
       <dl class="numbers">
@@ -231,30 +267,7 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
           </ul>
         </section>
       )}
-      {turns.length > 0 && (
-        <section>
-          <h3>
-            Prompts <span class="total">{turns.length}</span>
-          </h3>
-          <ol class="prompts">
-            {model.turns.map((turn, i) => {
-              const event = model.turns.length <= 60 || Math.abs(turn.number - (current?.number ?? 1)) < 20 ? model.event(places[i]!) : undefined;
-              return (
-                <li class={turn.seq > seq ? 'later' : turn === current ? 'current' : ''}>
-                  <button onClick={() => (turn.seq > seq ? choose(places[i]!) : see(places[i]!))}>
-                    <span class="prompt-text">{event ? preview(textOf(event.data?.content)) || 'no text' : `Turn ${turn.number}`}</span>
-                    <span class="dim">
-                      {format.clock(turn.began)}
-                      {turn.tokens > 0 && ` · ${format.compact(turn.tokens)}`}
-                      {turn.status === 'failed' && ' · failed'}
-                    </span>
-                  </button>
-                </li>
-              );
-            })}
-          </ol>
-        </section>
-      )}
+      {turns.length > 0 && <Prompts model={model} seq={seq} choose={choose} see={see} />}
       <section>
         <h3>Session</h3>
         <dl class="about">
@@ -335,7 +348,8 @@ export function SessionPage({ route }: { route: Route }) {
   const [lanes, setLanes] = useStored('lanes', innerWidth > 700 ? '1' : '0');
   const [selected, setSelected] = useState<number | null>(null);
   const handle = useRef<ConversationHandle | null>(null);
-  const at = query.get('at') ? Number(query.get('at')) : Infinity;
+  const asked = query.get('at') ? Number(query.get('at')) : Infinity;
+  const [at, setAt] = useState(asked);
   const see = query.get('see') ? Number(query.get('see')) : null;
   const all = query.get('all') === '1';
   const tab = query.get('tab') ?? 'overview';
@@ -345,14 +359,27 @@ export function SessionPage({ route }: { route: Route }) {
     const next = Object.fromEntries(new URLSearchParams(location.hash.split('?')[1] ?? ''));
     replace(link('s', route.id, { ...next, ...changes }));
   };
+  /* The link follows when the slider rests: browsers allow few changes of it a second. */
+  const later = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const move = (seq: number) => {
+    setAt(seq);
+    clearTimeout(later.current);
+    later.current = setTimeout(() => {
+      later.current = undefined;
+      set({ at: seq === Infinity ? undefined : seq, see: undefined });
+    }, REST_MS);
+  };
+  useEffect(() => {
+    if (later.current === undefined) setAt(asked);
+  }, [asked]);
+  useEffect(() => () => clearTimeout(later.current), []);
   const choose = (seq: number) => {
     if (!model) return;
-    const past = seq < model.last ? Math.max(1, seq) : undefined;
-    if (past === undefined) setPlaying(false);
-    set({ at: past, see: undefined });
+    if (seq >= model.last) setPlaying(false);
+    move(seq < model.last ? Math.max(1, seq) : Infinity);
   };
   const play = (on: boolean) => {
-    if (on && model && at === Infinity) set({ at: model.itemSeq[0], see: undefined });
+    if (on && model && at === Infinity) move(model.itemSeq[0] ?? 1);
     setPlaying(on);
   };
   usePlay(model?.ready ? model : null, at, playing, Number(speed), choose);

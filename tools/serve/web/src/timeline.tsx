@@ -34,7 +34,17 @@ interface Lane {
 
 const ROWS = 3;
 
-export function toolClass(tool: string): 'shell' | 'edit' | 'read' | 'agent' | 'tool' {
+type ToolClass = 'shell' | 'edit' | 'read' | 'agent' | 'tool';
+
+const classes = new Map<string, ToolClass>();
+
+export function toolClass(tool: string): ToolClass {
+  let found = classes.get(tool);
+  if (!found) classes.set(tool, (found = classify(tool)));
+  return found;
+}
+
+function classify(tool: string): ToolClass {
   if (/bash|shell|exec|terminal|command|python/i.test(tool)) return 'shell';
   if (/edit|write|patch|replace|create/i.test(tool)) return 'edit';
   if (/read|grep|glob|search|find|fetch|ls|list|view|cat/i.test(tool)) return 'read';
@@ -99,7 +109,7 @@ function useLanes(model: Model): Lane[] {
     };
   }, [children.map((c) => c.session_id).join()]);
   return useMemo(() => {
-    const scale = timeScale(model);
+    const scale = children.length ? timeScale(model) : () => 0;
     const childLane = (s: Session): Lane => {
       const bars = (below.get(s.session_id) ?? []).map((row: any) => {
         const [from, to] = [scale(time(row.called_at)), scale(time(row.returned_at ?? row.called_at))];
@@ -110,6 +120,19 @@ function useLanes(model: Model): Lane[] {
     };
     return model.seq.length ? [mainLane(model), ...children.filter((c) => !c.fork_session_id).map(childLane)] : [];
   }, [model, model.version, below]);
+}
+
+type Colors = (name: string) => string;
+
+/* The colours of the style, each asked for once. */
+function colors(element: Element): Colors {
+  const style = getComputedStyle(element);
+  const known = new Map<string, string>();
+  return (name) => {
+    let color = known.get(name);
+    if (color === undefined) known.set(name, (color = style.getPropertyValue(`--${name}`).trim()));
+    return color;
+  };
 }
 
 interface Props {
@@ -147,52 +170,59 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
   }, []);
 
   const theme = useTheme();
+  /* All of it as if it were known, and as if nothing were: a moment is a part of each. */
+  const layers = useRef<{ key: unknown[]; known: HTMLCanvasElement; later: HTMLCanvasElement } | null>(null);
   useLayoutEffect(() => {
     const context = canvas.current?.getContext('2d');
     if (!context || !width) return;
     const scale = devicePixelRatio || 1;
-    canvas.current!.width = width * scale;
-    canvas.current!.height = height * scale;
-    context.scale(scale, scale);
-    draw(context);
+    const key = [width, height, model, model.version, view.from, view.to, lanes, lanesOpen, theme, scale];
+    const old = layers.current;
+    if (!old || old.key.some((part, i) => part !== key[i])) {
+      const make = (known: boolean): HTMLCanvasElement => {
+        const layer = document.createElement('canvas');
+        [layer.width, layer.height] = [width * scale, height * scale];
+        const c = layer.getContext('2d')!;
+        c.scale(scale, scale);
+        drawAll(c, known, colors(box.current!));
+        return layer;
+      };
+      layers.current = { key, known: make(true), later: make(false) };
+    }
+    if (canvas.current!.width !== Math.floor(width * scale) || canvas.current!.height !== Math.floor(height * scale)) {
+      canvas.current!.width = width * scale;
+      canvas.current!.height = height * scale;
+    }
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    drawMoment(context, layers.current!, colors(box.current!));
   }, [width, height, model.version, view.from, view.to, cursor, drag, lanes, theme]);
 
-  function draw(c: CanvasRenderingContext2D): void {
-    const style = getComputedStyle(box.current!);
-    const color = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  function drawMoment(c: CanvasRenderingContext2D, { known, later }: { known: HTMLCanvasElement; later: HTMLCanvasElement }, color: Colors): void {
+    const px = Math.round(Math.min(width - 1, Math.max(0, x(cursor))));
+    const part = (layer: HTMLCanvasElement, from: number, to: number) => {
+      if (to <= from) return;
+      c.save();
+      c.beginPath();
+      c.rect(from, 0, to - from, height);
+      c.clip();
+      c.drawImage(layer, 0, 0, width, height);
+      c.restore();
+    };
     c.clearRect(0, 0, width, height);
-    /* How much happened when: columns of four pixels. */
-    const columns = new Float32Array(Math.ceil(width / 4));
-    const [begin, stop] = [upTo(model.axis, view.from) - 1, upTo(model.axis, view.to)];
-    for (let i = Math.max(0, begin); i < stop; i++) {
-      const column = Math.floor(x(model.axis[i]!) / 4);
-      if (model.kinds[model.type[i]!] !== 'hidden' && column >= 0 && column < columns.length) columns[column]!++;
-    }
-    const most = Math.max(...columns, 1);
-    for (let i = 0; i < columns.length; i++) {
-      if (!columns[i]) continue;
-      const tall = 3 + (Math.sqrt(columns[i]!) / Math.sqrt(most)) * (SLIDER - 14);
-      c.fillStyle = color(i * 4 <= x(cursor) ? 'bar' : 'bar-later');
-      c.fillRect(i * 4, SLIDER - 5 - tall, 3, tall);
-    }
-    c.fillStyle = color('line');
-    c.fillRect(0, SLIDER - 4, width, 1);
-    /* Prompts. */
-    for (const turn of model.turns) {
-      const px = x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0);
-      if (px < -1 || px > width + 1) continue;
-      c.fillStyle = color('user');
-      c.globalAlpha = px <= x(cursor) ? 1 : 0.35;
-      c.fillRect(px, SLIDER - 9, 2, 9);
-    }
-    c.globalAlpha = 1;
-    shownLanes.forEach((lane, n) => drawLane(c, lane, SLIDER + n * LANE, color));
+    part(known, 0, px + 1);
+    part(later, px + 1, width);
+    /* A call that is running at this moment has not failed yet. */
+    shownLanes.forEach((lane, n) => {
+      for (const bar of lane.bars) {
+        if (!bar.failed || bar.from > cursor || bar.known <= cursor || bar.known < view.from) continue;
+        c.fillStyle = color(toolClass(bar.tool));
+        c.fillRect(x(bar.from), SLIDER + n * LANE + 5 + bar.row * 6, Math.max(2, x(cursor) - x(bar.from)), 5);
+      }
+    });
     if (drag?.kind === 'zoom') {
       c.fillStyle = color('select');
       c.fillRect(Math.min(x(drag.from), x(drag.to)), SLIDER, Math.abs(x(drag.to) - x(drag.from)), height - SLIDER);
     }
-    /* The moment. */
-    const px = Math.round(Math.min(width - 1, Math.max(0, x(cursor))));
     c.fillStyle = color('accent');
     c.fillRect(px - 1, 2, 2, height - 2);
     c.beginPath();
@@ -200,9 +230,37 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     c.fill();
   }
 
-  function drawLane(c: CanvasRenderingContext2D, lane: Lane, top: number, color: (name: string) => string): void {
+  function drawAll(c: CanvasRenderingContext2D, known: boolean, color: Colors): void {
+    /* How much happened when: columns of four pixels. */
+    const columns = new Float32Array(Math.ceil(width / 4));
+    const [begin, stop] = [Math.max(0, upTo(model.axis, view.from) - 1), upTo(model.axis, view.to)];
+    for (let i = begin; i < stop; i++) {
+      const column = Math.floor(x(model.axis[i]!) / 4);
+      if (model.kinds[model.type[i]!] !== 'hidden' && column >= 0 && column < columns.length) columns[column]!++;
+    }
+    const most = Math.sqrt(Math.max(...columns, 1));
+    c.fillStyle = color(known ? 'bar' : 'bar-later');
+    columns.forEach((n, i) => {
+      const tall = 3 + (Math.sqrt(n) / most) * (SLIDER - 14);
+      if (n) c.fillRect(i * 4, SLIDER - 5 - tall, 3, tall);
+    });
+    c.fillStyle = color('line');
+    c.fillRect(0, SLIDER - 4, width, 1);
+    /* Prompts. */
+    c.fillStyle = color('user');
+    c.globalAlpha = known ? 1 : 0.35;
+    for (const turn of model.turns) {
+      const px = x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0);
+      if (px > -2 && px < width + 1) c.fillRect(px, SLIDER - 9, 2, 9);
+    }
+    shownLanes.forEach((lane, n) => drawLane(c, lane, SLIDER + n * LANE, known, color));
+  }
+
+  function drawLane(c: CanvasRenderingContext2D, lane: Lane, top: number, known: boolean, color: Colors): void {
+    c.globalAlpha = 1;
     c.fillStyle = color('line');
     c.fillRect(0, top, width, 1);
+    c.globalAlpha = known ? 1 : 0.28;
     const fill = (from: number, to: number, y: number, tall: number, name: string, least: number) => {
       if (to < view.from || from > view.to) return;
       const [a, b] = [Math.max(-2, x(from)), Math.min(width + 2, x(to))];
@@ -210,21 +268,17 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
       c.fillRect(a, y, Math.max(least, b - a), tall);
     };
     for (const span of lane.spans) {
-      c.globalAlpha = span.from <= cursor ? 1 : 0.3;
-      fill(span.from, Math.min(span.to, Math.max(cursor, span.from)), top + 3, LANE - 5, 'span', 1);
-      if (span.first > span.from && span.from <= cursor) fill(span.from, Math.min(span.first, cursor), top + 3, LANE - 5, 'first', 0);
-      if (span.to > cursor) {
-        c.globalAlpha = 0.3;
-        fill(Math.max(span.from, cursor), span.to, top + 3, LANE - 5, 'span', 1);
-      }
+      fill(span.from, span.to, top + 3, LANE - 5, 'span', 1);
+      if (span.first > span.from) fill(span.from, span.first, top + 3, LANE - 5, 'first', 0);
     }
+    /* Of those that lie in one pixel one is enough, unless it failed. */
+    const last = new Array(ROWS).fill(-9);
     for (const bar of lane.bars) {
-      const later = bar.from > cursor;
-      c.globalAlpha = later ? 0.25 : 1;
-      const failed = bar.failed && bar.known <= cursor;
-      fill(bar.from, later ? bar.to : Math.min(bar.to, cursor), top + 5 + bar.row * 6, 5, failed ? 'bad' : toolClass(bar.tool), 2);
+      const px = Math.round(x(bar.from));
+      if (px === last[bar.row] && !(known && bar.failed) && x(bar.to) - px < 2) continue;
+      last[bar.row] = px;
+      fill(bar.from, bar.to, top + 5 + bar.row * 6, 5, known && bar.failed ? 'bad' : toolClass(bar.tool), 2);
     }
-    c.globalAlpha = 1;
   }
 
   const seqAt = (px: number): number => {

@@ -50,13 +50,16 @@ const session = async (query = '', ctx = context, id = TIDES) => {
 
 const shown = (page) => page.$$eval('.item', (items) => items.map((item) => Number(item.dataset.seq)));
 
+/* The link follows the slider when it rests. */
+const rest = (page) => page.waitForTimeout(250);
+
 const dragTo = async (page, share) => {
   const box = await page.locator('.timeline-box').boundingBox();
   await page.mouse.move(box.x + box.width - 4, box.y + 15);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * share, box.y + 15, { steps: 6 });
   await page.mouse.up();
-  await frames(page);
+  await rest(page);
 };
 
 test('the list shows sessions with what is below them, and opens one by keys', async () => {
@@ -146,6 +149,7 @@ test('a call is running until the moment at which its result came', async () => 
   assert.match(await page.locator('.moment').innerText(), /29k tokens/);
   await page.keyboard.press('f');
   await page.waitForSelector('.tool.failed');
+  await rest(page);
   assert.match(page.url(), /at=21/);
   quiet(page);
   await page.close();
@@ -153,7 +157,7 @@ test('a call is running until the moment at which its result came', async () => 
 
 test('the keys step by event, turn and prompt, and play to the end', async () => {
   const page = await session('?at=7');
-  const at = async () => Number(/at=(\d+)/.exec(page.url())?.[1] ?? Infinity);
+  const at = async () => (await rest(page)) ?? Number(/at=(\d+)/.exec(page.url())?.[1] ?? Infinity);
   await page.keyboard.press('ArrowRight');
   assert.equal(await at(), 9);
   await page.keyboard.press('Shift+ArrowRight');

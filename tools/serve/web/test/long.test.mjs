@@ -1,0 +1,130 @@
+/* How quick the page is with a session of 100,000 events and 5,000 sessions. About a minute. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { fillLarge, longSession } from './large.mjs';
+import { frames, launch, open, quiet, serve, Store } from './support.mjs';
+
+/* A busy machine takes longer than a person's. */
+const SPARE = Number(process.env.SPARE ?? 1);
+
+let store, server, browser, context;
+
+before(async () => {
+  store = new Store();
+  if (process.env.LARGE_STORE) store.store = process.env.LARGE_STORE;
+  else fillLarge(store);
+  store.run('ls', '--limit', '1');
+  server = await serve(store);
+  browser = await launch();
+  context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+  store?.remove();
+});
+
+const took = (what, ms, most) => {
+  console.log(`${what.padEnd(44)} ${ms.toFixed(0).padStart(6)} ms (at most ${most})`);
+  assert.ok(ms <= most * SPARE, `${what} took ${ms} ms; ${most} are allowed`);
+};
+
+/* Milliseconds from the start of the page until the selector is drawn. */
+const drawn = async (page, selector) => {
+  await page.waitForSelector(selector);
+  await frames(page);
+  return page.evaluate(() => performance.now());
+};
+
+const median = (list) => list.sort((a, b) => a - b)[Math.floor(list.length / 2)];
+const p99 = (list) => list.sort((a, b) => a - b)[Math.ceil(list.length * 0.99) - 1];
+
+test('the list of 5,000 sessions', async () => {
+  const page = await open(context, server);
+  const first = await drawn(page, '.row-link');
+  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0);
+  took('first paint', paint, 1000);
+  took('list, from an empty page', first, 1000);
+  const began = Date.now();
+  await page.click('.list-head >> text=Tokens');
+  await page.waitForFunction(() => document.querySelector('.row-link')?.innerText.includes('many hours'));
+  took('list, sorted by tokens', Date.now() - began, 300);
+  await page.evaluate(() => document.querySelector('.list .scroller').scrollTo(0, 60_000));
+  await page.waitForFunction(() => document.querySelectorAll('.row-link').length > 5);
+  assert.ok((await page.locator('.row').count()) < 60, 'only rows that are seen are in the document');
+  quiet(page);
+  await page.close();
+});
+
+test('a session of 100,000 events', async () => {
+  const page = await open(context, server, 's/long');
+  took('session, from an empty page', await drawn(page, '.item .said'), 1500);
+  await page.waitForFunction(() => /tokens/.test(document.querySelector('.moment').innerText));
+  const opened = await page.evaluate(() => document.querySelectorAll('.item').length);
+  assert.ok(opened < 60);
+  const times = [];
+  await page.click('text=State');
+  for (let i = 1; i <= 20; i++) {
+    const box = await page.locator('.timeline-box').boundingBox();
+    const x = box.x + box.width * ((i * 0.37) % 0.95);
+    await page.mouse.click(x, box.y + 15);
+    const ms = await page.evaluate(async () => {
+      const began = performance.now();
+      const slider = document.querySelector('.slider');
+      const seq = Number(slider.getAttribute('aria-valuenow')); /* the first event is 1 here */
+      const done = () => document.querySelector(`.state[data-seq="${seq}"]`) && [...document.querySelectorAll('.item')].some((item) => Number(item.dataset.seq) <= seq && item.querySelector('.said, .tool'));
+      while (!done()) await new Promise((next) => requestAnimationFrame(next));
+      return performance.now() - began;
+    });
+    times.push(ms);
+  }
+  took('slider to state and conversation, median', median([...times]), 250);
+  took('slider to state and conversation, worst', Math.max(...times), 500);
+  quiet(page);
+  await page.close();
+});
+
+test('from a commit in another process to the screen', async () => {
+  store.append('live', [...longSession(40)]);
+  const page = await open(context, server, 's/live');
+  await page.waitForSelector('.item .said');
+  await page.keyboard.press('G');
+  await page.waitForSelector('.stream.live');
+  await page.evaluate(() => {
+    window.seen = new Map();
+    new MutationObserver(() => {
+      for (const item of document.querySelectorAll('.item')) {
+        const found = /Mark (\d+)\./.exec(item.innerText);
+        if (found && !window.seen.has(found[1])) window.seen.set(found[1], 0);
+      }
+      for (const [mark, at] of window.seen) if (!at) requestAnimationFrame(() => window.seen.set(mark, Date.now()));
+    }).observe(document.querySelector('.conversation'), { childList: true, subtree: true, characterData: true });
+  });
+  const writer = store.writer('live');
+  const committed = new Map();
+  for (let i = 0; i < 100; i++) {
+    await writer.send({ type: 'message.added', data: { id: `k${i}`, role: 'assistant', content: `Mark ${i}. Something was said.` } });
+    committed.set(String(i), Date.now());
+    await new Promise((done) => setTimeout(done, 30));
+  }
+  await page.waitForFunction(() => window.seen.get('99') > 0);
+  const seen = new Map(await page.evaluate(() => [...window.seen]));
+  const delays = [...committed].map(([mark, at]) => (seen.get(mark) ?? Infinity) - at);
+  took('commit to pixel, median', median([...delays]), 100);
+  took('commit to pixel, p99', p99([...delays]), 200);
+  await writer.close();
+  quiet(page);
+  await page.close();
+});
+
+test('play at 100 times goes to the end of a long session', async () => {
+  const page = await open(context, server, 's/long?at=90001');
+  await page.waitForSelector('.item .said');
+  await page.locator('.speed select').selectOption('100');
+  await page.locator('h1').click();
+  await page.keyboard.press(' ');
+  await page.waitForFunction(() => Number(document.querySelector('.slider').getAttribute('aria-valuenow')) > 90_400, null, { timeout: 20_000 });
+  quiet(page);
+  await page.close();
+});
