@@ -79,10 +79,16 @@ annal_status annal__applier_new(sqlite3 *db, const annal_pack *const *packs, siz
         applier->has_core |= strcmp(packs[i]->name, "core") == 0;
         applier->settles |= annal__pack_settles(packs[i]);
         for (size_t j = 0; j < packs[i]->section_count; j++) {
-            if (packs[i]->sections[j].kind >= PACK_NOUN)
+            const struct pack_section *section = &packs[i]->sections[j];
+            if (section->kind >= PACK_NOUN)
                 continue;
-            status = annal__handler_compile(&applier->handlers[applier->handler_count++], packs[i],
-                                            &packs[i]->sections[j], db, err);
+            struct handler *handler = &applier->handlers[applier->handler_count++];
+            if (packs[i]->tried && section->kind == PACK_ON) {
+                handler->section = section;
+                handler->pack = packs[i];
+                continue;
+            }
+            status = annal__handler_compile(handler, packs[i], section, db, err);
             if (status < 0)
                 goto done;
         }
@@ -169,10 +175,31 @@ size_t annal__applier_spent(const struct applier *applier)
     return applier == NULL ? 0 : applier->spent.len;
 }
 
+/* A section that is compiled when it is needed first. */
+static annal_status compile_late(struct applier *applier, const struct handler *handler,
+                                 annal_error *err)
+{
+    struct handler *own = &applier->handlers[handler - applier->handlers];
+    const struct handler late = *own;
+    if (late.pack == NULL)
+        return ANNAL_OK;
+    annal_status status = annal__handler_compile(own, late.pack, late.section, applier->db, err);
+    if (status < 0)
+        annal__handler_done(own);
+    if (status < 0)
+        *own = late;
+    else
+        own->pack = NULL;
+    return status;
+}
+
 annal_status annal__applier_run(struct applier *applier, const struct handler *handler,
                                 annal_slice session, const annal_event *event, bool *out_holds,
                                 int *out_rc, annal_error *err)
 {
+    annal_status status = compile_late(applier, handler, err);
+    if (status < 0)
+        return status;
     /* One statement undoes itself; several need a savepoint. */
     bool several = handler->count > 1 || out_holds != NULL;
     const char *spent = why_spent(applier, handler, session, event);
@@ -181,7 +208,7 @@ annal_status annal__applier_run(struct applier *applier, const struct handler *h
         *out_rc = SQLITE_ERROR;
         return ANNAL_OK;
     }
-    annal_status status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
+    status = several ? annal__db_run(applier->savepoint, err) : ANNAL_OK;
     if (status < 0)
         return status;
     struct spending spending;

@@ -23,6 +23,7 @@ struct statement {
 /* A compiled section of a pack. */
 struct handler {
     const struct pack_section *section; /* of the pack */
+    const annal_pack *pack;             /* not NULL: it is compiled when it is run */
     struct statement *statements;
     size_t count;
     bool asks;             /* guarded, and the first statement only asks: it is not run at replay */

@@ -40,6 +40,7 @@ struct annal_pack {
     char *folder;   /* below the store; NULL: the store itself */
     char *sessions; /* a glob with at most one *; NULL: all */
     bool writable;  /* the plain sqlite3 shell may write its tables */
+    bool tried;     /* built in: its SQL needs no check, and a section is compiled when needed */
     char *file;     /* its name in messages */
     char *tables;   /* the SQL above the first section */
     unsigned tables_line;

@@ -142,7 +142,7 @@ SELECT :session || ':' || $turn_id, :session,
        (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
        'started', :ts, $turn_id, :seq
 WHERE $turn_id IS NOT NULL
-ON CONFLICT (id) DO NOTHING;
+  AND NOT EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id);
 UPDATE sessions SET total_turns = total_turns + 1
 WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id AND seq = :seq);
@@ -225,7 +225,7 @@ ON CONFLICT (session_id, day, model, has_cost) DO UPDATE SET
 
 -- on message.added
 UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
-WHERE id = :session
+WHERE $role = 'user' AND id = :session
   AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
                         AND (length(title) <= 8 OR title GLOB '/*'));
 
