@@ -13,6 +13,7 @@
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
+#   make test-cluster [SEED=1]        shippers, networks and servers fail 200 times; the target equals the journals
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
 #   make mutate                       whether the tests notice mistakes in the product, one after the other
@@ -31,7 +32,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-cluster test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -117,6 +118,13 @@ stops: setup
 	cmake --preset bench && cmake --build --preset bench --target annal_command
 	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
 		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100) --pace $(or $(PACE),8)
+
+# Servers that it starts itself: PostgreSQL. Some minutes.
+test-cluster: setup
+	@cmake/setup.sh ci
+	cmake --preset bench && cmake --build --preset bench --target test_ship
+	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
+	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -20,6 +20,7 @@ large       what make test leaves out: real logs, logs of 100 MB, long histories
 contend     eight processes that want the same task, 1,000 rounds, also killed ones
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
+cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times
 power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
@@ -55,6 +56,7 @@ run_part() {
         cmake --build --preset bench
         ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|tools[.](im|ex)port)'
         ;;
+    cluster) make test-cluster SEED="$SEED" ;;
     faults | flips | contend | model | mutate) make "$1" ;;
     soak) make soak ROUNDS=1000000 SEED="$SEED" SECONDS_MOST=1200 ;;
     stops) make stops SEED="$SEED" ;;

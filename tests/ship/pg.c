@@ -97,19 +97,15 @@ static PGconn *connect(const struct pg *pg, const char *database)
     return conn;
 }
 
-static void wait_until_ready(const struct pg *pg)
+static bool answers(const struct pg *pg)
 {
-    for (int i = 0; i < 3000; i++) {
-        PGconn *conn = connect(pg, "postgres");
-        bool ready = PQstatus(conn) == CONNECTION_OK;
-        PQfinish(conn);
-        if (ready)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    ck_abort_msg("PostgreSQL does not start: see %s/log", pg->dir);
+    PGconn *conn = connect(pg, "postgres");
+    bool ready = PQstatus(conn) == CONNECTION_OK;
+    PQfinish(conn);
+    return ready;
 }
 
+/* It refuses to start while processes of one that was killed are left. */
 void pg_restart(struct pg *pg)
 {
     const char *const words[] = {"-D", "data",
@@ -119,8 +115,14 @@ void pg_restart(struct pg *pg)
                                  "-c", "max_connections=30",
                                  "-c", "shared_buffers=32MB",
                                  NULL};
-    pg->pid = start(pg, "postgres", words, NULL);
-    wait_until_ready(pg);
+    for (int i = 0; i < 3000; i++) {
+        if (pg->pid == 0 || waitpid(pg->pid, NULL, WNOHANG) == pg->pid)
+            pg->pid = start(pg, "postgres", words, NULL);
+        if (answers(pg))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_abort_msg("PostgreSQL does not start: see %s/log", pg->dir);
 }
 
 bool pg_start(struct pg *pg)
@@ -146,14 +148,11 @@ bool pg_start(struct pg *pg)
 
 void pg_kill(struct pg *pg, int with_signal)
 {
-    char pidfile[100];
     if (pg->pid <= 0)
         return;
     kill(pg->pid, with_signal);
     waitpid(pg->pid, NULL, 0);
     pg->pid = 0;
-    snprintf(pidfile, sizeof pidfile, "%s/data/postmaster.pid", pg->dir);
-    (void)unlink(pidfile);
 }
 
 void pg_stop(struct pg *pg)

@@ -267,6 +267,133 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
 }
 END_TEST
 
+/* ---- Queries ---- */
+
+/* Those of the guide, and all columns of the tables; but the title, and what costs are computed. */
+static const char *const queries[] = {
+    "SELECT id, model, total_turns, total_tokens FROM sessions ORDER BY total_tokens DESC, id",
+    "SELECT id, flow_id, agent_id, provider, status, created_at, updated_at, last_activity_at, "
+    "cost_microusd, working_directory, git_branch, parent_session_id, ended_at, input_tokens, "
+    "output_tokens, cached_input_tokens, cache_write_tokens, events FROM sessions ORDER BY id",
+    "SELECT session_id, sequence, status, input_tokens, output_tokens FROM turns "
+    "ORDER BY session_id, sequence",
+    "SELECT id, created_at, completed_at, turn_id, cached_input_tokens, cache_write_tokens, "
+    "cost_microusd, error, seq FROM turns ORDER BY id",
+    "SELECT session_id, call_id, seq, tool, turn_id, status, called_at, returned_at, result_seq, "
+    "duration_ms, exit_code, output_bytes, output_sha256 FROM tool_calls ORDER BY session_id, seq",
+    "SELECT data->>'tool' AS tool, count(*) AS calls FROM events WHERE type = 'tool.called' "
+    "GROUP BY tool ORDER BY calls DESC, tool",
+    "SELECT tool, calls, returned, failed, dangling, p50_ms, p95_ms, max_ms, total_ms "
+    "FROM tool_stats ORDER BY tool NULLS FIRST",
+    "SELECT session_id, call_id, duration_ms FROM tool_durations ORDER BY session_id, call_id",
+    "SELECT type, count(*) AS events FROM event_index GROUP BY type ORDER BY type"};
+
+START_TEST(the_documented_queries_give_the_same_answers_there)
+{
+    NEEDS_SERVER();
+    static const char *const logs[][2] = {{"codex", ANNAL_SOURCE "/tests/data/codex"},
+                                          {"claude-code", ANNAL_SOURCE "/tests/data/claude-code"},
+                                          {"openhands", ANNAL_SOURCE "/tests/data/openhands"},
+                                          {"tau-bench", ANNAL_SOURCE "/tests/data/tau-bench"}};
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++)
+        CLI(&cli, NULL, "import", logs[i][0], logs[i][1]);
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"turn.started\",\"data\":{}}\n"
+        "{\"type\":\"tool.called\",\"data\":{\"tool\":\"odd\",\"input\":\"a\\u0000\\ud83d\"}}\n"
+        "{\"type\":\"turn.failed\",\"data\":{\"error\":\"no\",\"input_tokens\":7}}\n"
+        "{\"type\":\"session.ended\",\"data\":1}\n",
+        "append", "odd");
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    char sql[100];
+    snprintf(sql, sizeof sql, "ALTER DATABASE %s SET search_path = annal", database);
+    pg_do(&pg, database, sql);
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        char out[100];
+        const char *const words[] = {"--csv", "-h",       pg.dir,   "-U", "boss",
+                                     "-c",    queries[i], database, NULL};
+        snprintf(out, sizeof out, "%s/answer", pg.dir);
+        pg_program(&pg, "psql", words, out);
+        CLI(&cli, NULL, "sql", "--format", "csv", queries[i]);
+        char *want = strdup(cli.out), *to = want;
+        for (const char *from = cli.out; *from != '\0'; from++) /* RFC 4180 ends a line with two */
+            if (*from != '\r')
+                *to++ = *from;
+        *to = '\0';
+        ck_text(file_read(out, NULL), want);
+        free(want);
+    }
+}
+END_TEST
+
+/* ---- Speed ---- */
+
+enum { SPEED_EVENTS = 300000, SPEED_ROUNDS = 3 };
+
+static int64_t since_us(int64_t begun_us)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000 - begun_us;
+}
+
+static void append_many(void)
+{
+    char *input = malloc((size_t)SPEED_EVENTS * 140), *at = input;
+    ck_assert_ptr_nonnull(input);
+    for (int i = 0; i < SPEED_EVENTS; i++)
+        at += sprintf(at,
+                      "{\"type\":\"a.b\",\"id\":\"e%d\",\"data\":{\"n\":%d,\"text\":\"as long as "
+                      "most events are that an agent makes\"}}\n",
+                      i, i);
+    CLI(&cli, input, "append", "s1", "--level", "os");
+    ck_assert_int_eq(cli.exit_status, 0);
+    free(input);
+}
+
+static void psql(const char *command)
+{
+    const char *const words[] = {"-q", "-h", pg.dir, "-U", "boss", "-c", command, database, NULL};
+    pg_program(&pg, "psql", words, NULL);
+}
+
+/* Both into the same empty tables, one after the other; the best of each counts. */
+START_TEST(shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows)
+{
+    NEEDS_SERVER();
+    char command[200];
+    int64_t ship_us = INT64_MAX, copy_us = INT64_MAX;
+    append_many();
+    for (int i = 0; i < SPEED_ROUNDS; i++) {
+        pg_do(&pg, database, "DROP SCHEMA IF EXISTS annal CASCADE");
+        DONE(&cli, "ship", "schema");
+        pg_do(&pg, database, cli.out);
+        int64_t begun_us = since_us(0);
+        SHIP(NULL);
+        int64_t took_us = since_us(begun_us);
+        ship_us = took_us < ship_us ? took_us : ship_us;
+        cli_assert_done(&cli);
+        if (i == 0) {
+            snprintf(command, sizeof command,
+                     "\\copy (SELECT * FROM annal._events) TO '%s/rows' (FORMAT binary)", pg.dir);
+            psql(command);
+        }
+        pg_do(&pg, database, "TRUNCATE annal._events");
+        snprintf(command, sizeof command, "\\copy annal._events FROM '%s/rows' (FORMAT binary)",
+                 pg.dir);
+        begun_us = since_us(0);
+        psql(command);
+        took_us = since_us(begun_us);
+        copy_us = took_us < copy_us ? took_us : copy_us;
+    }
+    fprintf(stderr, "%d events: shipped in %.2f s, copied in %.2f s, ratio %.2f\n", SPEED_EVENTS,
+            (double)ship_us / 1e6, (double)copy_us / 1e6, (double)copy_us / (double)ship_us);
+    ck_assert_msg((double)copy_us >= 0.8 * (double)ship_us, "%ld of %ld us", (long)copy_us,
+                  (long)ship_us);
+}
+END_TEST
+
 /* ---- Following ---- */
 
 static void wait_for(const char *sql, const char *want)
@@ -329,6 +456,8 @@ Suite *suite_ship(void)
     tcase_add_test(cases, check_notices_what_is_not_the_journal_s);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
+    tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
+    tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
     return suite;

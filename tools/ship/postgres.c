@@ -1,5 +1,5 @@
 /*
- * PostgreSQL as a target. schema.sql says what is kept there.
+ * PostgreSQL as a target. schema.sql and views.sql say what is there.
  *
  * (1) Nothing waits without a limit: every answer has quiet_ms, and a server that does not give one
  *     in this time is away. The server gives up on us in the same way, so that a batch that we left
@@ -23,7 +23,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */

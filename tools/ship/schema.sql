@@ -51,6 +51,13 @@ CREATE TABLE IF NOT EXISTS annal._events (
 
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
+-- For the views of sessions and turns, which need few events of many.
+CREATE INDEX IF NOT EXISTS _events_turns ON annal._events (key, seq) WHERE type IN (
+    'session.created', 'session_start', 'session.updated', 'session.status_changed', 'session.paused', 'session_pause',
+    'session.resumed', 'session_resume', 'session.ended', 'session_end', 'session.transition', 'turn.started', 'turn_start',
+    'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error',
+    'agent.turn.usage');
+
 -- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
 -- aside and attached, which does not wait for those who insert.
 CREATE OR REPLACE FUNCTION annal._today() RETURNS date LANGUAGE plpgsql SECURITY DEFINER
@@ -96,9 +103,3 @@ BEGIN
     GET DIAGNOSTICS events = ROW_COUNT;
     RETURN events;
 END $$;
-
--- What is here of each session.
-CREATE OR REPLACE VIEW annal.heads AS
-    SELECT store, session AS session_id, seq, lpad(to_hex(h), 16, '0') AS h, shipped_at FROM annal._heads;
-
-INSERT INTO annal._schema (version) VALUES (1) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;

@@ -317,6 +317,12 @@ static uint32_t with_jitter(uint32_t ms)
     return ms / 2 + chance % (ms / 2 + 1);
 }
 
+/* With follow, only --json has readers. */
+static bool is_unread(const struct ship *ship)
+{
+    return ship->options->follow && ship->options->json && out_reader_is_gone();
+}
+
 static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
 {
     int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
@@ -329,7 +335,7 @@ static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
         annal_status status = drain(ship, wait_ms, err);
         if (status < 0)
             return status;
-        if (out_reader_is_gone())
+        if (is_unread(ship))
             return ANNAL_END;
     }
     return ANNAL_OK;
@@ -404,7 +410,7 @@ static annal_status step(struct ship *ship, annal_error *err)
     if (ship->tail == NULL)
         return ship->lanes.first != NULL ? ANNAL_OK : ANNAL_END;
     status = drain(ship, ship->lanes.first != NULL ? 0 : LOOK_MS, err);
-    return status >= 0 && ship->options->json && out_reader_is_gone() ? ANNAL_END : status;
+    return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
 
 int ship_run(annal_store *store, const struct ship_options *options)

@@ -1,0 +1,312 @@
+/*
+ * Shipping while shippers, networks and servers fail. A writer appends all the time; after each
+ * fault it rests, the target catches up by itself, and must be what the journals are.
+ */
+#include "tests/ship/pg.h"
+#include "tests/ship/proxy.h"
+#include "tests/support/random.h"
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+
+#include <annal/journal.h>
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SESSIONS = 4, DATA_MAX = 3000, CATCH_UP_S = 40 };
+
+static void rest_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, (long)(ms % 1000) * 1000000}, NULL);
+}
+
+/* ---- The writer: a process of its own ---- */
+
+struct writing {
+    atomic_bool rest, rests;
+    atomic_ullong events;
+};
+
+static void append_some(annal_store *store, struct writing *writing, struct random *random)
+{
+    static char data[DATA_MAX + 3];
+    char session[20];
+    annal_writer *writer = NULL;
+    annal_draft drafts[3];
+    uint64_t seq = 0, count = 1 + random_below(random, 3), len = random_below(random, DATA_MAX);
+    memset(data, 'x', sizeof data);
+    data[0] = data[len + 1] = '"';
+    bool is_new = random_below(random, 50) == 0;
+    snprintf(session, sizeof session, is_new ? "n%llu" : "s%llu",
+             (unsigned long long)random_below(random, is_new ? 1000000 : SESSIONS));
+    for (uint64_t i = 0; i < count; i++)
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("fault.test"), .data = {data, len + 2}};
+    const annal_writer_options options = {.level = ANNAL_LEVEL_BATCH};
+    if (annal_writer_open(store, annal_slice_of(session), &options, &writer, NULL) < 0 ||
+        annal_writer_append(writer, drafts, count, NULL, &seq, NULL) < 0)
+        _exit(3);
+    annal_writer_close(writer);
+    atomic_fetch_add(&writing->events, count);
+}
+
+static _Noreturn void write_on(const char *path, struct writing *writing, struct random random)
+{
+    annal_store *store = NULL;
+    const annal_store_options options = {.create = true};
+    if (annal_store_open(path, &options, &store, NULL) < 0)
+        _exit(2);
+    for (;;) {
+        if (atomic_load(&writing->rest)) {
+            if (!atomic_load(&writing->rests) && annal_sync(store, NULL) < 0)
+                _exit(4);
+            atomic_store(&writing->rests, true);
+            rest_ms(2);
+            continue;
+        }
+        atomic_store(&writing->rests, false);
+        append_some(store, writing, &random);
+        rest_ms(2);
+    }
+}
+
+/* ---- The scene ---- */
+
+static struct scene {
+    struct pg pg;
+    struct proxy proxy;
+    struct random random;
+    struct writing *writing;
+    pid_t writer, shipper, second;
+    int output[2];
+    char url[120];
+    char socket[120];
+    bool has_dump;
+    char dump[120];
+} scene;
+
+static pid_t start_shipper(const char *batch)
+{
+    int in, out;
+    const char *const words[] = {"ship",      scene.url, "--as",    "h1",  "--follow",
+                                 "--timeout", "1",       "--batch", batch, NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    close(out);
+    return pid;
+}
+
+static void end(pid_t *pid)
+{
+    if (*pid > 0) {
+        kill(*pid, SIGKILL);
+        waitpid(*pid, NULL, 0);
+    }
+    *pid = 0;
+}
+
+static bool begin(void)
+{
+    cli_setup();
+    scene = (struct scene){.random = random_init(1)};
+    if (!pg_start(&scene.pg))
+        return false;
+    snprintf(scene.socket, sizeof scene.socket, "%s/.s.PGSQL.5432", scene.pg.dir);
+    snprintf(scene.dump, sizeof scene.dump, "%s/dump", scene.pg.dir);
+    pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet");
+    proxy_start(&scene.proxy, scene.socket);
+    snprintf(scene.url, sizeof scene.url, "postgresql://boss@127.0.0.1:%d/fleet", scene.proxy.port);
+    scene.writing = mmap(NULL, sizeof *scene.writing, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(scene.writing, MAP_FAILED);
+    scene.writer = fork();
+    ck_assert_int_ge(scene.writer, 0);
+    if (scene.writer == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        write_on(cli.store, scene.writing, scene.random);
+    }
+    while (atomic_load(&scene.writing->events) == 0)
+        rest_ms(5);
+    scene.shipper = start_shipper("50");
+    return true;
+}
+
+static void finish(void)
+{
+    if (scene.pg.dir[0] != '\0') {
+        end(&scene.shipper);
+        end(&scene.second);
+        end(&scene.writer);
+        proxy_stop(&scene.proxy);
+        munmap(scene.writing, sizeof *scene.writing);
+    }
+    pg_stop(&scene.pg);
+    cli_teardown();
+}
+
+/* ---- Faults ---- */
+
+static unsigned some(unsigned most)
+{
+    return (unsigned)random_below(&scene.random, most);
+}
+
+static void kill_the_shipper(void)
+{
+    rest_ms(some(150));
+    end(&scene.shipper);
+    rest_ms(some(100));
+    scene.shipper = start_shipper("50");
+}
+
+static void cut_the_network(void)
+{
+    proxy_cut_after(&scene.proxy, some(60000));
+    rest_ms(100);
+    proxy_set(&scene.proxy, PROXY_CUT);
+    rest_ms(some(400));
+}
+
+static void stall_the_network(void)
+{
+    proxy_set(&scene.proxy, PROXY_STALL);
+    rest_ms(800 + some(800)); /* shorter and longer than the shipper waits */
+}
+
+static void slow_the_network(void)
+{
+    proxy_set(&scene.proxy, PROXY_SLOW);
+    rest_ms(some(500));
+}
+
+static void kill_the_server(void)
+{
+    pg_kill(&scene.pg, some(2) == 0 ? SIGQUIT : SIGKILL);
+    rest_ms(some(300));
+    pg_restart(&scene.pg);
+}
+
+static void end_the_connections(void)
+{
+    for (unsigned i = some(4); i > 0; i--) {
+        pg_do(&scene.pg, "postgres",
+              "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'fleet'");
+        rest_ms(some(60));
+    }
+}
+
+static void ship_twice_at_once(void)
+{
+    scene.second = start_shipper("7");
+    rest_ms(some(500));
+    end(some(2) == 0 ? &scene.second : &scene.shipper);
+    if (scene.shipper == 0) {
+        scene.shipper = scene.second;
+        scene.second = 0;
+    }
+}
+
+static void take_a_dump(void)
+{
+    const char *const words[] = {"-h", scene.pg.dir, "-U", "boss", "-Fc", "fleet", NULL};
+    pg_program(&scene.pg, "pg_dump", words, scene.dump);
+    scene.has_dump = true;
+}
+
+/* As docs/ship.md says: beside it, then renamed. */
+static void restore_the_target(void)
+{
+    const char *const words[] = {"-h", scene.pg.dir, "-U",       "boss",
+                                 "-d", "fleet_new",  scene.dump, NULL};
+    if (!scene.has_dump || some(3) == 0)
+        take_a_dump();
+    rest_ms(some(300));
+    pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet_new");
+    pg_program(&scene.pg, "pg_restore", words, NULL);
+    pg_do(&scene.pg, "postgres", "DROP DATABASE fleet WITH (FORCE)");
+    pg_do(&scene.pg, "postgres", "ALTER DATABASE fleet_new RENAME TO fleet");
+}
+
+static const struct fault {
+    const char *name;
+    void (*fn)(void);
+} faults[] = {{"shipper killed", kill_the_shipper},   {"network cut", cut_the_network},
+              {"network stalled", stall_the_network}, {"network slow", slow_the_network},
+              {"server killed", kill_the_server},     {"connections ended", end_the_connections},
+              {"two shippers", ship_twice_at_once},   {"target restored", restore_the_target}};
+
+enum { FAULTS = sizeof faults / sizeof *faults };
+
+/* ---- What must hold after each ---- */
+
+static void assert_caught_up(const char *fault)
+{
+    char want[100], *got = NULL;
+    unsigned long long events = atomic_load(&scene.writing->events);
+    snprintf(want, sizeof want, "%llu", events);
+    for (int i = 0; i < CATCH_UP_S * 50; i++) {
+        free(got);
+        got = pg_ask(&scene.pg, "fleet", "SELECT coalesce((SELECT sum(seq) FROM annal._heads), 0)");
+        if (strcmp(got, want) == 0)
+            break;
+        rest_ms(20);
+    }
+    ck_assert_msg(strcmp(got, want) == 0, "%s: the target has %s events, not %s", fault, got, want);
+    free(got);
+}
+
+static void assert_equal(const char *fault)
+{
+    char want[200];
+    unsigned long long events = atomic_load(&scene.writing->events);
+    snprintf(want, sizeof want, "{\"events\":%llu,\"behind\":0,\"dropped\":0,\"sound\":true}\n",
+             events);
+    CLI(&cli, NULL, "ship", "check", scene.url, "--as", "h1", "--json");
+    ck_assert_msg(strcmp(cli.out, want) == 0, "%s: %s, not %s; %s", fault, cli.out, want, cli.err);
+    snprintf(want, sizeof want, "%llu", events);
+    ck_text(pg_ask(&scene.pg, "fleet", "SELECT count(*) FROM annal._events"), want);
+}
+
+static void run_round(const struct fault *fault)
+{
+    atomic_store(&scene.writing->rest, false);
+    rest_ms(some(100));
+    fault->fn();
+    proxy_cut_after(&scene.proxy, UINT64_MAX);
+    proxy_set(&scene.proxy, PROXY_PASS);
+    rest_ms(some(50));
+    atomic_store(&scene.writing->rest, true);
+    while (!atomic_load(&scene.writing->rests)) {
+        ck_assert_int_eq(waitpid(scene.writer, NULL, WNOHANG), 0);
+        rest_ms(2);
+    }
+    ck_assert_msg(waitpid(scene.shipper, NULL, WNOHANG) == 0, "%s: the shipper ended", fault->name);
+    assert_caught_up(fault->name);
+    assert_equal(fault->name);
+}
+
+START_TEST(after_each_fault_the_target_equals_the_journals)
+{
+    unsigned rounds = full_or(200, FAULTS);
+    bool there = begin();
+    for (unsigned i = 0; there && i < rounds; i++)
+        run_round(&faults[i < FAULTS ? i : some(FAULTS)]);
+    finish();
+}
+END_TEST
+
+Suite *suite_faults(void)
+{
+    Suite *suite = suite_create("faults");
+    TCase *cases = suite_case(suite, "faults", NULL, NULL);
+    tcase_set_timeout(cases, 1700);
+    tcase_add_test(cases, after_each_fault_the_target_equals_the_journals);
+    return suite;
+}
