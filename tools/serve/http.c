@@ -8,18 +8,28 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CONNECTION_BYTES ((size_t)16 << 10)  /* request line, headers and what is being written */
 #define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all requests at once */
 #define KEEP_BYTES       ((size_t)64 << 10)  /* of an empty flow, before it gives memory back */
 
+/* A connection; guarded by the lock of http. */
+struct peer {
+    int fd;
+    int64_t idle_us; /* since when it has no request */
+    struct request *request;
+    struct peer *previous, *next;
+};
+
 struct http {
     struct MHD_Daemon *daemon;
     struct http_program program;
     int fd;
     pthread_mutex_t lock;
-    struct request *requests;  /* all that there are */
+    struct request *requests; /* all that there are */
+    struct peer *peers;
     _Atomic size_t body_bytes; /* of all of them */
 };
 
@@ -48,7 +58,9 @@ struct flow *flow_new(struct request *request, const struct flow_source *source)
     flow->source = *source;
     flow->users = 2;
     pthread_mutex_init(&flow->lock, NULL);
+    pthread_mutex_lock(&request->http->lock);
     request->flow = flow;
+    pthread_mutex_unlock(&request->http->lock);
     return flow;
 }
 
@@ -170,11 +182,84 @@ static ssize_t flow_read(void *arg, uint64_t at, char *to, size_t most)
     return len;
 }
 
+/* ---- Connections ---- */
+
+static void peer_came(struct http *http, struct MHD_Connection *connection, void **context)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct peer *peer = annal__zalloc(sizeof *peer);
+    *context = peer;
+    if (peer == NULL)
+        return;
+    *peer = (struct peer){.fd = info == NULL ? -1 : info->connect_fd,
+                          .idle_us = annal__monotonic_us(),
+                          .next = http->peers};
+    if (http->peers != NULL)
+        http->peers->previous = peer;
+    http->peers = peer;
+}
+
+static void peer_went(struct http *http, struct peer *peer)
+{
+    if (peer == NULL)
+        return;
+    if (peer->previous != NULL)
+        peer->previous->next = peer->next;
+    else
+        http->peers = peer->next;
+    if (peer->next != NULL)
+        peer->next->previous = peer->previous;
+    annal__free(peer);
+}
+
+static void connected(void *arg, struct MHD_Connection *connection, void **context,
+                      enum MHD_ConnectionNotificationCode what)
+{
+    struct http *http = arg;
+    pthread_mutex_lock(&http->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        peer_came(http, connection, context);
+    else
+        peer_went(http, *context);
+    pthread_mutex_unlock(&http->lock);
+}
+
+static struct peer *peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info == NULL ? NULL : info->socket_context;
+}
+
+static bool is_late(const struct peer *peer, int64_t now_us)
+{
+    const struct request *request = peer->request;
+    if (request == NULL)
+        return now_us - peer->idle_us > HEAD_S * INT64_C(1000000);
+    return request->most_s > 0 && now_us - request->begun_us > request->most_s * INT64_C(1000000);
+}
+
+/* MHD notices that the socket was shut down, and closes it. */
+void http_sweep(struct http *http)
+{
+    int64_t now_us = annal__monotonic_us();
+    pthread_mutex_lock(&http->lock);
+    for (const struct peer *peer = http->peers; peer != NULL; peer = peer->next) {
+        if (is_late(peer, now_us))
+            (void)shutdown(peer->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&http->lock);
+}
+
 /* ---- Requests ---- */
 
 static void link_request(struct http *http, struct request *request)
 {
+    struct peer *peer = peer_of(request->connection);
     pthread_mutex_lock(&http->lock);
+    if (peer != NULL)
+        peer->request = request;
     request->next = http->requests;
     if (http->requests != NULL)
         http->requests->previous = request;
@@ -184,7 +269,12 @@ static void link_request(struct http *http, struct request *request)
 
 static void unlink_request(struct http *http, struct request *request)
 {
+    struct peer *peer = peer_of(request->connection);
     pthread_mutex_lock(&http->lock);
+    if (peer != NULL) {
+        peer->request = NULL;
+        peer->idle_us = annal__monotonic_us();
+    }
     if (request->previous != NULL)
         request->previous->next = request->next;
     else
@@ -214,6 +304,7 @@ static struct request *new_request(struct http *http, struct MHD_Connection *con
     request->connection = connection;
     request->method = method;
     request->begun_us = annal__monotonic_us();
+    request->most_s = REQUEST_S;
     request->right = "";
     request->token = -1;
     request->path = annal__strndup(path, strlen(path));
@@ -423,7 +514,8 @@ static struct MHD_Daemon *start(struct http *http, const struct http_options *op
         tls[0] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     return MHD_start_daemon(
         flags, 0, NULL, NULL, handle, http, MHD_OPTION_LISTEN_SOCKET, options->fd,
-        MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->of_one_max, MHD_OPTION_CONNECTION_LIMIT,
         options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_UNESCAPE_CALLBACK,
         unescape, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);

@@ -19,6 +19,8 @@
 #include <annal/base.h>
 
 #define FLOW_BYTES ((size_t)64 << 10)
+#define HEAD_S     60u /* for the head of a request, and between two */
+#define REQUEST_S  600u
 
 struct MHD_Connection;
 struct http;
@@ -33,6 +35,7 @@ struct request {
     struct buf body;
     size_t body_limit; /* set by admit(); a longer body is refused */
     int64_t begun_us;
+    _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
 
     /* For the program, which sets them in admit(). */
     void *program;
@@ -71,6 +74,7 @@ struct http_program {
 struct http_options {
     int fd; /* a socket that listens; closed by http_close() */
     unsigned connections_max;
+    unsigned of_one_max;           /* from one address; 0: no limit */
     unsigned idle_s;               /* of a connection that neither sends nor takes anything */
     const char *certificate, *key; /* PEM; NULL: no TLS */
 };
@@ -92,6 +96,12 @@ const char *http_header(const struct request *request, const char *name);
 /* Call fn for each parameter of the query of this name, until it returns anything but 0. */
 typedef int (*http_value_fn)(void *arg, const char *value);
 int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg);
+
+/*
+ * To be called every few seconds: ends connections whose request does not come, or whose answer is
+ * not taken, in its time, though a byte comes or goes now and then.
+ */
+void http_sweep(struct http *http);
 
 unsigned http_connections(const struct http *http);
 

@@ -2,6 +2,8 @@
 
 #include "journal/base/alloc.h"
 
+#define PRODUCE_S 3600u
+
 struct production {
     struct producer producer;
     struct pool *pool;
@@ -64,5 +66,6 @@ void produce(struct serve *serve, struct request *request, const char *type,
         return;
     }
     request->status = 200;
+    request->most_s = PRODUCE_S;
     request->type = type;
 }

@@ -26,6 +26,7 @@
 #define CONNECTIONS_MAX 12000u
 #define SPARE_FILES     256u /* of the store, and of what runs */
 #define IDLE_S          60u
+#define SWEEP_S         5
 
 struct listener_of {
     struct place place;
@@ -183,6 +184,7 @@ static int start_all(struct server *server)
         const struct http_options options = {
             .fd = listener->place.fd,
             .connections_max = most,
+            .of_one_max = listener->place.is_loopback || listener->place.is_unix ? 0 : most / 2,
             .idle_s = IDLE_S,
             .certificate = listener->place.is_unix ? NULL : server->certificate,
             .key = server->key};
@@ -297,12 +299,20 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
+static void wait_for_end(struct server *server, const sigset_t *ends)
+{
+    const struct timespec round = {.tv_sec = SWEEP_S};
+    while (sigtimedwait(ends, NULL, &round) < 0) {
+        for (size_t i = 0; i < server->count; i++)
+            http_sweep(server->listeners[i].http);
+    }
+}
+
 int server_run(const struct args *args)
 {
     struct server server = {
         .args = args, .serve.read_only = args_has(args, "read-only"), .serve.log_fd = -1};
     sigset_t ends;
-    int signal_number;
     block_signals(&ends);
     int exit_status =
         store_open(args, server.serve.read_only ? OPEN_READ : OPEN_CREATE, 0, &server.serve.store);
@@ -320,7 +330,7 @@ int server_run(const struct args *args)
         exit_status = start_all(&server);
     if (exit_status == 0) {
         say_where(&server);
-        (void)sigwait(&ends, &signal_number);
+        wait_for_end(&server, &ends);
     }
     if (server.serve.store != NULL)
         close_all(&server);

@@ -96,6 +96,7 @@ void streams_open(struct serve *serve, struct request *request)
         return;
     }
     request->status = 200;
+    request->most_s = 0;
     request->type = "text/event-stream";
     (void)annal__buf_printf(&request->headers, "X-Accel-Buffering: no\n");
     atomic_store(&stream->behind, true);
