@@ -7,7 +7,8 @@
 #   make test-python [TESTS='-k tail']  build the wheel of bindings/python, install it, run its tests
 #   make bench-python                 the Python package beside what people use instead; five minutes
 #   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
-#   make test-web                     the same into another place, compare, and use the page in Chromium
+#   make test-web [PART=long]         the same into another place, compare, and use the page in Chromium
+#   make web-pictures                 docs/serve/*.webp, of the page in Chromium
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
 #   make contend                      eight processes, one task, 1,000 rounds, also killed ones
@@ -61,15 +62,13 @@ web:
 
 test-web: setup
 	@cmake/setup.sh web
-	tools/serve/web/build.sh --check
 	cmake --preset release && cmake --build build/release --target annal_command
-	cd tools/serve/web && node test/run.mjs ../../../build/release/tools/annal $(TESTS)
+	tools/serve/web/test.sh build/release/tools/annal $(or $(PART),short)
 
-# DIR is on the disk to measure.
-bench-python: setup
-	@cmake/setup.sh python
-	bindings/python/install.sh
-	build/python/venv/bin/python bindings/python/bench/bench.py --dir '$(or $(DIR),build)'
+web-pictures: setup
+	@cmake/setup.sh web
+	cmake --preset release && cmake --build build/release --target annal_command
+	cd tools/serve/web && node test/pictures.mjs
 
 check-long:
 	@$(if $(SEED),SEED='$(SEED)') tests/check_long.sh $(PART)

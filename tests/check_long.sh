@@ -26,6 +26,7 @@ model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
+web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 imports     ten logs made of each log of tests/data: nothing of them is lost
 END
 }
@@ -67,6 +68,7 @@ run_part() {
         ;;
     fuzz_bytes) fuzz 240 json msgpack scan log snapshot data ;;
     fuzz_text) fuzz 360 pack import document args ;;
+    web) make test-web PART=long ;;
     imports)
         cmake --preset bench
         cmake --build --preset bench --target annal_command

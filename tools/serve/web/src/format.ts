@@ -14,6 +14,9 @@ export function compact(n: number | null | undefined): string {
   return `${Math.abs(value) < 9.95 ? value.toFixed(1) : Math.round(value)}${unit}`;
 }
 
+/* No use of tokens was ever reported: that is not known to be none. */
+export const tokens = (n: number | null | undefined): string => (n ? compact(n) : '–');
+
 export function money(usd: number | null | undefined): string {
   if (usd == null) return '–';
   if (usd !== 0 && Math.abs(usd) < 0.01) return usd < 0 ? '–$0.01' : '<$0.01';

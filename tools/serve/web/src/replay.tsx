@@ -91,7 +91,7 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
   const seq = now ? model.last : at;
   const used = model.used(now ? Infinity : at);
   const turn = model.turnAt(seq);
-  const shown = (now ? model.itemSeq.length : upTo(model.itemSeq, at)) || 0;
+  const known = now ? model.seq.length : upTo(model.seq, at);
   return (
     <div class="controls">
       <div class="buttons" role="group" aria-label="Replay">
@@ -116,14 +116,14 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
       <p class="moment" aria-live="off">
         <b>{model.session.time_from ? `event ${format.count(seq)}` : format.moment(model.timeOf(seq))}</b>
         <span class="only-wide">
-          event {format.count(shown)} of {format.count(model.itemSeq.length)}
+          event {format.count(known)} of {format.count(model.seq.length)}
         </span>
         {turn && <span class="only-wide">turn {turn.number}</span>}
-        <span>{format.compact(used.tokens)} tokens</span>
+        {used.tokens > 0 && <span>{format.compact(used.tokens)} tokens</span>}
         {used.cost !== null && <span>{format.money(used.cost)}</span>}
       </p>
       <button class={now ? 'now on' : 'now'} aria-pressed={now} onClick={() => choose(Infinity)} title="See everything, and follow what comes (End)">
-        {now ? 'Now' : 'Back to now'}
+        {now ? 'Now' : <><span class="only-wide">Back to </span>now</>}
       </button>
       <button class="link lanes-toggle" aria-pressed={lanesOpen} onClick={() => setLanes(!lanesOpen)} title="Show the lanes of the agents (t)">
         {lanesOpen ? 'Hide timeline' : 'Timeline'}

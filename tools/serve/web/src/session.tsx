@@ -24,6 +24,7 @@ const TABS = [
 
 const FRESH_MS = 90_000;
 const REST_MS = 150;
+const narrow = matchMedia('(max-width: 720px)');
 
 function useModel(id: string): { model: Model | null; error: string | null; retry: () => void } {
   const { source, live } = useApp();
@@ -36,7 +37,8 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
     let gone = false;
     const stops: (() => void)[] = [];
     setModel(null);
-    setError(null);
+    setError(id ? null : 'The link names no session');
+    if (!id) return;
     source.session(id).then(
       (session) => {
         if (gone) return;
@@ -235,9 +237,9 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
   const facts: [string, string][] = [
     ['turns', format.count(turns.length)],
     ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
-    ['tokens', format.compact(used.tokens)],
+    ['tokens', format.tokens(used.tokens)],
     ['cost', used.cost !== null ? format.money(used.cost) : at === Infinity ? costText({ ...s, tree: undefined }) : '–'],
-    ['length', s.time_from ? '–' : format.duration(length)],
+    ['length', s.time_from || !(length > 0) ? '–' : format.duration(length)],
     ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
   ];
   return (
@@ -260,7 +262,7 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
               <li class={Date.parse(c.created_at) > model.timeOf(seq) ? 'later' : ''}>
                 <a href={link('s', c.session_id)}>{c.title || c.session_id}</a>
                 <span class="dim">
-                  {format.plural(c.tree?.events ?? c.events, 'event')} · {format.compact(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
+                  {format.plural(c.tree?.events ?? c.events, 'event')} · {format.tokens(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
                 </span>
               </li>
             ))}
@@ -425,7 +427,7 @@ export function SessionPage({ route }: { route: Route }) {
     '-': () => setSpeed(String(SPEEDS[Math.max(0, SPEEDS.indexOf(Number(speed)) - 1)])),
     t: () => setLanes(lanes === '1' ? '0' : '1'),
     e: () => set({ all: all ? undefined : 1 }),
-    1: () => set({ tab: undefined }),
+    1: () => set({ tab: 'overview' }),
     2: () => set({ tab: 'state' }),
     3: () => set({ tab: 'charts' }),
     4: () => set({ tab: 'event' }),
@@ -439,12 +441,14 @@ export function SessionPage({ route }: { route: Route }) {
       </main>
     );
   if (!model) return <main class="session" aria-busy="true" />;
+  /* On a phone the panel is there only when it is asked for. */
+  const show = (name: string) => set({ tab: narrow.matches && query.get('tab') === name ? undefined : name });
   const look = (seq: number) => {
     setSelected(seq);
     set({ tab: 'event' });
   };
   return (
-    <main class={`session ${tab === 'overview' ? 'at-overview' : 'at-panel'}`}>
+    <main class={query.has('tab') ? 'session at-panel' : 'session'}>
       <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
@@ -452,7 +456,7 @@ export function SessionPage({ route }: { route: Route }) {
         <aside class="side" aria-label="Details">
           <div class="tabs" role="tablist">
             {TABS.map(([name, label]) => (
-              <button role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="panel" tabIndex={tab === name ? 0 : -1} onClick={() => set({ tab: name === 'overview' ? undefined : name })}>
+              <button role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="panel" tabIndex={tab === name ? 0 : -1} onClick={() => show(name)}>
                 {label}
               </button>
             ))}

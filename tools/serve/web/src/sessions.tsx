@@ -153,7 +153,7 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             {props.flat && up && <span>of {up.slice(0, 8)}</span>}
             {s.tree && <span>{format.plural(s.tree.sessions, s.tree.sessions === 1 ? 'session' : 'session')} below</span>}
             <span class="only-small">
-              <Ago time={s.last_activity_at} /> · {format.compact(tokens)} tokens · {costText(s)}
+              <Ago time={s.last_activity_at} /> · {format.tokens(tokens)} tokens · {costText(s)}
             </span>
           </div>
         </div>
@@ -161,10 +161,10 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
       <div role="cell" class="c-active">
         {s.time_from ? <span title="the log gives no times">–</span> : <Ago time={s.tree?.last_at ?? s.last_activity_at} />}
       </div>
-      <div role="cell" class="c-length">{s.time_from ? '–' : format.duration(ended - began)}</div>
+      <div role="cell" class="c-length">{s.time_from || ended <= began ? '–' : format.duration(ended - began)}</div>
       <div role="cell" class="c-events">{format.count(s.tree?.events ?? s.events)}</div>
       <div role="cell" class="c-tokens" title={format.count(tokens)}>
-        {format.compact(tokens)}
+        {format.tokens(tokens)}
       </div>
       <div role="cell" class="c-cost">{costText(s)}</div>
     </>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { State, Table, Value } from './api';
 import * as format from './format';
 import type { Model } from './model';
-import { Failure, useAnswer, useApp, useLater } from './ui';
+import { Failure, useAnswer, useApp, useLater, useSeldom } from './ui';
 
 const KEYS: Record<string, string[]> = {
   sessions: ['id'],
@@ -110,7 +110,10 @@ function Facts({ table, changed }: { table: Table; changed: Changed | undefined 
 
 export function StatePanel({ model, at, playing }: { model: Model; at: number; playing: boolean }) {
   const { source } = useApp();
-  const seq = useLater(Math.min(at, model.last), playing ? 0 : 40);
+  const asked = Math.min(at, model.last);
+  const seldom = useSeldom(asked, 400);
+  const rested = useLater(asked, 40);
+  const seq = playing ? seldom : rested;
   const answer = useAnswer<State>(seq > 0 ? (signal) => source.state(model.id, seq, signal) : null, [model, seq]);
   const [only, setOnly] = useState(false);
   /* The stop before this one. While it plays there is none. */

@@ -45,6 +45,23 @@ export function useLater<T>(value: T, ms: number): T {
   return later;
 }
 
+/* The value at most every so many milliseconds; the last one always comes. */
+export function useSeldom<T>(value: T, ms: number): T {
+  const [seldom, setSeldom] = useState(value);
+  const last = useRef({ at: 0, value });
+  last.current.value = value;
+  useEffect(() => {
+    if (Object.is(value, seldom)) return;
+    const wait = Math.max(0, last.current.at + ms - performance.now());
+    const timer = setTimeout(() => {
+      last.current.at = performance.now();
+      setSeldom(last.current.value);
+    }, wait);
+    return () => clearTimeout(timer);
+  }, [value, seldom, ms]);
+  return seldom;
+}
+
 /* Draws again as time passes, so that "3 min ago" stays true. */
 export function useClock(ms: number): void {
   const redraw = useRedraw();

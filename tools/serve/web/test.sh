@@ -1,0 +1,11 @@
+#!/bin/sh
+# The page in Debian's Chromium, with the `annal` of the build: test.sh ANNAL [short | long]. 77: there is no Node that can.
+set -eu
+ANNAL=$(realpath "$1")
+export ANNAL
+cd "$(dirname "$0")"
+./build.sh --check
+case ${2:-short} in
+short) node --test --test-reporter=spec test/page.test.mjs test/looks.test.mjs ;;
+long) node --test --test-reporter=spec test/long.test.mjs ;;
+esac
