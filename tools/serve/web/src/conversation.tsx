@@ -155,11 +155,12 @@ interface Props {
   at: number; /* the moment; Infinity: now */
   see: number | null; /* the event to show */
   all: boolean;
+  seen: number; /* seq up to which it was seen at the last visit; 0: there was none */
   choose: (seq: number) => void;
   handle: { current: ConversationHandle | null };
 }
 
-export function Conversation({ model, at, see, all, choose, handle }: Props) {
+export function Conversation({ model, at, see, all, seen, choose, handle }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const opened = useMemo(() => new Map<string, boolean>(), [model]);
   const redraw = useRedraw();
@@ -208,6 +209,8 @@ export function Conversation({ model, at, see, all, choose, handle }: Props) {
     lastShown.current = shown;
   }, [shown, at]);
 
+  const firstNew = seen > 0 ? (model.itemSeq[upTo(model.itemSeq, seen)] ?? 0) : 0;
+
   const scrolled = () => {
     const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
     atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
@@ -231,6 +234,7 @@ export function Conversation({ model, at, see, all, choose, handle }: Props) {
                 class={`item ${model.kinds[model.type[index]!]} ${flash === seq ? 'flash' : ''}`}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
+                {seq === firstNew && <p class="new-from">new since you were here</p>}
                 <Gutter model={model} index={index} choose={choose} />
                 <div class="item-body">
                   <Item model={model} index={index} at={at} opened={opened} redraw={redraw} all={all} />

@@ -13,7 +13,7 @@ import { costText } from './sessions';
 import { Timeline } from './timeline';
 import { Code } from './markdown';
 import { useVirtual } from './virtual';
-import { Agent, Ago, Button, Copy, Empty, Failure, Icon, useAnswer, useApp, useClock, useKeys, useRedraw, useStored, write } from './ui';
+import { Agent, Ago, Button, Copy, Empty, Failure, Icon, read, useAnswer, useApp, useClock, useKeys, useRedraw, useStored, write } from './ui';
 
 const TABS = [
   ['overview', 'Overview'],
@@ -390,10 +390,11 @@ export function SessionPage({ route }: { route: Route }) {
     setSelected(null);
   }, [route.id]);
 
-  /* How far it was seen, for the list. */
+  /* How far it was seen, for the list and for the next visit. */
+  const seen = useMemo(() => Number(read(`seen.${route.id}`)?.split(' ')[1] ?? 0), [route.id]);
   useEffect(() => {
-    if (model?.ready && at === Infinity && !source.isFile && !document.hidden) write(`seen.${route.id}`, String(model.session.events));
-  }, [model, model?.session.events, at]);
+    if (model?.ready && at === Infinity && !source.isFile && !document.hidden) write(`seen.${route.id}`, `${model.session.events} ${model.last}`);
+  }, [model, model?.ready, model?.session.events, at]);
 
   useEffect(() => {
     if (model) document.title = `${model.session.title || model.id} · Annal`;
@@ -452,7 +453,7 @@ export function SessionPage({ route }: { route: Route }) {
       <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
-        {model.ready ? <Conversation model={model} at={at} see={see} all={all} choose={look} handle={handle} /> : <div class="conversation" aria-busy="true" />}
+        {model.ready ? <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} handle={handle} /> : <div class="conversation" aria-busy="true" />}
         <aside class="side" aria-label="Details">
           <div class="tabs" role="tablist">
             {TABS.map(([name, label]) => (

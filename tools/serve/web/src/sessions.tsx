@@ -113,7 +113,7 @@ export const costText = (s: Session): string => {
 
 /* How far this browser has seen a session, and whether there is more now. */
 const unseen = (s: Session): number => {
-  const seen = Number(read(`seen.${s.session_id}`));
+  const seen = Number(read(`seen.${s.session_id}`)?.split(' ')[0]);
   return seen > 0 ? Math.max(0, s.events - seen) : 0;
 };
 

@@ -246,13 +246,11 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     });
     c.fillStyle = color('line');
     c.fillRect(0, SLIDER - 4, width, 1);
-    /* Prompts. */
+    /* Prompts, unless there are so many that they would be one line. */
     c.fillStyle = color('user');
     c.globalAlpha = known ? 1 : 0.35;
-    for (const turn of model.turns) {
-      const px = x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0);
-      if (px > -2 && px < width + 1) c.fillRect(px, SLIDER - 9, 2, 9);
-    }
+    const ticks = model.turns.map((turn) => x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0)).filter((px) => px > -2 && px < width + 1);
+    if (ticks.length < width / 6) for (const px of ticks) c.fillRect(px, SLIDER - 9, 2, 9);
     shownLanes.forEach((lane, n) => drawLane(c, lane, SLIDER + n * LANE, known, color));
   }
 
@@ -343,6 +341,8 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     const near = place(3) - place(0);
     const bar = py >= SLIDER ? lane?.bars.find((b) => b.from - near <= place(px) && place(px) <= Math.max(b.to, b.from + near)) : undefined;
     if (bar) return `${bar.tool} ${format.duration(bar.took)}${bar.failed ? ', failed' : ''}`;
+    const span = py >= SLIDER ? lane?.spans.find((s) => s.first > s.from && s.from <= place(px) && place(px) <= s.first) : undefined;
+    if (span) return `waiting ${format.duration(model.time[upTo(model.axis, span.first) - 1]! - model.time[upTo(model.axis, span.from) - 1]!)} for the first answer`;
     return `${format.moment(model.time[index] ?? NaN)} · event ${format.count(model.seq[index])}`;
   }
 

@@ -237,6 +237,25 @@ test('a live session is followed until one scrolls', async () => {
   await list.close();
 });
 
+test('what is new since the last visit is marked, in the list and in the session', async () => {
+  const own = await newContext();
+  const text = (n) => ({ type: 'message.added', data: { id: `v${n}`, role: 'assistant', content: `Visit ${n}.` } });
+  store.append('visited', [text(1), text(2)]);
+  const page = await session('', own, 'visited');
+  await page.waitForSelector('text=Visit 2.');
+  await rest(page);
+  await page.goto(`${server.url}/#/`);
+  await page.waitForSelector('.row-link');
+  await page.waitForSelector('.stream.live');
+  store.append('visited', [text(3)]);
+  await page.waitForSelector('.row >> text=1 new');
+  await page.locator('.row', { hasText: '1 new' }).locator('.row-link').click();
+  await page.waitForSelector('.item[data-seq="3"] .new-from');
+  assert.equal(await page.locator('.new-from').count(), 1);
+  quiet(page);
+  await own.close();
+});
+
 test('all tabs share one stream, and another takes over', async () => {
   const own = await newContext();
   const streams = [];
