@@ -138,6 +138,28 @@ START_TEST(a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing)
 }
 END_TEST
 
+/* Whatever its parent's keeper does at that moment. */
+START_TEST(a_child_of_fork_may_open_the_store_again_and_append)
+{
+    for (uint64_t round = 1; round <= 20; round++) {
+        append_numbers(store, "s", 3 + round, 3 + round, ANNAL_LEVEL_BATCH);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            annal_store *own = store_open(path);
+            append_numbers(own, "t", round, round, ANNAL_LEVEL_SYNC);
+            _exit(annal_store_close(own, NULL) == ANNAL_OK ? 0 : 1);
+        }
+        int outcome;
+        ck_assert_int_eq(waitpid(child, &outcome, 0), child);
+        ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+    }
+    ck_ok(annal_sync(store, err));
+    ck_numbers(store, "t", 20);
+    ck_numbers(store, "s", 23);
+}
+END_TEST
+
 START_TEST(what_was_opened_for_reading_is_not_written)
 {
     const annal_store_options reading = {.read_only = true};
@@ -174,6 +196,7 @@ Suite *suite_store_context(void)
     tcase_add_test(tests, a_child_of_fork_may_do_nothing_with_the_store_of_its_parent);
     tcase_add_test(tests, a_child_of_fork_is_found_out_without_asking_for_its_id);
     tcase_add_test(tests, a_child_of_fork_may_close_the_store_of_its_parent_and_writes_nothing);
+    tcase_add_test(tests, a_child_of_fork_may_open_the_store_again_and_append);
     tcase_add_test(tests, what_was_opened_for_reading_is_not_written);
     tcase_add_test(tests, what_is_no_session_id_is_refused_by_whoever_reads);
     return suite;

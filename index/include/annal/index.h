@@ -47,6 +47,12 @@ typedef struct annal_index_options {
  *
  * In a store that is open for reading only nothing is written: an existing sessions.db is read as
  * it is, and if there is none, a private one is built in memory from the journals.
+ *
+ * A process that was forked while an index was open must open none before it calls exec():
+ * SQLite's list of the locks of this process says there what the parent's connections had locked
+ * at that moment, so that a call can wait in vain up to its limit, and a database can be taken for
+ * locked that is not. Fork first. Of journals this is not true: a child may open the store again,
+ * append and read.
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
                                                          const annal_index_options *options,
@@ -54,7 +60,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_index_open(annal_store *store,
 
 /*
  * Close the index, after all its queries. NULL is accepted. In a child of fork() it has no
- * effect; the child opens store and index again.
+ * effect.
  */
 ANNAL_API void annal_index_close(annal_index *index);
 
