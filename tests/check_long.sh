@@ -27,6 +27,7 @@ fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, d
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
+python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
 imports     ten logs made of each log of tests/data: nothing of them is lost
 END
 }
@@ -69,6 +70,10 @@ run_part() {
     fuzz_bytes) fuzz 240 json msgpack scan log snapshot data ;;
     fuzz_text) fuzz 360 pack import document args ;;
     web) make test-web PART=long ;;
+    python)
+        LIBANNAL_FULL=1 SEED="$SEED" make test-python TESTS=tests/test_loads.py
+        bindings/python/sanitize.sh
+        ;;
     imports)
         cmake --preset bench
         cmake --build --preset bench --target annal_command
