@@ -3,10 +3,10 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event } from './api';
 import * as format from './format';
 import { link } from './route';
-import { Blocks, blocksOf, Fold, isContext, preview, textOf } from './message';
+import { Blocks, blocksOf, Fold, isContext, preview, splitContext, textOf, type Block } from './message';
 import { upTo, type Model } from './model';
 import { Output, outputOf, ToolCard } from './tool';
-import { useRedraw } from './ui';
+import { Empty, useRedraw } from './ui';
 import { useVirtual, type List } from './virtual';
 
 interface ItemProps {
@@ -27,6 +27,10 @@ function Gutter({ model, index, choose }: { model: Model; index: number; choose:
     </button>
   );
 }
+
+/* Longer prompts are shown whole when asked. */
+const MOST_PROMPT = 3000;
+const MOST_PROMPT_LINES = 30;
 
 const NOTES: Record<string, (data: any) => string> = {
   'checkpoint.noted': (d) => (d.note === 'compaction' ? `History compacted${d.pre_tokens ? `, ${format.compact(d.pre_tokens)} tokens before` : ''}` : String(d.note)),
@@ -50,19 +54,33 @@ function Message({ event, isOpen, toggle }: { event: Event; isOpen: (name: strin
   const blocks = blocksOf(content);
   if (!blocks.length) return null;
   const text = textOf(content);
-  const body = <Blocks blocks={blocks} isOpen={(n) => isOpen(`block${n}`, false)} toggle={(n) => toggle(`block${n}`, !isOpen(`block${n}`, false))} />;
-  if (role === 'assistant' || role === 'agent' || role === 'model') return <div class="said assistant">{body}</div>;
-  if (role === 'user' && !isContext(text))
+  const show = (list: Block[]) => <Blocks blocks={list} isOpen={(n) => isOpen(`block${n}`, false)} toggle={(n) => toggle(`block${n}`, !isOpen(`block${n}`, false))} />;
+  if (role === 'assistant' || role === 'agent' || role === 'model') return <div class="said assistant">{show(blocks)}</div>;
+  const { context, said } = splitContext(blocks);
+  if (role === 'user' && said.length && !isContext(text)) {
+    const long = text.length > MOST_PROMPT || text.split('\n').length > MOST_PROMPT_LINES;
+    const whole = !long || isOpen('whole', false);
     return (
       <div class="said user">
         <p class="said-by">User</p>
-        {body}
+        {context && (
+          <Fold class="context" label="Context" preview={preview(context)} open={isOpen('context', false)} toggle={() => toggle('context', !isOpen('context', false))}>
+            <Output text={context} />
+          </Fold>
+        )}
+        <div class={whole ? '' : 'clamped'}>{show(said)}</div>
+        {!whole && (
+          <button class="link" onClick={() => toggle('whole', true)}>
+            Show all {format.plural(text.split('\n').length, 'line')}
+          </button>
+        )}
       </div>
     );
+  }
   const open = isOpen('fold', false);
   return (
     <Fold class="context" label={role === 'user' ? 'Context' : String(role ?? 'message')} preview={preview(text)} open={open} toggle={() => toggle('fold', !open)}>
-      {body}
+      {show(blocks)}
     </Fold>
   );
 }
@@ -202,6 +220,11 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
     if (see !== null && model.ready) handle.current?.see(see);
   }, [see, model.ready, all]);
 
+  /* One that goes on just now is followed from the start. */
+  useEffect(() => {
+    if (model.ready && model.isLive && at === Infinity && see === null) list.scrollToEnd();
+  }, [model.ready]);
+
   const lastShown = useRef(shown);
   useEffect(() => {
     if (at !== Infinity || shown <= lastShown.current || atEnd.current) setBehind(0);
@@ -211,8 +234,8 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
 
   const firstNew = seen > 0 ? (model.itemSeq[upTo(model.itemSeq, seen)] ?? 0) : 0;
 
-  const scrolled = () => {
-    const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
+  const scrolled = (e: { currentTarget: HTMLElement }) => {
+    const { scrollHeight, scrollTop, clientHeight } = e.currentTarget;
     atEnd.current = scrollHeight - scrollTop - clientHeight < 60;
     if (atEnd.current) setBehind(0);
   };
@@ -244,6 +267,11 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
           })}
         </div>
       </div>
+      {shown === 0 && model.seq.length > 0 && (
+        <Empty title={at === Infinity ? 'Nothing was said in this session' : 'Nothing had been said yet'}>
+          <p>“All events” shows the {format.plural(model.seq.length, 'event')} that it has.</p>
+        </Empty>
+      )}
       {behind > 0 && (
         <button class="to-end" onClick={() => list.scrollToEnd()}>
           ↓ {format.count(behind)} new

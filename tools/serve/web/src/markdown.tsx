@@ -5,7 +5,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 
 const INLINE =
-  /(`+)([\s\S]+?)\1(?!`)|\*\*(?=\S)([\s\S]+?\S)\*\*|__(?=\S)([\s\S]+?\S)__|\*(?=[^\s*])([^*\n]+?)\*(?!\*)|(?<![\w/])_(?=[^\s_])([^_\n]+?)_(?!\w)|~~(?=\S)([\s\S]+?\S)~~|!?\[([^\]\n]*)\]\(([^)\s]+)(?:\s+"[^"]*")?\)|<(https?:\/\/[^>\s]+)>|(?<![\w/])(https?:\/\/[^\s<>()\]"'`]+[^\s<>()\]"'`.,;:!?])/g;
+  /(`+)([\s\S]+?)\1(?!`)|\*\*(?=\S)([\s\S]+?\S)\*\*|(?<!\w)__(?=\S)([\s\S]+?\S)__(?!\w)|\*(?=[^\s*])([^*\n]+?)\*(?!\*)|(?<![\w/])_(?=[^\s_])([^_\n]+?)_(?!\w)|~~(?=\S)([\s\S]+?\S)~~|!?\[([^\]\n]*)\]\(([^)\s]+)(?:\s+"[^"]*")?\)|<(https?:\/\/[^>\s]+)>|(?<![\w/])(https?:\/\/[^\s<>()\]"'`]+[^\s<>()\]"'`.,;:!?])/g;
 
 const DEEPEST = 6;
 
@@ -154,5 +154,5 @@ export function Code({ text, language }: { text: string; language?: string }) {
 }
 
 export function Markdown({ text }: { text: string }) {
-  return <div class="md">{blocks(text.split('\n'), 0)}</div>;
+  return <div class="md">{blocks(text.replaceAll('\r\n', '\n').split('\n'), 0)}</div>;
 }

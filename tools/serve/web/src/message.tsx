@@ -23,8 +23,19 @@ function image(block: any): string | null {
   return typeof url === 'string' ? url : null;
 }
 
+/* In some traces the text is a message of the provider, as JSON. */
+function unwrapped(text: string): string {
+  if (!/^\s*\{"/.test(text) || !text.includes('"role"')) return text;
+  try {
+    const { content, role } = JSON.parse(text);
+    return typeof role === 'string' && typeof content === 'string' && content ? content : text;
+  } catch {
+    return text;
+  }
+}
+
 function blockOf(block: any): Block | null {
-  if (typeof block === 'string') return { kind: 'text', text: block };
+  if (typeof block === 'string') return { kind: 'text', text: unwrapped(block) };
   if (typeof block !== 'object' || block === null) return { kind: 'text', text: String(block) };
   const type = String(block.type ?? '');
   if (/think|reason/.test(type)) {
@@ -54,6 +65,23 @@ export const textOf = (content: unknown): string =>
 
 /* What programs put into the mouth of the user: surroundings, reminders, instructions of a repository. */
 const CONTEXT = /^\s*(<(environment_context|user_instructions|system-reminder|command-name|command-message|local-command-\w+|permissions instructions|INSTRUCTIONS|task-notification|session_context|collaboration_mode|skills_instructions|apps_instructions|plugins_instructions)\b|# AGENTS\.md|Caveat: The messages below)/;
+
+/* The same before what the user said: taken off, so that both can be shown as what they are. */
+const BEFORE = /^\s*<(ide_opened_file|ide_selection|system-reminder|environment_context|user_instructions|context|attached_files)>[\s\S]*?<\/\1>\s*/;
+
+export function splitContext(blocks: Block[]): { context: string; said: Block[] } {
+  let context = '';
+  const said = blocks.flatMap((block): Block[] => {
+    if (block.kind !== 'text') return [block];
+    let { text } = block;
+    for (let found = BEFORE.exec(text); found; found = BEFORE.exec(text)) {
+      context += found[0];
+      text = text.slice(found[0].length);
+    }
+    return text.trim() ? [{ kind: 'text', text }] : [];
+  });
+  return { context, said };
+}
 
 export const isContext = (text: string): boolean => CONTEXT.test(text);
 

@@ -81,6 +81,8 @@ const KINDS: Record<string, Kind> = {
 
 export const kindOf = (type: string): Kind => KINDS[type] ?? 'other';
 
+export const FRESH_MS = 90_000;
+
 const PAGE = 100; /* events */
 const PAGES_KEPT = 120;
 const RETRY_MS = 3000; /* for a page that could not be had */
@@ -161,6 +163,11 @@ export class Model {
     };
     if (document.hidden) setTimeout(tell, 100);
     else requestAnimationFrame(tell);
+  }
+
+  /* An event came lately; a log without times says nothing about that. */
+  get isLive(): boolean {
+    return this.session.time_from === null && Date.now() - time(this.session.last_activity_at) < FRESH_MS;
   }
 
   get last(): number {

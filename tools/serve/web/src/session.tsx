@@ -22,7 +22,6 @@ const TABS = [
   ['event', 'Event'],
 ] as const;
 
-const FRESH_MS = 90_000;
 const REST_MS = 150;
 const narrow = matchMedia('(max-width: 720px)');
 
@@ -151,7 +150,7 @@ function Fork({ model, at }: { model: Model; at: number }) {
 
 function Header({ model, at, all, setAll }: { model: Model; at: number; all: boolean; setAll: (on: boolean) => void }) {
   const { session: s } = model;
-  const isLive = at === Infinity && Date.now() - Date.parse(s.last_activity_at) < FRESH_MS && s.time_from === null;
+  const isLive = at === Infinity && model.isLive;
   const up = s.fork_session_id ?? s.parent_session_id;
   return (
     <header class="session-head">

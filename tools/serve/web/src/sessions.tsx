@@ -2,13 +2,13 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event, Facets, Session, SessionPage } from './api';
 import * as format from './format';
+import { FRESH_MS } from './model';
 import { go, link, replace, type Route } from './route';
 import { Agent, Ago, Empty, Failure, Icon, read, useAnswer, useApp, useClock, useKeys, useRedraw } from './ui';
 import { useVirtual } from './virtual';
 
 const PAGE = 100;
 const ROW = 54;
-const FRESH_MS = 90_000; /* a session with an event so lately is shown as live */
 
 const SINCE: [string, string, number][] = [
   ['1h', 'in the last hour', 3_600_000],

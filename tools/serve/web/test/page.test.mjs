@@ -212,7 +212,6 @@ test('a live session is followed until one scrolls', async () => {
   const list = await open(context, server);
   await list.waitForSelector('.row-link');
   const page = await session('', context, 'live');
-  await page.keyboard.press('G');
   await page.waitForSelector('text=Line 29.');
   await page.waitForSelector('.stream.live');
   const writer = store.writer('live');
