@@ -1,6 +1,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
+#include "tools/serve/otlp.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
 
@@ -10,6 +11,7 @@
 
 #define API              "/api/v1"
 #define APPEND_BYTES_MAX ((size_t)80 << 20)
+#define OTLP_BYTES_MAX   ((size_t)16 << 20)
 
 static void healthz(struct serve *serve, struct request *request)
 {
@@ -54,6 +56,8 @@ const struct route routes[] = {
     {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append},
     {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork},
     {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run},
+    {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces},
+    {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs},
     {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get},
     {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
     {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline},

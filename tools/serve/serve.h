@@ -22,6 +22,7 @@ struct serve {
     annal_index *index;
     struct pool *pool;
     struct streams *streams;
+    struct otlp *otlp;
     struct access access;
     bool read_only;
     int log_fd; /* -1: requests are not logged */

@@ -7,6 +7,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/serve/listen.h"
+#include "tools/serve/otlp.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
 
@@ -254,7 +255,8 @@ static int open_rest(struct server *server)
     store_wait_each(serve->store);
     serve->begun_us = annal__monotonic_us();
     serve->pool = pool_new(threads);
-    if (serve->pool == NULL)
+    serve->otlp = otlp_new(serve->store);
+    if (serve->pool == NULL || serve->otlp == NULL)
         return fail_storage("serve: its threads do not start");
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
@@ -280,6 +282,7 @@ static void close_all(struct server *server)
             (void)unlink(place->host);
     }
     pool_free(server->serve.pool);
+    otlp_free(server->serve.otlp);
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
     annal_index_close(server->serve.index);

@@ -1,0 +1,152 @@
+-- importer otel-logs   version 1
+-- files: *.json *.jsonl
+--
+-- Log records of OpenTelemetry (OTLP JSON, an export a line) of programs that tell of agents: Claude Code, Codex,
+-- and the events of the GenAI conventions.
+-- docs/events.md lists what comes out; annal/import.h says what an importer finds.
+--
+--  (1) A session is what session.id, conversation.id or gen_ai.conversation.id names, else the trace, else the
+--      service. The time of an event is that of its record.
+--  (2) What a record is says its event name, or its attribute event.name: prompts and messages become
+--      message.added, requests to a model agent.turn.usage, tools tool.called and tool.returned or tool.failed.
+--      Others are import.record.
+--  (3) An event's id is made of the record as it is: one that is exported again adds nothing.
+--  (4) The first event made from a record carries all of it under "extra"; what the line has besides is
+--      import.record.
+--  (5) The title is what the user said first.
+
+-- detect
+SELECT max(CASE WHEN json_type(v, '$.resourceLogs') = 'array' THEN 99 ELSE 0 END)
+FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
+
+-- once
+CREATE TABLE file (home TEXT);
+INSERT INTO file SELECT session_id(stem) FROM source;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, titled INTEGER DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE TABLE now (j TEXT, source TEXT, main TEXT);
+
+-- The records of the line: a are its attributes as an object, r those of its resource; class is what it tells of.
+CREATE TABLE records (i INTEGER PRIMARY KEY, s TEXT, a TEXT, r TEXT, name TEXT, ts INTEGER, session TEXT, class TEXT,
+                      key TEXT, agent TEXT, body TEXT);
+
+CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+    DELETE FROM now;
+    DELETE FROM records;
+    INSERT INTO now
+    SELECT NEW.json, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
+           CASE WHEN NEW.json IS NULL THEN 'unreadable'
+                WHEN json_type(NEW.json, '$.resourceLogs') = 'array' THEN 'logs' ELSE 'record' END
+    FROM source;
+    INSERT INTO records (i, s, r)
+    SELECT row_number() OVER (), p.value, coalesce(r.value -> '$.resource.attributes', '[]')
+    FROM now, json_each(j, '$.resourceLogs') r, json_each(r.value, '$.scopeLogs') c, json_each(c.value, '$.logRecords') p
+    WHERE main = 'logs' AND p.type = 'object';
+    UPDATE records SET
+        a = (SELECT json_group_object(e.value ->> '$.key', json(coalesce(
+                e.value -> '$.value.stringValue',
+                CASE WHEN json_type(e.value, '$.value.intValue') = 'text' AND json_valid(e.value ->> '$.value.intValue')
+                     THEN e.value ->> '$.value.intValue' ELSE e.value -> '$.value.intValue' END,
+                e.value -> '$.value.doubleValue', e.value -> '$.value.boolValue', e.value -> '$.value', 'null')))
+             FROM json_each(CASE WHEN json_type(s, '$.attributes') = 'array' THEN s ELSE '{"attributes":[]}' END, '$.attributes') e
+             WHERE e.type = 'object' AND json_type(e.value, '$.key') = 'text'),
+        agent = (SELECT e.value ->> '$.value.stringValue' FROM json_each(r) e
+                 WHERE e.type = 'object' AND e.value ->> '$.key' = 'service.name' LIMIT 1);
+    UPDATE records SET
+        name = coalesce(s ->> '$.eventName', a ->> '$."event.name"', s ->> '$.body.stringValue', ''),
+        ts = CAST(coalesce(nullif(s ->> '$.timeUnixNano', '0'), s ->> '$.observedTimeUnixNano', 0) AS INTEGER) / 1000,
+        session = coalesce(session_id(coalesce(a ->> '$."session.id"', a ->> '$."conversation.id"',
+                                               a ->> '$."gen_ai.conversation.id"', nullif(s ->> '$.traceId', ''))),
+                           session_id(agent), (SELECT home FROM file)),
+        key = NEW.hash || '.' || i,
+        body = coalesce(s -> '$.body.stringValue', s -> '$.body.kvlistValue', s -> '$.body');
+    UPDATE records SET ts = 1 WHERE ts <= 0 OR ts IS NULL;
+    UPDATE records SET name = substr(name, instr(name, '.') + 1) WHERE name GLOB 'claude_code.*' OR name GLOB 'codex.*';
+    UPDATE records SET class = CASE
+        WHEN name = 'user_prompt' OR name = 'gen_ai.user.message' THEN 'user'
+        WHEN name IN ('gen_ai.system.message', 'gen_ai.assistant.message', 'gen_ai.tool.message', 'gen_ai.choice') THEN 'message'
+        WHEN name = 'tool_result' THEN 'tool'
+        WHEN name IN ('api_request', 'sse_event', 'gen_ai.client.inference.operation.details')
+             AND coalesce(a ->> '$."input_tokens"', a ->> '$."input_token_count"', a ->> '$."gen_ai.usage.input_tokens"',
+                          a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."output_tokens"', a ->> '$."output_token_count"',
+                          a ->> '$."gen_ai.usage.output_tokens"') IS NOT NULL THEN 'usage'
+        ELSE 'other' END;
+
+    INSERT INTO out
+    SELECT NEW.row, 0, 0, session, min(ts), 'session.created', 'session.created',
+           json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(agent), 'otel')),
+                       'provider', json_text(coalesce(max(a ->> '$."gen_ai.provider.name"'), max(a ->> '$."gen_ai.system"'),
+                           CASE WHEN max(agent) GLOB 'claude*' THEN 'anthropic' WHEN max(agent) GLOB 'codex*' THEN 'openai' END)),
+                       'model', json_text(coalesce(max(a ->> '$.model'), max(a ->> '$."gen_ai.request.model"'))),
+                       'status', '"idle"', 'source', source), NEW.n
+    FROM records, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
+    INSERT OR IGNORE INTO sessions (session) SELECT session FROM records;
+    INSERT INTO out
+    SELECT NEW.row, 0, 1, session, min(ts), 'session.updated', 'titled',
+           json_fields('set', json_fields('title', json_text(coalesce(a ->> '$.prompt', body ->> '$'))), 'source', source), NEW.n
+    FROM records, now WHERE class = 'user' AND coalesce(a ->> '$.prompt', body ->> '$', '') NOT IN ('', '<REDACTED>', '[REDACTED]')
+      AND session IN (SELECT s.session FROM sessions s WHERE titled = 0) GROUP BY session;
+    UPDATE sessions SET titled = 1 WHERE session IN (SELECT session FROM out WHERE type = 'session.updated');
+
+    INSERT INTO out
+    SELECT NEW.row, i, 2, session, CASE class WHEN 'tool' THEN ts - 1000 * coalesce(CAST(a ->> '$.duration_ms' AS INTEGER), 0) ELSE ts END,
+           CASE class WHEN 'user' THEN 'message.added' WHEN 'message' THEN 'message.added' WHEN 'tool' THEN 'tool.called'
+                WHEN 'usage' THEN 'agent.turn.usage' ELSE 'import.record' END, key || '.begins',
+           CASE class
+           WHEN 'user' THEN json_fields('id', json_text(key), 'role', '"user"',
+               'content', coalesce(a -> '$.prompt', body, '""'), 'source', source, 'extra', s)
+           WHEN 'message' THEN json_fields('id', json_text(key),
+               'role', CASE name WHEN 'gen_ai.system.message' THEN '"system"' WHEN 'gen_ai.tool.message' THEN '"tool"' ELSE '"assistant"' END,
+               'content', coalesce(body, '""'), 'source', source, 'extra', s)
+           WHEN 'tool' THEN json_fields('call_id', coalesce(a -> '$.call_id', a -> '$.tool_use_id', json_text(key)),
+               'tool', coalesce(a -> '$.tool_name', '"tool"'),
+               'input', coalesce(a -> '$.tool_parameters', a -> '$.arguments', a -> '$.tool_input'), 'source', source, 'extra', s)
+           WHEN 'usage' THEN json_fields(
+               'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$.model'),
+               'input_tokens', fresh + CASE WHEN inside THEN 0 ELSE cached + written END,
+               'output_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
+                                              a ->> '$.output_tokens', a ->> '$.output_token_count', 0) AS INTEGER),
+               'cached_input_tokens', cached, 'cache_write_tokens', written,
+               'cost_usd', CASE WHEN json_valid(a ->> '$.cost_usd') THEN a ->> '$.cost_usd' END,
+               'source', source, 'extra', s)
+           ELSE json_fields('kind', json_text(CASE name WHEN '' THEN 'log' ELSE name END), 'source', source, 'extra', s) END, NEW.n
+    FROM now, (SELECT *,
+        CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$.input_tokens',
+                      a ->> '$.input_token_count', 0) AS INTEGER) AS fresh,
+        CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"', a ->> '$.cache_read_tokens',
+                      a ->> '$.cached_token_count', 0) AS INTEGER) AS cached,
+        CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"', a ->> '$."gen_ai.usage.cache_write.input_tokens"',
+                      a ->> '$.cache_creation_tokens', a ->> '$.cache_write_tokens', 0) AS INTEGER) AS written,
+        a ->> '$.cache_read_tokens' IS NULL AS inside FROM records);
+    INSERT INTO out
+    SELECT NEW.row, i, 3, session, ts, CASE WHEN a ->> '$.success' IN ('false', 0) THEN 'tool.failed' ELSE 'tool.returned' END,
+           key || '.ends',
+           json_fields('call_id', coalesce(a -> '$.call_id', a -> '$.tool_use_id', json_text(key)),
+               'success', CASE WHEN a ->> '$.success' IN ('false', 0) THEN 'false' ELSE 'true' END,
+               'output', a -> '$.output', 'error', a -> '$.error', 'duration_ms', CAST(a ->> '$.duration_ms' AS INTEGER),
+               'source', source), NEW.n
+    FROM records, now WHERE class = 'tool';
+    -- The rest of the line: resources and scopes.
+    INSERT INTO out
+    SELECT NEW.row, 0, 2, session, ts, 'import.record', NEW.hash || '.line',
+           json_fields('kind', '"logs"', 'source', source, 'extra', json_set(j, '$.resourceLogs',
+               (SELECT json_group_array(json_set(json(r.value), '$.scopeLogs',
+                   (SELECT json_group_array(json_remove(c.value, '$.logRecords')) FROM json_each(r.value, '$.scopeLogs') c)))
+                FROM json_each(j, '$.resourceLogs') r))), NEW.n
+    FROM now, (SELECT session, ts FROM records ORDER BY i LIMIT 1);
+    -- What has no record.
+    INSERT INTO out
+    SELECT NEW.row, 0, 0, home, 1, 'session.created', 'session.created',
+           json_fields('id', json_text(home), 'agent_id', '"otel"', 'status', '"idle"', 'source', source), NEW.n
+    FROM now, file WHERE NOT EXISTS (SELECT 1 FROM records) AND home NOT IN (SELECT s.session FROM sessions s);
+    INSERT OR IGNORE INTO sessions (session) SELECT home FROM file WHERE NOT EXISTS (SELECT 1 FROM records);
+    INSERT INTO out
+    SELECT NEW.row, 0, 1, home, 1, CASE main WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END, NEW.hash || '.line',
+           CASE main WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
+           ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
+    FROM now, file WHERE NOT EXISTS (SELECT 1 FROM records);
+END;
+
+-- batch
+SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, i, k;
+DELETE FROM out;

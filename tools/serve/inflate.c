@@ -1,0 +1,37 @@
+#include "tools/serve/inflate.h"
+
+#include "journal/base/error.h"
+
+#include <zlib.h>
+
+#define PIECE_BYTES ((size_t)64 << 10)
+#define GZIP_WINDOW (15 + 16) /* gzip, with the largest window */
+
+static annal_status inflate_all(z_stream *stream, struct buf *out)
+{
+    int rc = Z_OK;
+    while (rc == Z_OK) {
+        annal_status status = annal__buf_reserve(out, PIECE_BYTES);
+        if (status < 0)
+            return status;
+        stream->next_out = (Bytef *)out->ptr + out->len;
+        stream->avail_out = (uInt)PIECE_BYTES;
+        rc = inflate(stream, Z_NO_FLUSH);
+        out->len += PIECE_BYTES - stream->avail_out;
+    }
+    return rc == Z_STREAM_END ? ANNAL_OK : ANNAL_ERR_INVALID;
+}
+
+annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err)
+{
+    z_stream stream = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
+    if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read a gzip body: out of memory");
+    annal_status status = inflate_all(&stream, out);
+    (void)inflateEnd(&stream);
+    if (status == ANNAL_ERR_INVALID)
+        return annal__fail(err, status, "the body is not what gzip writes");
+    return status < 0 ? annal__fail(err, status, "the body is longer than %zu bytes without gzip",
+                                    out->limit)
+                      : ANNAL_OK;
+}

@@ -1,0 +1,327 @@
+#include "tools/serve/otlp.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
+#include "tools/import/importers.h"
+#include "tools/serve/inflate.h"
+#include "tools/serve/otlp_wire.h"
+
+#include <annal/import.h>
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+#define BODY_BYTES_MAX ((size_t)64 << 20)    /* without gzip */
+#define LINE_BYTES_MAX ((size_t)8 << 20)     /* of one resource, as JSON */
+#define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* that one importer takes before another begins */
+#define JSON_DEPTH     128
+
+static const struct {
+    const char *kind, *file, *resources, *line, *scopes, *items, *rejected;
+} signals[OTLP_SIGNALS] = {{"otel", "traces.jsonl", "resourceSpans", "{\"resourceSpans\":[",
+                            "scopeSpans", "spans", "rejectedSpans"},
+                           {"otel-logs", "logs.jsonl", "resourceLogs", "{\"resourceLogs\":[",
+                            "scopeLogs", "logRecords", "rejectedLogRecords"}};
+
+struct intake {
+    pthread_mutex_t lock; /* an importer is used by one thread at a time */
+    annal_import *import; /* NULL: opened for the next line */
+    uint64_t lines, bytes;
+};
+
+struct otlp {
+    annal_store *store;
+    struct intake intakes[OTLP_SIGNALS];
+};
+
+struct otlp *otlp_new(annal_store *store)
+{
+    struct otlp *otlp = annal__zalloc(sizeof *otlp);
+    if (otlp == NULL)
+        return NULL;
+    otlp->store = store;
+    for (int i = 0; i < OTLP_SIGNALS; i++)
+        pthread_mutex_init(&otlp->intakes[i].lock, NULL);
+    return otlp;
+}
+
+static void close_intake(struct intake *intake)
+{
+    annal_import_close(intake->import);
+    intake->import = NULL;
+    intake->lines = intake->bytes = 0;
+}
+
+void otlp_free(struct otlp *otlp)
+{
+    if (otlp == NULL)
+        return;
+    for (int i = 0; i < OTLP_SIGNALS; i++) {
+        close_intake(&otlp->intakes[i]);
+        pthread_mutex_destroy(&otlp->intakes[i].lock);
+    }
+    annal__free(otlp);
+}
+
+/* ---- Events ---- */
+
+struct taking {
+    struct otlp *otlp;
+    struct intake *intake;
+    enum otlp_signal signal;
+    struct buf line;
+    uint64_t rejected;
+    annal_error why; /* of what was rejected last */
+    annal_writer *writer;
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of the writer */
+};
+
+static annal_status open_writer(struct taking *taking, annal_slice session, annal_error *err)
+{
+    if (taking->writer != NULL && annal__slice_is(session, taking->session))
+        return ANNAL_OK;
+    annal_writer_close(taking->writer);
+    taking->writer = NULL;
+    annal_status status =
+        annal_writer_open(taking->otlp->store, session, NULL, &taking->writer, err);
+    if (status >= 0) {
+        memcpy(taking->session, session.ptr, session.len);
+        taking->session[session.len] = '\0';
+    }
+    return status;
+}
+
+/* Rule (2). A time of 1 is none. */
+static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
+{
+    struct taking *taking = arg;
+    annal_draft draft = event->draft;
+    uint64_t seq;
+    if (draft.ts_us == 1)
+        draft.ts_us = 0;
+    annal_status status = open_writer(taking, event->session, err);
+    if (status >= 0)
+        status =
+            annal_writer_append(taking->writer, &draft, 1,
+                                &(annal_append_options){.level = ANNAL_LEVEL_BATCH}, &seq, err);
+    return status == ANNAL_ERR_CONFLICT ? ANNAL_OK : status;
+}
+
+/* ---- Lines ---- */
+
+static uint64_t count_items(annal_slice resource, enum otlp_signal signal)
+{
+    struct json_walk scopes, items;
+    annal_slice scope, item;
+    uint64_t count = 0;
+    if (!annal__json_walk_array(&scopes, annal__json_member(resource, signals[signal].scopes)))
+        return 0;
+    while (annal__json_walk_item(&scopes, &scope)) {
+        if (!annal__json_walk_array(&items, annal__json_member(scope, signals[signal].items)))
+            continue;
+        while (annal__json_walk_item(&items, &item))
+            count++;
+    }
+    return count;
+}
+
+static annal_status open_import(struct taking *taking, annal_error *err)
+{
+    struct importer importer;
+    const annal_import_source source = {.kind = signals[taking->signal].kind,
+                                        .file = signals[taking->signal].file};
+    if (taking->intake->bytes > KEPT_BYTES_MAX)
+        close_intake(taking->intake);
+    if (taking->intake->import != NULL)
+        return ANNAL_OK;
+    if (!importer_find(source.kind, &importer))
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "there is no importer '%s'", source.kind);
+    return annal_import_open(importer.sql, &source, &taking->intake->import, err);
+}
+
+static void reject(struct taking *taking, annal_slice resource, const annal_error *why)
+{
+    taking->rejected += count_items(resource, taking->signal);
+    taking->why = *why;
+}
+
+/* A failure of the importer costs this resource; one of the store ends the request. */
+static annal_status feed(struct taking *taking, annal_slice resource, annal_error *err)
+{
+    struct intake *intake = taking->intake;
+    annal_status status = open_import(taking, err);
+    const annal_import_line line = {.number = ++intake->lines,
+                                    .bytes = annal__buf_slice(&taking->line)};
+    intake->bytes += line.bytes.len;
+    if (status >= 0)
+        status = annal_import_feed(intake->import, &line, 1, take_event, taking, err);
+    if (status >= 0)
+        return status;
+    close_intake(intake);
+    if (status != ANNAL_ERR_SQL && status != ANNAL_ERR_INVALID && status != ANNAL_ERR_LIMIT)
+        return status;
+    reject(taking, resource, err);
+    return ANNAL_OK;
+}
+
+/* Rule (1): a line break in JSON is white space, and a line has none. */
+static annal_status take_resource(void *arg, annal_slice resource)
+{
+    struct taking *taking = arg;
+    annal_error err = {0};
+    annal__buf_clear(&taking->line);
+    if (resource.len > LINE_BYTES_MAX) {
+        annal__fail(&err, ANNAL_ERR_LIMIT, "a resource is larger than %zu bytes of JSON",
+                    LINE_BYTES_MAX);
+        reject(taking, resource, &err);
+        return ANNAL_OK;
+    }
+    annal_status status =
+        annal__buf_append_slice(&taking->line, annal_slice_of(signals[taking->signal].line));
+    if (status >= 0)
+        status = annal__buf_append_slice(&taking->line, resource);
+    if (status >= 0)
+        status = annal__buf_append(&taking->line, "]}", 2);
+    for (size_t i = 0; status >= 0 && i < taking->line.len; i++) {
+        if (taking->line.ptr[i] == '\n' || taking->line.ptr[i] == '\r')
+            taking->line.ptr[i] = ' ';
+    }
+    if (status >= 0)
+        status = feed(taking, resource, &err);
+    if (status < 0)
+        taking->why = err;
+    return status;
+}
+
+static annal_status take_json(struct taking *taking, annal_slice body, annal_error *err)
+{
+    struct json_walk walk;
+    annal_slice resource;
+    annal_status status = ANNAL_OK;
+    if (annal__json_check(body, JSON_DEPTH, NULL) != JSON_VALID ||
+        annal__json_trim(body).ptr[0] != '{')
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "the body is not an export request of OTLP in JSON");
+    if (!annal__json_walk_array(&walk, annal__json_member(body, signals[taking->signal].resources)))
+        return ANNAL_OK;
+    while (status >= 0 && annal__json_walk_item(&walk, &resource))
+        status = take_resource(taking, resource);
+    if (status < 0)
+        *err = taking->why;
+    return status;
+}
+
+/* ---- Requests ---- */
+
+static bool is_type(const struct request *request, const char *type)
+{
+    const char *given = http_header(request, "Content-Type");
+    return given != NULL && strncasecmp(given, type, strlen(type)) == 0;
+}
+
+/* ExportTraceServiceResponse, or that of logs: partial_success = 1 {rejected = 1, error_message
+ * = 2}. */
+static annal_status put_wire_answer(struct buf *out, const struct taking *taking)
+{
+    unsigned char count[10];
+    size_t digits = 0, len = strlen(taking->why.message);
+    uint64_t rest = taking->rejected;
+    if (taking->rejected == 0)
+        return ANNAL_OK;
+    do {
+        count[digits++] = (unsigned char)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+        rest >>= 7;
+    } while (rest > 0);
+    len = len > 100 ? 100 : len; /* so that both lengths are one byte */
+    size_t inner = 1 + digits + 2 + len;
+    annal_status status = annal__buf_printf(out, "\x0a%c\x08", (char)inner);
+    if (status >= 0)
+        status = annal__buf_append(out, count, digits);
+    return status < 0
+               ? status
+               : annal__buf_printf(out, "\x12%c%.*s", (char)len, (int)len, taking->why.message);
+}
+
+static annal_status put_json_answer(struct buf *out, const struct taking *taking)
+{
+    if (taking->rejected == 0)
+        return annal__buf_append(out, "{}", 2);
+    annal_status status =
+        annal__buf_printf(out, "{\"partialSuccess\":{\"%s\":\"%" PRIu64 "\",\"errorMessage\":",
+                          signals[taking->signal].rejected, taking->rejected);
+    if (status >= 0)
+        status = annal__json_quote(out, annal_slice_of(taking->why.message));
+    return status < 0 ? status : annal__buf_append(out, "}}", 2);
+}
+
+static void answer_export(struct request *request, const struct taking *taking, bool wire)
+{
+    annal_status status = wire ? put_wire_answer(&request->answer, taking)
+                               : put_json_answer(&request->answer, taking);
+    request->status = 200;
+    request->type = wire ? "application/x-protobuf" : JSON_TYPE;
+    if (status < 0)
+        answer_no_memory(request);
+}
+
+static annal_status take_body(struct taking *taking, struct request *request, bool wire,
+                              annal_error *err)
+{
+    const char *encoding = http_header(request, "Content-Encoding");
+    struct buf plain = {.limit = BODY_BYTES_MAX};
+    annal_slice body = annal__buf_slice(&request->body);
+    annal_status status = ANNAL_OK;
+    if (encoding != NULL && strcasecmp(encoding, "gzip") == 0) {
+        status = inflate_gzip(body, &plain, err);
+        body = annal__buf_slice(&plain);
+    } else if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
+        status = annal__fail(err, ANNAL_ERR_INVALID, "Content-Encoding may be gzip");
+    }
+    if (status >= 0)
+        status = wire ? otlp_wire_each(body, taking->signal, take_resource, taking, err)
+                      : take_json(taking, body, err);
+    if (status < 0 && taking->why.status == status)
+        *err = taking->why;
+    annal__buf_done(&plain);
+    return status;
+}
+
+static void export(struct serve *serve, struct request *request, enum otlp_signal signal)
+{
+    struct intake *intake = &serve->otlp->intakes[signal];
+    struct taking taking = {.otlp = serve->otlp, .intake = intake, .signal = signal};
+    annal_error err = {0};
+    bool wire = is_type(request, "application/x-protobuf");
+    if (!wire && !is_type(request, JSON_TYPE)) {
+        answer_error(request, 415, "type",
+                     "Content-Type may be application/x-protobuf or application/json");
+        return;
+    }
+    pthread_mutex_lock(&intake->lock);
+    annal_status status = take_body(&taking, request, wire, &err);
+    pthread_mutex_unlock(&intake->lock);
+    annal_writer_close(taking.writer);
+    if (status >= 0)
+        status = annal_sync(serve->store, &err);
+    annal__buf_done(&taking.line);
+    if (status >= 0)
+        answer_export(request, &taking, wire);
+    else if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT)
+        answer_failure(request, &err);
+    else
+        answer_error(request, 503, "busy", "%s", err.message);
+}
+
+void otlp_traces(struct serve *serve, struct request *request)
+{
+    export(serve, request, OTLP_TRACES);
+}
+
+void otlp_logs(struct serve *serve, struct request *request)
+{
+    export(serve, request, OTLP_LOGS);
+}
