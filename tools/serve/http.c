@@ -4,6 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 
+#include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -287,6 +288,10 @@ static void unlink_request(struct http *http, struct request *request)
 static void free_request(struct request *request)
 {
     atomic_fetch_sub(&request->http->body_bytes, request->body_counted);
+    if (request->fd >= 0)
+        close(request->fd);
+    if (request->body_fd >= 0)
+        close(request->body_fd);
     annal__buf_done(&request->body);
     annal__buf_done(&request->answer);
     annal__buf_done(&request->headers);
@@ -306,6 +311,7 @@ static struct request *new_request(struct http *http, struct MHD_Connection *con
     request->begun_us = annal__monotonic_us();
     request->most_s = REQUEST_S;
     request->right = "";
+    request->fd = request->body_fd = -1;
     request->token = -1;
     request->path = annal__strndup(path, strlen(path));
     if (request->path == NULL) {
@@ -325,7 +331,7 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
     (void)why;
     if (request == NULL)
         return;
-    uint64_t bytes = request->answer.len + request->still.len;
+    uint64_t bytes = request->answer.len + request->still.len + request->fd_bytes;
     if (request->flow != NULL) {
         pthread_mutex_lock(&request->flow->lock);
         request->flow->gone = true;
@@ -345,6 +351,11 @@ static struct MHD_Response *response_of(struct request *request)
     if (request->flow != NULL)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4 << 10, flow_read,
                                                  request->flow, NULL);
+    if (request->fd >= 0) {
+        int fd = request->fd;
+        request->fd = -1; /* the response's, which closes it */
+        return MHD_create_response_from_fd_at_offset64(request->fd_bytes, fd, request->fd_from);
+    }
     if (request->still.ptr != NULL)
         return MHD_create_response_from_buffer(
             request->still.len, (void *)(uintptr_t)request->still.ptr, MHD_RESPMEM_PERSISTENT);
@@ -381,9 +392,30 @@ static enum MHD_Result send_answer(struct request *request)
     return queued;
 }
 
+static bool write_all(int fd, const char *bytes, size_t len)
+{
+    while (len > 0) {
+        ssize_t wrote = write(fd, bytes, len);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        bytes += wrote;
+        len -= (size_t)wrote;
+    }
+    return true;
+}
+
 /* The bytes of a body; MHD calls again with those that are left, and these are none. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
+    if (request->body_fd >= 0) {
+        request->body_bytes += *len;
+        if (request->body_bytes > request->body_limit || !write_all(request->body_fd, bytes, *len))
+            return MHD_NO;
+        *len = 0;
+        return MHD_YES;
+    }
     size_t of_all = atomic_fetch_add(&request->http->body_bytes, *len) + *len;
     request->body_counted += *len;
     if (of_all > BODIES_BYTES_MAX || request->body.len + *len > request->body_limit ||

@@ -33,6 +33,7 @@ struct request {
     const char *method;
     char *path;
     struct buf body;
+    int body_fd;       /* the body goes to this file, not to body; closed at the end; -1: none */
     size_t body_limit; /* set by admit(); a longer body is refused */
     int64_t begun_us;
     _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
@@ -51,11 +52,14 @@ struct request {
     struct buf answer;
     struct flow *flow;  /* in the place of answer; owned */
     struct buf headers; /* "Name: value\n" */
-    annal_slice still;  /* in the place of answer: bytes that live as long as the program */
+    int fd; /* in the place of answer: fd_bytes of this file from fd_from on; closed; -1: none */
+    uint64_t fd_from, fd_bytes;
+    annal_slice still; /* in the place of answer: bytes that live as long as the program */
 
     /* Of the transport. */
     size_t body_counted;
-    bool begun; /* the answer is being sent */
+    uint64_t body_bytes; /* that went to body_fd */
+    bool begun;          /* the answer is being sent */
     struct request *previous, *next;
 };
 

@@ -12,6 +12,7 @@
 #define API              "/api/v1"
 #define APPEND_BYTES_MAX ((size_t)80 << 20)
 #define OTLP_BYTES_MAX   ((size_t)16 << 20)
+#define BUNDLE_BYTES_MAX ((size_t)1 << 40) /* on the disk, not in memory */
 
 static void healthz(struct serve *serve, struct request *request)
 {
@@ -55,6 +56,9 @@ const struct route routes[] = {
     {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list},
     {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append},
     {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork},
+    {"GET", API "/sessions/{}/bundle", RIGHT_READ, LANE_SLOW, 0, bundle_get},
+    {"PUT", API "/bundle", RIGHT_WRITE, LANE_SLOW, BUNDLE_BYTES_MAX, bundle_put},
+    {"GET", API "/bundle", RIGHT_WRITE, LANE_QUICK, 0, bundle_received},
     {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run},
     {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces},
     {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs},
@@ -198,6 +202,8 @@ static void find(struct serve *serve, struct request *request)
     else if (may(serve, request) && fits_body(request) && request->id.len > 0 &&
              annal_session_id_check(request->id, &err) < 0)
         answer_failure(request, &err);
+    if (request->status == 0 && request->route->run == bundle_put)
+        bundle_admit(serve, request);
 }
 
 /* Rule: no cache, no other site, no other type than the one that is said. */

@@ -1,0 +1,288 @@
+/*
+ * Bundles: sessions out of this store, and into it (tools/export/bundle.h), by the verbs export and
+ * import.
+ *
+ * (1) The same sessions give the same bytes, so a download that was cut goes on: the entity tag is
+ *     the SHA-256 of the bundle, and a Range with that in If-Range is answered from a bundle that
+ *     is made again.
+ * (2) An upload that was cut goes on if it has a name: PUT bundle?upload=NAME with Content-Range,
+ *     whose first byte is where the part that is here ends; GET tells where that is. What is not
+ *     complete after a day is removed.
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "tools/export/bundle.h"
+#include "tools/serve/child.h"
+#include "tools/serve/serve.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATH_BYTES 4096
+#define UPLOADS    "serve.uploads"
+#define UPLOAD_S   86400
+#define REPORT_MAX ((size_t)16 << 20)
+
+/* ---- Out ---- */
+
+/* A directory of its own for one file, which is gone as soon as it is open. */
+static annal_status make_place(char path[PATH_BYTES], annal_error *err)
+{
+    const char *above = getenv("TMPDIR");
+    snprintf(path, PATH_BYTES, "%s/annal-serve-XXXXXX",
+             above == NULL || *above == '\0' ? "/tmp" : above);
+    return mkdtemp(path) == NULL ? annal__fail_errno(err, "make a directory in '%s'", path)
+                                 : ANNAL_OK;
+}
+
+static annal_status open_bundle(const char *path, struct request *request,
+                                char etag[SHA256_TEXT_BYTES], annal_error *err)
+{
+    struct stat info;
+    request->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (request->fd < 0 || fstat(request->fd, &info) != 0)
+        return annal__fail_errno(err, "read the bundle");
+    request->fd_bytes = (uint64_t)info.st_size;
+    return bundle_hash_file(path, request->fd_bytes, etag, err);
+}
+
+static annal_status make_bundle(struct serve *serve, struct request *request,
+                                char etag[SHA256_TEXT_BYTES], annal_error *err)
+{
+    char place[PATH_BYTES], path[PATH_BYTES + 16], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct buf ignored = {.limit = 4096};
+    snprintf(session, sizeof session, "%.*s", ANNAL_FMT(request->id));
+    annal_status status = make_place(place, err);
+    if (status < 0)
+        return status;
+    snprintf(path, sizeof path, "%s/bundle", place);
+    const char *const words[] = {"export", "--format", "bundle", "--to", path, "--", session, NULL};
+    status = child_run(annal_store_path(serve->store), words, &ignored, err);
+    if (status >= 0)
+        status = open_bundle(path, request, etag, err);
+    (void)unlink(path);
+    (void)rmdir(place);
+    annal__buf_done(&ignored);
+    return status;
+}
+
+/* "bytes=A-B", "bytes=A-", "bytes=-N". False: it is none of them, and means nothing. */
+static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uint64_t *out_to)
+{
+    static const char unit[] = "bytes=";
+    char *end = NULL;
+    if (text == NULL || strncmp(text, unit, sizeof unit - 1) != 0)
+        return false;
+    text += sizeof unit - 1;
+    if (*text == '-') {
+        uint64_t last = strtoull(text + 1, &end, 10);
+        *out_from = last < bytes ? bytes - last : 0;
+        *out_to = bytes;
+        return end != text + 1 && *end == '\0' && last > 0;
+    }
+    *out_from = strtoull(text, &end, 10);
+    if (end == text || *end != '-')
+        return false;
+    text = end + 1;
+    *out_to = *text == '\0' ? bytes : strtoull(text, &end, 10) + 1;
+    *out_to = *out_to > bytes ? bytes : *out_to;
+    return *end == '\0' || *text == '\0';
+}
+
+void bundle_get(struct serve *serve, struct request *request)
+{
+    char etag[SHA256_TEXT_BYTES];
+    annal_error err = {0};
+    annal_session_info info;
+    if (annal_session_info_get(serve->store, request->id, &info, &err) < 0 ||
+        make_bundle(serve, request, etag, &err) < 0) {
+        answer_failure(request, &err);
+        return;
+    }
+    uint64_t from = 0, to = request->fd_bytes, bytes = request->fd_bytes;
+    const char *same = http_header(request, "If-Range");
+    bool part = (same == NULL || strstr(same, etag) != NULL) &&
+                read_range(http_header(request, "Range"), bytes, &from, &to);
+    if (part && from >= to) {
+        close(request->fd);
+        request->fd = -1;
+        request->fd_bytes = 0;
+        (void)annal__buf_printf(&request->headers, "Content-Range: bytes */%" PRIu64 "\n", bytes);
+        answer_error(request, 416, "range", "the bundle has %" PRIu64 " bytes", bytes);
+        return;
+    }
+    request->status = part ? 206 : 200;
+    request->type = "application/x-tar";
+    request->most_s = 0;
+    request->fd_from = from;
+    request->fd_bytes = to - from;
+    if (part)
+        (void)annal__buf_printf(&request->headers,
+                                "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\n", from,
+                                to - 1, bytes);
+    (void)annal__buf_printf(&request->headers,
+                            "ETag: \"%s\"\nAccept-Ranges: bytes\nContent-Disposition: attachment; "
+                            "filename=\"%.*s.bundle\"\n",
+                            etag, ANNAL_FMT(request->id));
+}
+
+/* ---- In ---- */
+
+static void upload_path(const struct serve *serve, const char *name, char path[PATH_BYTES])
+{
+    snprintf(path, PATH_BYTES, "%s/" UPLOADS "/%s", annal_store_path(serve->store), name);
+}
+
+static void remove_old(const struct serve *serve)
+{
+    char place[PATH_BYTES], path[PATH_BYTES + 256];
+    struct stat info;
+    const struct dirent *entry;
+    snprintf(place, sizeof place, "%s/" UPLOADS, annal_store_path(serve->store));
+    DIR *directory = opendir(place);
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        snprintf(path, sizeof path, "%s/%s", place, entry->d_name);
+        if (entry->d_name[0] != '.' && stat(path, &info) == 0 &&
+            info.st_mtime + UPLOAD_S < time(NULL))
+            (void)unlink(path);
+    }
+    if (directory != NULL)
+        closedir(directory);
+    (void)rmdir(place); /* if it is empty */
+}
+
+/* "bytes A-B/TOTAL" */
+static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out_total)
+{
+    const char *text = http_header(request, "Content-Range");
+    uint64_t to = 0;
+    if (text == NULL) {
+        *out_from = 0;
+        *out_total = 0;
+        return true;
+    }
+    if (sscanf(text, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64, out_from, &to, out_total) == 3 &&
+        *out_from <= to && to < *out_total)
+        return true;
+    answer_error(request, 400, "invalid", "Content-Range must be bytes FIRST-LAST/TOTAL");
+    return false;
+}
+
+/* The file that the body goes to, which is the part that is there of an upload with a name. */
+static int open_upload(struct serve *serve, struct request *request, const char *name,
+                       uint64_t from)
+{
+    char path[PATH_BYTES];
+    struct stat info = {0};
+    upload_path(serve, name, path);
+    *strrchr(path, '/') = '\0';
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return -1;
+    upload_path(serve, name, path);
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        answer_error(request, 409, "busy", "another request sends this upload");
+    else if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != from)
+        answer_error(request, 409, "conflict", "%" PRIu64 " bytes of this upload are here",
+                     (uint64_t)info.st_size);
+    return fd;
+}
+
+/* Before the body comes, in the thread of the connections: nothing here waits. */
+void bundle_admit(struct serve *serve, struct request *request)
+{
+    const char *name = http_query(request, "upload");
+    uint64_t from, total;
+    annal_error err = {0};
+    if (!read_part(request, &from, &total))
+        return;
+    if (name != NULL && annal_session_id_check(annal_slice_of(name), &err) < 0) {
+        answer_error(request, 400, "invalid",
+                     "upload needs a name of 1 to 200 of A-Z a-z 0-9 . _ -");
+        return;
+    }
+    request->body_fd =
+        name != NULL ? open_upload(serve, request, name, from)
+                     : open(annal_store_path(serve->store), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (request->body_fd < 0)
+        answer_error(request, 507, "i/o", "the store has no place for the upload: %s",
+                     strerror(errno));
+}
+
+/* Lines of JSON as a list. */
+static annal_status put_report(struct buf *out, annal_slice lines)
+{
+    annal_status status = annal__buf_append(out, "{\"imported\":[", 13);
+    bool first = true;
+    for (size_t at = 0; status >= 0 && at < lines.len;) {
+        const char *newline = memchr(lines.ptr + at, '\n', lines.len - at);
+        size_t len = newline == NULL ? lines.len - at : (size_t)(newline - lines.ptr) - at;
+        if (len > 0 && !first)
+            status = annal__buf_append(out, ",", 1);
+        if (status >= 0)
+            status = annal__buf_append(out, lines.ptr + at, len);
+        first = first && len == 0;
+        at += len + 1;
+    }
+    return status < 0 ? status : annal__buf_append(out, "]}", 2);
+}
+
+void bundle_put(struct serve *serve, struct request *request)
+{
+    char path[PATH_BYTES];
+    const char *name = http_query(request, "upload");
+    uint64_t from, total;
+    struct stat info = {0};
+    struct buf report = {.limit = REPORT_MAX};
+    annal_error err = {0};
+    if (!read_part(request, &from, &total))
+        return;
+    if (fstat(request->body_fd, &info) == 0 && (uint64_t)info.st_size < total) {
+        annal_status status = annal__buf_printf(&request->answer, "{\"received\":%" PRIu64 "}",
+                                                (uint64_t)info.st_size);
+        answer_json(request, status, NULL);
+        request->status = status < 0 ? request->status : 202;
+        return;
+    }
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), request->body_fd);
+    if (name != NULL)
+        upload_path(serve, name, path);
+    const char *const words[] = {"import", "bundle", path, "--json", NULL};
+    annal_status status = child_run(annal_store_path(serve->store), words, &report, &err);
+    if (status >= 0)
+        status = put_report(&request->answer, annal__buf_slice(&report));
+    if (name != NULL)
+        (void)unlink(path);
+    remove_old(serve);
+    annal__buf_done(&report);
+    answer_json(request, status, &err);
+}
+
+void bundle_received(struct serve *serve, struct request *request)
+{
+    char path[PATH_BYTES];
+    struct stat info = {0};
+    const char *name = http_query(request, "upload");
+    if (name == NULL || annal_session_id_check(annal_slice_of(name), NULL) < 0) {
+        answer_error(request, 400, "invalid", "upload needs the name of an upload");
+        return;
+    }
+    upload_path(serve, name, path);
+    (void)stat(path, &info);
+    answer_json(
+        request,
+        annal__buf_printf(&request->answer, "{\"received\":%" PRIu64 "}", (uint64_t)info.st_size),
+        NULL);
+}
