@@ -14,14 +14,13 @@ extern const char annal__sql_ship_schema[];
 
 enum { NAME_BYTES_MAX = 4600, TIMEOUT_S = 30 };
 
-const struct target_kind *target_kind_of(const char *url)
+const struct ship_kind *ship_kind_of(const char *url)
 {
 #ifdef ANNAL_SHIP_POSTGRES
     if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
-        return &target_postgres;
+        return &ship_postgres;
 #endif
-    (void)url;
-    return NULL;
+    return strncmp(url, "file:///", 8) == 0 ? &ship_lake : NULL;
 }
 
 /* ---- What all verbs begin with ---- */
@@ -32,15 +31,15 @@ struct shipping {
     char name[NAME_BYTES_MAX];
 };
 
-static int find_kind(const char *url, const struct target_kind **out)
+static int find_kind(const char *url, const struct ship_kind **out)
 {
-    *out = target_kind_of(url);
+    *out = ship_kind_of(url);
     if (*out != NULL)
         return 0;
     if (strncmp(url, "postgres", 8) == 0)
         return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
                             "libpq-dev and build it again");
-    return fail_usage("'%s' is no target: it begins with postgresql://", url);
+    return fail_usage("'%s' is no target: it begins with postgresql:// or file:///", url);
 }
 
 /* HOST:PATH, unless --as says another name. */
@@ -98,7 +97,7 @@ static int run_to(const struct args *args)
 struct looking {
     struct shipping *shipping;
     struct lanes lanes;
-    struct target *target;
+    struct ship_target *target;
     struct table *table;
     annal_error err;
     bool bad;         /* a session is not as it is here */
@@ -120,16 +119,22 @@ static uint64_t behind(const struct lane *lane)
     return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
 }
 
+/* Whether the journal goes on from the head; err says why not. */
+static void try_lane(struct looking *looking, struct lane *lane, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    if (lane->state == LANE_GOING && lane->has_head &&
+        lane_open(&looking->lanes, lane, &cursor, err) < 0)
+        lane->state = LANE_DAMAGED;
+    annal_cursor_close(cursor);
+    looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
+}
+
 static const char *state_of(struct looking *looking, struct lane *lane)
 {
     static const char *const names[] = {
         [LANE_CONFLICT] = "conflict", [LANE_DAMAGED] = "damaged", [LANE_GONE] = "not here"};
-    annal_cursor *cursor = NULL;
-    annal_error err = {0};
-    if (lane->state == LANE_GOING && lane->has_head &&
-        lane_open(&looking->lanes, lane, &cursor, &err) != ANNAL_OK && lane->state == LANE_GOING)
-        lane->state = LANE_DAMAGED;
-    annal_cursor_close(cursor);
+    try_lane(looking, lane, NULL);
     if (lane->state != LANE_GOING)
         return names[lane->state];
     return behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";
@@ -139,7 +144,6 @@ static int print_lane(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
     const char *state = state_of(looking, lane);
-    looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
     table_text(looking->table, annal_slice_of(lane->session));
     table_number(looking->table, lane->last_seq);
     table_number(looking->table, lane->there.seq);
@@ -266,6 +270,15 @@ static int prove_lane(void *arg, struct lane *lane)
     return status == ANNAL_ERR_BUSY ? 1 : 0;
 }
 
+static int say_conflict(void *arg, struct lane *lane)
+{
+    annal_error err = {0};
+    try_lane(arg, lane, &err);
+    if (lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED)
+        say("%s", err.message);
+    return 0;
+}
+
 static int count_dropped(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
@@ -278,11 +291,25 @@ static int count_dropped(void *arg, struct lane *lane)
     return 0;
 }
 
+/* What is there is as it was written, and its heads are those of the journals. */
+static void prove_whole(struct looking *looking)
+{
+    annal_error err = {0};
+    const struct ship_kind *kind = looking->shipping->options.kind;
+    (void)lanes_each(&looking->lanes, say_conflict, looking);
+    if (kind->prove(looking->target, &looking->events, &err) >= 0)
+        return;
+    say("%s", err.message);
+    looking->bad = true;
+}
+
 static int print_check(struct looking *looking)
 {
     char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
     (void)lanes_each(&looking->lanes, count_dropped, looking);
-    if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
+    if (looking->shipping->options.kind->prove != NULL)
+        prove_whole(looking);
+    else if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
         return fail_storage("%s", looking->err.message);
     uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
     if (looking->shipping->options.json)
@@ -313,7 +340,8 @@ static int run_schema(const struct args *args)
 
 /* ---- The table ---- */
 
-#define TARGET_OPERAND OPERAND("TARGET", FIELD_TEXT, NULL, "where to: postgresql://host/database")
+#define TARGET_OPERAND                                                                             \
+    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/database or file:///dir")
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
            "only these sessions; it may have *, ? and [abc]"),                                     \
@@ -335,8 +363,9 @@ static const struct field no_fields[] = {FIELDS_END};
 static const struct command verbs[] = {
     {.name = "to",
      .summary = "ship all sessions to a target, each event exactly once",
-     .about = "Copies events to a PostgreSQL database: schema annal, which is made when it is\n"
-              "missing and upgraded when it is older. The word 'to' may be left out.\n"
+     .about = "Copies events to a PostgreSQL database (schema annal, which is made when it is\n"
+              "missing and upgraded when it is older), or to a directory of Parquet files, which\n"
+              "DuckDB's library writes. The word 'to' may be left out.\n"
               "\n"
               "The target decides what it takes. It has a head for each session, the last event\n"
               "that it has and its hash; only what continues a head is sent, and head and events\n"
@@ -352,6 +381,7 @@ static const struct command verbs[] = {
               "The exit status is 1 when a session was not shipped, 3 when the target was away.\n"
               "docs/ship.md says how to set it up and what to do when something breaks.",
      .examples = "  annal ship postgresql://db.example/fleet\n"
+                 "  annal ship file:///mnt/lake\n"
                  "  annal ship postgresql://db.example/fleet --follow --as host7\n"
                  "  annal ship postgresql://db.example/fleet --session 'run-*' --json\n",
      .fields = to_fields,
@@ -368,10 +398,11 @@ static const struct command verbs[] = {
      .run = run_status},
     {.name = "check",
      .summary = "prove that a target has what the journals have",
-     .about = "Reads every event of every session back from the target and compares it with the\n"
+     .about = "Reads every event of every session back from the database and compares it with the\n"
               "journal: seq, time, type, id, cause, data and hash. What was not shipped yet, and\n"
-              "what retention dropped there, is counted. The exit status is 1 when an event\n"
-              "differs, is missing, or is there twice.",
+              "what retention dropped there, is counted. Of a lake, every file is compared with\n"
+              "the hash in its manifest, and the heads with the journals. The exit status is 1\n"
+              "when an event differs, is missing, or is there twice.",
      .examples = "  annal ship check postgresql://db.example/fleet\n",
      .fields = look_fields,
      .run = run_check},
@@ -385,6 +416,6 @@ static const struct command verbs[] = {
     {0}};
 
 const struct noun noun_ship = {.name = "ship",
-                               .summary = "events at other engines: PostgreSQL",
+                               .summary = "events at other engines: PostgreSQL, Parquet",
                                .verbs = verbs,
                                .usual = "to"};

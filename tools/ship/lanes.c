@@ -179,8 +179,8 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-annal_status lanes_survey(struct lanes *lanes, const struct target_kind *kind,
-                          struct target *target, annal_error *err)
+annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
+                          struct ship_target *target, annal_error *err)
 {
     struct survey survey = {.lanes = lanes, .err = err};
     lanes->bytes = lanes->here = 0;

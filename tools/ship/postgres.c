@@ -28,7 +28,7 @@ extern const char annal__sql_ship_schema[];
 #define COPY_BYTES     ((size_t)64 << 10)
 #define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */
 
-struct target {
+struct ship_target {
     const char *store;
     char name[300]; /* host/database, for messages: without a password */
     int quiet_ms;
@@ -49,7 +49,7 @@ static bool may_pass(const char *state)
     return false;
 }
 
-static annal_status fail_lost(const struct target *target, annal_error *err)
+static annal_status fail_lost(const struct ship_target *target, annal_error *err)
 {
     const char *why = PQerrorMessage(target->conn);
     while (*why == '\n' || *why == ' ')
@@ -59,7 +59,7 @@ static annal_status fail_lost(const struct target *target, annal_error *err)
                        *why != '\0' ? why : "the connection is lost");
 }
 
-static annal_status fail_result(const struct target *target, const PGresult *result,
+static annal_status fail_result(const struct ship_target *target, const PGresult *result,
                                 annal_error *err)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -77,7 +77,7 @@ static annal_status fail_result(const struct target *target, const PGresult *res
 
 /* ---- Statements, with a limit to each wait ---- */
 
-static annal_status wait_for(struct target *target, short events, int64_t until_us,
+static annal_status wait_for(struct ship_target *target, short events, int64_t until_us,
                              annal_error *err)
 {
     struct pollfd fd = {.fd = PQsocket(target->conn), .events = events};
@@ -91,13 +91,13 @@ static annal_status wait_for(struct target *target, short events, int64_t until_
     return ready > 0 ? ANNAL_OK : fail_lost(target, err);
 }
 
-static int64_t time_limit(const struct target *target)
+static int64_t time_limit(const struct ship_target *target)
 {
     return annal__monotonic_us() + (int64_t)target->quiet_ms * 1000;
 }
 
 /* Send what is queued; takes what comes meanwhile, which may be the reason of a failure. */
-static annal_status flush(struct target *target, annal_error *err)
+static annal_status flush(struct ship_target *target, annal_error *err)
 {
     int64_t until_us = time_limit(target);
     for (int left; (left = PQflush(target->conn)) != 0;) {
@@ -112,7 +112,7 @@ static annal_status flush(struct target *target, annal_error *err)
 }
 
 /* The next result; NULL: there are no more. */
-static annal_status next_result(struct target *target, PGresult **out, annal_error *err)
+static annal_status next_result(struct ship_target *target, PGresult **out, annal_error *err)
 {
     int64_t until_us = time_limit(target);
     annal_status status = flush(target, err);
@@ -127,7 +127,7 @@ static annal_status next_result(struct target *target, PGresult **out, annal_err
 }
 
 /* The last result of what was sent, or of the first statement that failed. */
-static annal_status finish(struct target *target, PGresult **out, annal_error *err)
+static annal_status finish(struct ship_target *target, PGresult **out, annal_error *err)
 {
     PGresult *last = NULL, *result = NULL;
     annal_status status;
@@ -152,12 +152,13 @@ static annal_status finish(struct target *target, PGresult **out, annal_error *e
     return ANNAL_OK;
 }
 
-static annal_status run(struct target *target, const char *sql, PGresult **out, annal_error *err)
+static annal_status run(struct ship_target *target, const char *sql, PGresult **out,
+                        annal_error *err)
 {
     return PQsendQuery(target->conn, sql) == 1 ? finish(target, out, err) : fail_lost(target, err);
 }
 
-static annal_status run_with(struct target *target, const char *sql, const char *const *values,
+static annal_status run_with(struct ship_target *target, const char *sql, const char *const *values,
                              int count, PGresult **out, annal_error *err)
 {
     int sent = PQsendQueryParams(target->conn, sql, count, NULL, values, NULL, NULL, 0);
@@ -165,7 +166,7 @@ static annal_status run_with(struct target *target, const char *sql, const char 
 }
 
 /* A transaction that failed answers COMMIT with ROLLBACK. */
-static annal_status commit(struct target *target, annal_error *err)
+static annal_status commit(struct ship_target *target, annal_error *err)
 {
     PGresult *result = NULL;
     annal_status status = run(target, "COMMIT", &result, err);
@@ -178,7 +179,7 @@ static annal_status commit(struct target *target, annal_error *err)
 
 /* ---- Connecting ---- */
 
-static annal_status find_name(struct target *target, const char *url, annal_error *err)
+static annal_status find_name(struct ship_target *target, const char *url, annal_error *err)
 {
     char *why = NULL;
     const char *host = "", *port = "", *database = "";
@@ -209,7 +210,7 @@ static void ignore_notice(void *arg, const PGresult *notice)
     (void)notice;
 }
 
-static annal_status connect(struct target *target, const char *url, annal_error *err)
+static annal_status connect(struct ship_target *target, const char *url, annal_error *err)
 {
     char quiet_s[16], quiet_ms[16];
     snprintf(quiet_s, sizeof quiet_s, "%d", (target->quiet_ms + 999) / 1000 + 1);
@@ -230,7 +231,7 @@ static annal_status connect(struct target *target, const char *url, annal_error 
     return ANNAL_OK;
 }
 
-static void postgres_close(struct target *target)
+static void postgres_close(struct ship_target *target)
 {
     if (target == NULL)
         return;
@@ -242,7 +243,7 @@ static void postgres_close(struct target *target)
 
 /* ---- The schema ---- */
 
-static annal_status find_version(struct target *target, long *out, annal_error *err)
+static annal_status find_version(struct ship_target *target, long *out, annal_error *err)
 {
     PGresult *result = NULL;
     *out = 0;
@@ -262,7 +263,7 @@ static annal_status find_version(struct target *target, long *out, annal_error *
     return ANNAL_OK;
 }
 
-static annal_status make_schema(struct target *target, annal_error *err)
+static annal_status make_schema(struct ship_target *target, annal_error *err)
 {
     long version = 0;
     annal_status status =
@@ -274,7 +275,7 @@ static annal_status make_schema(struct target *target, annal_error *err)
     return status < 0 ? status : commit(target, err);
 }
 
-static annal_status check_schema(struct target *target, bool to_write, annal_error *err)
+static annal_status check_schema(struct ship_target *target, bool to_write, annal_error *err)
 {
     long version = 0;
     annal_status status = find_version(target, &version, err);
@@ -296,10 +297,10 @@ static annal_status check_schema(struct target *target, bool to_write, annal_err
     return make_schema(target, err);
 }
 
-static annal_status postgres_open(const struct target_options *options, bool to_write,
-                                  struct target **out_target, annal_error *err)
+static annal_status postgres_open(const struct ship_where *options, bool to_write,
+                                  struct ship_target **out_target, annal_error *err)
 {
-    struct target *target = annal__zalloc(sizeof *target);
+    struct ship_target *target = annal__zalloc(sizeof *target);
     if (target == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     target->store = options->store;
@@ -325,7 +326,7 @@ static uint64_t number(const PGresult *result, int row, int column)
 }
 
 /* Its rows, one at a time: fn is called with each. */
-static annal_status each_row(struct target *target,
+static annal_status each_row(struct ship_target *target,
                              annal_status (*fn)(void *arg, const PGresult *row, annal_error *err),
                              void *arg, annal_error *err)
 {
@@ -357,7 +358,8 @@ static annal_status give_head(void *arg, const PGresult *row, annal_error *err)
     return heads->fn(heads->arg, annal_slice_of(PQgetvalue(row, 0, 0)), &there, err);
 }
 
-static annal_status postgres_heads(struct target *target, head_fn fn, void *arg, annal_error *err)
+static annal_status postgres_heads(struct ship_target *target, head_fn fn, void *arg,
+                                   annal_error *err)
 {
     const char *const values[] = {target->store};
     int sent = PQsendQueryParams(target->conn,
@@ -404,7 +406,7 @@ static void add_new(struct buf *columns, const annal_session_info *info)
 }
 
 /* Heads for the sessions that have none: before their first event. */
-static annal_status insert_heads(struct target *target, struct lane **lanes, size_t count,
+static annal_status insert_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                  annal_error *err)
 {
     struct buf columns[NEW_COLUMNS] = {{0}};
@@ -435,7 +437,7 @@ static annal_status insert_heads(struct target *target, struct lane **lanes, siz
 }
 
 /* Lock the heads, in an order that all shippers have, and take what they say. */
-static annal_status lock_heads(struct target *target, struct lane **lanes, size_t count,
+static annal_status lock_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                annal_error *err)
 {
     PGresult *result = NULL;
@@ -468,7 +470,7 @@ static annal_status lock_heads(struct target *target, struct lane **lanes, size_
 /* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
 static const char copy_head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
 
-static annal_status postgres_begin(struct target *target, struct lane **lanes, size_t count,
+static annal_status postgres_begin(struct ship_target *target, struct lane **lanes, size_t count,
                                    annal_error *err)
 {
     char sql[300];
@@ -524,7 +526,7 @@ static void put_maybe(struct buf *buf, annal_slice text)
     }
 }
 
-static annal_status send_copy(struct target *target, annal_error *err)
+static annal_status send_copy(struct ship_target *target, annal_error *err)
 {
     int queued = PQputCopyData(target->conn, target->copy.ptr, (int)target->copy.len);
     annal__buf_clear(&target->copy);
@@ -532,7 +534,7 @@ static annal_status send_copy(struct target *target, annal_error *err)
     return queued == 1 ? flush(target, err) : fail_lost(target, err);
 }
 
-static annal_status postgres_put(struct target *target, const struct lane *lane,
+static annal_status postgres_put(struct ship_target *target, const struct lane *lane,
                                  const annal_event *event, annal_error *err)
 {
     static const uint16_t columns = 9;
@@ -558,7 +560,7 @@ static annal_status postgres_put(struct target *target, const struct lane *lane,
 
 /* ---- A batch ends ---- */
 
-static annal_status end_copy(struct target *target, annal_error *err)
+static annal_status end_copy(struct ship_target *target, annal_error *err)
 {
     annal_status status = annal__buf_append(&target->copy, "\377\377", 2);
     if (status >= 0)
@@ -573,7 +575,7 @@ static annal_status end_copy(struct target *target, annal_error *err)
 enum { MOVED_COLUMNS = 6 };
 
 /* Compare and set; out_moved: how many heads must move. */
-static annal_status move_heads(struct target *target, struct lane **lanes, size_t count,
+static annal_status move_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                annal_error *err)
 {
     struct buf columns[MOVED_COLUMNS] = {{0}};
@@ -616,7 +618,7 @@ static annal_status move_heads(struct target *target, struct lane **lanes, size_
     return status;
 }
 
-static annal_status postgres_commit(struct target *target, struct lane **lanes, size_t count,
+static annal_status postgres_commit(struct ship_target *target, struct lane **lanes, size_t count,
                                     annal_error *err)
 {
     annal_status status = end_copy(target, err);
@@ -657,8 +659,8 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
     return rows->fn(rows->arg, &event, err);
 }
 
-static annal_status postgres_rows(struct target *target, annal_slice session, row_fn fn, void *arg,
-                                  annal_error *err)
+static annal_status postgres_rows(struct ship_target *target, annal_slice session, row_fn fn,
+                                  void *arg, annal_error *err)
 {
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
@@ -673,10 +675,10 @@ static annal_status postgres_rows(struct target *target, annal_slice session, ro
     return each_row(target, give_row, &(struct rows){fn, arg}, err);
 }
 
-const struct target_kind target_postgres = {.open = postgres_open,
-                                            .close = postgres_close,
-                                            .heads = postgres_heads,
-                                            .begin = postgres_begin,
-                                            .put = postgres_put,
-                                            .commit = postgres_commit,
-                                            .rows = postgres_rows};
+const struct ship_kind ship_postgres = {.open = postgres_open,
+                                        .close = postgres_close,
+                                        .heads = postgres_heads,
+                                        .begin = postgres_begin,
+                                        .put = postgres_put,
+                                        .commit = postgres_commit,
+                                        .rows = postgres_rows};

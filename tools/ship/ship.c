@@ -25,8 +25,8 @@ enum {
 struct ship {
     const struct ship_options *options;
     struct lanes lanes;
-    struct target *target; /* NULL: it is away */
-    annal_tail *tail;      /* with follow: says which sessions grew */
+    struct ship_target *target; /* NULL: it is away */
+    annal_tail *tail;           /* with follow: says which sessions grew */
 
     struct lane *batch[BATCH_LANES];
     annal_session_info infos[BATCH_LANES];
@@ -38,6 +38,7 @@ struct ship {
     uint64_t told_events;            /* at the last line of --json */
     uint64_t stopped;                /* sessions in conflict or damaged, which were reported */
     int64_t begun_us, told_us;
+    int64_t next_us;       /* when the next batch is due that is not full */
     int64_t look_us;       /* when to look at all heads again */
     int64_t away_since_us; /* 0: it is not */
     unsigned tries;
@@ -147,7 +148,7 @@ static void choose_lanes(struct ship *ship)
 
 static annal_status send_batch(struct ship *ship, bool *more, annal_error *err)
 {
-    const struct target_kind *kind = ship->options->kind;
+    const struct ship_kind *kind = ship->options->kind;
     annal_status status = kind->begin(ship->target, ship->batch, ship->count, err);
     for (size_t i = 0; status >= 0 && i < ship->count; i++) {
         status = send_lane(ship, ship->batch[i], err);
@@ -185,6 +186,8 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     ship->events += ship->batch_events;
     ship->bytes += ship->batch_bytes;
     ship->batches++;
+    if (ship->lanes.first == NULL) /* it has caught up */
+        ship->next_us = annal__monotonic_us() + (int64_t)ship->options->kind->pace_ms * 1000;
     return ANNAL_OK;
 }
 
@@ -394,6 +397,15 @@ static annal_status look(struct ship *ship, annal_error *err)
     return status;
 }
 
+/* Small batches keep the pace of the target. */
+static bool is_due(const struct ship *ship)
+{
+    const struct ship_options *options = ship->options;
+    return ship->lanes.first != NULL &&
+           (ship->tail == NULL || annal__monotonic_us() >= ship->next_us ||
+            lag_of(ship).events >= options->batch_events);
+}
+
 /* One step: ANNAL_END when there is nothing more to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
@@ -401,7 +413,8 @@ static annal_status step(struct ship *ship, annal_error *err)
     if (ship->target == NULL ||
         (ship->lanes.first == NULL && ship->tail != NULL && annal__monotonic_us() >= ship->look_us))
         status = look(ship, err);
-    if (status >= 0 && ship->lanes.first != NULL)
+    bool due = is_due(ship);
+    if (status >= 0 && due)
         status = ship_batch(ship, err);
     if (status < 0)
         return status;
@@ -409,7 +422,7 @@ static annal_status step(struct ship *ship, annal_error *err)
     tell(ship);
     if (ship->tail == NULL)
         return ship->lanes.first != NULL ? ANNAL_OK : ANNAL_END;
-    status = drain(ship, ship->lanes.first != NULL ? 0 : LOOK_MS, err);
+    status = drain(ship, due && ship->lanes.first != NULL ? 0 : LOOK_MS, err);
     return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
 

@@ -54,13 +54,13 @@ struct lane {
 
 /* ---- Targets ---- */
 
-struct target_options {
+struct ship_where {
     const char *url;
     const char *store; /* what the store is called there */
     uint32_t quiet_ms; /* a target that does not answer for so long is away */
 };
 
-struct target;
+struct ship_target;
 
 /* Called for each head of the store. Return 0 to continue. */
 typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
@@ -73,31 +73,34 @@ typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error 
  * ANNAL_ERR_BUSY from any of them: the target is away, or asks to try again; after that only
  * close() may be called. Any other failure is final.
  */
-struct target_kind {
-    const char *prefix; /* of its urls */
-    annal_status (*open)(const struct target_options *options, bool to_write,
-                         struct target **out_target, annal_error *err);
-    void (*close)(struct target *target); /* NULL is accepted */
-    annal_status (*heads)(struct target *target, head_fn fn, void *arg, annal_error *err);
+struct ship_kind {
+    uint32_t pace_ms; /* with follow: a batch that is not full waits so long after the last one */
+    annal_status (*open)(const struct ship_where *options, bool to_write,
+                         struct ship_target **out_target, annal_error *err);
+    void (*close)(struct ship_target *target); /* NULL is accepted */
+    annal_status (*heads)(struct ship_target *target, head_fn fn, void *arg, annal_error *err);
 
     /* A batch. begin() sets there, key and has_head of each lane to what the target says; put()
      * takes events, lane by lane; commit() moves the heads to next. */
-    annal_status (*begin)(struct target *target, struct lane **lanes, size_t count,
+    annal_status (*begin)(struct ship_target *target, struct lane **lanes, size_t count,
                           annal_error *err);
-    annal_status (*put)(struct target *target, const struct lane *lane, const annal_event *event,
-                        annal_error *err);
-    annal_status (*commit)(struct target *target, struct lane **lanes, size_t count,
+    annal_status (*put)(struct ship_target *target, const struct lane *lane,
+                        const annal_event *event, annal_error *err);
+    annal_status (*commit)(struct ship_target *target, struct lane **lanes, size_t count,
                            annal_error *err);
 
-    /* The events of a session, by seq; only what is still there. */
-    annal_status (*rows)(struct target *target, annal_slice session, row_fn fn, void *arg,
+    /* Prove that everything is as it was written, from the first event on; *out_events: so many. */
+    annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
+
+    /* Without prove: the events of a session, by seq; only what is still there. */
+    annal_status (*rows)(struct ship_target *target, annal_slice session, row_fn fn, void *arg,
                          annal_error *err);
 };
 
-extern const struct target_kind target_postgres;
+extern const struct ship_kind ship_postgres, ship_lake;
 
 /* NULL: there is none for this url. */
-const struct target_kind *target_kind_of(const char *url);
+const struct ship_kind *ship_kind_of(const char *url);
 
 /* ---- Lanes ---- */
 
@@ -118,8 +121,8 @@ struct lane *lane_take(struct lanes *lanes);
 void lanes_done(struct lanes *lanes);
 
 /* Compare all sessions with the heads of the target; those that differ wait. */
-annal_status lanes_survey(struct lanes *lanes, const struct target_kind *kind,
-                          struct target *target, annal_error *err);
+annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
+                          struct ship_target *target, annal_error *err);
 
 /*
  * A cursor after the head of the lane. ANNAL_END: there is none; lane->state says why, and unless
@@ -134,8 +137,8 @@ int lanes_each(struct lanes *lanes, int (*fn)(void *arg, struct lane *lane), voi
 /* ---- Shipping ---- */
 
 struct ship_options {
-    struct target_options target;
-    const struct target_kind *kind;
+    struct ship_where target;
+    const struct ship_kind *kind;
     const char *glob;
     uint64_t batch_events;
     uint32_t wait_ms; /* without follow: how long to try while the target is away */

@@ -1,0 +1,207 @@
+/* annal ship to a lake of Parquet files; DuckDB itself reads them back. */
+#include "tests/support/random.h"
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+
+#include <glob.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char url[300];
+
+/* Find DuckDB's library; false: say that the test is skipped. */
+static bool begin(const char *test)
+{
+    glob_t found = {0};
+    if (getenv("ANNAL_DUCKDB") == NULL &&
+        glob(ANNAL_SOURCE "/build/duckdb/node_modules/@duckdb/*/libduckdb.so", 0, NULL, &found) ==
+            0)
+        setenv("ANNAL_DUCKDB", found.gl_pathv[0], 1);
+    globfree(&found);
+    snprintf(url, sizeof url, "file://%s", tmpdir_path(&cli.dir, "lake"));
+    if (getenv("ANNAL_DUCKDB") != NULL)
+        return true;
+    fprintf(stderr, "SKIPPED: %.*s: no DuckDB here: run cmake/duckdb.sh\n", (int)strlen(test) - 3,
+            test); /* without Check's _fn */
+    return false;
+}
+
+#define SHIP(...) CLI(&cli, NULL, "ship", url, "--as", "h1", __VA_ARGS__)
+
+static void append(const char *session, int from, int count)
+{
+    char *input = malloc((size_t)count * 60 + 1), *at = input;
+    for (int i = from; i < from + count; i++)
+        at += sprintf(at, "{\"type\":\"t\",\"data\":{\"n\":%d}}\n", i);
+    DONE_WITH(&cli, input, "append", session, "--level", "batch");
+    free(input);
+}
+
+/* What DuckDB answers about all files of the lake. */
+static void assert_reads(const char *sql, const char *want)
+{
+    const char *out = tmpdir_path(&cli.dir, "read");
+    const char *files = tmpdir_path(&cli.dir, "lake/*/*/*.parquet");
+    int status = 0;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        execl(READ_PARQUET, READ_PARQUET, sql, files, out, (char *)NULL);
+        _exit(127);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "DuckDB: %d: %s", status, sql);
+    ck_text(file_read(out, NULL), want);
+}
+
+static const char whole[] = "SELECT count(*), count(DISTINCT session_id || ' ' || seq), "
+                            "count(*) FILTER (data <> '{\"n\":' || seq || '}') FROM f";
+
+static void assert_whole(int events)
+{
+    char want[100];
+    snprintf(want, sizeof want, "%d|%d|0\n", events, events);
+    assert_reads(whole, want);
+    snprintf(want, sizeof want, "{\"events\":%d,\"behind\":0,\"dropped\":0,\"sound\":true}\n",
+             events);
+    DONE(&cli, "ship", "check", url, "--as", "h1", "--json");
+    ck_assert_str_eq(cli.out, want);
+}
+
+START_TEST(events_are_in_the_lake_once_and_as_they_are)
+{
+    if (!begin(__func__))
+        return;
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"a.b\",\"id\":\"i\u00e91\",\"cause\":\"other:7\",\"ts\":"
+        "\"2026-01-06T07:00:00.123456Z\",\"data\":{\"t\":\"a\\u0000b\\ud800\", \"x\":1.50}}\n",
+        "append", "s1");
+    SHIP("--json");
+    cli_assert_done(&cli);
+    assert_reads("SELECT session_id, seq, epoch_us(timestamp), type, id, cause, data FROM f",
+                 "s1|1|1767682800123456|a.b|i\u00e91|other:7|{\"t\":\"a\\u0000b\\ud800\", "
+                 "\"x\":1.50}\n");
+    append("s2", 1, 100);
+    SHIP("--batch", "30");
+    cli_assert_done(&cli);
+    assert_reads("SELECT count(*), count(DISTINCT session_id || seq) FROM f", "101|101\n");
+    SHIP("--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":0,"));
+}
+END_TEST
+
+/* Rule 2: the shipper was killed between the manifest and the name. */
+START_TEST(a_file_that_has_a_manifest_gets_its_name_after_a_crash)
+{
+    if (!begin(__func__))
+        return;
+    glob_t found = {0};
+    char tmp[600];
+    append("s1", 1, 5);
+    SHIP(NULL);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    snprintf(tmp, sizeof tmp, "%s.tmp", found.gl_pathv[0]);
+    ck_assert_int_eq(rename(found.gl_pathv[0], tmp), 0);
+    globfree(&found);
+    append("s1", 6, 5);
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    assert_whole(10);
+}
+END_TEST
+
+START_TEST(damage_to_the_lake_is_noticed)
+{
+    if (!begin(__func__))
+        return;
+    glob_t found = {0};
+    size_t len;
+    append("s1", 1, 5);
+    SHIP(NULL);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    char *bytes = file_read(found.gl_pathv[0], &len);
+    bytes[len / 2] ^= 1;
+    file_write(found.gl_pathv[0], bytes, len);
+    free(bytes);
+    globfree(&found);
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1, "is not the file that was written");
+    const char *manifest = tmpdir_path(&cli.dir, "lake/store=h1/_log/00000001.json");
+    bytes = file_read(manifest, &len);
+    *strstr(bytes, "last_seq") = 'L';
+    file_write(manifest, bytes, len);
+    free(bytes);
+    SHIP(NULL);
+    cli_assert_refused(&cli, 1, "manifest 00000001 of the lake is damaged");
+}
+END_TEST
+
+START_TEST(another_history_is_not_mixed_into_the_lake)
+{
+    if (!begin(__func__))
+        return;
+    append("s1", 1, 5);
+    SHIP(NULL);
+    DONE(&cli, "delete", "--yes", "s1");
+    append("s1", 1, 9);
+    SHIP(NULL);
+    cli_assert_refused(&cli, 1, "another history at the target");
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    ck_assert_int_eq(cli.exit_status, 1);
+    assert_reads(whole, "5|5|0\n");
+}
+END_TEST
+
+static void rest_ms(unsigned ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
+}
+
+/* Two at once, killed at any moment. */
+START_TEST(shippers_that_are_killed_leave_nothing_double_and_nothing_out)
+{
+    if (!begin(__func__))
+        return;
+    unsigned rounds = full_or(100, 5);
+    struct random random = random_init(1);
+    int events = 0;
+    for (unsigned i = 0; i < rounds; i++) {
+        const char *const words[] = {"ship", url, "--as", "h1", "--batch", "40", NULL};
+        pid_t pids[2];
+        append("s1", events + 1, 120);
+        events += 120;
+        for (int p = 0; p < 2; p++) {
+            int in, out;
+            pids[p] = cli_start(&cli, words, &in, &out);
+            close(in);
+            close(out);
+        }
+        rest_ms((unsigned)random_below(&random, 300));
+        for (int p = 0; p < 2; p++) {
+            kill(pids[p], SIGKILL);
+            waitpid(pids[p], NULL, 0);
+        }
+    }
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    assert_whole(events);
+}
+END_TEST
+
+Suite *suite_lake(void)
+{
+    Suite *suite = suite_create("lake");
+    TCase *cases = suite_case(suite, "lake", cli_setup, cli_teardown);
+    tcase_add_test(cases, events_are_in_the_lake_once_and_as_they_are);
+    tcase_add_test(cases, a_file_that_has_a_manifest_gets_its_name_after_a_crash);
+    tcase_add_test(cases, damage_to_the_lake_is_noticed);
+    tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
+    tcase_add_test(cases, shippers_that_are_killed_leave_nothing_double_and_nothing_out);
+    return suite;
+}
