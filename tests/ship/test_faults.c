@@ -85,21 +85,20 @@ static struct scene {
     struct random random;
     struct writing *writing;
     pid_t writer, shipper, second;
-    int output[2];
     char url[120];
     char socket[120];
     bool has_dump;
     char dump[120];
 } scene;
 
+/* With --json it ends when nobody reads its output any more: also when this process fails. */
 static pid_t start_shipper(const char *batch)
 {
     int in, out;
-    const char *const words[] = {"ship",      scene.url, "--as",    "h1",  "--follow",
-                                 "--timeout", "1",       "--batch", batch, NULL};
+    const char *const words[] = {"ship", scene.url, "--as", "h1",     "--follow", "--timeout",
+                                 "1",    "--batch", batch,  "--json", NULL};
     pid_t pid = cli_start(&cli, words, &in, &out);
     close(in);
-    close(out);
     return pid;
 }
 
@@ -121,6 +120,8 @@ static bool begin(void)
     snprintf(scene.socket, sizeof scene.socket, "%s/.s.PGSQL.5432", scene.pg.dir);
     snprintf(scene.dump, sizeof scene.dump, "%s/dump", scene.pg.dir);
     pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet");
+    DONE(&cli, "ship", "schema");
+    pg_do(&scene.pg, "fleet", cli.out);
     proxy_start(&scene.proxy, scene.socket);
     snprintf(scene.url, sizeof scene.url, "postgresql://boss@127.0.0.1:%d/fleet", scene.proxy.port);
     scene.writing = mmap(NULL, sizeof *scene.writing, PROT_READ | PROT_WRITE,
