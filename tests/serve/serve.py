@@ -251,6 +251,28 @@ def test_several_sessions_in_one_stream():
             [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
 
 
+def test_a_stream_of_all_sessions_goes_on_where_it_was_cut():
+    with Server() as server:
+        for name in ("a", "b", "c"):
+            server.append(name, 3)
+        stream, seen = server.stream("?from=1h"), []
+        for cut in range(1, 24):
+            event = stream.next()[1]
+            seen.append((event["session_id"], event["seq"]))
+            if cut % 3 == 0 and cut < 22:
+                stream.close()
+                server.append("abcd"[cut % 4], 2)
+                stream = server.stream("?from=1h", stream.last)
+        for name in "abcd":
+            own = [seq for session, seq in seen if session == name]
+            assert own == list(range(1, len(own) + 1)), (name, own)
+        stream.close()
+        post(server, "/sessions/old/events", '{"type":"a","data":1,"ts":"2020-01-01T00:00:00Z"}')
+        stream = server.stream("?from=1h", stream.last)
+        assert stream.next()[0] == "resync"
+        stream.close()
+
+
 def test_what_the_index_knows_of_a_session():
     with Server() as server:
         server.annal("import", "claude-code", os.path.join(DATA, "claude-code"))

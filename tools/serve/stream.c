@@ -1,7 +1,9 @@
 #include "tools/serve/stream.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/hash.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"
 
@@ -35,7 +37,9 @@ static bool keep_names(struct stream *stream, const annal_slice *sessions, size_
         bytes += stream->types[i].len;
     stream->legs = annal__zalloc(stream->leg_count * sizeof *stream->legs);
     stream->names = annal__zalloc(bytes);
-    if (stream->legs == NULL || stream->names == NULL)
+    if (count == 0)
+        stream->all = annal__zalloc(sizeof *stream->all);
+    if (stream->legs == NULL || stream->names == NULL || (count == 0 && stream->all == NULL))
         return false;
     char *at = stream->names;
     for (size_t i = 0; i < count; i++)
@@ -63,15 +67,34 @@ static bool read_from(struct stream *stream, struct request *request)
     return request->status == 0;
 }
 
-/* Rule 2: "12-90ab…,0-0", a place for each session; "@1700000000000000" of all. */
+/* "@base-count:hash=seq,hash=seq"; of one that lost its place "@". */
+static bool read_place_of_all(struct place_of_all *all, const char *text)
+{
+    char *end = NULL;
+    if (*text != '@')
+        return false;
+    all->base_us = strtoll(text + 1, &end, 10);
+    if (end == text + 1 || *end != '-')
+        return false;
+    all->count = strtoull(end + 1, &end, 10);
+    for (const char *separator = ":"; *end == *separator; separator = ",") {
+        if (all->seen_count == SEEN_MAX)
+            return false;
+        struct seen *seen = &all->seen[all->seen_count++];
+        seen->session = strtoull(end + 1, &end, 16);
+        if (*end != '=')
+            return false;
+        seen->seq = strtoull(end + 1, &end, 10);
+    }
+    return *end == '\0';
+}
+
+/* Rule 2: "12-90ab…,0-0", a place for each session. */
 static bool read_place(struct stream *stream, const char *text)
 {
     char *end = NULL;
-    struct leg *all = &stream->legs[0];
-    if (all->session.len == 0) {
-        all->time_us = *text == '@' ? strtoll(text + 1, &end, 10) : 0;
-        return all->time_us > 0 && *end == '\0';
-    }
+    if (stream->all != NULL)
+        return read_place_of_all(stream->all, text);
     for (size_t i = 0; i < stream->leg_count; i++) {
         errno = 0;
         stream->legs[i].seq = strtoull(text, &end, 10);
@@ -88,7 +111,10 @@ static bool read_place(struct stream *stream, const char *text)
 static void forget_places(struct stream *stream)
 {
     for (size_t i = 0; i < stream->leg_count; i++)
-        stream->legs[i].seq = stream->legs[i].h = 0, stream->legs[i].time_us = 0;
+        stream->legs[i].seq = stream->legs[i].h = 0;
+    if (stream->all != NULL)
+        *stream->all = (struct place_of_all){0};
+    stream->resumes = false;
     stream->resync = true;
 }
 
@@ -129,6 +155,7 @@ bool stream_read(struct serve *serve, struct request *request, struct stream **o
         stream_free(stream);
         return false;
     }
+    stream->resumes = last != NULL;
     if (last != NULL && !read_place(stream, last))
         forget_places(stream);
     *out_stream = stream;
@@ -164,8 +191,8 @@ static annal_status open_leg(struct stream *stream, struct leg *leg, annal_error
                                   .type_count = stream->type_count};
     if (leg->seq > 0)
         options.from_seq = leg->seq + 1;
-    else if (leg->time_us > 0)
-        options.from_us = leg->time_us;
+    else if (stream->all != NULL)
+        options.from_us = stream->all->base_us;
     else if (stream->from_now)
         options.from_now = true;
     else if (stream->from_seq > 0)
@@ -175,13 +202,48 @@ static annal_status open_leg(struct stream *stream, struct leg *leg, annal_error
     return annal_tail_open(stream->serve->store, &options, &leg->tail, err);
 }
 
+static int note_count(void *arg, const annal_row *row)
+{
+    *(uint64_t *)arg = (uint64_t)row->values[0].integer;
+    return 0;
+}
+
+/* How many events are older, of all sessions. */
+static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t *out,
+                                annal_error *err)
+{
+    char time[ANNAL_TIME_BYTES];
+    annal_time_format(time_us, time);
+    const annal_value param = text_value(time);
+    return annal_sql(stream->serve->index,
+                     ANNAL_SLICE("SELECT coalesce((SELECT sum(events) FROM event_counts), 0)"
+                                 " - (SELECT count(*) FROM event_index WHERE timestamp >= ?1)"),
+                     &(annal_sql_options){.params = &param, .param_count = 1}, note_count, out,
+                     err);
+}
+
+/* Whether nothing that is older came since; or where a new stream of all sessions begins. */
+static annal_status begin_all(struct stream *stream, annal_error *err)
+{
+    struct place_of_all *all = stream->all;
+    uint64_t count = 0;
+    if (stream->resumes) {
+        annal_status status = count_older(stream, all->base_us, &count, err);
+        if (status < 0 || count == all->count)
+            return status;
+        forget_places(stream);
+    }
+    all->base_us = stream->from_now ? annal__system_clock.wall_us(NULL) : stream->from_us;
+    return count_older(stream, all->base_us, &all->count, err);
+}
+
 annal_status stream_begin(struct stream *stream, annal_error *err)
 {
-    annal_status status = ANNAL_OK;
+    annal_status status = stream->all != NULL ? begin_all(stream, err) : ANNAL_OK;
     bool there = true;
     int fd;
     for (size_t i = 0; status >= 0 && there && i < stream->leg_count; i++) {
-        if (stream->legs[i].session.len > 0)
+        if (stream->all == NULL)
             status = is_there(stream, &stream->legs[i], &there, err);
     }
     if (status >= 0 && !there)
@@ -206,18 +268,47 @@ void stream_watch(struct stream *stream, size_t leg, int epoll)
 
 /* ---- What it says ---- */
 
+static annal_status put_place_of_all(const struct place_of_all *all, struct buf *text)
+{
+    if (all->lost)
+        return annal__buf_append(text, "@", 1);
+    annal_status status =
+        annal__buf_printf(text, "@%" PRId64 "-%" PRIu64, all->base_us, all->count);
+    for (size_t i = 0; status >= 0 && i < all->seen_count; i++)
+        status = annal__buf_printf(text, "%c%" PRIx64 "=%" PRIu64, i == 0 ? ':' : ',',
+                                   all->seen[i].session, all->seen[i].seq);
+    return status;
+}
+
 static annal_status put_id(struct stream *stream, struct buf *text)
 {
     annal_status status = annal__buf_append(text, "id: ", 4);
-    for (size_t i = 0; status >= 0 && i < stream->leg_count; i++) {
-        const struct leg *leg = &stream->legs[i];
-        if (leg->session.len == 0)
-            status = annal__buf_printf(text, "@%" PRId64, leg->time_us);
-        else
-            status = annal__buf_printf(text, "%s%" PRIu64 "-%" PRIx64, i > 0 ? "," : "", leg->seq,
-                                       leg->h);
-    }
+    if (status >= 0 && stream->all != NULL)
+        status = put_place_of_all(stream->all, text);
+    for (size_t i = 0; status >= 0 && stream->all == NULL && i < stream->leg_count; i++)
+        status = annal__buf_printf(text, "%s%" PRIu64 "-%" PRIx64, i > 0 ? "," : "",
+                                   stream->legs[i].seq, stream->legs[i].h);
     return status < 0 ? status : annal__buf_append(text, "\n", 1);
+}
+
+/* Note that an event is said. False: the client has it. */
+static bool note_event(struct place_of_all *all, annal_slice session, const annal_event *event)
+{
+    uint64_t hash = annal__hash(session.ptr, session.len, 0) >> 16;
+    size_t i = 0;
+    while (i < all->seen_count && all->seen[i].session != hash)
+        i++;
+    if (i < all->seen_count && event->seq <= all->seen[i].seq)
+        return false;
+    if (event->ts_us < all->base_us)
+        all->count++;
+    else if (i == SEEN_MAX)
+        all->lost = true;
+    else if (i == all->seen_count)
+        all->seen[all->seen_count++].session = hash;
+    if (i < all->seen_count)
+        all->seen[i].seq = event->seq;
+    return true;
 }
 
 /* An event too large for a stream is named, so that it can be fetched. */
@@ -233,9 +324,10 @@ static annal_status put_event(struct stream *stream, struct leg *leg, const anna
                               struct buf *text)
 {
     annal_slice session = annal_tail_session(leg->tail);
+    if (stream->all != NULL && !note_event(stream->all, session, event))
+        return ANNAL_OK;
     leg->seq = event->seq;
     leg->h = event->h;
-    leg->time_us = event->ts_us > leg->time_us ? event->ts_us : leg->time_us;
     annal_status status = put_id(stream, text);
     if (status >= 0 && event->data.len > EVENT_BYTES_MAX)
         status = put_large(text, session, event);
@@ -323,6 +415,7 @@ void stream_free(struct stream *stream)
     if (stream->legs != NULL)
         stream_end(stream);
     annal__free(stream->legs);
+    annal__free(stream->all);
     annal__free(stream->types);
     annal__free(stream->names);
     annal__free(stream);

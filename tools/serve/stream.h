@@ -14,9 +14,29 @@
 struct leg {
     annal_slice session; /* empty: all */
     annal_tail *tail;
-    uint64_t seq;    /* after this event, */
-    uint64_t h;      /* which has this hash; 0: before the first */
-    int64_t time_us; /* of all: after the events that are older */
+    uint64_t seq; /* after this event, */
+    uint64_t h;   /* which has this hash; 0: before the first */
+};
+
+/*
+ * Of a stream of all sessions: where it is. Every event that is older than base_us was said, and
+ * there are `count` of them; of those that are not older, the ones that seen says, by the hash of
+ * the session. That is exact as long as seen has room, and as long as nothing older comes while the
+ * client is away, which `count` shows.
+ */
+#define SEEN_MAX 100
+
+struct seen {
+    uint64_t session; /* the hash of its name, 48 bits */
+    uint64_t seq;     /* of its last event that was said */
+};
+
+struct place_of_all {
+    int64_t base_us;
+    uint64_t count;
+    struct seen seen[SEEN_MAX];
+    size_t seen_count;
+    bool lost; /* seen had no room: a client that comes back gets a resync */
 };
 
 struct stream {
@@ -25,6 +45,8 @@ struct stream {
     struct flow *flow;
     struct leg *legs;
     size_t leg_count;
+    struct place_of_all *all; /* NULL: sessions are named */
+    bool resumes;
     char *names; /* the texts that legs and types borrow from */
     annal_slice *types;
     size_t type_count;

@@ -11,6 +11,7 @@
  *     Last-Event-ID goes on right there. If a journal has another event there, or none, the client
  *     gets `event: resync` and everything from where the stream began: what it knows of the stream
  *     is to be thrown away.
+ *     Of a stream of all sessions: stream.h.
  * (3) A stream that has nothing to say says so every HEARTBEAT_S seconds: only by that a connection
  *     notices that its client is gone (http.h, 4).
  */
