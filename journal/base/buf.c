@@ -56,27 +56,30 @@ annal_status annal__buf_append_zeros(struct buf *buf, size_t len)
 
 annal_status annal__buf_printf(struct buf *buf, const char *format, ...)
 {
+    bool was_empty = buf->cap == 0;
     /* Counting how much room it needs takes longer than printing: most texts fit at once. */
-    (void)annal__buf_reserve(buf, PRINTF_BYTES);
+    annal_status status = annal__buf_reserve(buf, PRINTF_BYTES);
+    if (status == ANNAL_ERR_NOMEM)
+        return status;
     for (;;) { /* at most twice: the first time shows how much room it needs */
         size_t room = buf->cap - buf->len;
         va_list args;
         va_start(args, format);
         int length = vsnprintf(room == 0 ? NULL : buf->ptr + buf->len, room, format, args);
         va_end(args);
-        if (length < 0)
-            return ANNAL_ERR_INVALID;
-        annal_status status = annal__buf_reserve(buf, (size_t)length + 1);
-        if (status < 0) {
-            if (room > 0) /* the string of annal__buf_cstr() stays valid */
-                buf->ptr[buf->len] = '\0';
-            return status;
-        }
+        status = length < 0 ? ANNAL_ERR_INVALID : annal__buf_reserve(buf, (size_t)length + 1);
+        if (status < 0)
+            break;
         if ((size_t)length < room) {
             buf->len += (size_t)length;
             return ANNAL_OK;
         }
     }
+    if (was_empty) /* callers that got nothing free nothing */
+        annal__buf_done(buf);
+    else if (buf->cap > buf->len) /* the string of annal__buf_cstr() stays valid */
+        buf->ptr[buf->len] = '\0';
+    return status;
 }
 
 void annal__buf_consume(struct buf *buf, size_t len)
