@@ -67,7 +67,7 @@ void annal__json_tokens_done(struct json_tokens *text)
 
 /* ---- Paths ---- */
 
-/* The next step of a path, ".name", '."name"' or "[1]". False: it is none of them. */
+/* The next step of a path, ".name", '."name"' or "[1]". False: it is something else. */
 static bool next_step(annal_slice *path, annal_slice *out_name, size_t *out_index)
 {
     const char *at = path->ptr + 1, *end = path->ptr + path->len;

@@ -22,7 +22,7 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPTION("listen", "HOST:PORT", FIELD_LIST, NULL,
-           "where to listen (" LISTEN_USUAL "); unix:PATH for a socket"),
+           "where (" LISTEN_USUAL "); unix:PATH is a socket"),
     OPTION("token-file", "FILE", FIELD_TEXT, NULL,
            "the tokens (STORE/serve.token); made when it is missing"),
     OPTION_WITH("cert", "FILE", FIELD_TEXT, NULL, "a certificate with its chain, PEM: TLS",
@@ -37,20 +37,19 @@ static const struct field fields[] = {
 
 const struct command cmd_serve = {
     .name = "serve",
-    .summary = "sessions in a browser, and a store that other programs reach by HTTP",
+    .summary = "sessions in a browser, and HTTP for other programs",
     .about = "Serves the store until it is interrupted: a page that shows the sessions, and an\n"
              "API under /api/v1 by which other programs read, follow and write them;\n"
-             "/api/v1/openapi.json describes it, docs/serve.md says how to run it as a service.\n"
+             "/api/v1/openapi.json describes it. docs/serve.md says how to run a service.\n"
              "\n"
              "Every request needs a token, on this host too, for other users of it could read\n"
              "what the store keeps from them: Authorization: Bearer TOKEN. The file of tokens\n"
              "is made at the first start, and only you can read it. It has a token a line, and\n"
              "read or write before it. --open gives it to the browser; over a Unix socket\n"
              "none is needed. The server answers only to the names that it is known by.",
-    .examples =
-        "  annal serve --open\n"
-        "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
-        "  annal serve --listen 0.0.0.0:7117 --host a.example.org --cert a.pem --key a.key\n"
-        "  annal serve --listen unix:/run/user/1000/annal.sock\n",
+    .examples = "  annal serve --open\n"
+                "  annal serve --listen 0.0.0.0:7117 --host sessions.example.org --read-only\n"
+                "  annal serve --listen 0.0.0.0:7117 --host example.org --cert a.pem --key a.key\n"
+                "  annal serve --listen unix:/run/user/1000/annal.sock\n",
     .fields = fields,
     .run = run};

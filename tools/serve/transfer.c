@@ -76,7 +76,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
     return status;
 }
 
-/* "bytes=A-B", "bytes=A-", "bytes=-N". False: it is none of them, and means nothing. */
+/* "bytes=A-B", "bytes=A-", "bytes=-N". False: it is something else, and is ignored. */
 static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uint64_t *out_to)
 {
     static const char unit[] = "bytes=";

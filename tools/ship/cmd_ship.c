@@ -351,7 +351,7 @@ static int run_schema(const struct args *args)
 
 static const struct field to_fields[] = {
     TARGET_OPERAND, TARGET_OPTIONS,
-    FLAG("follow", NULL, "go on with what is appended, and wait for a target that is away"),
+    FLAG("follow", NULL, "go on with what is appended, until it is ended"),
     OPTION_WITH("batch", "N", FIELD_COUNT, NULL, "events of a transaction (50000)", .least = 1,
                 .most = 10000000),
     FIELDS_END};
@@ -380,7 +380,7 @@ static const struct command verbs[] = {
               "\n"
               "The exit status is 1 when a session was not shipped, 3 when the target was away.\n"
               "docs/ship.md says how to set it up and what to do when something breaks.",
-     .examples = "  annal ship postgresql://db.example/fleet\n"
+     .examples = "  annal ship to postgresql://db.example/fleet\n"
                  "  annal ship file:///mnt/lake\n"
                  "  annal ship postgresql://db.example/fleet --follow --as host7\n"
                  "  annal ship postgresql://db.example/fleet --session 'run-*' --json\n",
