@@ -364,8 +364,8 @@ static const struct command verbs[] = {
     {.name = "to",
      .summary = "ship all sessions to a target, each event exactly once",
      .about = "Copies events to a PostgreSQL database (schema annal, which is made when it is\n"
-              "missing and upgraded when it is older), or to a directory of Parquet files, which\n"
-              "DuckDB's library writes. The word 'to' may be left out.\n"
+              "missing and upgraded when it is older), or to a directory of Parquet files,\n"
+              "which DuckDB's library writes. The word 'to' may be left out.\n"
               "\n"
               "The target decides what it takes. It has a head for each session, the last event\n"
               "that it has and its hash; only what continues a head is sent, and head and events\n"
