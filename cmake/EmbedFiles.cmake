@@ -1,5 +1,5 @@
 # cmake -DROOT=… -DFILES=… -DOUTPUT=… -P EmbedFiles.cmake: files below ROOT (their names, separated by ;) as the array
-# web_files of tools/serve/web.h. The assembler takes the bytes as they are.
+# web_files of tools/show/web_files.h. The assembler takes the bytes as they are.
 set(declared "")
 set(rows "")
 set(number 0)
@@ -13,7 +13,7 @@ foreach(name IN LISTS FILES)
     math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE ${OUTPUT} "/* Made at build time of the files in ${ROOT}. */
-#include \"tools/serve/web.h\"
+#include \"tools/show/web_files.h\"
 
 ${declared}
 const struct web_file web_files[] = {

@@ -85,9 +85,10 @@ class Server:
         text = answer.read()
         connection.close()
         kind = (answer.headers["Content-Type"] or "").split(";")[0]
-        if path.startswith("/api/") and method != "HEAD" and kind.endswith("json"):
+        if path.startswith("/api/") and method != "HEAD" and kind.endswith(("json", "html")):
             lines = text.splitlines() if kind.endswith("ndjson") else [text]
-            DOCUMENT.check_answer(method, path, answer.status, kind, map(json.loads, lines))
+            values = map(json.loads, lines) if "json" in kind else [text.decode()]
+            DOCUMENT.check_answer(method, path, answer.status, kind, values)
         return answer.status, text, answer.headers
 
     def get(self, path, status=200, **words):
@@ -301,6 +302,11 @@ def test_what_the_index_knows_of_a_session():
         assert proof["proved"] and json.loads(proof["line"])["h"] == proof["hash"]
         assert server.get(f"/sessions/{session}/events/2/proof")["hash"] == proof["previous"]
         server.get(f"/sessions/{session}/events/9999/proof", status=404)
+        status, page, headers = server.ask(f"/api/v1/sessions/{session}/share?tree=1")
+        assert status == 200 and headers["Content-Type"].startswith("text/html")
+        told = server.annal("export", session, "--format", "html", "--tree")
+        made = '"made_at":"[^"]*"'
+        assert re.sub(made, "", page.decode()).strip() == re.sub(made, "", told).strip()
         assert ["claude-opus-4-5", 1] in [[name, 1] for name, _ in server.get("/facets")["model"]]
 
 

@@ -4,6 +4,7 @@
 #include "tools/cli/target.h"
 #include "tools/export/bundle.h"
 #include "tools/export/export.h"
+#include "tools/export/html.h"
 #include "tools/show/event_out.h"
 
 #include <inttypes.h>
@@ -16,12 +17,18 @@ static const struct format {
 } formats[] = {{"jsonl", export_jsonl},
                {"markdown", export_markdown},
                {"otlp", export_otlp},
-               {"bundle", NULL}};
+               {"bundle", NULL},
+               {"html", NULL}};
 
 /* A bundle is of all its sessions at once. */
 static bool is_bundle(const struct format *format)
 {
-    return format->export == NULL;
+    return format == &formats[3];
+}
+
+static bool is_html(const struct format *format)
+{
+    return format == &formats[4];
 }
 
 /* Up to which event: all that proves itself now, or --at. */
@@ -72,8 +79,11 @@ static int export_all(const struct args *args, const struct format *format, anna
     progress_begin(&progress, "export", list->bytes);
     if (is_bundle(format))
         exit_status = bundle_export(store, list);
+    if (is_html(format))
+        exit_status = export_html(store, annal_slice_of(list->names[0].id), args_has(args, "tree"));
     for (size_t i = 0;
-         !is_bundle(format) && i < list->count && exit_status == EXIT_DONE && out_wanted(); i++) {
+         format->export != NULL && i < list->count && exit_status == EXIT_DONE && out_wanted();
+         i++) {
         export.session = annal_slice_of(list->names[i].id);
         exit_status = export_one(args, format, &export);
     }
@@ -96,6 +106,11 @@ static int run(const struct args *args)
         (args_has(args, "at") || args_has(args, "full")))
         exit_status =
             fail_usage("--at and --full cannot be used with a bundle, which holds whole journals");
+    if (exit_status == EXIT_DONE && is_html(format) &&
+        (args->operand_count != 1 || args_has(args, "at") || args_has(args, "full")))
+        exit_status = fail_usage("html is of exactly one SESSION, without --at and --full");
+    if (exit_status == EXIT_DONE && args_has(args, "tree") && !is_html(format))
+        exit_status = fail_usage("--tree belongs to --format html");
     if (exit_status == EXIT_DONE && is_bundle(format) && !args_has(args, "to") &&
         isatty(STDOUT_FILENO))
         exit_status = fail_usage("a bundle is binary: write it to a file with --to FILE");
@@ -112,10 +127,11 @@ static int run(const struct args *args)
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "what to write (jsonl)",
-                .choices = "jsonl|markdown|otlp|bundle"),
+                .choices = "jsonl|markdown|otlp|bundle|html"),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "write FILE, which appears when it is complete"),
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "the session up to event SEQ"),
     FLAG("full", NULL, "markdown: cut no result, leave no event out"),
+    FLAG("tree", NULL, "html: with the sub-agents and forks below the session"),
     FIELDS_END};
 
 const struct command cmd_export = {
@@ -139,11 +155,16 @@ const struct command cmd_export = {
              "are, what forks were forked from, and the artifacts of these sessions. The same\n"
              "store gives the same bytes. A damaged session is refused.\n"
              "\n"
+             "html is one file that shows the session in any browser, without a server, as\n"
+             "the page of 'annal serve' does: the conversation, and what was known at each\n"
+             "moment. It holds every event.\n"
+             "\n"
              "Without SESSION all sessions of the store are written.\n"
              "A fork is written as one history, with what it shares. The exit status is 1 when\n"
              "something is damaged: it is named on standard error, all else is written.",
     .examples = "  annal export sess_1 --format markdown --to sess_1.md\n"
                 "  annal export sess_1 --at 120 | annal append sess_2\n"
-                "  annal export sess_1 --format bundle --to sess_1.annal\n",
+                "  annal export sess_1 --format bundle --to sess_1.annal\n"
+                "  annal export sess_1 --format html --tree --to sess_1.html\n",
     .fields = fields,
     .run = run};

@@ -7,7 +7,8 @@
 #include "journal/base/number.h"
 #include "journal/base/slice.h"
 #include "tools/report/report.h"
-#include "tools/serve/rows_json.h"
+#include "tools/serve/serve.h"
+#include "tools/show/rows_json.h"
 #include "tools/show/schema_list.h"
 
 #include <annal/search.h>
@@ -212,7 +213,7 @@ void usage_get(struct serve *serve, struct request *request)
     annal_time_format(until_us, until);
     const annal_value params[] = {text_value(since_us == 0 ? NULL : since),
                                   text_value(until_us == 0 ? NULL : until)};
-    annal_status status = rows_json_ask(serve, sqls[by], params, 2, &request->answer, &err);
+    annal_status status = rows_json_ask(serve->index, sqls[by], params, 2, &request->answer, &err);
     answer_json(request, status, &err);
 }
 

@@ -65,6 +65,7 @@ const struct route routes[] = {
     {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get},
     {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
     {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline},
+    {"GET", API "/sessions/{}/share", RIGHT_READ, LANE_QUICK, 0, session_share},
     {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools},
     {"GET", API "/sessions/{}/turns", RIGHT_READ, LANE_QUICK, 0, session_turns},
     {"GET", API "/sessions/{}/usage", RIGHT_READ, LANE_QUICK, 0, session_usage},

@@ -91,6 +91,7 @@ void session_outline(struct serve *serve, struct request *request);
 void session_tools(struct serve *serve, struct request *request);
 void session_turns(struct serve *serve, struct request *request);
 void session_usage(struct serve *serve, struct request *request);
+void session_share(struct serve *serve, struct request *request);
 void session_state(struct serve *serve, struct request *request);
 void session_diff(struct serve *serve, struct request *request);
 void sql_ask(struct serve *serve, struct request *request);

@@ -20,10 +20,6 @@
 #define LIMIT_USUAL 100u
 #define LIMIT_MAX   1000u
 
-#define MORE                                                                                       \
-    ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
-    " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens"
-
 static const char *const sorts[] = {"activity", "started", "tokens", "cost",
                                     "events",   "turns",   "title",  NULL};
 enum { SORT_COST = 3, SORT_TITLE = 6 };
@@ -137,24 +133,6 @@ static bool read_listing(struct listing *listing)
 
 /* ---- Rows ---- */
 
-/* tree is JSON, or NULL. */
-static annal_status put_session(struct listing *listing, const annal_row *row, size_t columns,
-                                const annal_value *tree)
-{
-    struct buf *out = &listing->request->answer;
-    const annal_row shown = {.count = columns, .names = row->names, .values = row->values};
-    annal_status status = annal__buf_append(out, "{", 1);
-    if (status >= 0)
-        status = rows_members_json(out, &shown);
-    if (status >= 0)
-        status = annal__buf_printf(
-            out, ",\"findings\":%" PRIu64,
-            session_findings_of(&listing->findings, row->values[SESSION_ID].bytes));
-    if (status >= 0 && tree != NULL && tree->kind == ANNAL_VALUE_TEXT)
-        status = annal__buf_printf(out, ",\"tree\":%.*s", ANNAL_FMT(tree->bytes));
-    return status < 0 ? status : annal__buf_append(out, "}", 1);
-}
-
 /* The last columns of a row are its key and its tree. */
 static annal_status note_cursor(struct listing *listing, const annal_row *row)
 {
@@ -176,7 +154,8 @@ static int add_row(void *arg, const annal_row *row)
     annal_status status =
         listing->rows > 1 ? annal__buf_append(&listing->request->answer, ",\n", 2) : ANNAL_OK;
     if (status >= 0)
-        status = put_session(listing, row, row->count - 2, &row->values[row->count - 1]);
+        status = session_row_json(&listing->request->answer, row, row->count - 2,
+                                  &listing->findings, &row->values[row->count - 1]);
     return status < 0 ? status : note_cursor(listing, row);
 }
 
@@ -206,7 +185,7 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
         "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" JOINED
         "%s%s%s"
         " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s"
-        " " SESSION_SELECT MORE ", page_key, %s AS tree" SESSION_FROM
+        " " SESSION_SELECT SESSION_MORE ", page_key, %s AS tree" SESSION_FROM
         " JOIN page ON page_id = s.id%s ORDER BY page_key %s %s, page_id %s",
         key, usage, conditions, listing->roots ? roots : "", key, ascends ? ">" : "<", order, order,
         listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
@@ -290,12 +269,12 @@ static int add_one(void *arg, const annal_row *row)
 {
     struct listing *listing = arg;
     listing->rows++;
-    return put_session(listing, row, row->count, NULL);
+    return session_row_json(&listing->request->answer, row, row->count, &listing->findings, NULL);
 }
 
 void sessions_one(struct serve *serve, struct request *request)
 {
-    static const char one[] = SESSION_SELECT MORE SESSION_FROM " WHERE s.id = ?1";
+    static const char one[] = SESSION_SELECT SESSION_MORE SESSION_FROM " WHERE s.id = ?1";
     struct listing listing = {.serve = serve, .request = request};
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
     annal_error err = {0};

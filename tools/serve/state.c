@@ -3,8 +3,9 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"
-#include "tools/serve/rows_json.h"
+#include "tools/serve/serve.h"
 #include "tools/show/change_json.h"
+#include "tools/show/rows_json.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* The page: files of web/dist, embedded at build time. web_files.c, which lists them, is made by
  * the build. */
-#include "tools/serve/web.h"
-
 #include "tools/serve/serve.h"
+#include "tools/show/web_files.h"
 
 #include <string.h>
 

@@ -3,7 +3,9 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "tools/cli/rows.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,4 +63,19 @@ void session_findings_done(struct session_findings *findings)
 {
     annal__free(findings->healths);
     *findings = (struct session_findings){0};
+}
+
+annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
+                              const struct session_findings *findings, const annal_value *tree)
+{
+    const annal_row shown = {.count = columns, .names = row->names, .values = row->values};
+    annal_status status = annal__buf_append(out, "{", 1);
+    if (status >= 0)
+        status = rows_members_json(out, &shown);
+    if (status >= 0)
+        status = annal__buf_printf(out, ",\"findings\":%" PRIu64,
+                                   session_findings_of(findings, row->values[SESSION_ID].bytes));
+    if (status >= 0 && tree != NULL && tree->kind == ANNAL_VALUE_TEXT)
+        status = annal__buf_printf(out, ",\"tree\":%.*s", ANNAL_FMT(tree->bytes));
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
 }

@@ -2,6 +2,8 @@
 #ifndef TOOLS_SHOW_SESSION_ROWS_H
 #define TOOLS_SHOW_SESSION_ROWS_H
 
+#include "journal/base/buf.h"
+
 #include <annal/query.h>
 
 /* Its time is that of the file that it was imported from: a guess, which no order follows. */
@@ -34,6 +36,10 @@ enum {
     " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
     " s.parent_session_id, f.parent_session_id AS fork_session_id, f.forked_at_seq AS fork_seq,"   \
     " coalesce(s.title, p.title) AS title, s.time_from, c.computed_cost_usd, c.costed_tokens"
+/* What people who look at one want to know besides. */
+#define SESSION_MORE                                                                               \
+    ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
+    " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens"
 #define SESSION_FROM                                                                               \
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"                                          \
@@ -49,5 +55,9 @@ annal_status session_findings_read(annal_index *index, struct session_findings *
                                    annal_error *err);
 uint64_t session_findings_of(const struct session_findings *findings, annal_slice session);
 void session_findings_done(struct session_findings *findings);
+
+/* The first columns of the row as one object; tree is JSON, or NULL. */
+annal_status session_row_json(struct buf *out, const annal_row *row, size_t columns,
+                              const struct session_findings *findings, const annal_value *tree);
 
 #endif

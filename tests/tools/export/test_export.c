@@ -1324,6 +1324,36 @@ START_TEST(an_import_that_is_killed_leaves_whole_sessions_and_the_next_one_finis
 }
 END_TEST
 
+START_TEST(no_text_of_an_event_leaves_the_element_of_a_page_that_it_is_in)
+{
+    CLI(&cli, "\"</script><script>alert(1)</script>\"\n\"<!--<script>\"\n", "append", "s1",
+        "--type", "n");
+    DONE(&cli, "export", "s1", "--format", "html");
+    ASSERT_OUT(&cli, "\"root\":\"s1\"");
+    ASSERT_OUT(&cli, "data-session=\"s1\" data-from=\"1\" data-to=\"2\">");
+    ASSERT_OUT(&cli, "\"data\":\"\\u003c/script>\\u003cscript>alert(1)\\u003c/script>\"}\n");
+    ASSERT_NOT_OUT(&cli, "<script>alert");
+    ck_assert_int_eq(count_of(cli.out, "</script>"), 3); /* the head, the events, the page's own */
+}
+END_TEST
+
+START_TEST(a_page_has_the_sessions_below_if_they_are_asked_for)
+{
+    CLI(&cli, "{\"agent_id\":\"a\"}\n", "append", "up", "--type", "session.created");
+    CLI(&cli, "{\"parent_session_id\":\"up\"}\n", "append", "below", "--type", "session.created");
+    DONE(&cli, "fork", "below", "fork", "--at", "1");
+    DONE(&cli, "export", "up", "--format", "html", "--tree");
+    ck_assert_int_eq(count_of(cli.out, "{\"session\":{\"session_id\":"), 3);
+    ASSERT_OUT(&cli, "data-session=\"fork\" data-from=\"1\" data-to=\"1\">");
+    DONE(&cli, "export", "up", "--format", "html");
+    ck_assert_int_eq(count_of(cli.out, "{\"session\":{\"session_id\":"), 1);
+    CLI(&cli, NULL, "export", "--format", "html");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+    CLI(&cli, NULL, "export", "up", "--tree");
+    ck_assert_int_eq(cli.exit_status, EXIT_USAGE);
+}
+END_TEST
+
 Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
@@ -1354,6 +1384,9 @@ Suite *suite_export(void)
     tcase_add_test(otlp, a_chat_has_what_was_asked_and_answered_and_a_failure_its_type);
     tcase_add_test(otlp, of_very_long_messages_a_chat_says_that_they_are_not_there);
     tcase_add_test(otlp, usage_that_takes_back_what_was_counted_adds_up);
+    TCase *html = suite_case(suite, "html", cli_setup, cli_teardown);
+    tcase_add_test(html, no_text_of_an_event_leaves_the_element_of_a_page_that_it_is_in);
+    tcase_add_test(html, a_page_has_the_sessions_below_if_they_are_asked_for);
     TCase *bundle = suite_case(suite, "bundle", cli_setup, cli_teardown);
     tcase_set_timeout(bundle, 300);
     tcase_add_test(bundle, a_bundle_brings_the_same_bytes_into_another_store);

@@ -65,12 +65,12 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
   return { model, error, retry: () => setTries((n) => n + 1) };
 }
 
-function Share({ session }: { session: Session }) {
+function Share({ session, tree }: { session: Session; tree: boolean }) {
   const { server } = useApp();
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<string | null>(null);
   if (!server) return null;
-  const share = async (tree: boolean) => {
+  const share = async () => {
     setBusy(true);
     setError(null);
     try {
@@ -87,7 +87,7 @@ function Share({ session }: { session: Session }) {
   };
   return (
     <>
-      <button class="button" disabled={busy} onClick={() => void share(session.tree !== undefined)} title="Save this session as one HTML file that opens anywhere, without a server">
+      <button class="button" disabled={busy} onClick={() => void share()} title="Save this session as one HTML file that opens anywhere, without a server">
         <Icon name="share" />
         <span class="only-wide">{busy ? 'Saving…' : 'Share'}</span>
       </button>
@@ -181,7 +181,7 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
           <span class="only-small">All</span>
         </label>
         <Fork model={model} at={at} />
-        <Share session={s} />
+        <Share session={s} tree={model.children.length > 0} />
       </div>
     </header>
   );

@@ -2,9 +2,8 @@
  * The page as a file: what the server would answer stands in the document. Nothing is parsed before somebody looks at it,
  * so that a file of 100 MB opens as fast as a small one.
  *
- * (1) #annal-head holds, for each session, the answers of the routes session, outline, tools, turns, usage, and the ids of
- *     its children.
- * (2) The events are in blocks of about 1 MiB, lines of JSON: as text, or as gzip in base64.
+ * (1) #annal-head holds, for each session, the answers of the routes session, outline, tools, turns and usage.
+ * (2) The events are in blocks of about 1 MiB, a line of JSON each.
  * (3) The state at a moment is made here from (1): the tables sessions, turns, tool_calls and usage.
  */
 import { objects, type Event, type Outline, type Session, type Source, type State, type Table, type Value } from './api';
@@ -16,7 +15,6 @@ interface Member {
   tools: Table;
   turns: Table;
   usage: Table;
-  children: string[];
 }
 
 interface Head {
@@ -30,19 +28,12 @@ const KEPT = 24; /* blocks */
 
 const EMPTY: Table = { columns: [], rows: [] };
 
-async function textOf(element: HTMLScriptElement): Promise<string> {
-  const text = element.textContent ?? '';
-  if (element.type !== 'application/gzip') return text;
-  const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
-}
-
 export class SharedFile implements Source {
   isFile = true;
   readonly root: string;
   private members: Map<string, Member>;
   private blocks = new Map<string, HTMLScriptElement[]>();
-  private parsed = new Map<HTMLScriptElement, Promise<Event[]>>();
+  private parsed = new Map<HTMLScriptElement, Event[]>();
 
   constructor(head: Head, elements: Iterable<HTMLScriptElement>) {
     this.root = head.root;
@@ -64,7 +55,7 @@ export class SharedFile implements Source {
   }
 
   async children(id: string): Promise<Session[]> {
-    return (await this.member(id)).children.flatMap((child) => this.members.get(child)?.session ?? []);
+    return [...this.members.values()].map((member) => member.session).filter((s) => s.session_id !== id && (s.fork_session_id ?? s.parent_session_id) === id);
   }
 
   async outline(id: string, from: number): Promise<Outline> {
@@ -84,10 +75,10 @@ export class SharedFile implements Source {
     return from > 1 ? EMPTY : (await this.member(id)).usage;
   }
 
-  private block(element: HTMLScriptElement): Promise<Event[]> {
+  private block(element: HTMLScriptElement): Event[] {
     let events = this.parsed.get(element);
     if (!events) {
-      events = textOf(element).then((text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line) as Event));
+      events = element.text.split('\n').filter(Boolean).map((line) => JSON.parse(line) as Event);
       this.parsed.set(element, events);
       for (const old of this.parsed.keys()) {
         if (this.parsed.size <= KEPT) break;
@@ -99,8 +90,7 @@ export class SharedFile implements Source {
 
   async events(id: string, from: number, to: number): Promise<Event[]> {
     const wanted = (this.blocks.get(id) ?? []).filter((element) => Number(element.dataset.to) >= from && Number(element.dataset.from) <= to);
-    const blocks = await Promise.all(wanted.map((element) => this.block(element)));
-    return blocks.flat().filter((event) => event.seq >= from && event.seq <= to);
+    return wanted.flatMap((element) => this.block(element)).filter((event) => event.seq >= from && event.seq <= to);
   }
 
   async state(id: string, seq: number): Promise<State> {

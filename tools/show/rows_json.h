@@ -1,8 +1,10 @@
 /* Answers of SQL as {"columns":[…],"rows":[[…],…]}. */
-#ifndef TOOLS_SERVE_ROWS_JSON_H
-#define TOOLS_SERVE_ROWS_JSON_H
+#ifndef TOOLS_SHOW_ROWS_JSON_H
+#define TOOLS_SHOW_ROWS_JSON_H
 
-#include "tools/serve/serve.h"
+#include "journal/base/buf.h"
+
+#include <annal/query.h>
 
 #define ROWS_BYTES_MAX ((size_t)64 << 20)
 
@@ -23,7 +25,7 @@ int rows_json_row(void *arg, const annal_row *row);
 annal_status rows_json_end(struct rows_json *rows);
 
 /* Run one SELECT over the index: {"columns":…,"rows":…} without a line break. */
-annal_status rows_json_ask(struct serve *serve, const char *sql, const annal_value *params,
+annal_status rows_json_ask(annal_index *index, const char *sql, const annal_value *params,
                            size_t param_count, struct buf *out, annal_error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* Embedded files. */
-#ifndef TOOLS_SERVE_WEB_H
-#define TOOLS_SERVE_WEB_H
+/* The files of the page of annal serve, serve/web/dist, as they are embedded. */
+#ifndef TOOLS_SHOW_WEB_FILES_H
+#define TOOLS_SHOW_WEB_FILES_H
 
 #include <stddef.h>
 

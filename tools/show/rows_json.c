@@ -1,4 +1,4 @@
-#include "tools/serve/rows_json.h"
+#include "tools/show/rows_json.h"
 
 #include "journal/base/json.h"
 #include "tools/cli/rows.h"
@@ -49,14 +49,14 @@ annal_status rows_json_end(struct rows_json *rows)
                        : annal__buf_append(rows->out, "{\"columns\":[],\"rows\":[]", 23);
 }
 
-annal_status rows_json_ask(struct serve *serve, const char *sql, const annal_value *params,
+annal_status rows_json_ask(annal_index *index, const char *sql, const annal_value *params,
                            size_t param_count, struct buf *out, annal_error *err)
 {
     struct rows_json rows = {.out = out};
     const annal_sql_options options = {
         .params = params, .param_count = param_count, .columns = rows_json_columns};
     annal_status status =
-        annal_sql(serve->index, annal_slice_of(sql), &options, rows_json_row, &rows, err);
+        annal_sql(index, annal_slice_of(sql), &options, rows_json_row, &rows, err);
     if (status >= 0)
         status = rows_json_end(&rows);
     return status < 0 ? status : annal__buf_append(out, "}", 1);

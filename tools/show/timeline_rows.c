@@ -1,0 +1,199 @@
+/*
+ * What the index knows of one session, as rows for a timeline, a slider and a chart. Of a fork it
+ * is the whole history: its own rows, and those that it shares with its ancestors.
+ */
+#include "tools/show/timeline_rows.h"
+
+#include "journal/base/json.h"
+#include "tools/show/rows_json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ?1 the session, ?2 the first seq: the journals that have its history, and which part of each. */
+#define HISTORY                                                                                    \
+    "WITH RECURSIVE part (id, from_seq, to_seq) AS ("                                              \
+    " SELECT ?1, coalesce((SELECT forked_at_seq FROM forks WHERE session_id = ?1), 0) + 1,"        \
+    " 9223372036854775807 UNION SELECT f.parent_session_id, coalesce((SELECT a.forked_at_seq"      \
+    " FROM forks a WHERE a.session_id = f.parent_session_id), 0) + 1,"                             \
+    " min(f.forked_at_seq, part.to_seq) FROM part JOIN forks f ON f.session_id = part.id) "
+#define PART(rows, seq)                                                                            \
+    " FROM part CROSS JOIN " rows " WHERE r.session_id = part.id AND " seq                         \
+    " BETWEEN max(part.from_seq, ?2) AND part.to_seq "
+
+static const char tools[] =
+    HISTORY "SELECT r.seq, r.result_seq, r.call_id, r.tool, r.status, r.called_at, r.returned_at,"
+            " coalesce(r.duration_ms, max(0, CAST(round((julianday(r.returned_at) -"
+            " julianday(r.called_at)) * 86400000) AS INTEGER))) AS duration_ms, r.exit_code,"
+            " r.output_bytes" PART("tool_calls r", "r.seq") "ORDER BY r.seq";
+
+/* prompt: what the user said in the turn first, or in the event before it began. */
+static const char turns[] = HISTORY
+    ", t AS MATERIALIZED (SELECT r.*, lead(r.seq, 1, 9223372036854775807) OVER"
+    " (ORDER BY r.seq) AS next_seq" PART(
+        "turns r",
+        "r.seq") ")"
+                 " SELECT t.seq, t.turn_id, t.sequence, t.status, t.created_at, t.completed_at,"
+                 " t.input_tokens, t.output_tokens, t.cached_input_tokens, t.cache_write_tokens,"
+                 " coalesce(t.cost_usd, t.cost_microusd / 1e6) AS cost_usd, t.timing, t.error,"
+                 " (SELECT substr(annal_said(e.data), 1, 160) FROM events e WHERE e.session_id = "
+                 "t.session_id"
+                 " AND e.type = 'message.added' AND e.seq BETWEEN t.seq - 1 AND t.next_seq - 2"
+                 " AND annal_said(e.data) IS NOT NULL ORDER BY e.seq LIMIT 1) AS prompt"
+                 " FROM t ORDER BY t.seq";
+
+/*
+ * The events that carry tokens; what a turn that has ended gives again is its sum. A price is
+ * looked up once for each model and day.
+ */
+#define OF_DATA(name) " e.data->>'" name "' AS " name ","
+static const char usage[] = HISTORY
+    ", e AS (SELECT e.session_id, e.seq, e.timestamp, e.data"
+    " FROM part CROSS JOIN events e WHERE e.session_id = part.id AND e.seq BETWEEN"
+    " max(part.from_seq, ?2) AND part.to_seq AND e.type IN ('agent.turn.usage',"
+    " 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error')),"
+    " u AS MATERIALIZED (SELECT e.seq, e.timestamp AS time," OF_DATA("input_tokens")
+        OF_DATA("output_tokens") OF_DATA("cached_input_tokens") OF_DATA(
+            "cache_write_tokens") " coalesce(e.data->>'model', s.model) AS model, "
+                                  "substr(e.timestamp, 1, 10) AS day,"
+                                  " coalesce(e.data->>'cost_microusd',"
+                                  " CAST(round(1e6 * (e.data->>'cost_usd')) AS INTEGER)) AS cost"
+                                  " FROM e LEFT JOIN sessions s ON s.id = e.session_id),"
+                                  " k AS MATERIALIZED (SELECT DISTINCT model, day FROM u WHERE "
+                                  "cost IS NULL),"
+                                  " p AS MATERIALIZED (SELECT k.model, k.day, p.input, p.output,"
+                                  " coalesce(p.cache_read, p.input) AS cache_read, "
+                                  "coalesce(p.cache_write, p.input) AS"
+                                  " cache_write, row_number() OVER (PARTITION BY k.model, k.day"
+                                  " ORDER BY p.is_set DESC, length(p.model) DESC, p.since DESC) AS "
+                                  "place"
+                                  " FROM k JOIN prices p ON (k.model GLOB p.model OR k.model GLOB "
+                                  "'*[/.:]' || p.model)"
+                                  " AND p.since <= k.day)"
+                                  " SELECT u.seq, u.time, u.model, u.input_tokens, "
+                                  "u.output_tokens, u.cached_input_tokens,"
+                                  " u.cache_write_tokens, coalesce(u.cost, "
+                                  "CAST(round((coalesce(u.input_tokens, 0)"
+                                  " - coalesce(u.cached_input_tokens, 0) - "
+                                  "coalesce(u.cache_write_tokens, 0)) * p.input"
+                                  " + coalesce(u.cached_input_tokens, 0) * p.cache_read"
+                                  " + coalesce(u.cache_write_tokens, 0) * p.cache_write"
+                                  " + coalesce(u.output_tokens, 0) * p.output) AS INTEGER)) AS "
+                                  "cost_microusd"
+                                  " FROM u LEFT JOIN p ON p.place = 1 AND p.model = u.model AND "
+                                  "p.day = u.day"
+                                  " WHERE coalesce(u.input_tokens, u.output_tokens, u.cost) IS NOT "
+                                  "NULL ORDER BY u.seq";
+
+static annal_status ask(annal_index *index, const char *sql, annal_slice session, uint64_t from,
+                        struct buf *out, annal_error *err)
+{
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
+    return rows_json_ask(index, sql, params, 2, out, err);
+}
+
+annal_status timeline_tools(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
+                            annal_error *err)
+{
+    return ask(index, tools, session, from, out, err);
+}
+
+annal_status timeline_turns(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
+                            annal_error *err)
+{
+    return ask(index, turns, session, from, out, err);
+}
+
+annal_status timeline_usage(annal_index *index, annal_slice session, uint64_t from, struct buf *out,
+                            annal_error *err)
+{
+    return ask(index, usage, session, from, out, err);
+}
+
+/* ---- The outline: seq, type, time and length of all events, in columns ---- */
+
+struct outline {
+    struct buf types, seq, type, time, bytes; /* what is between the brackets */
+    struct buf names;                         /* of the types, each with its NUL */
+    uint64_t count;
+};
+
+/* The place of a type in the list; it is added if it is new. There are some dozens. */
+static annal_status place_of(struct outline *outline, annal_slice type, size_t *out)
+{
+    size_t place = 0;
+    for (size_t at = 0; at < outline->names.len; place++) {
+        const char *name = outline->names.ptr + at;
+        size_t len = strlen(name);
+        if (len == type.len && memcmp(name, type.ptr, len) == 0) {
+            *out = place;
+            return ANNAL_OK;
+        }
+        at += len + 1;
+    }
+    *out = place;
+    annal_status status = annal__buf_append_slice(&outline->names, type);
+    if (status >= 0)
+        status = annal__buf_append(&outline->names, "", 1);
+    if (status >= 0 && place > 0)
+        status = annal__buf_append(&outline->types, ",", 1);
+    return status < 0 ? status : annal__json_quote(&outline->types, type);
+}
+
+static int add_event(void *arg, const annal_row *row)
+{
+    struct outline *outline = arg;
+    const char *comma = outline->count++ > 0 ? "," : "";
+    int64_t time_us = 0;
+    size_t place = 0;
+    if (annal_time_parse(row->values[2].bytes, &time_us, NULL) < 0)
+        time_us = 0;
+    annal_status status = place_of(outline, row->values[1].bytes, &place);
+    if (status >= 0)
+        status = annal__buf_printf(&outline->seq, "%s%" PRId64, comma, row->values[0].integer);
+    if (status >= 0)
+        status = annal__buf_printf(&outline->type, "%s%zu", comma, place);
+    if (status >= 0)
+        status = annal__buf_printf(&outline->time, "%s%" PRId64, comma, time_us / 1000);
+    if (status >= 0)
+        status = annal__buf_printf(&outline->bytes, "%s%" PRId64, comma, row->values[3].integer);
+    return status;
+}
+
+static annal_status join(struct buf *out, const char *before, struct buf *part)
+{
+    annal_status status = annal__buf_append_slice(out, annal_slice_of(before));
+    return status < 0 ? status : annal__buf_append_slice(out, annal__buf_slice(part));
+}
+
+annal_status timeline_outline(annal_index *index, annal_slice session, uint64_t from,
+                              struct buf *out, annal_error *err)
+{
+    static const char sql[] = HISTORY "SELECT r.seq, r.type, r.timestamp, r.length" PART(
+        "event_index r", "r.seq") "ORDER BY r.seq";
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = session},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)from}};
+    struct outline outline = {0};
+    const annal_sql_options options = {.params = params, .param_count = 2};
+    annal_status status = annal_sql(index, ANNAL_SLICE(sql), &options, add_event, &outline, err);
+    if (status >= 0)
+        status = join(out, "{\"types\":[", &outline.types);
+    if (status >= 0)
+        status = join(out, "],\"seq\":[", &outline.seq);
+    if (status >= 0)
+        status = join(out, "],\"type\":[", &outline.type);
+    if (status >= 0)
+        status = join(out, "],\"time\":[", &outline.time);
+    if (status >= 0)
+        status = join(out, "],\"bytes\":[", &outline.bytes);
+    if (status >= 0)
+        status = annal__buf_append(out, "]}", 2);
+    annal__buf_done(&outline.types);
+    annal__buf_done(&outline.seq);
+    annal__buf_done(&outline.type);
+    annal__buf_done(&outline.time);
+    annal__buf_done(&outline.bytes);
+    annal__buf_done(&outline.names);
+    return status;
+}

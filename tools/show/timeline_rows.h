@@ -1,0 +1,19 @@
+/* The calls, turns, tokens and events of a session from a seq on, as JSON without a line break. */
+#ifndef TOOLS_SHOW_TIMELINE_ROWS_H
+#define TOOLS_SHOW_TIMELINE_ROWS_H
+
+#include "journal/base/buf.h"
+
+#include <annal/query.h>
+
+typedef annal_status timeline_part(annal_index *index, annal_slice session, uint64_t from,
+                                   struct buf *out, annal_error *err);
+
+timeline_part timeline_tools;
+timeline_part timeline_turns;
+timeline_part timeline_usage;
+
+/* seq, type, time and length of all events, in columns. */
+timeline_part timeline_outline;
+
+#endif
