@@ -16,7 +16,10 @@
 #define JSON_SUBTYPE 'J'
 
 struct import_json {
-    struct json_tokens *lines; /* of the batch */
+    struct line {
+        uint64_t row;
+        struct json_tokens text;
+    } * lines; /* of the batch, in the order of rows */
     size_t line_count;
     size_t line; /* the last that was asked for */
     struct json_tokens recent[RECENT];
@@ -30,16 +33,16 @@ struct import_json {
 void annal__import_json_begin(struct import_json *json)
 {
     for (size_t i = 0; i < json->line_count; i++)
-        annal__json_tokens_done(&json->lines[i]);
+        annal__json_tokens_done(&json->lines[i].text);
     json->line_count = json->line = 0;
 }
 
-void annal__import_json_line(struct import_json *json, annal_slice line)
+void annal__import_json_line(struct import_json *json, uint64_t row, annal_slice line)
 {
-    struct json_tokens *text = annal__array_add(&json->lines, &json->line_count, sizeof *text);
-    if (text == NULL)
+    struct line *added = annal__array_add(&json->lines, &json->line_count, sizeof *added);
+    if (added == NULL)
         return;
-    *text = annal__json_tokens(line);
+    *added = (struct line){row, annal__json_tokens(line)};
     json->line = json->line_count - 1;
 }
 
@@ -75,7 +78,7 @@ bool annal__import_json_line_of(struct import_json *json, annal_slice bytes,
     *out_place = (struct json_place){.stays = true};
     for (size_t i = 0; i < json->line_count; i++) {
         size_t at = (json->line + i) % json->line_count;
-        const struct json_tokens *line = &json->lines[at];
+        const struct json_tokens *line = &json->lines[at].text;
         if (is_text(line, bytes) || (i == 0 && find_part(line, bytes, &out_place->token))) {
             out_place->text = line;
             json->line = at;
@@ -352,6 +355,26 @@ static void sql_type(sqlite3_context *context, int count, sqlite3_value **values
                    count, values, (annal_slice){NULL, 0});
 }
 
+static void sql_line(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct import_json *json = sqlite3_user_data(context);
+    uint64_t row = (uint64_t)sqlite3_value_int64(values[0]);
+    size_t low = 0, high = json->line_count;
+    (void)count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (json->lines[middle].row < row)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == json->line_count || json->lines[low].row != row)
+        return;
+    json->line = low;
+    annal_slice line = json->lines[low].text.json;
+    sqlite3_result_text64(context, line.ptr, line.len, SQLITE_STATIC, SQLITE_UTF8);
+}
+
 /* ---- Removing ---- */
 
 #define HOLES_MAX 16
@@ -453,11 +476,9 @@ struct import_json *annal__import_json_new(sqlite3 *db)
         const char *name;
         int args;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"->", 2, sql_json},
-                     {"->>", 2, sql_value},
-                     {"json_type", 1, sql_type},
-                     {"json_type", 2, sql_type},
-                     {"json_remove", -1, sql_remove}};
+    } functions[] = {
+        {"->", 2, sql_json},        {"->>", 2, sql_value},           {"json_type", 1, sql_type},
+        {"json_type", 2, sql_type}, {"json_remove", -1, sql_remove}, {"line_json", 1, sql_line}};
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     struct import_json *json = annal__zalloc(sizeof *json);
     if (json == NULL)

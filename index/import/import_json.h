@@ -1,5 +1,5 @@
 /*
- * JSON for importers: the operators -> and ->>, json_type(), json_remove() and json_each(), which
+ * JSON for importers: line_json(), which annal/import.h describes, and the operators -> and ->>, json_type(), json_remove() and json_each(), which
  * give what SQLite's give and read a text once.
  *
  * (1) SQLite parses the JSON of a row again for each statement, and prints it again for each value
@@ -23,11 +23,11 @@ struct import_json *annal__import_json_new(sqlite3 *db);
 void annal__import_json_free(struct import_json *json);
 
 /*
- * Begin a batch; then give each of its lines, which must be JSON, before it is inserted. The bytes
- * must stay until the next batch. A line that is not given works too.
+ * Begin a batch; then give each of its lines that is JSON before it is inserted, in the order of
+ * rows. The bytes must stay until the next batch.
  */
 void annal__import_json_begin(struct import_json *json);
-void annal__import_json_line(struct import_json *json, annal_slice line);
+void annal__import_json_line(struct import_json *json, uint64_t row, annal_slice line);
 
 /* ---- For json_each(), in import_each.c ---- */
 

@@ -227,7 +227,7 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
         return insert_records(import, batch, line, first, err);
     const char *reason = annal__json_fault_text(fault);
     if (fault == JSON_VALID) {
-        annal__import_json_line(import->json, line.bytes);
+        annal__import_json_line(import->json, batch->count + 1, line.bytes);
         status =
             insert_row(import, batch, line.number, hash, line.bytes, (annal_slice){NULL, 0}, err);
         if (status != ANNAL_ERR_REFUSED)

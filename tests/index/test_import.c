@@ -80,6 +80,26 @@ START_TEST(blank_and_repeated_lines_are_skipped_and_counted)
 }
 END_TEST
 
+START_TEST(the_json_of_a_line_is_found_by_its_row)
+{
+    annal_import *import =
+        open_import("-- batch\n"
+                    "SELECT 's', 0, 'a.b', hash, NULL, json_object('row', row, 'same',"
+                    "line_json(row) IS json, 'a', line_json(row) ->> '$.a', 'none',"
+                    "line_json(row + 1)), n FROM lines");
+    struct seen seen = {0};
+    annal_import_line lines[] = {{.number = 1, .bytes = annal_slice_of("{\"a\":1}")},
+                                 {.number = 2, .bytes = annal_slice_of("no")},
+                                 {.number = 3, .bytes = annal_slice_of("{\"a\":3}")}};
+    ck_assert_int_eq(annal_import_feed(import, lines, 3, see, &seen, NULL), ANNAL_OK);
+    ck_assert_int_eq(seen.events, 3);
+    ck_assert_str_eq(seen.data, "{\"row\":3,\"same\":1,\"a\":3,\"none\":null}");
+    ck_assert_int_eq(feed(import, 4, "{", &seen, NULL), ANNAL_OK);
+    ck_assert_str_eq(seen.data, "{\"row\":1,\"same\":1,\"a\":null,\"none\":null}");
+    annal_import_close(import);
+}
+END_TEST
+
 START_TEST(a_line_that_gives_no_event_is_an_error)
 {
     annal_import *import = open_import("-- batch\n" EVENTS "WHERE json IS NOT NULL;\n");
@@ -196,6 +216,7 @@ Suite *suite_import(void)
     tcase_add_test(import, a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported);
     tcase_add_test(import, an_id_that_no_event_may_have_is_replaced_by_its_hash);
     tcase_add_test(import, blank_and_repeated_lines_are_skipped_and_counted);
+    tcase_add_test(import, the_json_of_a_line_is_found_by_its_row);
     tcase_add_test(import, a_line_that_gives_no_event_is_an_error);
     tcase_add_test(import, json_that_would_be_too_deep_in_an_event_comes_as_text);
     tcase_add_test(import, an_event_without_time_is_not_given_that_of_the_import);

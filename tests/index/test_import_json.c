@@ -76,7 +76,7 @@ static void check(const char *text, bool as_line)
 {
     annal__import_json_begin(json);
     if (as_line)
-        annal__import_json_line(json, annal_slice_of(text));
+        annal__import_json_line(json, 1, annal_slice_of(text));
     for (size_t at = 0; at < QUESTIONS * PATHS * PATHS; at++) {
         size_t question = at % QUESTIONS;
         const char *path = paths[at / QUESTIONS % PATHS], *other = paths[at / QUESTIONS / PATHS];
@@ -177,7 +177,7 @@ START_TEST(a_text_of_very_many_values_is_read_too)
         ck_assert_int_eq(annal__buf_printf(&text, ",%d", i), ANNAL_OK);
     ck_assert_int_eq(annal__buf_printf(&text, "],\"a\":\"last\"}"), ANNAL_OK);
     const char *bytes = annal__buf_cstr(&text);
-    annal__import_json_line(json, annal__buf_slice(&text));
+    annal__import_json_line(json, 1, annal__buf_slice(&text));
     char *got = answer(ask_ours[1], bytes, "$.a", "$");
     ck_assert_str_eq(got, "text'last'");
     free(got);

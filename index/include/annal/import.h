@@ -32,6 +32,8 @@
  *       a msgpack value as JSON, NULL if it is not msgpack. Bytes are {"$base64":"…"}, an ext is
  *       {"$ext":type,"data":…}, in which data is decoded if it is msgpack itself
  *   base64(blob)
+ *   line_json(row)
+ *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
  *
  * and ->, ->>, json_type(), json_remove() and json_each(), which give what SQLite's give, but list
  * the tokens of a line once for all statements. Other JSON functions of SQLite parse it again.

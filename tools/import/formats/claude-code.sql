@@ -71,8 +71,8 @@ CREATE TABLE facts (
     row INTEGER PRIMARY KEY, type TEXT, uuid TEXT, said TEXT, session TEXT, parent TEXT, agent TEXT,
     at INTEGER, ts INTEGER, blocks TEXT, interrupted INTEGER, human INTEGER, ended TEXT, turn TEXT,
     turns INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT, new_branch TEXT,
-    new_name TEXT, rank INTEGER, message TEXT, input INTEGER, cached INTEGER, written INTEGER,
-    output INTEGER, more_input INTEGER, more_cached INTEGER, more_written INTEGER,
+    new_name TEXT, rank INTEGER, leaf TEXT, summary TEXT, message TEXT, input INTEGER,
+    cached INTEGER, written INTEGER, output INTEGER, more_input INTEGER, more_cached INTEGER, more_written INTEGER,
     more_output INTEGER, main TEXT
 );
 
@@ -80,120 +80,126 @@ CREATE TABLE facts (
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
 INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (100000);
 
--- A LIMIT makes SQLite compute a column once, and not wherever the query around it uses it.
-CREATE TRIGGER line AFTER INSERT ON lines BEGIN
+-- What each line of the batch says by itself.
+CREATE VIEW said AS
+SELECT row, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subtype' AS subtype,
+       j ->> '$.uuid' AS uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
+       j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS session,
+       coalesce(time_us(j ->> '$.timestamp'), time_us(j ->> '$.snapshot.timestamp')) AS at,
+       nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
+       j ->> '$.gitBranch' AS branch, coalesce(j ->> '$.customTitle', j ->> '$.aiTitle') AS title,
+       CASE WHEN j ->> '$.customTitle' <> '' THEN 3 WHEN j ->> '$.aiTitle' <> '' THEN 2 END AS rank,
+       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.leafUuid' END AS leaf,
+       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.summary' END AS summary,
+       json_type(j, '$.leafUuid') IS 'text' AS has_leaf,
+       j ->> '$.isMeta' IS 1 OR j ->> '$.isCompactSummary' IS 1 AS meta,
+       json_type(j, '$.message.content') AS shape,
+       substr(CASE json_type(j, '$.message.content')
+                  WHEN 'text' THEN j ->> '$.message.content'
+                  WHEN 'array' THEN j ->> '$.message.content[0].text' END, 1, 40) AS text,
+       CASE WHEN json_type(j, '$.message.content') = 'array' THEN
+           (SELECT group_concat(CASE WHEN b.type <> 'object' THEN 'o'
+                                     WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'c'
+                                     WHEN b.value ->> '$.type' LIKE '%tool_result' THEN 'r'
+                                     ELSE 'o' END, '')
+            FROM json_each(j, '$.message.content') b) END AS blocks,
+       CASE WHEN json_type(j, '$.message.usage') = 'object'
+           THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', hash)
+                || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
+       CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER) AS input,
+       CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER) AS cached,
+       CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER) AS written,
+       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output
+FROM (SELECT row, hash, line_json(row) AS j FROM lines) ORDER BY row;
+
+-- One line after the other: whose it is, then what it changes there. A LIMIT makes SQLite compute a
+-- column once, and not wherever the query around it uses it.
+CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts
-    SELECT NEW.row, x.type, x.uuid, x.said, x.session, x.parent, x.agent, x.at, x.ts, x.blocks,
+    SELECT NEW.row, NEW.type, NEW.uuid, x.said, x.session, x.parent, NEW.agent, NEW.at, x.ts, NEW.blocks,
            x.interrupted, x.human, CASE WHEN x.ends THEN s.turn END,
-           CASE WHEN x.human THEN coalesce(x.uuid, NEW.hash) ELSE s.turn END,
+           CASE WHEN x.human THEN coalesce(NEW.uuid, NEW.hash) ELSE s.turn END,
            coalesce(s.turns, 0) + x.human, s.session IS NULL, s.dated IS NULL AND x.ts > 1,
-           CASE WHEN x.model IS NOT s.model THEN x.model END,
-           CASE WHEN x.cwd IS NOT s.cwd THEN x.cwd END,
-           CASE WHEN x.branch IS NOT s.branch THEN x.branch END,
+           CASE WHEN NEW.model IS NOT s.model THEN NEW.model END,
+           CASE WHEN NEW.cwd IS NOT s.cwd THEN NEW.cwd END,
+           CASE WHEN NEW.branch IS NOT s.branch THEN NEW.branch END,
            CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name END, x.rank,
-           CASE WHEN x.output > coalesce(u.output, -1) THEN x.message END,
-           x.input, x.cached, x.written, x.output,
-           x.input - coalesce(u.input, 0), x.cached - coalesce(u.cached, 0),
-           x.written - coalesce(u.written, 0), x.output - coalesce(u.output, 0),
+           CASE WHEN x.summarizes IS NULL AND NEW.has_leaf THEN NEW.leaf END, NEW.summary,
+           CASE WHEN NEW.output > coalesce(u.output, -1) THEN NEW.message END,
+           NEW.input, NEW.cached, NEW.written, NEW.output,
+           NEW.input - coalesce(u.input, 0), NEW.cached - coalesce(u.cached, 0),
+           NEW.written - coalesce(u.written, 0), NEW.output - coalesce(u.output, 0),
            CASE
-           WHEN NEW.json IS NULL THEN 'unreadable'
-           WHEN x.speaks THEN
-               CASE WHEN x.blocks <> '' AND trim(x.blocks, 'cr') = '' THEN 'tool' ELSE 'message' END
-           WHEN x.type IS NOT 'system' THEN 'record'
-           WHEN x.subtype = 'turn_duration' AND s.turn IS NOT NULL THEN 'turn'
-           WHEN x.subtype = 'compact_boundary' THEN 'checkpoint'
-           WHEN x.subtype = 'api_error' THEN 'failed'
+           WHEN NEW.unreadable THEN 'unreadable'
+           WHEN NEW.type IN ('user', 'assistant') AND NEW.shape IS NOT NULL THEN
+               CASE WHEN NEW.blocks <> '' AND trim(NEW.blocks, 'cr') = '' THEN 'tool' ELSE 'message' END
+           WHEN NEW.type IS NOT 'system' THEN 'record'
+           WHEN NEW.subtype = 'turn_duration' AND s.turn IS NOT NULL THEN 'turn'
+           WHEN NEW.subtype = 'compact_boundary' THEN 'checkpoint'
+           WHEN NEW.subtype = 'api_error' THEN 'failed'
            ELSE 'record' END
     FROM (
-        -- Whose line it is, and its part in a turn.
-        SELECT w.*, CASE WHEN w.side THEN w.base END AS parent,
-               CASE WHEN NOT w.side THEN w.base ELSE session_id(coalesce(
-                   w.base || '.agent-' || coalesce(w.agent,
+        SELECT w.*, CASE WHEN NEW.side THEN w.base END AS parent,
+               CASE WHEN NOT NEW.side THEN w.base ELSE session_id(coalesce(
+                   w.base || '.agent-' || coalesce(NEW.agent,
                        (SELECT substr(stem, 7) FROM source WHERE stem LIKE 'agent-_%')),
-                   (SELECT c.session FROM chains c WHERE c.uuid = w.up),
-                   w.base || '.side-' || coalesce(w.uuid, NEW.hash))) END AS session,
-               w.human OR w.interrupted OR (w.type IS 'system' AND w.subtype IS 'turn_duration') AS ends
+                   (SELECT c.session FROM chains c WHERE c.uuid = NEW.up),
+                   w.base || '.side-' || coalesce(NEW.uuid, NEW.hash))) END AS session,
+               w.human OR w.interrupted OR (NEW.type IS 'system' AND NEW.subtype IS 'turn_duration')
+                   AS ends
         FROM (
-            SELECT v.*, coalesce(v.own, f.session) AS said, coalesce(v.at, f.ts) AS ts,
-                   coalesce(k.session, v.own, f.session) AS base,
+            SELECT coalesce(NEW.session, f.session) AS said, coalesce(NEW.at, f.ts) AS ts,
+                   coalesce(k.session, NEW.session, f.session) AS base,
                    CASE WHEN m.leaf IS NOT NULL THEN m.summary
-                        WHEN k.session IS NOT NULL THEN v.summary ELSE v.title END AS name,
-                   CASE WHEN coalesce(m.leaf, k.session) IS NOT NULL THEN 1 ELSE v.title_rank END AS rank,
-                   v.type IN ('user', 'assistant') AND v.shape IS NOT NULL AS speaks,
-                   coalesce(v.type = 'user' AND v.text LIKE '[Request interrupted by user%', 0)
+                        WHEN k.session IS NOT NULL THEN NEW.summary ELSE NEW.title END AS name,
+                   CASE WHEN coalesce(m.leaf, k.session) IS NOT NULL THEN 1 ELSE NEW.rank END AS rank,
+                   k.session AS summarizes,
+                   coalesce(NEW.type = 'user' AND NEW.text LIKE '[Request interrupted by user%', 0)
                        AS interrupted,
-                   coalesce(v.type = 'user', 0) AND v.shape IS NOT NULL AND NOT v.side AND NOT v.meta
-                       AND coalesce(v.blocks, '') NOT LIKE '%r%'
-                       AND coalesce(v.text, '') NOT LIKE '[Request interrupted by user%'
-                       AND coalesce(v.text, '') NOT LIKE '<local-command-%'
-                       AND coalesce(v.text, '') NOT LIKE '<bash-%' AS human
-            FROM (
-                SELECT j ->> '$.type' AS type, j ->> '$.subtype' AS subtype, j ->> '$.uuid' AS uuid,
-                       j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
-                       j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS own,
-                       coalesce(time_us(j ->> '$.timestamp'),
-                                time_us(j ->> '$.snapshot.timestamp')) AS at,
-                       nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
-                       j ->> '$.gitBranch' AS branch,
-                       coalesce(j ->> '$.customTitle', j ->> '$.aiTitle') AS title,
-                       CASE WHEN j ->> '$.customTitle' <> '' THEN 3
-                            WHEN j ->> '$.aiTitle' <> '' THEN 2 END AS title_rank,
-                       CASE WHEN j ->> '$.type' = 'summary' THEN j ->> '$.leafUuid' END AS leaf,
-                       j ->> '$.summary' AS summary,
-                       j ->> '$.isMeta' IS 1 OR j ->> '$.isCompactSummary' IS 1 AS meta,
-                       json_type(j, '$.message.content') AS shape,
-                       CASE json_type(j, '$.message.content')
-                           WHEN 'text' THEN j ->> '$.message.content'
-                           WHEN 'array' THEN j ->> '$.message.content[0].text' END AS text,
-                       CASE WHEN json_type(j, '$.message.content') = 'array' THEN
-                           (SELECT group_concat(CASE WHEN b.type <> 'object' THEN 'o'
-                                                     WHEN b.value ->> '$.type' LIKE '%tool_use' THEN 'c'
-                                                     WHEN b.value ->> '$.type' LIKE '%tool_result' THEN 'r'
-                                                     ELSE 'o' END, '')
-                            FROM json_each(j, '$.message.content') b) END AS blocks,
-                       CASE WHEN json_type(j, '$.message.usage') = 'object'
-                           THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', NEW.hash)
-                                || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
-                       CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER) AS input,
-                       CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER) AS cached,
-                       CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER)
-                           AS written,
-                       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output
-                FROM (SELECT NEW.json AS j) LIMIT 1) v
-            CROSS JOIN file f
-            LEFT JOIN summaries m ON m.leaf = v.uuid
-            LEFT JOIN sessions k ON v.leaf IS NOT NULL AND k.leaf = v.leaf
+                   coalesce(NEW.type = 'user', 0) AND NEW.shape IS NOT NULL AND NOT NEW.side
+                       AND NOT NEW.meta AND coalesce(NEW.blocks, '') NOT LIKE '%r%'
+                       AND coalesce(NEW.text, '') NOT LIKE '[Request interrupted by user%'
+                       AND coalesce(NEW.text, '') NOT LIKE '<local-command-%'
+                       AND coalesce(NEW.text, '') NOT LIKE '<bash-%' AS human
+            FROM file f
+            LEFT JOIN summaries m ON m.leaf = NEW.uuid
+            LEFT JOIN sessions k ON NEW.leaf IS NOT NULL AND k.leaf = NEW.leaf
             LIMIT 1) w
         LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
-    LEFT JOIN usage u ON u.session = x.session AND u.message = x.message;
+    LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
+    INSERT INTO left_behind VALUES (NEW.row);
 END;
 
-CREATE TRIGGER fact AFTER INSERT ON facts BEGIN
-    UPDATE file SET session = NEW.said, ts = NEW.ts;
+-- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
+-- an INSERT into a table that its program has read.
+CREATE VIEW left_behind (row) AS VALUES (0);
+CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
+    UPDATE file SET (session, ts) = (SELECT said, ts FROM facts WHERE row = NEW.row);
     INSERT INTO sessions
-    VALUES (NEW.session, nullif(NEW.dates, 0), NEW.new_model, NEW.new_cwd, NEW.new_branch, NEW.new_name,
-            CASE WHEN NEW.new_name IS NOT NULL THEN NEW.rank END,
-            CASE WHEN NEW.human OR NEW.ended IS NULL THEN NEW.turn END, NEW.turns,
-            CASE WHEN NEW.type IN ('user', 'assistant') THEN NEW.uuid END)
+    SELECT session, nullif(dates, 0), new_model, new_cwd, new_branch, new_name,
+           CASE WHEN new_name IS NOT NULL THEN rank END,
+           CASE WHEN human OR ended IS NULL THEN turn END, turns,
+           CASE WHEN type IN ('user', 'assistant') THEN uuid END
+    FROM facts WHERE row = NEW.row
     ON CONFLICT DO UPDATE SET
         dated = coalesce(dated, excluded.dated), model = coalesce(excluded.model, model),
         cwd = coalesce(excluded.cwd, cwd), branch = coalesce(excluded.branch, branch),
         name = coalesce(excluded.name, name), rank = coalesce(excluded.rank, rank),
         turn = excluded.turn, turns = excluded.turns, leaf = coalesce(excluded.leaf, leaf);
     INSERT OR REPLACE INTO usage
-    SELECT NEW.session, NEW.message, NEW.input, NEW.cached, NEW.written, NEW.output
-    WHERE NEW.message IS NOT NULL;
+    SELECT session, message, input, cached, written, output FROM facts
+    WHERE row = NEW.row AND message IS NOT NULL;
     INSERT OR IGNORE INTO chains
-    SELECT NEW.uuid, NEW.session
-    WHERE NEW.parent IS NOT NULL AND NEW.agent IS NULL AND NEW.uuid IS NOT NULL;
+    SELECT uuid, session FROM facts
+    WHERE row = NEW.row AND parent IS NOT NULL AND agent IS NULL AND uuid IS NOT NULL;
     INSERT OR REPLACE INTO summaries
-    SELECT json ->> '$.leafUuid', json ->> '$.summary' FROM lines
-    WHERE row = NEW.row AND NEW.type = 'summary' AND NEW.rank IS NULL
-      AND json_type(json, '$.leafUuid') = 'text';
+    SELECT leaf, summary FROM facts WHERE row = NEW.row AND leaf IS NOT NULL AND rank IS NULL;
 END;
 
 -- batch
+
+INSERT INTO said SELECT * FROM said;
 
 -- CROSS JOIN keeps the order: line, kind, block.
 SELECT session, ts, type, id, NULL,
@@ -279,7 +285,12 @@ FROM (
             'output', CASE WHEN substr(blocks, b.key + 1, 1) = 'r' THEN j -> (b.fullkey || '.content') END,
             'message_id', j -> '$.message.id', 'turn_id', turn_id, 'source', source,
             'extra', CASE WHEN main = 'tool' AND b.key = 0 THEN
-                json_set(json_remove(j, '$.uuid', '$.message.id'), '$.message.content', json(rest)) END)
+                CASE WHEN blocks IN ('c', 'r')
+                THEN json_remove(j, '$.uuid', '$.message.id', '$.message.content[0].id',
+                                 '$.message.content[0].name', '$.message.content[0].input',
+                                 '$.message.content[0].tool_use_id', '$.message.content[0].content')
+                ELSE json_set(json_remove(j, '$.uuid', '$.message.id'),
+                              '$.message.content', json(rest)) END END)
         ELSE json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
             'input_tokens', more_input + more_cached + more_written, 'output_tokens', more_output,
@@ -288,16 +299,17 @@ FROM (
             'turn_id', turn_id, 'source', source)
         END AS data
     FROM (
-        SELECT f.*, l.n, l.hash, l.json AS j, l.unreadable, json_text(f.turn) AS turn_id,
+        SELECT f.*, l.n, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
                f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
                json_fields('kind', i.kind, 'file', i.name, 'line', l.n,
-                           'record', l.json -> '$.uuid') AS source,
-               CASE WHEN f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' THEN
-                   (SELECT json_group_array(json_remove(l.json -> t.fullkey, '$.id', '$.name', '$.input',
+                           'record', l.j -> '$.uuid') AS source,
+               CASE WHEN length(f.blocks) > 1 AND trim(f.blocks, 'o') <> '' THEN
+                   (SELECT json_group_array(json_remove(l.j -> t.fullkey, '$.id', '$.name', '$.input',
                                                         '$.tool_use_id', '$.content'))
-                    FROM json_each(l.json, '$.message.content') t
+                    FROM json_each(l.j, '$.message.content') t
                     WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest
-        FROM facts f JOIN lines l USING (row) CROSS JOIN file i ORDER BY f.row LIMIT -1) w
+        FROM (SELECT row, n, hash, unreadable, line_json(row) AS j FROM lines) l
+        CROSS JOIN facts f USING (row) CROSS JOIN file i) w
     CROSS JOIN kinds k ON CASE k.k
         WHEN 0 THEN is_new
         WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates AND at IS NOT NULL OR
