@@ -367,9 +367,9 @@ static const struct command verbs[] = {
               "missing and upgraded when it is older), or to a directory of Parquet files,\n"
               "which DuckDB's library writes. The word 'to' may be left out.\n"
               "\n"
-              "The target decides what it takes. It has a head for each session, the last event\n"
-              "that it has and its hash; only what continues a head is sent, and head and events\n"
-              "are one transaction. So nothing is there twice and nothing is missing, however\n"
+              "The target decides what it takes. It has a head for each session, its last\n"
+              "event there and its hash; only what continues a head is sent, and head and\n"
+              "events are one transaction. So nothing is there twice or missing, however\n"
               "often shippers, networks and servers break, also with two shippers of one store.\n"
               "A session that has another history there is reported, and left alone.\n"
               "\n"
@@ -398,8 +398,8 @@ static const struct command verbs[] = {
      .run = run_status},
     {.name = "check",
      .summary = "prove that a target has what the journals have",
-     .about = "Reads every event of every session back from the database and compares it with the\n"
-              "journal: seq, time, type, id, cause, data and hash. What was not shipped yet, and\n"
+     .about = "Reads every event of every session back from the database and compares it with\n"
+              "the journal: seq, time, type, id, cause, data, hash. What was not shipped, and\n"
               "what retention dropped there, is counted. Of a lake, every file is compared with\n"
               "the hash in its manifest, and the heads with the journals. The exit status is 1\n"
               "when an event differs, is missing, or is there twice.",
