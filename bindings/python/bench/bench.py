@@ -136,6 +136,43 @@ def bench_langgraph(directory: Path, steps: int, message_bytes: int) -> None:
     print(f"  space: {ours / 1e6:.1f} MB, SqliteSaver {theirs / 1e6:.1f} MB, {theirs / ours:.1f} times")
 
 
+def bench_langgraph_threads(directory: Path, workers: int, steps: int) -> None:
+    """A server with several conversations at once: each worker has its own thread of LangGraph."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from langgraph.checkpoint.base import empty_checkpoint
+    from langgraph.checkpoint.sqlite import SqliteSaver
+    from libannal.langgraph import AnnalSaver
+
+    def converse(saver: Any, thread: str) -> None:
+        config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+        version = None
+        for step in range(steps):
+            version = saver.get_next_version(version, None)
+            checkpoint = empty_checkpoint()
+            checkpoint["channel_values"] = {"messages": [{"role": "user", "content": "x" * 400}] * (step % 40)}
+            checkpoint["channel_versions"] = {"messages": version}
+            stored = saver.put(config, checkpoint, {"source": "loop", "step": step}, {"messages": version})
+            saver.put_writes(stored, [("messages", step)], "task")
+            config = stored
+            assert saver.get_tuple({"configurable": {"thread_id": thread}})
+
+    times: Times = defaultdict(float)
+    place = directory / "langgraph-threads"
+    place.mkdir()
+    with annal.open(place / "store") as store, SqliteSaver.from_conn_string(str(place / "sqlite.db")) as sqlite:
+        for turn in range(4):  # in turns, so that both meet the same load
+            for name, saver in (("Annal", AnnalSaver(store)), ("SqliteSaver", sqlite)):
+                with timed(times, f"{name} put, put_writes, get"), ThreadPoolExecutor(workers) as pool:
+                    list(pool.map(lambda n: converse(saver, f"t-{turn}-{n}"), range(workers)))
+    show(
+        f"LangGraph, {workers} conversations at once",
+        times,
+        4 * workers * steps,
+        {"SqliteSaver by Annal": ("Annal", "SqliteSaver")},
+    )
+
+
 async def bench_openai(directory: Path, turns: int) -> None:
     from agents import SQLiteSession
     from libannal.openai_agents import AnnalSession
@@ -179,6 +216,7 @@ def main() -> None:
         bench_rows(directory, options.events)
         for message_bytes in (200, 2000):
             bench_langgraph(directory, options.steps, message_bytes)
+        bench_langgraph_threads(directory, 8, options.steps // 10)
         asyncio.run(bench_openai(directory, options.steps))
 
 

@@ -92,3 +92,20 @@ def test_the_runner_of_the_sdk_remembers_a_conversation(path: Path) -> None:
     assert asyncio.run(ask("one")) == "1 items"
     assert asyncio.run(ask("two")) == "3 items"
     assert asyncio.run(ask("three")) == "5 items"
+
+
+def test_a_cancelled_call_has_ended_when_the_cancellation_arrives(store: annal.Store) -> None:
+    async def main() -> None:
+        session = AnnalSession("user", store)
+        await session.add_items([{"role": "user", "content": "0"}])
+        for number in range(1, 30):
+            adding = asyncio.ensure_future(session.add_items([{"role": "user", "content": str(number)}]))
+            await asyncio.sleep(0)
+            adding.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await adding
+            before = session.annal_session.last_seq
+            await asyncio.sleep(0.001)
+            assert session.annal_session.last_seq == before
+
+    asyncio.run(main())

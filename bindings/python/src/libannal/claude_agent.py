@@ -9,7 +9,6 @@ Each transcript (and each one of a sub-agent) is a session, each line of it an e
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 from claude_agent_sdk import fold_session_summary
@@ -22,6 +21,7 @@ from claude_agent_sdk.types import (
     SessionSummaryEntry,
 )
 
+from ._await import in_thread
 from ._errors import NotFound
 from ._event import Draft, Event
 from ._named import Folded, Named, delete
@@ -113,27 +113,27 @@ class AnnalSessionStore(SessionStore):
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
         """Append lines: all of them, or none. A uuid that is there already is left out."""
-        await asyncio.to_thread(self._append, key, entries)
+        await in_thread(self._append, key, entries)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """All lines of a transcript; None if the transcript does not exist."""
-        return await asyncio.to_thread(self._load, key)
+        return await in_thread(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
         """The transcripts of a project, without those of sub-agents."""
-        return await asyncio.to_thread(self._list, project_key)
+        return await in_thread(self._list, project_key)
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """What the SDK's fold_session_summary() makes of each transcript of a project."""
-        return await asyncio.to_thread(self._summaries, project_key)
+        return await in_thread(self._summaries, project_key)
 
     async def delete(self, key: SessionKey) -> None:
         """Delete a transcript for good; of a session also those of its sub-agents."""
-        await asyncio.to_thread(self._delete, key)
+        await in_thread(self._delete, key)
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """The subpaths of a session."""
-        return await asyncio.to_thread(self._subkeys, key)
+        return await in_thread(self._subkeys, key)
 
 
 def _parts(key: SessionKey) -> tuple[str, ...]:

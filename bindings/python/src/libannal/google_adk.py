@@ -12,7 +12,6 @@ with "temp:" are not stored.
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
 from typing import Any, cast
@@ -26,6 +25,7 @@ from google.adk.sessions.session import Session as AdkSession
 from google.adk.sessions.state import State
 from pydantic_core import to_jsonable_python
 
+from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._json import dumps, loads
@@ -229,25 +229,25 @@ class AnnalSessionService(BaseSessionService):
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> AdkSession:
         """Create a session. Raises `AlreadyExistsError`."""
-        return await asyncio.to_thread(self._create, app_name, user_id, state, session_id)
+        return await in_thread(self._create, app_name, user_id, state, session_id)
 
     async def get_session(
         self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
     ) -> AdkSession | None:
         """The session, with the events that `config` asks for; None: there is none."""
-        return await asyncio.to_thread(self._get, app_name, user_id, session_id, config)
+        return await in_thread(self._get, app_name, user_id, session_id, config)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         """The sessions of an app, or of one of its users, without their events; the oldest first."""
-        return await asyncio.to_thread(self._list, app_name, user_id)
+        return await in_thread(self._list, app_name, user_id)
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
         """Delete a session for good. What it said of the app and the user stays."""
-        await asyncio.to_thread(self._delete, app_name, user_id, session_id)
+        await in_thread(self._delete, app_name, user_id, session_id)
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         """The state of a user, with keys that lack "user:"."""
-        return await asyncio.to_thread(self._state_of, self._users.get(app_name, user_id))
+        return await in_thread(self._state_of, self._users.get(app_name, user_id))
 
     async def append_event(self, session: AdkSession, event: AdkEvent) -> AdkEvent:
         """Append an event, and apply its change of the state. Partial events are not stored.
@@ -259,7 +259,7 @@ class AnnalSessionService(BaseSessionService):
         self._apply_temp_state(session, event)
         event = self._trim_temp_delta_state(event)
         content = event.model_dump_json(exclude_none=True).encode()
-        marker = await asyncio.to_thread(self._append, session, content)
+        marker = await in_thread(self._append, session, content)
         session._storage_update_marker = marker
         session.last_update_time = event.timestamp
         return self._commit_event_to_session(session, event)

@@ -12,7 +12,6 @@ is listed; delete_thread() deletes the session, so that no file has its content.
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import random
 from base64 import b64decode, b64encode
@@ -35,6 +34,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from . import _delta
+from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import Folded, Named, delete
@@ -472,7 +472,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple()`."""
-        return await asyncio.to_thread(self.get_tuple, config)
+        return await in_thread(self.get_tuple, config)
 
     async def alist(
         self,
@@ -484,7 +484,7 @@ class AnnalSaver(BaseCheckpointSaver[str]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list()`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (item := await asyncio.to_thread(next, found, None)) is not None:
+        while (item := await in_thread(next, found, None)) is not None:
             yield item
 
     async def aput(
@@ -495,39 +495,39 @@ class AnnalSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put()`."""
-        return await asyncio.to_thread(self.put, config, checkpoint, metadata, new_versions)
+        return await in_thread(self.put, config, checkpoint, metadata, new_versions)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes()`."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+        await in_thread(self.put_writes, config, writes, task_id, task_path)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As `get_delta_channel_history()`."""
-        return await asyncio.to_thread(lambda: self.get_delta_channel_history(config=config, channels=channels))
+        return await in_thread(lambda: self.get_delta_channel_history(config=config, channels=channels))
 
     async def aclaim_write_ownership(self, thread_id: str) -> AnnalSaver:
         """As `claim_write_ownership()`."""
-        return await asyncio.to_thread(self.claim_write_ownership, thread_id)
+        return await in_thread(self.claim_write_ownership, thread_id)
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread()`."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
+        await in_thread(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs()`."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
+        await in_thread(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread()`."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+        await in_thread(self.copy_thread, source_thread_id, target_thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune()`."""
-        await asyncio.to_thread(lambda: self.prune(thread_ids, strategy=strategy))
+        await in_thread(lambda: self.prune(thread_ids, strategy=strategy))
 
 
 class _Owner(AnnalSaver):

@@ -11,12 +11,12 @@ gone from the conversation and stays in the history; `Session.delete()` removes 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, cast
 
 from agents.items import TResponseInputItem
-from agents.memory.session_settings import SessionSettings, resolve_session_limit
+from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
+from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._named import Folded, Named
@@ -55,11 +55,11 @@ class AnnalSession:
         session_id: str,
         store: Store,
         *,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
         level: Level = "sync",
     ) -> None:
         self.session_id = session_id
-        self.session_settings = session_settings if session_settings is not None else SessionSettings()
+        self.session_settings = coerce_session_settings(session_settings or {})
         self._items = cast(_Items, Named(store, "openai-agents", _Items, level).get(session_id))
 
     @property
@@ -104,19 +104,19 @@ class AnnalSession:
                     return self._get(limit)
             finally:
                 self._items.lock.release()
-        return await asyncio.to_thread(self._get, limit)
+        return await in_thread(self._get, limit)
 
     async def add_items(self, items: list[TResponseInputItem], *, wrapper: Any = None) -> None:
         """Add items: all of them, or none; durable when it returns."""
-        await asyncio.to_thread(self._add, items)
+        await in_thread(self._add, items)
 
     async def pop_item(self, *, wrapper: Any = None) -> TResponseInputItem | None:
         """Take the most recent item back, and return it. Two callers never get the same."""
-        return await asyncio.to_thread(self._pop)
+        return await in_thread(self._pop)
 
     async def clear_session(self, *, wrapper: Any = None) -> None:
         """Take all items back."""
-        await asyncio.to_thread(self._clear)
+        await in_thread(self._clear)
 
 
 def _plain(item: Any) -> Any:

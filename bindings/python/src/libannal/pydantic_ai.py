@@ -10,7 +10,6 @@ the messages that are new since the one before it.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from pydantic import TypeAdapter
 from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai_harness.step_persistence import ContinuableSnapshot, RunRecord, StepEvent, ToolEffectRecord
 
+from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
 from ._json import loads
@@ -144,26 +144,26 @@ class AnnalStepStore:
 
     async def register_run(self, record: RunRecord) -> None:
         """Keep the record of a run; the last one counts."""
-        await asyncio.to_thread(self._append, record.run_id, _RUN, _RUNS.dump_python(record, mode="json"))
+        await in_thread(self._append, record.run_id, _RUN, _RUNS.dump_python(record, mode="json"))
 
     async def get_run(self, *, run_id: str) -> RunRecord | None:
         """The record of a run; None: it was not registered."""
-        return await asyncio.to_thread(self._get_run, run_id)
+        return await in_thread(self._get_run, run_id)
 
     async def list_runs(
         self, *, parent_run_id: str | None = None, conversation_id: str | None = None
     ) -> list[RunRecord]:
         """Records of runs, by the time at which they started."""
-        return await asyncio.to_thread(self._list_runs, parent_run_id, conversation_id)
+        return await in_thread(self._list_runs, parent_run_id, conversation_id)
 
     async def append_event(self, event: StepEvent) -> None:
         """Add what happened."""
         data = _STEPS.dump_python(event, mode="json")
-        await asyncio.to_thread(self._append, event.run_id, _STEP, data, event.idempotency_key)
+        await in_thread(self._append, event.run_id, _STEP, data, event.idempotency_key)
 
     async def list_events(self, *, run_id: str) -> list[StepEvent]:
         """What happened in a run, in order."""
-        return await asyncio.to_thread(self._list_events, run_id)
+        return await in_thread(self._list_events, run_id)
 
     async def save_snapshot(self, snapshot: ContinuableSnapshot) -> None:
         """Add a snapshot."""
@@ -178,33 +178,33 @@ class AnnalStepStore:
             "idempotency_key": snapshot.idempotency_key,
             "messages": loads(ModelMessagesTypeAdapter.dump_json(snapshot.messages)),
         }
-        await asyncio.to_thread(self._append, snapshot.run_id, _SNAPSHOT, data, snapshot.idempotency_key)
+        await in_thread(self._append, snapshot.run_id, _SNAPSHOT, data, snapshot.idempotency_key)
 
     async def latest_snapshot(
         self, *, run_id: str, include_interrupted: bool = False
     ) -> ContinuableSnapshot | None:
         """The last snapshot that is complete, or the last of all; None: there is none."""
-        found = await asyncio.to_thread(self._snapshots, run_id, include_interrupted, True)
+        found = await in_thread(self._snapshots, run_id, include_interrupted, True)
         return found[0] if found else None
 
     async def list_snapshots(
         self, *, run_id: str, include_interrupted: bool = False
     ) -> list[ContinuableSnapshot]:
         """The snapshots of a run that are complete, or all, in the order in which they were saved."""
-        return await asyncio.to_thread(self._snapshots, run_id, include_interrupted, False)
+        return await in_thread(self._snapshots, run_id, include_interrupted, False)
 
     async def record_tool_effect(self, record: ToolEffectRecord) -> None:
         """Keep what is known of a tool call; the last record of a call counts."""
-        await asyncio.to_thread(self._append, record.run_id, _EFFECT, _EFFECTS.dump_python(record, mode="json"))
+        await in_thread(self._append, record.run_id, _EFFECT, _EFFECTS.dump_python(record, mode="json"))
 
     async def get_tool_effect(self, *, run_id: str, tool_call_id: str) -> ToolEffectRecord | None:
         """The last record of a tool call; None: there is none."""
-        effects = await asyncio.to_thread(self._effects, run_id)
+        effects = await in_thread(self._effects, run_id)
         return next((effect for effect in effects if effect.tool_call_id == tool_call_id), None)
 
     async def list_unresolved_tool_effects(self, *, run_id: str) -> list[ToolEffectRecord]:
         """Calls that were started, and of which nothing else is known: they may have had their effect."""
-        effects = await asyncio.to_thread(self._effects, run_id)
+        effects = await in_thread(self._effects, run_id)
         return [effect for effect in effects if effect.status == "started"]
 
 

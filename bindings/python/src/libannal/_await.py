@@ -1,0 +1,33 @@
+"""Calls that may wait for the disk, in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_thread(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call it in one of the loop's threads.
+
+    A caller that is cancelled gets the cancellation when the call has ended, so that it is known what there is: nothing
+    is written any more after the `await`.
+    """
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+    called = asyncio.get_running_loop().run_in_executor(None, call)
+    try:
+        return await asyncio.shield(called)
+    except asyncio.CancelledError:
+        while not called.done():
+            try:
+                await asyncio.wait((called,))
+            except asyncio.CancelledError:
+                pass  # it was cancelled before
+        if not called.cancelled():
+            called.exception()  # nobody else asks for it
+        raise
