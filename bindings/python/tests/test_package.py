@@ -70,6 +70,7 @@ NEEDS = {
     "google_adk": "google.adk",
     "langgraph": "langgraph",
     "openai_agents": "agents",
+    "openai_branches": "agents",
     "opentelemetry": "opentelemetry.sdk",
     "pydantic_ai": "pydantic_ai_harness",
 }

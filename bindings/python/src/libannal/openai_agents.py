@@ -49,6 +49,7 @@ class AnnalSession:
 
     session_id: str
     session_settings: SessionSettings | None
+    _kind: type[_Items] = _Items
 
     def __init__(
         self,
@@ -60,7 +61,8 @@ class AnnalSession:
     ) -> None:
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings or {})
-        self._items = cast(_Items, Named(store, "openai-agents", _Items, level).get(session_id))
+        self._named = Named(store, "openai-agents", self._kind, level)
+        self._items = cast(_Items, self._named.get(session_id))
 
     @property
     def annal_session(self) -> Session:
