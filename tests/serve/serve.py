@@ -353,6 +353,10 @@ def test_sql_reads_within_limits():
         endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
         assert sql(413, sql=endless, timeout_ms=200)["error"]["code"] == "limit"
         assert sql(413, sql="SELECT zeroblob(900000000)")["error"]["code"] == "limit"
+        begun = time.monotonic()
+        hard = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(1000000)) || 'b')"
+        assert sql(413, sql=hard, timeout_ms=300)["error"]["code"] == "limit"
+        assert time.monotonic() - begun < 12
         told = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
         assert server.get("/schema")["tables"] == told
         assert server.get("/usage?by=model")["rows"] == []

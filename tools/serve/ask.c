@@ -1,11 +1,7 @@
-/* Questions to the whole store: SQL, its schema, usage, search, the difference of two sessions. */
+/* Questions to the whole store: its schema, usage, search, the difference of two sessions. */
 #include "journal/base/alloc.h"
-#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/base/json_walk.h"
-#include "journal/base/number.h"
-#include "journal/base/slice.h"
 #include "tools/report/report.h"
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
@@ -16,134 +12,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define SQL_ROWS_USUAL   1000u
-#define SQL_ROWS_MAX     100000u
-#define SQL_MS_USUAL     10000u
-#define SQL_MS_MAX       60000u
-#define SQL_MEMORY_BYTES ((uint64_t)256 << 20)
-#define SQL_TEMP_BYTES   ((uint64_t)1 << 30)
-#define PARAMS_MAX       100u
-#define HITS_USUAL       20u
-#define HITS_MAX         200u
-#define WORDS_MAX        32u
-#define SEARCH_WAIT_MS   20000u
-#define COMPARED_ROWS    200u
-
-/* ---- SQL ---- */
-
-struct question {
-    annal_slice sql;
-    annal_value params[PARAMS_MAX];
-    size_t param_count;
-    uint64_t limit, timeout_ms;
-    struct buf texts; /* of sql and params */
-};
-
-static bool read_param(struct question *question, annal_slice raw)
-{
-    annal_value *param = &question->params[question->param_count++];
-    *param = (annal_value){.kind = ANNAL_VALUE_NULL};
-    if (raw.ptr[0] == '"') {
-        param->kind = ANNAL_VALUE_TEXT;
-        return annal__json_text(raw, &question->texts, &param->bytes) >= 0;
-    }
-    if (raw.ptr[0] == 't' || raw.ptr[0] == 'f') {
-        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = raw.ptr[0] == 't'};
-        return true;
-    }
-    if (raw.ptr[0] == 'n')
-        return true;
-    if (raw.ptr[0] == '[' || raw.ptr[0] == '{')
-        return false;
-    struct number number = annal__number_read(raw);
-    if (number.kind == NUMBER_INT)
-        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = number.sint};
-    else if (number.kind == NUMBER_UINT && number.uint <= INT64_MAX)
-        *param = (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)number.uint};
-    else if (number.kind == NUMBER_DOUBLE)
-        *param = (annal_value){.kind = ANNAL_VALUE_REAL, .real = number.real};
-    else
-        return false;
-    return true;
-}
-
-static bool read_params(struct question *question, annal_slice array)
-{
-    struct json_walk walk;
-    annal_slice item;
-    if (array.len == 0)
-        return true;
-    if (!annal__json_walk_array(&walk, array))
-        return false;
-    while (annal__json_walk_item(&walk, &item)) {
-        if (question->param_count == PARAMS_MAX || !read_param(question, item))
-            return false;
-    }
-    return true;
-}
-
-static bool read_count(annal_slice object, const char *name, uint64_t most, uint64_t *out)
-{
-    annal_slice raw = annal__json_member(object, name);
-    if (raw.len == 0)
-        return true;
-    struct number number = annal__number_read(raw);
-    if (number.kind != NUMBER_UINT || number.uint == 0)
-        return false;
-    *out = number.uint < most ? number.uint : most;
-    return true;
-}
-
-/* {"sql":"SELECT …","params":[…],"limit":N,"timeout_ms":N} */
-static bool read_question(struct request *request, struct question *question)
-{
-    annal_slice body = annal__buf_slice(&request->body);
-    annal_slice sql = {0};
-    bool good = annal__json_check(body, 16, NULL) == JSON_VALID;
-    *question = (struct question){.limit = SQL_ROWS_USUAL, .timeout_ms = SQL_MS_USUAL};
-    good = good && annal__buf_reserve(&question->texts, body.len) >= 0;
-    if (good)
-        sql = annal__json_member(body, "sql");
-    good = good && sql.len > 0 && sql.ptr[0] == '"' &&
-           annal__json_text(sql, &question->texts, &question->sql) >= 0 &&
-           read_params(question, annal__json_member(body, "params")) &&
-           read_count(body, "limit", SQL_ROWS_MAX, &question->limit) &&
-           read_count(body, "timeout_ms", SQL_MS_MAX, &question->timeout_ms);
-    if (!good)
-        answer_error(
-            request, 400, "invalid",
-            "the body must be {\"sql\":\"SELECT …\"}, and may have params (a list of texts, "
-            "numbers, true, false and null), limit and timeout_ms");
-    return good;
-}
-
-void sql_ask(struct serve *serve, struct request *request)
-{
-    struct question question;
-    annal_error err = {0};
-    int64_t begun_us = annal__monotonic_us();
-    if (!read_question(request, &question)) {
-        annal__buf_done(&question.texts);
-        return;
-    }
-    struct rows_json rows = {.out = &request->answer, .limit = question.limit};
-    const annal_sql_options options = {.params = question.params,
-                                       .param_count = question.param_count,
-                                       .columns = rows_json_columns,
-                                       .limits = {.run_ms = (uint32_t)question.timeout_ms,
-                                                  .memory_bytes = SQL_MEMORY_BYTES,
-                                                  .temp_bytes = SQL_TEMP_BYTES}};
-    annal_status status =
-        annal_sql(serve->index, question.sql, &options, rows_json_row, &rows, &err);
-    if (status >= 0)
-        status = rows_json_end(&rows);
-    if (status >= 0)
-        status = annal__buf_printf(&request->answer, ",\"truncated\":%s,\"elapsed_ms\":%.3f}",
-                                   rows.truncated ? "true" : "false",
-                                   (double)(annal__monotonic_us() - begun_us) / 1000);
-    annal__buf_done(&question.texts);
-    answer_json(request, status, &err);
-}
+#define SEARCH_MS      10000u
+#define HITS_USUAL     20u
+#define HITS_MAX       200u
+#define WORDS_MAX      32u
+#define SEARCH_WAIT_MS 20000u
+#define COMPARED_ROWS  200u
 
 /* ---- The schema ---- */
 
@@ -326,7 +200,7 @@ void search_get(struct serve *serve, struct request *request)
                                     .mark_begin = MARK_BEGIN,
                                     .mark_end = MARK_END,
                                     .catch_up = &catch_up,
-                                    .limits = {.run_ms = SQL_MS_USUAL}};
+                                    .limits = {.run_ms = SEARCH_MS}};
     struct hits hits = {.out = &request->answer};
     if (read_search(request, &options, &sessions, &types)) {
         annal_lag lag = {0};

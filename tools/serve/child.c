@@ -1,5 +1,7 @@
 #include "tools/serve/child.h"
 
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
 
@@ -19,11 +21,26 @@ extern char **environ;
 
 struct child {
     pid_t pid;
-    int ends[2][2]; /* of the pipes: standard output, standard error */
+    int ends[3][2]; /* of the pipes: standard output, standard error, standard input */
+    bool killed;    /* for its time */
 };
 
+/* The environment with one more variable; NULL: no memory. */
+static char **environment_with(const char *variable)
+{
+    size_t count = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **all = annal__zalloc((count + 2) * sizeof *all);
+    if (all == NULL)
+        return NULL;
+    memcpy(all, environ, count * sizeof *all);
+    all[count] = (char *)(uintptr_t)variable;
+    return all;
+}
+
 static annal_status spawn(struct child *child, const char *store, const char *const *words,
-                          annal_error *err)
+                          char **environment, annal_error *err)
 {
     char *argv[CHILD_WORDS_MAX + 4] = {(char *)(uintptr_t) "annal", (char *)(uintptr_t) "--store",
                                        (char *)(uintptr_t)store};
@@ -36,14 +53,14 @@ static annal_status spawn(struct child *child, const char *store, const char *co
     sigemptyset(&piped);
     sigaddset(&piped, SIGPIPE);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, child->ends[2][0], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child->ends[0][1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, child->ends[1][1], STDERR_FILENO);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &piped);
-    errno = posix_spawn(&child->pid, SELF, &actions, &attributes, argv, environ);
+    errno = posix_spawn(&child->pid, SELF, &actions, &attributes, argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return errno == 0 ? ANNAL_OK : annal__fail_errno(err, "start '%s'", words[0]);
@@ -51,7 +68,7 @@ static annal_status spawn(struct child *child, const char *store, const char *co
 
 static void close_ends(struct child *child, int side)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (child->ends[i][side] >= 0)
             close(child->ends[i][side]);
         child->ends[i][side] = -1;
@@ -71,15 +88,37 @@ static bool read_some(int fd, struct buf *out)
     return got > 0;
 }
 
-static void read_all(struct child *child, struct buf *out, struct buf *errors)
+/* It reads all of it before it writes; one that has ended does not need it. */
+static void write_input(struct child *child, annal_slice input)
+{
+    while (input.len > 0) {
+        ssize_t wrote = write(child->ends[2][1], input.ptr, input.len);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            break;
+        input = (annal_slice){input.ptr + wrote, input.len - (size_t)wrote};
+    }
+    close(child->ends[2][1]);
+    child->ends[2][1] = -1;
+}
+
+static void read_all(struct child *child, int64_t due_us, struct buf *out, struct buf *errors)
 {
     struct pollfd ends[2] = {{.fd = child->ends[0][0], .events = POLLIN},
                              {.fd = child->ends[1][0], .events = POLLIN}};
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-        if (poll(ends, 2, -1) < 0 && errno != EINTR)
+        int64_t left_us = due_us == 0 ? 0 : due_us - annal__monotonic_us();
+        int ready = poll(ends, 2, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
+        if (ready < 0 && errno != EINTR)
             return;
+        if (ready == 0 && !child->killed) {
+            child->killed = true;
+            due_us = 0;
+            (void)kill(child->pid, SIGKILL);
+        }
         for (int i = 0; i < 2; i++) {
-            if (ends[i].fd >= 0 && ends[i].revents != 0 &&
+            if (ready > 0 && ends[i].fd >= 0 && ends[i].revents != 0 &&
                 !read_some(ends[i].fd, i == 0 ? out : errors))
                 ends[i].fd = -1;
         }
@@ -92,6 +131,8 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     int how = 0;
     while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR)
         ;
+    if (child->killed)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "it was stopped: it took too long");
     if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_DONE)
         return ANNAL_OK;
     while (errors->len > 0 && errors->ptr[errors->len - 1] == '\n')
@@ -107,22 +148,39 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     return annal__fail(err, refused ? ANNAL_ERR_REFUSED : ANNAL_ERR_IO, "%.480s", line);
 }
 
-annal_status child_run(const char *store, const char *const *words, struct buf *out,
-                       annal_error *err)
+annal_status child_run(const char *store, const char *const *words,
+                       const struct child_options *options, struct buf *out, annal_error *err)
 {
-    struct child child = {.ends = {{-1, -1}, {-1, -1}}};
+    static const struct child_options defaults;
+    struct child child = {.ends = {{-1, -1}, {-1, -1}, {-1, -1}}};
     struct buf errors = {.limit = ERRORS_BYTES_MAX};
     annal_status status = ANNAL_OK;
-    if (pipe2(child.ends[0], O_CLOEXEC) != 0 || pipe2(child.ends[1], O_CLOEXEC) != 0)
-        status = annal__fail_errno(err, "start '%s'", words[0]);
+    if (options == NULL)
+        options = &defaults;
+    int64_t due_us =
+        options->most_ms == 0 ? 0 : annal__monotonic_us() + options->most_ms * INT64_C(1000);
+    char **environment = options->variable == NULL ? environ : environment_with(options->variable);
+    if (environment == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "start '%s': out of memory", words[0]);
+    for (int i = 0; status >= 0 && i < 3; i++) {
+        if (pipe2(child.ends[i], O_CLOEXEC) != 0)
+            status = annal__fail_errno(err, "start '%s'", words[0]);
+    }
     if (status >= 0)
-        status = spawn(&child, store, words, err);
-    close_ends(&child, 1);
+        status = spawn(&child, store, words, environment, err);
+    if (environment != environ)
+        annal__free(environment);
     if (status >= 0) {
-        read_all(&child, out, &errors);
+        close(child.ends[0][1]);
+        close(child.ends[1][1]);
+        close(child.ends[2][0]);
+        child.ends[0][1] = child.ends[1][1] = child.ends[2][0] = -1;
+        write_input(&child, options->input);
+        read_all(&child, due_us, out, &errors);
         status = end(&child, &errors, err);
     }
     close_ends(&child, 0);
+    close_ends(&child, 1);
     annal__buf_done(&errors);
     return status;
 }

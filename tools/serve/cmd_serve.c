@@ -3,6 +3,7 @@
 #include "tools/cli/out.h"
 
 #ifdef ANNAL_SERVE
+#include "tools/serve/question.h"
 #include "tools/serve/server.h"
 #endif
 
@@ -13,7 +14,7 @@
 static int run(const struct args *args)
 {
 #ifdef ANNAL_SERVE
-    return server_run(args);
+    return question_is_asked() ? question_run(args) : server_run(args);
 #else
     (void)args;
     return fail_refused("serve: this annal was built without libmicrohttpd");

@@ -67,7 +67,7 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
         return status;
     snprintf(path, sizeof path, "%s/bundle", place);
     const char *const words[] = {"export", "--format", "bundle", "--to", path, "--", session, NULL};
-    status = child_run(annal_store_path(serve->store), words, &ignored, err);
+    status = child_run(annal_store_path(serve->store), words, NULL, &ignored, err);
     if (status >= 0)
         status = open_bundle(path, request, etag, err);
     (void)unlink(path);
@@ -260,7 +260,7 @@ void bundle_put(struct serve *serve, struct request *request)
     if (name != NULL)
         upload_path(serve, name, path);
     const char *const words[] = {"import", "bundle", path, "--json", NULL};
-    annal_status status = child_run(annal_store_path(serve->store), words, &report, &err);
+    annal_status status = child_run(annal_store_path(serve->store), words, NULL, &report, &err);
     if (status >= 0)
         status = put_report(&request->answer, annal__buf_slice(&report));
     if (name != NULL)

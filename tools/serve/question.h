@@ -1,0 +1,10 @@
+/* A statement of SQL that the server asks in a process of its own: sql.c. */
+#ifndef TOOLS_SERVE_QUESTION_H
+#define TOOLS_SERVE_QUESTION_H
+
+#include "tools/cli/args.h"
+
+bool question_is_asked(void); /* this process was started for one */
+int question_run(const struct args *args);
+
+#endif
