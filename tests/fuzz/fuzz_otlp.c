@@ -8,7 +8,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
 #include "tests/fuzz/fuzz.h"
-#include "tools/serve/otlp_wire.h"
+#include "tools/otlp/wire.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
 #include "tools/import/importers.h"
-#include "tools/serve/inflate.h"
-#include "tools/serve/otlp_wire.h"
+#include "tools/otlp/inflate.h"
+#include "tools/otlp/wire.h"
 
 #include <annal/import.h>
 

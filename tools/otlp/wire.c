@@ -1,4 +1,4 @@
-#include "tools/serve/otlp_wire.h"
+#include "tools/otlp/wire.h"
 
 #include "journal/base/base64.h"
 #include "journal/base/error.h"

@@ -1,4 +1,4 @@
-#include "tools/serve/inflate.h"
+#include "tools/otlp/inflate.h"
 
 #include "journal/base/error.h"
 

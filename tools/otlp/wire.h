@@ -8,8 +8,8 @@
  * and nothing is built: a message is scanned once for each field that it may have, which costs
  * little, for scanning skips what is in fields.
  */
-#ifndef TOOLS_SERVE_OTLP_WIRE_H
-#define TOOLS_SERVE_OTLP_WIRE_H
+#ifndef TOOLS_OTLP_WIRE_H
+#define TOOLS_OTLP_WIRE_H
 
 #include "journal/base/buf.h"
 

@@ -1,6 +1,6 @@
 /* Bodies that are compressed with gzip; the only user of zlib. */
-#ifndef TOOLS_SERVE_INFLATE_H
-#define TOOLS_SERVE_INFLATE_H
+#ifndef TOOLS_OTLP_INFLATE_H
+#define TOOLS_OTLP_INFLATE_H
 
 #include "journal/base/buf.h"
 
