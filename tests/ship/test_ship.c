@@ -170,7 +170,10 @@ START_TEST(another_history_is_reported_and_never_mixed_in)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
     SHIP(NULL);
     cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
-    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n{\"type\":\"a\",\"data\":3}\n", "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    SHIP(NULL);
+    cli_assert_refused(&cli, 1, "'s1' has another history at the target, which ends with event 2");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
     SHIP(NULL);
     cli_assert_refused(&cli, 1, "'s1' has another history at the target, which ends with event 2");
     ASK("SELECT string_agg(data::text, ',' ORDER BY key, seq) FROM annal._events", "1,2,1");

@@ -226,6 +226,11 @@ static annal_status connect(struct ship_target *target, const char *url, annal_e
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship to %s: out of memory", target->name);
     if (PQstatus(target->conn) != CONNECTION_OK)
         return fail_lost(target, err);
+    const char *encoding = PQparameterStatus(target->conn, "server_encoding");
+    if (encoding == NULL || strcmp(encoding, "UTF8") != 0)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "ship to %s: the encoding of the database is %s: it must be UTF8",
+                           target->name, encoding != NULL ? encoding : "not known");
     PQsetNoticeReceiver(target->conn, ignore_notice, NULL);
     PQsetnonblocking(target->conn, 1);
     return ANNAL_OK;
@@ -675,7 +680,8 @@ static annal_status postgres_rows(struct ship_target *target, annal_slice sessio
     return each_row(target, give_row, &(struct rows){fn, arg}, err);
 }
 
-const struct ship_kind ship_postgres = {.open = postgres_open,
+const struct ship_kind ship_postgres = {.pace_ms = 100,
+                                        .open = postgres_open,
                                         .close = postgres_close,
                                         .heads = postgres_heads,
                                         .begin = postgres_begin,

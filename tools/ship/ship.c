@@ -406,6 +406,14 @@ static bool is_due(const struct ship *ship)
             lag_of(ship).events >= options->batch_events);
 }
 
+static uint32_t until_due(const struct ship *ship)
+{
+    int64_t left_us = ship->next_us - annal__monotonic_us();
+    if (ship->lanes.first == NULL || left_us > LOOK_MS * INT64_C(1000))
+        return LOOK_MS;
+    return left_us > 0 ? (uint32_t)(left_us / 1000) + 1 : 0;
+}
+
 /* One step: ANNAL_END when there is nothing more to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
@@ -422,7 +430,7 @@ static annal_status step(struct ship *ship, annal_error *err)
     tell(ship);
     if (ship->tail == NULL)
         return ship->lanes.first != NULL ? ANNAL_OK : ANNAL_END;
-    status = drain(ship, due && ship->lanes.first != NULL ? 0 : LOOK_MS, err);
+    status = drain(ship, due && ship->lanes.first != NULL ? 0 : until_due(ship), err);
     return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
 
