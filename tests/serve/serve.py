@@ -462,7 +462,8 @@ def test_what_was_acknowledged_survives_a_kill():
         threads = [threading.Thread(target=write) for _ in range(4)]
         for thread in threads:
             thread.start()
-        time.sleep(0.4)
+        while len(got) < 20 and any(thread.is_alive() for thread in threads):
+            time.sleep(0.01)
         server.stop(signal.SIGKILL)
         stop.set()
         for thread in threads:

@@ -31,6 +31,7 @@ struct http {
     pthread_mutex_t lock;
     struct request *requests; /* all that there are */
     struct peer *peers;
+    _Atomic unsigned peer_count;
     _Atomic size_t body_bytes; /* of all of them */
 };
 
@@ -199,6 +200,7 @@ static void peer_came(struct http *http, struct MHD_Connection *connection, void
     if (http->peers != NULL)
         http->peers->previous = peer;
     http->peers = peer;
+    atomic_fetch_add(&http->peer_count, 1);
 }
 
 static void peer_went(struct http *http, struct peer *peer)
@@ -211,6 +213,7 @@ static void peer_went(struct http *http, struct peer *peer)
         http->peers = peer->next;
     if (peer->next != NULL)
         peer->next->previous = peer->previous;
+    atomic_fetch_sub(&http->peer_count, 1);
     annal__free(peer);
 }
 
@@ -577,9 +580,7 @@ annal_status http_open(const struct http_options *options, const struct http_pro
 
 unsigned http_connections(const struct http *http)
 {
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-    return info == NULL ? 0 : info->num_connections;
+    return atomic_load(&http->peer_count);
 }
 
 void http_quiesce(struct http *http)
