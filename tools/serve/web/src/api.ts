@@ -147,7 +147,7 @@ const path = (id: string): string => `/sessions/${encodeURIComponent(id)}`;
 const MOST_EVENTS = 500;
 
 /* Of each table of a state the last so many rows. */
-const MOST_ROWS = 500;
+const MOST_ROWS = 120;
 
 export class Server implements Source {
   isFile = false;

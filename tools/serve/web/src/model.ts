@@ -130,6 +130,8 @@ export class Model {
   ready = false;
   failed: string | null = null;
   version = 0;
+  /* Counts changes of the outline, the calls and the turns; bodies that were fetched do not count. */
+  shape = 0;
 
   private typeIndex = new Map<string, number>();
   private open = new Map<string, Call>();
@@ -226,6 +228,7 @@ export class Model {
     const n = this.seq.length;
     const before = n ? this.time[n - 1]! : at;
     const passed = Number.isFinite(at - before) ? Math.min(Math.max(at - before, STEP_MS), PAUSE_MS) : STEP_MS;
+    this.shape++;
     this.axis.push(n ? this.axis[n - 1]! + passed : 0);
     this.seq.push(seq);
     this.type.push(type);
@@ -250,6 +253,7 @@ export class Model {
       if (call.result !== Infinity && call.result !== call.seq) this.callOfResult.set(call.result, call);
     }
     this.calls.sort((a, b) => a.seq - b.seq);
+    this.shape++;
   }
 
   private addCall(call: Call): void {
@@ -275,6 +279,7 @@ export class Model {
       .sort((a, b) => a.seq - b.seq);
     this.turnOf = new Map(this.turns.map((turn) => [turn.id, turn]));
     for (const turn of this.turns) turn.first = this.firstAnswer(turn.seq);
+    this.shape++;
   }
 
   /* After the prompt itself: the next message or call. */

@@ -53,7 +53,7 @@ function Cell({ value, was, changed }: { value: Value | undefined; was?: Value; 
   );
 }
 
-const SHOWN = 60;
+const SHOWN = 30;
 
 function Rows({ name, table, rows, only }: { name: string; table: Table; rows: Changed[]; only: boolean }) {
   const [whole, setWhole] = useState(false);
@@ -112,7 +112,7 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
   const { source } = useApp();
   const asked = Math.min(at, model.last);
   const seldom = useSeldom(asked, 400);
-  const rested = useLater(asked, 40);
+  const rested = useLater(asked, 20);
   const seq = playing ? seldom : rested;
   const answer = useAnswer<State>(seq > 0 ? (signal) => source.state(model.id, seq, signal) : null, [model, seq]);
   const [only, setOnly] = useState(false);

@@ -119,7 +119,7 @@ function useLanes(model: Model): Lane[] {
       return { name: s.title ?? s.session_id, href: link('s', s.session_id), bars: stack(bars), spans: [{ from, to, first: from }] };
     };
     return model.seq.length ? [mainLane(model), ...children.filter((c) => !c.fork_session_id).map(childLane)] : [];
-  }, [model, model.version, below]);
+  }, [model, model.shape, below, children.length]);
 }
 
 type Colors = (name: string) => string;
@@ -176,7 +176,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     const context = canvas.current?.getContext('2d');
     if (!context || !width) return;
     const scale = devicePixelRatio || 1;
-    const key = [width, height, model, model.version, view.from, view.to, lanes, lanesOpen, theme, scale];
+    const key = [width, height, model, model.shape, view.from, view.to, lanes, lanesOpen, theme, scale];
     const old = layers.current;
     if (!old || old.key.some((part, i) => part !== key[i])) {
       const make = (known: boolean): HTMLCanvasElement => {
@@ -195,7 +195,7 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     drawMoment(context, layers.current!, colors(box.current!));
-  }, [width, height, model.version, view.from, view.to, cursor, drag, lanes, theme]);
+  }, [width, height, model.shape, view.from, view.to, cursor, drag, lanes, theme]);
 
   function drawMoment(c: CanvasRenderingContext2D, { known, later }: { known: HTMLCanvasElement; later: HTMLCanvasElement }, color: Colors): void {
     const px = Math.round(Math.min(width - 1, Math.max(0, x(cursor))));

@@ -38,7 +38,7 @@ after(async () => {
 
 const newContext = async (options) => {
   const made = await browser.newContext(options);
-  made.setDefaultTimeout(6000);
+  made.setDefaultTimeout(15_000);
   return made;
 };
 
@@ -169,7 +169,7 @@ test('the keys step by event, turn and prompt, and play to the end', async () =>
   await page.locator('.speed select').selectOption('100');
   await page.locator('h1').click();
   await page.keyboard.press(' ');
-  await page.waitForFunction(() => !location.hash.includes('at='), null, { timeout: 8000 });
+  await page.waitForFunction(() => !location.hash.includes('at='), null, { timeout: 20_000 });
   await page.keyboard.press('Home');
   assert.equal(await at(), 7);
   await page.keyboard.press('End');
@@ -216,7 +216,7 @@ test('a live session is followed until one scrolls', async () => {
   await page.waitForSelector('.stream.live');
   const writer = store.writer('live');
   await writer.send(text(30));
-  await page.waitForSelector('text=Line 30.', { timeout: 3000 });
+  await page.waitForSelector('text=Line 30.', { timeout: 15_000 });
   await frames(page);
   await page.locator('.conversation .scroller').hover();
   await page.mouse.wheel(0, -900);
@@ -228,7 +228,7 @@ test('a live session is followed until one scrolls', async () => {
   await page.waitForSelector('.to-end >> text=1 new');
   await page.click('.to-end');
   await page.waitForSelector('text=Line 31.');
-  await list.waitForFunction(() => [...document.querySelectorAll('.row')].some((row) => row.innerText.includes('live') && row.innerText.includes('32')), null, { timeout: 3000 });
+  await list.waitForFunction(() => [...document.querySelectorAll('.row')].some((row) => row.innerText.includes('live') && row.innerText.includes('32')), null, { timeout: 15_000 });
   await writer.close();
   quiet(page);
   quiet(list);

@@ -78,6 +78,7 @@ export async function serve(store, ...words) {
   return {
     url,
     token,
+    pid: child.pid,
     get: async (route) => (await fetch(`${url}/api/v1${route}`, { headers: { Authorization: `Bearer ${token}` } })).json(),
     stop: () => new Promise((done) => child.removeAllListeners('exit') && child.on('exit', done) && child.kill('SIGTERM')),
   };
