@@ -89,7 +89,7 @@ export const isContext = (text: string): boolean => CONTEXT.test(text);
 const MOST_MARKDOWN = 24_000;
 
 export function Picture({ url }: { url: string }) {
-  if (IMAGE.test(url)) return <img class="picture" src={url} alt="Picture in this message" loading="lazy" />;
+  if (IMAGE.test(url)) return <img class="picture" src={url} alt="Picture in this message" />;
   const safe = safeUrl(url);
   return safe ? (
     <a href={safe} target="_blank" rel="noopener noreferrer">

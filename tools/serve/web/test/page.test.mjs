@@ -119,7 +119,7 @@ test('a session is shown as the conversation that it was', async () => {
   await page.locator('.tool', { hasText: 'Task' }).locator('.tool-head').click();
   await page.keyboard.press('G');
   await page.waitForSelector('img.picture');
-  assert.ok(await page.$eval('img.picture', (image) => image.naturalWidth > 0));
+  await page.waitForFunction(() => document.querySelector('img.picture').naturalWidth > 0);
   await page.waitForSelector('.turn-end >> text=Turn 2 done');
   quiet(page);
   await page.close();
