@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from pathlib import Path
 from typing import Any
 
@@ -107,5 +108,35 @@ def test_a_cancelled_call_has_ended_when_the_cancellation_arrives(store: annal.S
             before = session.annal_session.last_seq
             await asyncio.sleep(0.001)
             assert session.annal_session.last_seq == before
+
+    asyncio.run(main())
+
+
+def test_the_latest_items_of_a_long_conversation_are_read_from_its_end(path: Path) -> None:
+    async def main() -> None:
+        numbers: list[int] = []
+        with annal.open(path) as store:
+            session, chance = AnnalSession("user", store), random.Random(1)
+            for number in range(700):
+                numbers += [number, number]
+                await session.add_items([{"role": "user", "content": str(number)}] * 2)
+                for _ in range(chance.randrange(3) if number % 7 == 0 else 0):
+                    await session.pop_item()
+                    numbers.pop()
+                if number == 300:
+                    await session.clear_session()
+                    numbers.clear()
+        with annal.open(path) as store:
+            session = AnnalSession("user", store)
+            for limit in (1, 5, 40, 0):
+                found: Any = await session.get_items(limit=limit)
+                assert [int(item["content"]) for item in found] == numbers[len(numbers) - limit :]
+            popped: Any = await session.pop_item()
+            assert int(popped["content"]) == numbers.pop()
+            await session.add_items([{"role": "user", "content": "new"}])
+            assert [item["content"] for item in await session.get_items(limit=2)] == [str(numbers[-1]), "new"]  # type: ignore[typeddict-item]
+            assert session._items.seq == 0  # nothing before them was read
+            found = await session.get_items()
+            assert [item["content"] for item in found] == [*map(str, numbers), "new"]
 
     asyncio.run(main())

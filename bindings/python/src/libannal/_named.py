@@ -66,6 +66,10 @@ class Folded(ABC):
             raise Conflict(f"session '{self.session.id}' does not belong to {self.parts!r}")
         return self._seq > 0
 
+    def begun(self) -> bool:
+        """Whether there is such a session. An adapter that need not read it for that says so in another way."""
+        return self.refresh()
+
     @property
     def seq(self) -> int:
         """The last event that was read."""
@@ -96,7 +100,7 @@ class Folded(ABC):
         """
         written = [Draft(draft.type, dumps(draft.data, stable=False)) for draft in drafts]
         with self.lock:
-            while not self._seq and not self.refresh():
+            while not self._seq and not self.begun():
                 try:
                     self.session.append_many([self.naming(), *written], expected_seq=0)
                     return
@@ -146,20 +150,22 @@ class Named:
         """The names that have a session, without the adapter's own."""
         for session in self.store.sessions():
             if session.startswith(self.adapter):
-                parts = self._name_of(self.store.session(session))
+                parts = name_of(self.store.session(session))
                 if parts and parts[0] == self.adapter and session == name(*parts):
                     yield tuple(parts[1:])
 
-    @staticmethod
-    def _name_of(session: Session) -> list[str]:
-        try:
-            first = session.info().fork_seq + 1
-        except NotFound:
-            return []
-        for event in session.events(first, first + 1):
-            if event.type == NAMED:
-                return [str(part) for part in event.data["name"]]
+
+
+def name_of(session: Session) -> list[str]:
+    """The strings that a session belongs to; [] if there is no such session, or it belongs to none."""
+    try:
+        first = session._info().fork_seq + 1
+    except NotFound:
         return []
+    for event in session.events(first, first + 1):
+        if event.type == NAMED:
+            return [str(part) for part in event.data["name"]]
+    return []
 
 
 def copy_out(store: Store, fork: Session) -> None:

@@ -19,9 +19,12 @@ from agents.memory.session_settings import SessionSettings, coerce_session_setti
 from ._await import in_thread
 from ._errors import Conflict
 from ._event import Draft, Event
-from ._named import Folded, Named
+from ._named import Folded, Named, name_of
 from ._session import Session
 from ._store import Level, Store
+
+
+_LONG = 1024  # events
 
 
 class _Items(Folded):
@@ -38,6 +41,42 @@ class _Items(Folded):
                 self.items.pop()
         elif event.type == "items.cleared":
             self.items = [item for item in self.items if item.seq > event.data["seq"]]
+
+
+    def begun(self) -> bool:
+        return self.seems_long() or self.refresh()
+
+    def seems_long(self) -> bool:
+        """Whether nothing of the session was read yet, and to read all of it takes a while. It is that of its name.
+
+        What is appended at level batch is not in the journal yet, so that it has to be remembered.
+        """
+        return (
+            not self.seq
+            and self.level == "sync"
+            and self.session.last_seq > _LONG
+            and name_of(self.session) == list(self.parts)
+        )
+
+    def latest(self, count: int) -> list[Event]:
+        """The latest items, oldest first, read from the end: what comes before them is not read."""
+        if count <= 0:
+            return []
+        if not self.seems_long():
+            self.refresh()
+            return self.items[-count:]
+        found: list[Event] = []
+        removed, cleared = set(), 0
+        for event in reversed(self.session):
+            if event.seq <= cleared or len(found) == count:
+                break
+            if event.type == "item.added" and event.seq not in removed:
+                found.append(event)
+            elif event.type == "item.removed":
+                removed.add(event.data["seq"])
+            elif event.type == "items.cleared":
+                cleared = max(cleared, event.data["seq"])
+        return found[::-1]
 
 
 class AnnalSession:
@@ -72,9 +111,9 @@ class AnnalSession:
     def _get(self, limit: int | None) -> list[TResponseInputItem]:
         count = resolve_session_limit(limit, self.session_settings)
         with self._items.lock:
-            self._items.refresh()
-            items = self._items.items
-            found = items if count is None else items[-count:] if count > 0 else []
+            if count is None:
+                self._items.refresh()
+            found = self._items.items if count is None else self._items.latest(count)
             # Each caller gets its own: an item is a dict that it may change.
             return [cast(TResponseInputItem, item.read()) for item in found]
 
@@ -84,14 +123,17 @@ class AnnalSession:
 
     def _pop(self) -> TResponseInputItem | None:
         with self._items.lock:
-            while self._items.refresh() and self._items.items:
-                last, end = self._items.items[-1], self._items.seq
+            while True:
+                end = self._items.session.last_seq
+                found = self._items.latest(1)
+                if not found:
+                    return None
+                end = self._items.seq or end
                 try:
-                    self._items.append(Draft("item.removed", {"seq": last.seq}), expected_seq=end)
+                    self._items.append(Draft("item.removed", {"seq": found[0].seq}), expected_seq=end)
                 except Conflict:
                     continue  # somebody added or removed meanwhile
-                return cast(TResponseInputItem, last.read())
-        return None
+                return cast(TResponseInputItem, found[0].read())
 
     def _clear(self) -> None:
         with self._items.lock:
