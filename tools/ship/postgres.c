@@ -23,7 +23,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 2
+#define SCHEMA_VERSION 3
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */

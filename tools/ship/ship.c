@@ -17,7 +17,7 @@ enum {
     LOOK_MS = 500,      /* how often to notice that nobody reads the output any more */
     DRAIN_EVENTS = 4096 /* of the tail, between two batches */
 };
-#define LOOK_AGAIN_US  ((int64_t)30000000) /* at all heads, while there is nothing to do */
+#define LOOK_AGAIN_US  ((int64_t)60000000) /* at all heads, while there is nothing to do */
 #define TELL_US        ((int64_t)1000000)
 #define BACKOFF_MS     250
 #define BACKOFF_MS_MAX 30000
@@ -236,7 +236,7 @@ static void tell(struct ship *ship)
         snprintf(detail, sizeof detail, "events");
         if (ship->progress.on_terminal && now_us - ship->told_us >= TELL_US) {
             struct lag lag = lag_of(ship);
-            snprintf(detail, sizeof detail, "ev, %" PRIu64 " behind", lag.events);
+            snprintf(detail, sizeof detail, "events, %" PRIu64 " behind", lag.events);
         }
         progress_set(&ship->progress, ship->events, detail);
     }

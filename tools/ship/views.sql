@@ -134,6 +134,17 @@ CREATE OR REPLACE FUNCTION annal._said(of_key bigint, member text) RETURNS text 
     WHERE said IS NOT NULL ORDER BY seq DESC LIMIT 1
 $$;
 
+-- What the user said first, on one line. Messages that begin with a tag are what agents add to it.
+CREATE OR REPLACE FUNCTION annal._first_words(of_key bigint) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT left(regexp_replace(btrim(said, E' \t\n\r'), '\s+', ' ', 'g'), 120) FROM (
+        SELECT seq, CASE json_typeof(data -> 'content') WHEN 'string' THEN data ->> 'content' WHEN 'array' THEN (
+                   SELECT part ->> 'text' FROM json_array_elements(data -> 'content') WITH ORDINALITY AS parts (part, n)
+                   WHERE part ->> 'text' !~ '^\s*(<|$)' ORDER BY n LIMIT 1) END AS said
+        FROM (SELECT seq, annal._data(data) AS data FROM annal._events WHERE key = of_key AND type = 'message.added') AS e
+        WHERE data ->> 'role' = 'user') AS e
+    WHERE said !~ '^\s*(<|$)' ORDER BY seq LIMIT 1
+$$;
+
 CREATE OR REPLACE VIEW annal._status_events AS
     SELECT key, seq, ts, type, annal._data(data) AS data,
            CASE WHEN type IN ('session.status_changed', 'session.transition') THEN annal._data(data) ->> 'to'
@@ -176,7 +187,7 @@ CREATE OR REPLACE VIEW annal.sessions AS
            annal._said(h.key, 'working_directory') AS working_directory,
            annal._said(h.key, 'git_branch') AS git_branch,
            annal._said(h.key, 'parent_session_id') AS parent_session_id,
-           annal._said(h.key, 'title') AS title,
+           coalesce(annal._said(h.key, 'title'), annal._first_words(h.key)) AS title,
            annal._time((SELECT CASE WHEN e.type IN ('session.ended', 'session_end') THEN e.ts
                                     WHEN e.type = 'session.transition' THEN annal._when(e.data ->> 'ended_at') END
                         FROM annal._status_events e WHERE e.key = h.key
@@ -247,4 +258,4 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
           UNION ALL SELECT tool, 'called', NULL FROM annal.dangling) AS calls
     GROUP BY tool;
 
-INSERT INTO annal._schema (version) VALUES (2) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (3) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
