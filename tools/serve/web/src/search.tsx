@@ -61,6 +61,11 @@ export function Search({ route }: { route: Route }) {
       <h1>
         {session ? 'Found in this session' : 'Found'} for “{q}”
       </h1>
+      {session && (
+        <p>
+          <a href={link('search', '', { q })}>Search in all sessions</a>
+        </p>
+      )}
       {events.error && <Failure text={events.error} />}
       {found.length > 0 && (
         <section>

@@ -454,7 +454,18 @@ export function SessionPage({ route }: { route: Route }) {
       <div class="work">
         {model.ready ? <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} handle={handle} /> : <div class="conversation" aria-busy="true" />}
         <aside class="side" aria-label="Details">
-          <div class="tabs" role="tablist">
+          <div
+            class="tabs"
+            role="tablist"
+            onKeyDown={(e) => {
+              const by = { ArrowLeft: -1, ArrowRight: 1 }[e.key];
+              if (by === undefined) return;
+              e.preventDefault();
+              const next = TABS[(TABS.findIndex(([name]) => name === tab) + by + TABS.length) % TABS.length]![0];
+              set({ tab: next });
+              document.getElementById(`tab-${next}`)?.focus();
+            }}
+          >
             {TABS.map(([name, label]) => (
               <button role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="panel" tabIndex={tab === name ? 0 : -1} onClick={() => show(name)}>
                 {label}

@@ -1,6 +1,9 @@
 /* How quick the page is with a session of 100,000 events and 5,000 sessions. About a minute. */
 import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { fillLarge, longSession } from './large.mjs';
 import { frames, launch, open, quiet, serve, Store } from './support.mjs';
 
@@ -127,4 +130,22 @@ test('play at 100 times goes to the end of a long session', async () => {
   await page.waitForFunction(() => Number(document.querySelector('.slider').getAttribute('aria-valuenow')) > 90_400, null, { timeout: 20_000 });
   quiet(page);
   await page.close();
+});
+
+test('a shared file of 100 MB', async () => {
+  const words = 'What the tide table says of this harbour, line by line. ';
+  const events = Array.from({ length: 20_000 }, (_, n) => ({ type: 'message.added', data: { id: `w${n}`, role: n % 2 ? 'assistant' : 'user', content: `Message ${n}. ${words.repeat(90)}` } }));
+  store.append('wide', events);
+  const file = path.join(store.directory, 'wide.html');
+  store.run('export', 'wide', '--format', 'html', '--to', file);
+  assert.ok(statSync(file).size > 100e6, `${statSync(file).size} bytes`);
+  const own = await browser.newContext();
+  const page = await own.newPage();
+  const began = Date.now();
+  await page.goto(pathToFileURL(file).href, { waitUntil: 'commit' });
+  await page.waitForSelector('.item .said', { timeout: 60_000 });
+  took('a shared file of 100 MB opens', Date.now() - began, 4000);
+  await page.keyboard.press('G');
+  await page.waitForSelector('text=Message 19999.');
+  await own.close();
 });

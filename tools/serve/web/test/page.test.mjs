@@ -236,6 +236,28 @@ test('a live session is followed until one scrolls', async () => {
   await list.close();
 });
 
+test('a tab that is hidden reads nothing, and has everything when it is seen again', async () => {
+  const own = await newContext();
+  store.append('hidden', [{ type: 'message.added', data: { id: 'h0', role: 'assistant', content: 'The begin.' } }]);
+  const page = await session('', own, 'hidden');
+  await page.waitForSelector('.stream.live');
+  const hide = (hidden) =>
+    page.evaluate((value) => {
+      Object.defineProperty(document, 'hidden', { value, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, hidden);
+  await hide(true);
+  await page.waitForSelector('.stream.paused');
+  store.append('hidden', [{ type: 'message.added', data: { id: 'h1', role: 'assistant', content: 'Said while nobody looked.' } }]);
+  await page.waitForTimeout(200);
+  assert.ok(!(await page.locator('.conversation').innerText()).includes('Said while'));
+  await hide(false);
+  await page.waitForSelector('.stream.live');
+  await page.keyboard.press('G');
+  await page.waitForSelector('text=Said while nobody looked.');
+  await own.close();
+});
+
 test('what is new since the last visit is marked, in the list and in the session', async () => {
   const own = await newContext();
   const text = (n) => ({ type: 'message.added', data: { id: `v${n}`, role: 'assistant', content: `Visit ${n}.` } });
@@ -356,6 +378,17 @@ test('? tells the keys', async () => {
   await accessible(page);
   await page.keyboard.press('Escape');
   await page.waitForSelector('dialog[open]', { state: 'detached' });
+  quiet(page);
+  await page.close();
+});
+
+test('a session is forked at the moment that is looked at', async () => {
+  const page = await session('?at=20');
+  await page.click('text=Fork');
+  await page.fill('dialog input', 'tides-again');
+  await page.click('dialog >> text=Fork >> nth=-1');
+  await page.waitForSelector('.up >> text=fork of 7c1d52a0 at 20');
+  assert.deepEqual((await server.get('/sessions/tides-again/outline')).seq.at(-1), 20);
   quiet(page);
   await page.close();
 });
