@@ -64,6 +64,8 @@ static const struct log {
      "turn.started 1"},
     {"otel", "langfuse.json", "document", 3, 6, 70, 9, 0, "import.record 2, message.added 1"},
     {"otel", "spans.json", "document", 2, 6, 245, 16, 0, "import.record 1, message.added 1"},
+    {"otel", "spellings.otlp.jsonl", "lines", 2, 14, 157, 18, 60,
+     "import.record 2, message.added 7"},
     {"otel-logs", "export.otlp.jsonl", "lines", 3, 24, 10610, 219, 10000,
      "import.record 5, message.added 4, tool.called 3, tool.failed 1, tool.returned 2"},
 };

@@ -1,4 +1,4 @@
--- importer otel   version 2
+-- importer otel   version 3
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id
@@ -14,7 +14,8 @@
 --  (2) A span of a tool is a call and its result; one of a model the messages that it was asked with and that
 --      were not there yet, its answer, and its tokens; one of an agent a turn. Others are import.record.
 --  (3) Tokens are those of the models' spans alone: agents' spans sum up what theirs have used.
---  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them.
+--  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them. Messages are an
+--      attribute, events of the span, or attributes with a number in their names.
 --  (5) The first event made from a span carries all of it under "extra".
 --  (6) The title is what the first span that was asked something was asked, else the name of the trace. The head
 --      of a document, which names no trace, belongs to the first one after it (the option session).
@@ -113,11 +114,13 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
     UPDATE spans SET trace = trim(trace, '"'), id = trim(id, '"'), t1 = coalesce(nullif(t1, 0), t0),
-        op = lower(coalesce(a ->> '$."gen_ai.operation.name"', a ->> '$."openinference.span.kind"', s ->> '$.type', ''));
+        op = lower(coalesce(a ->> '$."gen_ai.operation.name"', a ->> '$."openinference.span.kind"',
+            a ->> '$."llm.request.type"', a ->> '$."traceloop.span.kind"', s ->> '$.type', ''));
     UPDATE spans SET
         class = CASE
             WHEN op IN ('execute_tool', 'tool') THEN 'tool'
-            WHEN op IN ('chat', 'text_completion', 'generate_content', 'call_llm', 'llm', 'generation') THEN 'model'
+            WHEN op IN ('chat', 'text_completion', 'generate_content', 'call_llm', 'llm', 'generation', 'completion')
+                THEN 'model'
             WHEN op IN ('invoke_agent', 'agent') THEN 'agent'
             ELSE 'other' END,
         session = coalesce(session_id(coalesce(a ->> '$."gen_ai.conversation.id"', a ->> '$."session.id"')), (SELECT session FROM file),
@@ -128,6 +131,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         output = coalesce(a -> '$."gen_ai.tool.call.result"', a -> '$."gen_ai.output.messages"', a -> '$."gen_ai.output"',
                           a -> '$."output.value"', a -> '$."gen_ai.completion"', nullif(s -> '$.output', 'null'));
     UPDATE spans SET session = (SELECT home FROM file) WHERE session IS NULL;
+    UPDATE spans SET output = coalesce(
+        (SELECT coalesce(
+            (SELECT x.value -> '$.value.stringValue' FROM json_each(e.value, '$.attributes') x
+             WHERE x.value ->> '$.key' IN ('content', 'message', 'gen_ai.event.content', 'gen_ai.completion') LIMIT 1),
+            e.value -> '$.attributes')
+         FROM json_each(s, '$.events') e
+         WHERE e.type = 'object' AND e.value ->> '$.name' IN ('gen_ai.choice', 'gen_ai.content.completion') LIMIT 1),
+        a -> '$."gen_ai.completion.0.content"', a -> '$."llm.output_messages.0.message.content"')
+    WHERE class = 'model' AND output IS NULL;
     UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0),
                                   (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;
@@ -135,6 +147,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 0, 0, session, min(t0), 'session.created', 'session.created',
            json_fields('id', json_text(session), 'agent_id', json_text(coalesce(max(a ->> '$."gen_ai.agent.name"'), 'otel')),
+                       'provider', json_text(coalesce(max(a ->> '$."gen_ai.provider.name"'), max(a ->> '$."gen_ai.system"'), max(a ->> '$."llm.system"'))),
                        'status', '"idle"', 'source', source), NEW.n
     FROM spans, now WHERE session NOT IN (SELECT s.session FROM sessions s) GROUP BY session;
     INSERT OR IGNORE INTO sessions (session, dated)
@@ -196,6 +209,24 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         json_each(CASE WHEN json_valid(coalesce(p.a ->> '$."gen_ai.input.messages"', p.a ->> '$."gen_ai.prompt"'))
                        THEN coalesce(p.a ->> '$."gen_ai.input.messages"', p.a ->> '$."gen_ai.prompt"') ELSE '[]' END) e
     WHERE class = 'model' AND e.type = 'object';
+    -- Messages as events of the span, and as attributes with a number in their name.
+    INSERT INTO inputs
+    SELECT p.i, 100000 + e.key, json_fields(
+        'role', json_text(CASE e.value ->> '$.name' WHEN 'gen_ai.content.prompt' THEN 'user'
+                          ELSE substr(e.value ->> '$.name', 8, length(e.value ->> '$.name') - 15) END),
+        'content', (SELECT x.value -> '$.value.stringValue' FROM json_each(e.value, '$.attributes') x
+                    WHERE x.value ->> '$.key' IN ('content', 'gen_ai.event.content', 'gen_ai.prompt') LIMIT 1))
+    FROM spans p, json_each(p.s, '$.events') e
+    WHERE class = 'model' AND e.type = 'object'
+      AND e.value ->> '$.name' IN ('gen_ai.user.message', 'gen_ai.system.message', 'gen_ai.assistant.message',
+                                   'gen_ai.tool.message', 'gen_ai.content.prompt');
+    INSERT INTO inputs
+    SELECT i, 200000 + n, json_fields('role', coalesce(a -> ('$."' || before || n || after || 'role"'), '"user"'),
+                                      'content', a -> ('$."' || before || n || after || 'content"'))
+    FROM (SELECT p.i, p.a, k.before, k.after, CAST(substr(e.key, length(k.before) + 1) AS INTEGER) AS n
+          FROM (SELECT 'gen_ai.prompt.' AS before, '.' AS after UNION ALL SELECT 'llm.input_messages.', '.message.') k,
+               spans p, json_each(p.a) e
+          WHERE class = 'model' AND e.key GLOB k.before || '[0-9]*' || k.after || 'content');
     INSERT INTO out
     SELECT NEW.row, i, 10 + place, session, t0, 'message.added', key || '.in.' || place,
            json_fields('id', json_text(key || '.in.' || place), 'role', coalesce(m -> '$.role', '"user"'),
@@ -239,7 +270,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'model', coalesce(a -> '$."gen_ai.response.model"', a -> '$."gen_ai.request.model"', a -> '$."llm.model_name"',
                                  nullif(s -> '$.model', 'null')),
                'input_tokens', input_tokens, 'output_tokens', output_tokens,
+               'cache_write_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_creation.input_tokens"',
+                   a ->> '$."gen_ai.usage.cache_write.input_tokens"', a ->> '$."gen_ai.usage.cache_creation_input_tokens"',
+                   a ->> '$."llm.token_count.prompt_details.cache_write"') AS INTEGER),
                'cached_input_tokens', CAST(coalesce(a ->> '$."gen_ai.usage.cache_read.input_tokens"',
+                   a ->> '$."gen_ai.usage.cache_read_input_tokens"',
                    a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
