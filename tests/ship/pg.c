@@ -125,10 +125,20 @@ void pg_restart(struct pg *pg)
     ck_abort_msg("PostgreSQL does not start: see %s/log", pg->dir);
 }
 
-bool pg_start(struct pg *pg)
+/* Not in $TMPDIR: the path of a socket is short. */
+static void make_directory(struct pg *pg)
 {
     uid_t uid;
     gid_t gid;
+    *pg = (struct pg){0};
+    snprintf(pg->dir, sizeof pg->dir, "/tmp/annal-pg-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(pg->dir));
+    user_of(&uid, &gid);
+    ck_assert_int_eq(chown(pg->dir, uid, gid), 0);
+}
+
+bool pg_start(struct pg *pg)
+{
     const char *const words[] = {
         "-D", "data", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8", NULL};
     *pg = (struct pg){0};
@@ -136,14 +146,19 @@ bool pg_start(struct pg *pg)
         fprintf(stderr, "SKIPPED: no PostgreSQL here: install the package postgresql\n");
         return false;
     }
-    /* Not in $TMPDIR: the path of a socket is short. */
-    snprintf(pg->dir, sizeof pg->dir, "/tmp/annal-pg-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(pg->dir));
-    user_of(&uid, &gid);
-    ck_assert_int_eq(chown(pg->dir, uid, gid), 0);
+    make_directory(pg);
     pg_program(pg, "initdb", words, NULL);
     pg_restart(pg);
     return true;
+}
+
+void pg_start_standby(const struct pg *primary, struct pg *standby)
+{
+    const char *const words[] = {"-h",   primary->dir, "-U", "boss", "-D",
+                                 "data", "-R",         "-c", "fast", NULL};
+    make_directory(standby);
+    pg_program(standby, "pg_basebackup", words, NULL);
+    pg_restart(standby);
 }
 
 void pg_kill(struct pg *pg, int with_signal)

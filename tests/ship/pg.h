@@ -16,6 +16,9 @@ struct pg {
 /* False if there is no PostgreSQL on this machine; what is missing was said. */
 bool pg_start(struct pg *pg);
 
+/* A hot standby of it, in a directory of its own. */
+void pg_start_standby(const struct pg *primary, struct pg *standby);
+
 /* Kill it, and wait until it is gone; and start it again in the same directory. */
 void pg_kill(struct pg *pg, int with_signal);
 void pg_restart(struct pg *pg);

@@ -86,7 +86,7 @@ static struct scene {
     struct random random;
     struct writing *writing;
     pid_t writer, shipper, second;
-    char url[120];
+    char url[200];
     char socket[120];
     char dump[120];
 } scene;
@@ -320,11 +320,60 @@ START_TEST(after_each_fault_the_target_equals_the_journals)
 }
 END_TEST
 
+/* ---- A primary that fails ---- */
+
+static void wait_at(const struct pg *pg, const char *want)
+{
+    struct pg before = scene.pg;
+    scene.pg = *pg;
+    wait_until("SELECT coalesce(sum(seq), 0) FROM annal._heads", want, "failover");
+    scene.pg = before;
+}
+
+/* Its last events had not arrived at the standby, which goes back in time with them. */
+START_TEST(a_standby_that_takes_over_gets_what_it_missed)
+{
+    struct pg standby;
+    cli_setup();
+    scene = (struct scene){0};
+    if (!pg_start(&scene.pg)) {
+        cli_teardown();
+        return;
+    }
+    pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet");
+    pg_start_standby(&scene.pg, &standby);
+    snprintf(scene.url, sizeof scene.url, "postgresql:///fleet?host=%s,%s&user=boss", scene.pg.dir,
+             standby.dir);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE(&cli, "ship", scene.url, "--as", "h1");
+    wait_at(&standby, "1");
+    scene.shipper = start_shipper("50");
+    pg_do(&standby, "postgres", "ALTER SYSTEM SET primary_conninfo = ''");
+    pg_do(&standby, "postgres", "SELECT pg_reload_conf()");
+    rest_ms(500);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
+    wait_at(&scene.pg, "3");
+    pg_stop(&scene.pg);
+    ck_text(pg_ask(&standby, "fleet", "SELECT count(*) FROM annal._events"), "1");
+    pg_do(&standby, "postgres", "SELECT pg_promote()");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
+    wait_at(&standby, "4");
+    DONE(&cli, "ship", "check", scene.url, "--as", "h1", "--json");
+    ck_assert_str_eq(cli.out, "{\"events\":4,\"behind\":0,\"dropped\":0,\"sound\":true}\n");
+    end(&scene.shipper);
+    pg_stop(&standby);
+    cli_teardown();
+}
+END_TEST
+
 Suite *suite_faults(void)
 {
     Suite *suite = suite_create("faults");
     TCase *cases = suite_case(suite, "faults", NULL, NULL);
     tcase_set_timeout(cases, 1700);
     tcase_add_test(cases, after_each_fault_the_target_equals_the_journals);
+    cases = suite_case(suite, "failover", NULL, NULL);
+    tcase_add_long_test(cases, a_standby_that_takes_over_gets_what_it_missed);
     return suite;
 }
