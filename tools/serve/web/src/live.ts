@@ -6,7 +6,8 @@
  *     BroadcastChannel. When it closes or is hidden it gives the lock back, and a visible tab takes over.
  * (2) While no tab is visible nothing is read. A tab that becomes visible, or takes over, says `resync`, and pages then
  *     fetch what they miss.
- * (3) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
+ * (3) Pages ask for what they show when the stream has begun (`ready`), so that nothing falls between the two.
+ * (4) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
  */
 import type { Event, Server } from './api';
 
@@ -22,6 +23,7 @@ interface Message {
 
 const LOCK = 'annal-stream';
 const LONGEST_RETRY_MS = 15_000;
+const LONGEST_WAIT_MS = 300; /* for the stream, before pages ask without it */
 
 /* The pieces of an event stream, line by line. */
 export async function readStream(
@@ -54,6 +56,9 @@ export class Live {
   private lastId = '';
   private queue: Event[] = [];
   private retryMs = 1000;
+  private began = () => {};
+  private behind = false; /* something was asked for before the stream began, or it was cut */
+  readonly ready = new Promise<void>((done) => (this.began = done));
 
   constructor(private server: Server) {
     this.channel.onmessage = ({ data }: MessageEvent<Message>) => this.hear(data);
@@ -62,6 +67,10 @@ export class Live {
   start(): void {
     document.addEventListener('visibilitychange', () => this.visibility());
     addEventListener('pagehide', () => this.stop?.abort());
+    setTimeout(() => {
+      if (this.status !== 'live') this.behind = true;
+      this.began();
+    }, LONGEST_WAIT_MS);
     this.visibility();
   }
 
@@ -88,9 +97,9 @@ export class Live {
         const headers: Record<string, string> = { Accept: 'text/event-stream' };
         if (this.lastId) headers['Last-Event-ID'] = this.lastId;
         const answer = await this.server.request('/stream', { headers, signal });
-        const began = !this.lastId;
+        const missing = !this.lastId && this.behind;
         this.tell('live');
-        if (began) {
+        if (missing) {
           this.channel.postMessage({ resync: true } satisfies Message);
           this.resync();
         }
@@ -152,6 +161,10 @@ export class Live {
 
   private setStatus(status: Status): void {
     this.status = status;
+    if (status === 'live') {
+      this.began();
+      this.behind = true;
+    }
     for (const listener of this.onStatus) listener();
   }
 

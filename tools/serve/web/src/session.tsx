@@ -38,7 +38,7 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
     setModel(null);
     setError(id ? null : 'The link names no session');
     if (!id) return;
-    source.session(id).then(
+    (live?.ready ?? Promise.resolve()).then(() => source.session(id)).then(
       (session) => {
         if (gone) return;
         current = new Model(source, id, session);

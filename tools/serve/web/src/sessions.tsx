@@ -230,7 +230,7 @@ export function Sessions({ route }: { route: Route }) {
   }, [query.toString()]);
 
   useEffect(() => {
-    void listing.more();
+    void live!.ready.then(() => listing.more());
     return () => listing.close();
   }, [listing]);
 
