@@ -229,15 +229,11 @@ static void tell(struct ship *ship)
 {
     int64_t now_us = annal__monotonic_us();
     char detail[40];
-    if (ship->progress.total > 0 && ship->bytes < ship->progress.total) {
+    if (ship->progress.on_terminal && ship->bytes < ship->progress.total) {
         progress_set(&ship->progress, ship->bytes, NULL);
-    } else {
-        ship->progress.total = 0;
-        snprintf(detail, sizeof detail, "events");
-        if (ship->progress.on_terminal && now_us - ship->told_us >= TELL_US) {
-            struct lag lag = lag_of(ship);
-            snprintf(detail, sizeof detail, "events, %" PRIu64 " behind", lag.events);
-        }
+    } else if (ship->progress.on_terminal) {
+        ship->progress.total = 0; /* it has caught up: from now on what comes is counted */
+        snprintf(detail, sizeof detail, "events, %" PRIu64 " behind", lag_of(ship).events);
         progress_set(&ship->progress, ship->events, detail);
     }
     if (!ship->options->json || !ship->options->follow || now_us - ship->told_us < TELL_US ||
