@@ -28,7 +28,7 @@
 #include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/import/detect.h"
-#include "tools/import/file_time.h"
+#include "tools/import/import_job.h"
 #include "tools/import/source_container.h"
 
 #include <annal/import.h>
@@ -39,310 +39,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES    ((size_t)1 << 20)
-#define BATCH_LINES   512
-#define BATCH_BYTES   ((size_t)4 << 20)
-#define APPEND_EVENTS 512
-#define APPEND_BYTES  ((size_t)4 << 20)
-#define SYNC_BYTES    ((uint64_t)16 << 20)
+#define READ_BYTES  ((size_t)1 << 20)
+#define BATCH_LINES 512
+#define BATCH_BYTES ((size_t)4 << 20)
 
 /* A smaller file goes through the commit log: twice the bytes, but fewer syncs. */
 #define LARGE_BYTES ((off_t)256 << 10)
-
-/* This many bytes at the beginning and end of what was read show whether the file was replaced
- * since. */
-#define SEEN_BYTES ((size_t)256)
-
-/* Another importer may append the same events between our look at the journal and our append. */
-#define APPEND_TRIES 3
-
-/* ---- The job ---- */
-
-/* An event that waits to be appended, as offsets into pending.bytes. */
-struct waiting {
-    size_t type, type_len;
-    size_t id, id_len;
-    size_t cause, cause_len;
-    size_t data, data_len;
-    int64_t ts_us;
-    const char *time_from; /* NULL: its line says it */
-};
-
-/* The events that go into the next append, all of one session. */
-struct pending {
-    struct buf bytes;
-    struct waiting events[APPEND_EVENTS];
-    size_t count;
-    size_t session;    /* in report->sessions */
-    uint64_t unsynced; /* bytes that were appended since the last annal_sync() */
-};
-
-struct import_job {
-    annal_store *store;
-    annal_import *import;
-    const char *sql; /* of the importer */
-    char *path;
-    const struct import_options *options;
-    struct import_report report;
-    size_t batch_lines;
-    annal_level level;
-    bool failed;
-
-    int fd;
-    bool is_log;     /* fd is the log itself, not a file of lines made from it */
-    uint64_t judged; /* what is a log by its first so many bytes may be a document by more */
-    uint64_t offset; /* so many bytes of it were read */
-    char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of them */
-    struct buf read;                         /* what was read and not yet made into lines */
-    size_t scanned;                          /* so many bytes of it contain no line break */
-    bool at_end;
-    uint64_t number; /* of the line that begins at read.ptr, less one */
-    uint32_t parts;  /* pieces of that line that were already imported */
-    int64_t last_us; /* of the newest event that has a time; 0: none has */
-    annal_import_line *lines;
-    size_t line_count;
-    size_t line_bytes;
-
-    struct pending pending;
-};
-
-/* ---- Sessions ---- */
-
-static annal_status read_known(struct import_job *job, annal_slice session, annal_error *err)
-{
-    annal_cursor *cursor = NULL;
-    annal_event event = {0};
-    annal_status status = annal_cursor_open(job->store, session, 1, &cursor, err);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return ANNAL_OK;
-    while (status >= 0) {
-        status = annal_cursor_next(cursor, &event, err);
-        if (status == ANNAL_END)
-            break;
-        if (status == ANNAL_OK && event.id.len > 0)
-            status = annal__import_remember(job->import, session, event.id, err);
-    }
-    annal_cursor_close(cursor);
-    job->report.store_failed |= status < 0;
-    return status < 0 ? status : ANNAL_OK;
-}
-
-static annal_status find_session(struct import_job *job, annal_slice id, size_t *out_index,
-                                 annal_error *err)
-{
-    struct import_report *report = &job->report;
-    for (size_t i = report->session_count; i-- > 0;) {
-        if (annal__slice_is(id, report->sessions[i].id)) {
-            *out_index = i;
-            return ANNAL_OK;
-        }
-    }
-    annal_status status = annal_session_id_check(id, err);
-    if (status < 0)
-        return status;
-    struct import_session *session =
-        annal__array_add(&report->sessions, &report->session_count, sizeof *session);
-    if (session == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-    memcpy(session->id, id.ptr, id.len);
-    *out_index = report->session_count - 1;
-    return ANNAL_OK;
-}
-
-void import_report_done(struct import_report *report)
-{
-    annal__free(report->sessions);
-    *report = (struct import_report){0};
-}
-
-/* ---- Appending ---- */
-
-static annal_slice piece_of(const struct pending *pending, size_t at, size_t len)
-{
-    return (annal_slice){len > 0 ? pending->bytes.ptr + at : NULL, len};
-}
-
-/* Drop the events that the store has by now. */
-static annal_status drop_known(struct import_job *job, annal_slice session, annal_error *err)
-{
-    struct pending *pending = &job->pending;
-    size_t kept = 0;
-    annal_status status = read_known(job, session, err);
-    for (size_t i = 0; i < pending->count && status >= 0; i++) {
-        struct waiting event = pending->events[i];
-        bool known = false;
-        if (event.id_len > 0)
-            status = annal__import_knows(job->import, session,
-                                         piece_of(pending, event.id, event.id_len), &known, err);
-        if (!known)
-            pending->events[kept++] = event;
-    }
-    pending->count = kept;
-    return status;
-}
-
-/* Rule 5: those that wait without a time have this one. */
-static void give_time(struct pending *pending, int64_t ts_us, const char *from)
-{
-    for (size_t i = 0; i < pending->count && ts_us > 1; i++) {
-        struct waiting *event = &pending->events[i];
-        if (event->ts_us != 1)
-            continue;
-        event->ts_us = ts_us;
-        event->time_from = from;
-    }
-}
-
-static annal_status give_times(struct import_job *job, annal_error *err)
-{
-    struct pending *pending = &job->pending;
-    const char *from = NULL;
-    int64_t ts_us = 0;
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < pending->count && status >= 0; i++) {
-        if (pending->events[i].ts_us == 1 && from == NULL) {
-            ts_us = file_time_us(job->path, &from);
-            give_time(pending, ts_us, from);
-        }
-        struct waiting *event = &pending->events[i];
-        if (event->time_from != NULL)
-            status = say_time(&pending->bytes, event->time_from, &event->data, &event->data_len);
-        event->time_from = NULL; /* it is said */
-    }
-    return status < 0 ? annal__fail(err, status, "import: out of memory") : status;
-}
-
-static annal_status append_pending(struct import_job *job, annal_writer *writer, annal_error *err)
-{
-    struct pending *pending = &job->pending;
-    annal_draft drafts[APPEND_EVENTS];
-    uint64_t seq = 0;
-    for (size_t i = 0; i < pending->count; i++) {
-        const struct waiting *event = &pending->events[i];
-        drafts[i] = (annal_draft){
-            .type = piece_of(pending, event->type, event->type_len),
-            .id = piece_of(pending, event->id, event->id_len),
-            .cause = piece_of(pending, event->cause, event->cause_len),
-            .data = piece_of(pending, event->data, event->data_len),
-            .ts_us = event->ts_us,
-        };
-    }
-    annal_append_options options = {.level = job->level};
-    return annal_writer_append(writer, drafts, pending->count, &options, &seq, err);
-}
-
-static annal_status flush(struct import_job *job, annal_error *err)
-{
-    struct pending *pending = &job->pending;
-    annal_writer *writer = NULL;
-    if (pending->count == 0)
-        return ANNAL_OK;
-    annal_slice session = annal_slice_of(job->report.sessions[pending->session].id);
-    annal_status status = give_times(job, err);
-    if (status >= 0)
-        status = annal_writer_open(job->store, session, NULL, &writer, err);
-    for (int tries = 1; status >= 0; tries++) {
-        status = append_pending(job, writer, err);
-        if (status != ANNAL_ERR_CONFLICT || tries == APPEND_TRIES)
-            break;
-        status = drop_known(job, session, err);
-        if (status >= 0 && pending->count == 0)
-            break;
-    }
-    annal_writer_close(writer);
-    if (status >= 0)
-        job->report.events += pending->count;
-    pending->unsynced += pending->bytes.len;
-    if (status >= 0 && pending->unsynced >= SYNC_BYTES) {
-        status = annal_sync(job->store, err);
-        pending->unsynced = 0;
-    }
-    pending->count = 0;
-    annal__buf_clear(&pending->bytes);
-    job->report.store_failed |= status < 0;
-    return status;
-}
-
-static annal_status keep(struct buf *bytes, annal_slice slice, size_t *out_at, size_t *out_len)
-{
-    *out_at = bytes->len;
-    *out_len = slice.len;
-    return annal__buf_append_slice(bytes, slice);
-}
-
-/* An id that a log has twice is appended once, even within one append. */
-static bool is_pending(const struct import_job *job, size_t session, annal_slice id)
-{
-    const struct pending *pending = &job->pending;
-    if (id.len == 0 || pending->session != session)
-        return false;
-    for (size_t i = 0; i < pending->count; i++)
-        if (pending->events[i].id_len == id.len &&
-            memcmp(pending->bytes.ptr + pending->events[i].id, id.ptr, id.len) == 0)
-            return true;
-    return false;
-}
-
-/* The importer returned an event. */
-static annal_status take_event(void *arg, const annal_import_event *event, annal_error *err)
-{
-    struct import_job *job = arg;
-    struct pending *pending = &job->pending;
-    bool known = false;
-    size_t index = 0;
-    annal_status status = find_session(job, event->session, &index, err);
-    if (status < 0)
-        goto done;
-    if (event->draft.ts_us > 1 && job->last_us == 0)
-        give_time(pending, event->draft.ts_us, "of the first line that has one");
-    if (event->draft.ts_us > 1)
-        job->last_us = event->draft.ts_us;
-    if (!job->report.sessions[index].known_read) {
-        status = read_known(job, event->session, err);
-        job->report.sessions[index].known_read = status >= 0;
-    }
-    if (status >= 0 && event->draft.id.len > 0)
-        status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
-    if (status < 0 || known || is_pending(job, index, event->draft.id))
-        goto done;
-
-    if (pending->count == APPEND_EVENTS || pending->session != index ||
-        pending->bytes.len + event->draft.data.len > APPEND_BYTES)
-        status = flush(job, err);
-    if (status < 0)
-        goto done;
-    pending->session = index;
-    struct waiting *waiting = &pending->events[pending->count];
-    waiting->ts_us = event->draft.ts_us;
-    waiting->time_from = NULL;
-    if (event->draft.ts_us == 1 && job->last_us > 1) {
-        waiting->ts_us = job->last_us;
-        waiting->time_from = "of the line before";
-    }
-    status = keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.data, &waiting->data, &waiting->data_len);
-    if (status < 0)
-        status = annal__fail(err, status, "import: out of memory");
-    else
-        pending->count++;
-
-done:
-    if (status < 0)
-        annal__error_context(err, "line %" PRIu64, event->line);
-    return status;
-}
 
 /* ---- Lines ---- */
 
 static annal_status feed(struct import_job *job, annal_error *err)
 {
     annal_status status =
-        annal_import_feed(job->import, job->lines, job->line_count, take_event, job, err);
+        annal_import_feed(job->import, job->lines, job->line_count, import_take_event, job, err);
     job->line_count = 0;
     job->line_bytes = 0;
     return status;
@@ -436,8 +145,7 @@ static annal_status take_last(struct import_job *job, annal_error *err)
         job->number++; /* its pieces are imported; the last one comes when it is whole */
         return ANNAL_OK;
     }
-    if (is_blank(rest) ||
-        (closed && annal__json_check(rest, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID)) {
+    if (is_blank(rest) || (closed && annal__json_check(rest, JSON_DEPTH_MAX, NULL) == JSON_VALID)) {
         annal_status status = end_line(job, rest, err);
         return status < 0 ? status : feed(job, err);
     }
@@ -521,7 +229,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
         return annal__fail(err, ANNAL_ERR_CLOSED, "import '%s': it failed earlier", job->path);
     annal_status status = import_lines(job, until, err);
     if (status >= 0)
-        status = flush(job, err);
+        status = import_flush(job, err);
     annal_status synced = annal_sync(job->store, &second);
     job->report.store_failed |= synced < 0;
     if (status >= 0 && synced < 0) {
@@ -539,6 +247,12 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
     if (status < 0)
         annal__error_context(err, "import '%s'", job->path);
     return status;
+}
+
+void import_report_done(struct import_report *report)
+{
+    annal__free(report->sessions);
+    *report = (struct import_report){0};
 }
 
 struct import_report *import_report(struct import_job *job)
@@ -696,6 +410,7 @@ void import_close(struct import_job *job)
     annal__buf_done(&job->read);
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
+    annal__free(job->places);
     annal__free(job->path);
     import_report_done(&job->report);
     annal__free(job);

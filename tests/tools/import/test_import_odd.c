@@ -383,6 +383,19 @@ START_TEST(what_is_nested_too_deep_is_held_and_its_neighbours_are_imported)
 }
 END_TEST
 
+/* Without a line break it is the last line, which waits unless it is whole. */
+START_TEST(a_last_line_that_is_nested_deep_is_imported)
+{
+    FILE *file = create("a.jsonl");
+    begin_line(file, 1);
+    nest(file, 900);
+    fputs("}", file);
+    fclose(file);
+    import_twice("claude-code", "a.jsonl", 0);
+    assert_found("bottom");
+}
+END_TEST
+
 /* ---- Bytes ---- */
 
 START_TEST(zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported)
@@ -660,6 +673,7 @@ Suite *suite_import_odd(void)
     tcase_add_loop_test(tc, numbers_and_strings_that_no_other_type_holds_are_kept_byte_for_byte, 0,
                         4);
     tcase_add_loop_test(tc, what_is_nested_too_deep_is_held_and_its_neighbours_are_imported, 0, 3);
+    tcase_add_test(tc, a_last_line_that_is_nested_deep_is_imported);
     tcase_add_test(
         tc, zero_bytes_that_a_power_cut_left_are_counted_and_the_line_behind_them_is_imported);
     tcase_add_test(tc, zero_bytes_in_a_document_cost_what_stands_there);

@@ -149,11 +149,11 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                    AS ends
         FROM (
             SELECT coalesce(NEW.session, f.session) AS said, coalesce(NEW.at, f.ts) AS ts,
-                   coalesce(k.session, NEW.session, f.session) AS base,
+                   coalesce(f.summarizes, NEW.session, f.session) AS base,
                    CASE WHEN m.leaf IS NOT NULL THEN m.summary
-                        WHEN k.session IS NOT NULL THEN NEW.summary ELSE NEW.title END AS name,
-                   CASE WHEN coalesce(m.leaf, k.session) IS NOT NULL THEN 1 ELSE NEW.rank END AS rank,
-                   k.session AS summarizes,
+                        WHEN f.summarizes IS NOT NULL THEN NEW.summary ELSE NEW.title END AS name,
+                   CASE WHEN coalesce(m.leaf, f.summarizes) IS NOT NULL THEN 1 ELSE NEW.rank END AS rank,
+                   f.summarizes,
                    coalesce(NEW.type = 'user' AND NEW.text LIKE '[Request interrupted by user%', 0)
                        AS interrupted,
                    coalesce(NEW.type = 'user', 0) AND NEW.shape IS NOT NULL AND NOT NEW.side
@@ -161,9 +161,10 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                        AND coalesce(NEW.text, '') NOT LIKE '[Request interrupted by user%'
                        AND coalesce(NEW.text, '') NOT LIKE '<local-command-%'
                        AND coalesce(NEW.text, '') NOT LIKE '<bash-%' AS human
-            FROM file f
+            FROM (SELECT session, ts, CASE WHEN NEW.leaf IS NOT NULL THEN
+                      (SELECT k.session FROM sessions k WHERE k.leaf = NEW.leaf) END AS summarizes
+                  FROM file LIMIT 1) f
             LEFT JOIN summaries m ON m.leaf = NEW.uuid
-            LEFT JOIN sessions k ON NEW.leaf IS NOT NULL AND k.leaf = NEW.leaf
             LIMIT 1) w
         LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
