@@ -14,6 +14,17 @@ static annal_slice take(const char **at, uint64_t len)
     return slice;
 }
 
+static int64_t append(annal_index *index, annal_writer *writer, const annal_draft *drafts,
+                      size_t count, const annal_append_options *options, annal_error *err)
+{
+    annal_appended appended = {0};
+    annal_status status = annal_pack_append(index, writer, drafts, count, options, &appended, err);
+    if (status < 0)
+        return status;
+    annal_free((void *)appended.data.ptr);
+    return (int64_t)appended.seq;
+}
+
 int64_t libannal_append(annal_index *index, annal_writer *writer, const char *heads, size_t count,
                         const char *bytes, int64_t expected_seq, annal_level level,
                         annal_error *err)
@@ -36,11 +47,16 @@ int64_t libannal_append(annal_index *index, annal_writer *writer, const char *he
         options.expect = ANNAL_EXPECT_SEQ;
         options.expected_seq = (uint64_t)expected_seq;
     }
-    annal_appended appended = {0};
-    annal_status status = annal_pack_append(index, writer, drafts, count, &options, &appended, err);
-    if (status >= 0)
-        annal_free((void *)appended.data.ptr);
+    int64_t seq = append(index, writer, drafts, count, &options, err);
     if (drafts != few)
         free(drafts);
-    return status < 0 ? status : (int64_t)appended.seq;
+    return seq;
+}
+
+int64_t libannal_append_one(annal_index *index, annal_writer *writer, const char *type,
+                            size_t type_len, const char *data, size_t data_len, annal_level level,
+                            annal_error *err)
+{
+    const annal_draft draft = {.type = {type, type_len}, .data = {data, data_len}};
+    return append(index, writer, &draft, 1, &(annal_append_options){.level = level}, err);
 }

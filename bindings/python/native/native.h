@@ -24,6 +24,11 @@ int64_t libannal_append(annal_index *index, annal_writer *writer, const char *he
                         const char *bytes, int64_t expected_seq, annal_level level,
                         annal_error *err);
 
+/* The same of one draft that has a type and data alone, whatever the session ends with. */
+int64_t libannal_append_one(annal_index *index, annal_writer *writer, const char *type,
+                            size_t type_len, const char *data, size_t data_len, annal_level level,
+                            annal_error *err);
+
 /* ---- delta.c ---- */
 
 /* new = old[:begin] + new[begin:][:inserted] + old[begin + skipped:][:copied] + the rest of new */

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STOP       1 /* what a callback returns to end the call: no memory */
+#define STOP       1 /* what a callback returns to end the call: no memory, or Ctrl-C */
+#define PAUSE_ROWS 65536
 #define ROOM_FIRST 64
+
+/* A function of Python: libannal/_table.py. */
+int libannal_on_pause(void);
 
 libannal_table *libannal_table_new(void)
 {
@@ -121,7 +125,7 @@ int libannal_table_columns(void *table, const annal_row *row)
 int libannal_table_row(void *arg, const annal_row *row)
 {
     libannal_table *table = arg;
-    if (!grow(table))
+    if (!grow(table) || (table->rows % PAUSE_ROWS == PAUSE_ROWS - 1 && libannal_on_pause() != 0))
         return STOP;
     for (size_t i = 0; i < table->column_count; i++)
         if (!put_value(&table->columns[i], table->rows, &row->values[i]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -107,6 +108,16 @@ def test_sql_as_arrow_and_pandas(store: annal.Store) -> None:
     assert store.sql("SELECT 1 AS a, 2 AS b WHERE 0").arrow().column_names == ["a", "b"]
     pytest.importorskip("pandas")
     assert store.sql("SELECT seq FROM events").pandas()["seq"].sum() == 6
+
+
+def test_ctrl_c_ends_a_select_with_many_rows(store: annal.Store) -> None:
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        store.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40000000) SELECT i FROM n")
+    assert time.monotonic() - began < 10
+    assert len(store.sql("SELECT 1")) == 1
 
 
 def test_search(store: annal.Store) -> None:

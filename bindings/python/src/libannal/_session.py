@@ -10,8 +10,10 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
 
 from ._core import DAMAGE, END, Collector, Slice, Time, check, data, ffi, lib, moment, new_error, text
+from ._core import encode as utf8
 from ._errors import Corrupt, Invalid, NotFound
 from ._event import Draft, Event, flat, flat_drafts
+from ._json import dumps
 from ._state import State, open_state
 from ._store import FORMATS, LEVELS, Format, Level, Store, choice
 from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, BLOCK_ROWS, Table, event_batch, event_schema, growing, read_block
@@ -140,7 +142,15 @@ class Session:
         1
         1
         """
-        return self._append(*flat(type, data, id, cause, ts), 1, expected_seq, level)
+        if id is not None or cause is not None or ts is not None or expected_seq is not None:
+            return self._append(*flat(type, data, id, cause, ts), 1, expected_seq, level)
+        name, content = utf8(type), dumps(data, stable=False)
+        store, err, chosen = self.store, new_error(), choice(LEVELS, level, "level")
+        with store._gate:
+            seq: int = lib.libannal_append_one(
+                store._index or store._indexed(), self._write(), name, len(name), content, len(content), chosen, err
+            )
+        return seq if seq > 0 else check(seq, err)
 
     def append_many(
         self,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from ._core import STOP, Slice, check, ffi, lib, new_error
-from ._errors import Invalid, NoMemory
-from ._table import Table, Value, take_columns, take_row
+from ._errors import Invalid
+from ._table import Table, Value, stopped, take_columns, take_row
 
 if TYPE_CHECKING:
     import pandas
@@ -119,5 +119,5 @@ def run_sql(
     table, err = Table(), new_error()
     status = check(call(Slice(sql).value, options, take_row, table.raw, err), err)
     if status == STOP:
-        raise NoMemory("the rows of a SELECT")
+        raise stopped()
     return Rows(table)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._core import check, ffi, lib, new_error
+from ._core import STOP, check, ffi, lib, new_error
 from ._errors import Invalid, NoMemory
 from ._event import Event
 
@@ -22,6 +23,24 @@ INTEGER, REAL, TEXT, BLOB = (
 )
 NULL = 1 << lib.ANNAL_VALUE_NULL
 _KINDS = {INTEGER: "integers", REAL: "reals", TEXT: "text", BLOB: "blobs"}
+
+_stopped = threading.local()
+
+
+def _on_error(_kind: object, error: BaseException, _trace: object) -> None:
+    _stopped.error = error
+
+
+@ffi.def_extern(name="libannal_on_pause", error=STOP, onerror=_on_error)  # type: ignore[untyped-decorator]
+def _pause() -> int:
+    return 0  # the interpreter was here, and looked for signals
+
+
+def stopped() -> BaseException:
+    """Why a callback of C ended its call: an exception that came in a pause, or no memory."""
+    error: BaseException | None = _stopped.__dict__.pop("error", None)
+    return error if error is not None else NoMemory("the rows of a SELECT")
+
 
 take_columns = ffi.addressof(lib, "libannal_table_columns")
 take_row = ffi.addressof(lib, "libannal_table_row")
