@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* A shipper that has nothing to do looks at all heads after a minute: it must not take that. */
-enum { SESSIONS = 4, DATA_MAX = 3000, CATCH_UP_S = 25 };
+enum { SESSIONS = 4, DATA_MAX = 3000, CATCH_UP_S = 45 };
 
 static void rest_ms(unsigned ms)
 {

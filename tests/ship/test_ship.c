@@ -445,6 +445,27 @@ START_TEST(a_target_that_is_not_there_is_an_answer_in_time)
 }
 END_TEST
 
+/* And it ends when nobody reads that. */
+START_TEST(a_target_that_is_away_is_tried_again_and_the_lag_is_printed)
+{
+    int in, out, status = -1;
+    char text[8192] = "";
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    const char *const words[] = {"ship", "postgresql:///none?host=/nowhere", "--follow", "--json",
+                                 NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    for (ssize_t len = 0, got; strstr(text, "\"away\":true}\n") == NULL; len += got) {
+        got = read(out, text + len, sizeof text - 1 - (size_t)len);
+        ck_assert_int_gt(got, 0);
+        text[len + got] = '\0';
+    }
+    close(in);
+    close(out);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d", status);
+}
+END_TEST
+
 Suite *suite_ship(void)
 {
     Suite *suite = suite_create("ship");
@@ -464,5 +485,6 @@ Suite *suite_ship(void)
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
+    tcase_add_test(cases, a_target_that_is_away_is_tried_again_and_the_lag_is_printed);
     return suite;
 }
