@@ -13,9 +13,12 @@
 
 static struct pg pg; /* of the suite; its directory is "" where there is no PostgreSQL */
 
+static const char database[] = "fleet";
+
 static void start_server(void)
 {
-    (void)pg_start(&pg);
+    if (pg_start(&pg))
+        pg_do(&pg, "postgres", "CREATE DATABASE fleet");
 }
 
 static void stop_server(void)
@@ -23,21 +26,15 @@ static void stop_server(void)
     pg_stop(&pg);
 }
 
-/* A database and a store for each test. */
-static char database[40];
+/* An empty database and a store for each test. */
 static const char *url;
 
 static void set_up(void)
 {
-    char sql[100];
     cli_setup();
     if (pg.dir[0] == '\0')
         return;
-    snprintf(database, sizeof database, "test_%d", (int)getpid());
-    snprintf(sql, sizeof sql, "DROP DATABASE IF EXISTS %s", database);
-    pg_do(&pg, "postgres", sql);
-    snprintf(sql, sizeof sql, "CREATE DATABASE %s", database);
-    pg_do(&pg, "postgres", sql);
+    pg_do(&pg, database, "DROP SCHEMA IF EXISTS annal CASCADE; ALTER DATABASE fleet RESET ALL");
     url = strdup(pg_url(&pg, database, NULL));
 }
 
@@ -310,9 +307,7 @@ START_TEST(the_documented_queries_give_the_same_answers_there)
         "append", "odd");
     SHIP(NULL);
     cli_assert_done(&cli);
-    char sql[100];
-    snprintf(sql, sizeof sql, "ALTER DATABASE %s SET search_path = annal", database);
-    pg_do(&pg, database, sql);
+    pg_do(&pg, database, "ALTER DATABASE fleet SET search_path = annal");
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         char out[100];
         const char *const words[] = {"--csv", "-h",       pg.dir,   "-U", "boss",

@@ -33,8 +33,7 @@ struct ship_target {
     char name[300]; /* host/database, for messages: without a password */
     int quiet_ms;
     PGconn *conn;
-    struct buf copy;  /* rows that are not sent yet */
-    struct buf names; /* of the lanes of a batch, as an array */
+    struct buf copy; /* rows that are not sent yet */
     uint32_t day;
 };
 
@@ -242,7 +241,6 @@ static void postgres_close(struct ship_target *target)
         return;
     PQfinish(target->conn);
     annal__buf_done(&target->copy);
-    annal__buf_done(&target->names);
     annal__free(target);
 }
 
@@ -377,68 +375,72 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
 
 /* ---- A batch begins ---- */
 
-/* Arrays as PostgreSQL reads them; what is in them needs no escape. */
+enum { ARRAYS_MAX = 6 };
+
+/*
+ * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
+ * there was no memory, takes nothing more, so that it cannot be ended.
+ */
 static void add_text(struct buf *array, const char *text)
 {
-    (void)annal__buf_printf(array, "%s\"%s\"", array->len == 0 ? "{" : ",", text);
+    if (annal__buf_printf(array, "%s\"%s\"", array->len == 0 ? "{" : ",", text) < 0)
+        array->limit = 1;
 }
 
 static void add_number(struct buf *array, uint64_t value)
 {
-    (void)annal__buf_printf(array, "%s%" PRId64, array->len == 0 ? "{" : ",", (int64_t)value);
+    if (annal__buf_printf(array, "%s%" PRId64, array->len == 0 ? "{" : ",", (int64_t)value) < 0)
+        array->limit = 1;
 }
 
-/* NULL: there was no memory. */
-static const char *array_end(struct buf *array)
+/* Run a statement with store, if it is not NULL, and these arrays, which are freed. */
+static annal_status run_with_arrays(struct ship_target *target, const char *sql, const char *store,
+                                    struct buf *arrays, int count, PGresult **out, annal_error *err)
 {
-    if (array->len == 0 || annal__buf_append(array, "}", 1) < 0)
-        return NULL;
-    return annal__buf_cstr(array);
-}
-
-enum { NEW_COLUMNS = 6 };
-
-static void add_new(struct buf *columns, const annal_session_info *info)
-{
-    char created[ANNAL_TIME_BYTES];
-    annal_time_format(info->created_us, created);
-    add_text(&columns[0], info->session);
-    add_number(&columns[1], info->first_seq - 1);
-    add_text(&columns[2], info->file);
-    add_text(&columns[3], created);
-    add_text(&columns[4], info->fork_session);
-    add_number(&columns[5], info->fork_seq);
+    const char *values[ARRAYS_MAX + 1] = {store};
+    const int first = store != NULL ? 1 : 0;
+    annal_status status = ANNAL_OK;
+    for (int i = 0; i < count && status >= 0; i++) {
+        status = annal__buf_append(&arrays[i], "}", 1);
+        values[first + i] = annal__buf_cstr(&arrays[i]);
+    }
+    if (status < 0 || values[first + count - 1] == NULL)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    else
+        status = run_with(target, sql, values, first + count, out, err);
+    for (int i = 0; i < count; i++)
+        annal__buf_done(&arrays[i]);
+    return status;
 }
 
 /* Heads for the sessions that have none: before their first event. */
 static annal_status insert_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                  annal_error *err)
 {
-    struct buf columns[NEW_COLUMNS] = {{0}};
-    const char *values[NEW_COLUMNS + 1] = {target->store};
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < count; i++)
-        if (lanes[i]->info != NULL)
-            add_new(columns, lanes[i]->info);
-    if (columns[0].len == 0)
-        return ANNAL_OK;
-    for (int i = 0; i < NEW_COLUMNS; i++) {
-        values[i + 1] = array_end(&columns[i]);
-        if (values[i + 1] == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    struct buf arrays[ARRAYS_MAX] = {{0}};
+    for (size_t i = 0; i < count; i++) {
+        const annal_session_info *info = lanes[i]->info;
+        char created[ANNAL_TIME_BYTES];
+        if (info == NULL)
+            continue;
+        annal_time_format(info->created_us, created);
+        add_text(&arrays[0], info->session);
+        add_number(&arrays[1], info->first_seq - 1);
+        add_text(&arrays[2], info->file);
+        add_text(&arrays[3], created);
+        add_text(&arrays[4], info->fork_session);
+        add_number(&arrays[5], info->fork_seq);
     }
-    if (status >= 0)
-        status = run_with(target,
-                          "INSERT INTO annal._heads"
-                          " (store, session, seq, h, at, file, created_at, parent, forked_at)"
-                          " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
-                          " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
-                          " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
-                          " ORDER BY s ON CONFLICT DO NOTHING",
-                          values, NEW_COLUMNS + 1, NULL, err);
-    for (int i = 0; i < NEW_COLUMNS; i++)
-        annal__buf_done(&columns[i]);
-    return status;
+    if (arrays[0].len == 0)
+        return ANNAL_OK;
+    return run_with_arrays(target,
+                           "INSERT INTO annal._heads"
+                           " (store, session, seq, h, at, file, created_at, parent, forked_at)"
+                           " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
+                           " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
+                           " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
+                           " ORDER BY s ON CONFLICT DO NOTHING",
+                           target->store, arrays, ARRAYS_MAX, NULL, err);
 }
 
 /* Lock the heads, in an order that all shippers have, and take what they say. */
@@ -446,19 +448,16 @@ static annal_status lock_heads(struct ship_target *target, struct lane **lanes, 
                                annal_error *err)
 {
     PGresult *result = NULL;
-    annal__buf_clear(&target->names);
+    struct buf names = {0};
     for (size_t i = 0; i < count; i++)
-        add_text(&target->names, lanes[i]->session);
-    const char *const values[] = {target->store, array_end(&target->names)};
-    if (values[1] == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = run_with(
+        add_text(&names, lanes[i]->session);
+    annal_status status = run_with_arrays(
         target,
         "WITH locked AS MATERIALIZED (SELECT session, key, seq, h, at FROM annal._heads"
         " WHERE store = $1 AND session = ANY ($2) ORDER BY session FOR UPDATE)"
         " SELECT key, seq, h, at FROM unnest($2::text[]) WITH ORDINALITY AS lane (session, n)"
         " LEFT JOIN locked USING (session) ORDER BY n",
-        values, 2, &result, err);
+        target->store, &names, 1, &result, err);
     if (status < 0)
         return status;
     for (size_t i = 0; i < count && (int)i < PQntuples(result); i++) {
@@ -577,49 +576,38 @@ static annal_status end_copy(struct ship_target *target, annal_error *err)
     return finish(target, NULL, err);
 }
 
-enum { MOVED_COLUMNS = 6 };
-
-/* Compare and set; out_moved: how many heads must move. */
+/* Compare and set: a head that is not what it was when it was locked stops the batch. */
 static annal_status move_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                annal_error *err)
 {
-    struct buf columns[MOVED_COLUMNS] = {{0}};
-    const char *values[MOVED_COLUMNS] = {NULL};
-    annal_status status = ANNAL_OK;
+    struct buf arrays[ARRAYS_MAX] = {{0}};
     PGresult *result = NULL;
     uint64_t moved = 0;
     for (size_t i = 0; i < count; i++) {
         const struct lane *lane = lanes[i];
         if (lane->next.seq == lane->there.seq)
             continue;
-        add_number(&columns[0], (uint64_t)lane->key);
-        add_number(&columns[1], lane->there.seq);
-        add_number(&columns[2], lane->there.h);
-        add_number(&columns[3], lane->next.seq);
-        add_number(&columns[4], lane->next.h);
-        add_number(&columns[5], lane->next.at);
+        add_number(&arrays[0], (uint64_t)lane->key);
+        add_number(&arrays[1], lane->there.seq);
+        add_number(&arrays[2], lane->there.h);
+        add_number(&arrays[3], lane->next.seq);
+        add_number(&arrays[4], lane->next.h);
+        add_number(&arrays[5], lane->next.at);
         moved++;
     }
-    for (int i = 0; moved > 0 && i < MOVED_COLUMNS; i++) {
-        values[i] = array_end(&columns[i]);
-        if (values[i] == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    }
-    if (status >= 0 && moved > 0)
-        status =
-            run_with(target,
-                     "UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at,"
-                     " shipped_at = now() FROM unnest($1::bigint[], $2::bigint[], $3::bigint[],"
-                     " $4::bigint[], $5::bigint[], $6::bigint[])"
-                     " AS piece (key, from_seq, from_h, to_seq, to_h, to_at)"
-                     " WHERE head.key = piece.key AND head.seq = from_seq AND head.h = from_h",
-                     values, MOVED_COLUMNS, &result, err);
-    if (status >= 0 && result != NULL && strtoull(PQcmdTuples(result), NULL, 10) != moved)
+    if (moved == 0)
+        return ANNAL_OK;
+    annal_status status = run_with_arrays(
+        target,
+        "UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now()"
+        " FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],"
+        " $6::bigint[]) AS piece (key, from_seq, from_h, to_seq, to_h, to_at)"
+        " WHERE head.key = piece.key AND head.seq = from_seq AND head.h = from_h",
+        NULL, arrays, ARRAYS_MAX, &result, err);
+    if (status >= 0 && strtoull(PQcmdTuples(result), NULL, 10) != moved)
         status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: its heads moved during the batch",
                              target->name);
     PQclear(result);
-    for (int i = 0; i < MOVED_COLUMNS; i++)
-        annal__buf_done(&columns[i]);
     return status;
 }
 
