@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#define SLOTS_FIRST 256u
+#define SLOTS_FIRST 16u
 
 static uint64_t id_hash(annal_slice id)
 {
