@@ -140,7 +140,7 @@ START_TEST(a_store_is_drawn_as_bars_over_days)
     begin();
     CLI(&cli, later, "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day");
-    assert_out("events per day, 2026-03-02 to 2026-03-05: 11\n"
+    assert_out("events per day, 2026-03-02 to 2026-03-05 UTC: 11\n"
                "\n"
                "     10 ┤▃▃▃▃▃\n"
                "        │█████\n"
@@ -151,7 +151,7 @@ START_TEST(a_store_is_drawn_as_bars_over_days)
                "        └────────────────────────\n"
                "         03-02       03-04\n"
                "\n"
-               "tokens per day, 2026-03-02 to 2026-03-05\n"
+               "tokens per day, 2026-03-02 to 2026-03-05 UTC\n"
                "\n"
                "        input 1,258, ▒ 400 from cache\n"
                "  1,200 ┤\n"
@@ -173,7 +173,7 @@ START_TEST(a_store_is_drawn_as_bars_over_days)
                "        └────────────────────────\n"
                "         03-02       03-04\n"
                "\n"
-               "cost per day, 2026-03-02 to 2026-03-05: $1.25\n"
+               "cost per day, 2026-03-02 to 2026-03-05 UTC: $1.25\n"
                "\n"
                "  $1.00 ┤                  █████\n"
                "        │                  █████\n"
@@ -239,7 +239,7 @@ START_TEST(events_without_a_time_are_told_of_and_not_drawn)
     begin();
     CLI(&cli, EVENT("1970-01-01T00:00:00.000001Z", "note.added", "{}"), "append", "s2");
     DONE(&cli, "stats", "--plot", "--by", "month");
-    assert_holds("events per month, 2026-03-01 to 2026-03-31: 9\n");
+    assert_holds("events per month, 2026-03-01 to 2026-03-31 UTC: 9\n");
     assert_holds("\nNot in the pictures: 1 event without a time.\n");
     CLI(&cli, NULL, "stats", "--plot", "s2");
     assert_out("The log of this session tells no times.\n");
@@ -252,7 +252,7 @@ START_TEST(buckets_without_room_are_added_up)
     CLI(&cli, later, "append", "s2");
     cli.columns = "30";
     DONE(&cli, "stats", "--plot", "--by", "hour");
-    assert_holds("events per 5 hours, 2026-03-02 to 2026-03-05: 11\n");
+    assert_holds("events per 5 hours, 2026-03-02 to 2026-03-05 UTC: 11\n");
 }
 END_TEST
 
@@ -363,7 +363,7 @@ START_TEST(weeks_begin_on_monday_and_months_end_in_time)
                "000000Z\",\"events\":1}\n");
     cli.columns = "60";
     CLI(&cli, NULL, "stats", "--plot");
-    assert_out("events per week, 2024-02-26 to 2025-01-05: 6\n"
+    assert_out("events per week, 2024-02-26 to 2025-01-05 UTC: 6\n"
                "\n"
                "      4 ┤\n"
                "        │▄\n"
@@ -384,9 +384,9 @@ START_TEST(a_clock_that_was_wrong_costs_no_memory)
         EVENT("1990-01-01T00:00:00Z", "n", "1") EVENT("9999-12-31T23:59:59.999999Z", "n", "1"),
         "append", "s1");
     DONE(&cli, "stats", "--plot", "--by", "hour");
-    assert_holds(" hours, 1990-01-01 to 9999-12-31: 2\n");
+    assert_holds(" hours, 1990-01-01 to 9999-12-31 UTC: 2\n");
     DONE(&cli, "stats", "--plot", "--by", "month");
-    assert_holds(" months, 1990-01-01 to 9999-12-31: 2\n");
+    assert_holds(" months, 1990-01-01 to 9999-12-31 UTC: 2\n");
     DONE(&cli, "stats", "--plot", "s1");
     assert_holds("│ 1, 2925591 d 23 h\n");
 }
@@ -461,7 +461,7 @@ START_TEST(a_store_is_one_svg_that_stands_alone)
     CLI(&cli, later, "append", "s2");
     CLI(&cli, NULL, "stats", "--plot", "--by", "day", "--svg", path);
     char *svg = read_svg(path);
-    assert_part(svg, "events per day, 2026-03-02 to 2026-03-05: 11</text>");
+    assert_part(svg, "events per day, 2026-03-02 to 2026-03-05 UTC: 11</text>");
     assert_part(svg, ">input 1,258</text>");
     assert_part(svg, ">from cache 400</text>");
     assert_part(svg, "<title>2026-03-02: 1,008 input, 400 from cache</title>");

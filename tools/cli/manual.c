@@ -26,7 +26,8 @@ void words_print(const struct noun *noun, const struct command *verb)
     for (int i = 0; noun == NULL && commands[i] != NULL; i++)
         printf("%s\n", commands[i]->name);
     for (size_t i = 0; noun == NULL && noun_at(i) != NULL; i++)
-        printf("%s\n", noun_at(i)->name);
+        if (noun_is_on(noun_at(i)))
+            printf("%s\n", noun_at(i)->name);
 }
 
 /* ---- roff ---- */

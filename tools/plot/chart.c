@@ -173,6 +173,7 @@ void chart_title(const struct chart *chart, struct drawing *out)
     int64_t last_us = chart->to_us - 1;
     if (last_us - chart->from_us >= US_PER_DAY)
         drawing_put(out, " to %s", text_day(text, last_us));
+    drawing_put(out, " UTC");
     if (chart->series_count == 1)
         drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
 }

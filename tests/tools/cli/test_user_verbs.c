@@ -131,6 +131,10 @@ START_TEST(verbs_of_a_users_pack_are_those_of_its_store_and_come_last)
     DONE(&cli, "help", "--words");
     const char *last = strstr(cli.out, "\ntask\n");
     ck_assert(last != NULL && strcmp(last, "\ntask\n") == 0);
+    ck_assert_ptr_null(strstr(cli.out, "\ndecision\n")); /* its pack is off */
+    DONE(&cli, "pack", "enable", "memory");
+    DONE(&cli, "help", "--words");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\ndecision\n"));
     CLI(&cli, NULL, "task", "ls", "--store", tmpdir_path(&cli.dir, "other"));
     cli_assert_refused(&cli, EXIT_USAGE, "there is no verb 'task'");
     char *store = strdup(cli.store);
