@@ -10,7 +10,7 @@
 static const struct {
     const char *words, *offered;
 } completions[] = {
-    {"annal re", "reindex repair replay report restore revision "},
+    {"annal re", "reindex repair replay report restore "},
     {"annal pack ch", "check "},
     {"annal help ta", "tail "},
     {"annal query --se", "--seq "},
