@@ -23,6 +23,7 @@ struct serve {
     struct pool *pool;
     struct streams *streams;
     struct otlp *otlp;
+    struct past *past;
     struct access access;
     bool read_only;
     int log_fd; /* -1: requests are not logged */

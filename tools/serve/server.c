@@ -8,6 +8,7 @@
 #include "tools/cli/out.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/otlp.h"
+#include "tools/serve/past.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
 
@@ -261,7 +262,8 @@ static int open_rest(struct server *server)
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
-    return 0;
+    serve->past = past_new(serve->store, serve->index);
+    return serve->past == NULL ? fail_storage("serve: out of memory") : 0;
 }
 
 static void close_all(struct server *server)
@@ -283,6 +285,7 @@ static void close_all(struct server *server)
     }
     pool_free(server->serve.pool);
     otlp_free(server->serve.otlp);
+    past_free(server->serve.past);
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
     annal_index_close(server->serve.index);

@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"
+#include "tools/serve/past.h"
 #include "tools/serve/serve.h"
 #include "tools/show/change_json.h"
 #include "tools/show/rows_json.h"
@@ -96,16 +97,16 @@ static int put_time(void *arg, const annal_row *row)
     return annal__buf_printf(out, "\"%.*s\"", ANNAL_FMT(row->values[0].bytes));
 }
 
-/* {"seq":…,"time":…,"snapshot_seq":…,"folded":…,"damaged":…,"tables":{ */
-static annal_status put_head(struct serve *serve, struct request *request,
-                             const annal_replay_info *info, annal_error *err)
+/* {"seq":…,"time":…,"tables":{ */
+static annal_status put_head(struct serve *serve, struct request *request, uint64_t seq,
+                             annal_error *err)
 {
     struct buf *out = &request->answer;
     const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = request->id},
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)info->seq}};
-    annal_status status = annal__buf_printf(out, "{\"seq\":%" PRIu64 ",\"time\":", info->seq);
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)seq}};
+    annal_status status = annal__buf_printf(out, "{\"seq\":%" PRIu64 ",\"time\":", seq);
     size_t before = out->len;
-    if (status >= 0 && info->seq > 0)
+    if (status >= 0 && seq > 0)
         status = annal_sql(
             serve->index,
             ANNAL_SLICE("SELECT timestamp FROM event_history WHERE session_id = ?1 AND seq = ?2"),
@@ -113,29 +114,27 @@ static annal_status put_head(struct serve *serve, struct request *request,
             out, err);
     if (status >= 0 && out->len == before)
         status = annal__buf_append(out, "null", 4);
-    return status < 0 ? status
-                      : annal__buf_printf(out,
-                                          ",\"snapshot_seq\":%" PRIu64 ",\"folded\":%" PRIu64
-                                          ",\"damaged\":%" PRIu64 ",\"tables\":{",
-                                          info->snapshot_seq, info->folded, info->damaged);
+    return status < 0 ? status : annal__buf_append(out, ",\"tables\":{", 11);
 }
 
 static annal_status put_state(struct serve *serve, struct request *request, annal_moment at,
                               uint64_t rows, annal_error *err)
 {
-    annal_replay_info info;
+    annal_travel *travel = NULL;
+    uint64_t seq = 0;
     struct tables tables = {.out = &request->answer, .rows = rows, .err = err};
-    annal_status status =
-        annal_replay_open(serve->index, request->id, at, NULL, &tables.state, &info, err);
-    if (status >= 0)
-        status = put_head(serve, request, &info, err);
+    annal_status status = past_take(serve->past, request->id, at, &travel, err);
+    if (status < 0)
+        return status;
+    tables.state = annal_travel_state(travel, &seq);
+    status = put_head(serve, request, seq, err);
     if (status >= 0)
         status = annal_state_sql(
             tables.state,
             ANNAL_SLICE("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB '_*'"
                         " AND name NOT GLOB 'sqlite_*' ORDER BY rowid"),
             NULL, put_table, &tables, err);
-    annal_state_free(tables.state);
+    past_give(serve->past, request->id, travel);
     return status < 0 ? status : annal__buf_append(&request->answer, "}}", 2);
 }
 
