@@ -2,14 +2,16 @@
  * Travel: one state that moves to any event of a session's past, and back.
  *
  * (1) No event can be undone. So on the way to a place it leaves rungs: states that stay as they
- *     are, one every RUNG_EVENTS over the last WINDOW_EVENTS before that place. A rung is a
- *     database over the pages of the one below, and contains only what was written since; the state
- *     that is shown is over the top rung.
+ *     are, one every RUNG_EVENTS over the last WINDOW_EVENTS before that place, and, where the way
+ *     there is long, FAR_RUNGS spread over it. A rung is a database over the pages of the one
+ *     below, and contains only what was written since; the state that is shown is over the top
+ *     rung.
  * (2) To go to a place is to fold from the nearest of three: the state that is shown, the top rung
  *     that is not after the place, a snapshot. If one of the first two is within WINDOW_EVENTS, it
  *     is taken without looking for a snapshot.
  * (3) Rungs after the place are dropped, so that they stay in order. Stepping back event by event
- *     folds at most RUNG_EVENTS for each step, and more than that once in WINDOW_EVENTS steps.
+ *     folds at most RUNG_EVENTS for each step, and more than that once in WINDOW_EVENTS steps; a
+ *     leap back folds about the FAR_RUNGS-th part of the way.
  */
 #include "index/sys/open.h"
 #include "index/sys/pack.h"
@@ -21,7 +23,14 @@
 
 #include <string.h>
 
-enum { RUNG_EVENTS = 64, WINDOW_EVENTS = 512, RUNGS_MAX = 2 * WINDOW_EVENTS / RUNG_EVENTS };
+enum {
+    RUNG_EVENTS = 64,
+    WINDOW_EVENTS = 512,
+    NEAR_RUNGS = WINDOW_EVENTS / RUNG_EVENTS,
+    FAR_EVENTS = 2048, /* between two of FAR_RUNGS, at least */
+    FAR_RUNGS = 8,
+    RUNGS_MAX = 2 * (NEAR_RUNGS + FAR_RUNGS)
+};
 
 struct rung {
     annal_state *state;
@@ -97,11 +106,27 @@ static annal_status fold_to(annal_travel *travel, uint64_t seq, annal_error *err
     return status;
 }
 
+static annal_status leave_far_rungs(annal_travel *travel, uint64_t seq, annal_error *err)
+{
+    uint64_t step = (seq - travel->seq) / (FAR_RUNGS + 1);
+    annal_status status = ANNAL_OK;
+    if (step < FAR_EVENTS)
+        step = FAR_EVENTS;
+    while (status >= 0 && seq - travel->seq > step) {
+        status = fold_to(travel, travel->seq + step, err);
+        if (status >= 0)
+            status = leave_rung(travel, err);
+    }
+    return status;
+}
+
 /* Rule (1). */
 static annal_status fold_with_rungs(annal_travel *travel, uint64_t seq, annal_error *err)
 {
     uint64_t at = seq - travel->seq > WINDOW_EVENTS ? seq - WINDOW_EVENTS : travel->seq;
-    annal_status status = fold_to(travel, at, err);
+    annal_status status = leave_far_rungs(travel, at, err);
+    if (status >= 0)
+        status = fold_to(travel, at, err);
     while (status >= 0 && at < seq) {
         if (seq - at > RUNG_EVENTS)
             status = leave_rung(travel, err);
@@ -114,7 +139,7 @@ static annal_status fold_with_rungs(annal_travel *travel, uint64_t seq, annal_er
 
 static annal_status go_from_rung(annal_travel *travel, uint64_t seq, annal_error *err)
 {
-    drop(travel, seq, RUNGS_MAX - WINDOW_EVENTS / RUNG_EVENTS);
+    drop(travel, seq, RUNGS_MAX - NEAR_RUNGS - FAR_RUNGS);
     const struct rung *rung = top_rung(travel);
     annal_store *store = annal__index_store(travel->index);
     annal_status status = show_rung(travel, err);
@@ -129,7 +154,7 @@ static annal_status go_from_rung(annal_travel *travel, uint64_t seq, annal_error
 static annal_status go_from_snapshot(annal_travel *travel, struct folding *begun, uint64_t seq,
                                      annal_error *err)
 {
-    drop(travel, seq, RUNGS_MAX - WINDOW_EVENTS / RUNG_EVENTS);
+    drop(travel, seq, RUNGS_MAX - NEAR_RUNGS - FAR_RUNGS);
     travel->here = *begun;
     travel->seq = begun->from_seq;
     *begun = (struct folding){0};

@@ -108,6 +108,20 @@ START_TEST(stepping_back_a_long_way_shows_each_state)
 }
 END_TEST
 
+/* From rungs that were left on the way, far before the window. */
+START_TEST(leaping_back_after_a_long_way_shows_the_state_there)
+{
+    static const uint64_t places[] = {4500, 2100, 4900, 2000};
+    append_turns(&f, "s", 1, 5000);
+    annal_travel *travel = travel_open((annal_moment){0});
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        ck_ok(annal_travel_seek(travel, at_seq(places[i]), err));
+        ck_here(travel, places[i]);
+    }
+    annal_travel_close(travel);
+}
+END_TEST
+
 START_TEST(a_moment_that_does_not_exist_changes_nothing)
 {
     annal_travel *travel = NULL;
@@ -131,6 +145,7 @@ Suite *suite_travel(void)
     tcase_add_test(tc, each_step_forward_and_back_shows_the_state_there);
     tcase_add_test(tc, wherever_one_goes_in_a_long_session_the_state_is_the_one_there);
     tcase_add_long_test(tc, stepping_back_a_long_way_shows_each_state);
+    tcase_add_long_test(tc, leaping_back_after_a_long_way_shows_the_state_there);
     tcase_add_test(tc, a_moment_that_does_not_exist_changes_nothing);
     return suite;
 }

@@ -45,7 +45,12 @@ void past_free(struct past *past)
     annal__free(past);
 }
 
-/* The nearest place at or before seq that is not far; NULL: there is none. Its travel is the
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+    return a < b ? b - a : a - b;
+}
+
+/* The nearest place that is not far; NULL: there is none. Its travel is the
  * caller's. */
 static annal_travel *take_near(struct past *past, annal_slice session, const char *file,
                                uint64_t seq)
@@ -56,8 +61,8 @@ static annal_travel *take_near(struct past *past, annal_slice session, const cha
     for (size_t i = 0; i < PAST_MAX; i++) {
         struct place *place = &past->places[i];
         if (place->travel != NULL && annal__slice_is(session, place->session) &&
-            strcmp(place->file, file) == 0 && place->seq <= seq && seq - place->seq <= PAST_FAR &&
-            (best == NULL || place->seq > best->seq))
+            strcmp(place->file, file) == 0 && distance(place->seq, seq) <= PAST_FAR &&
+            (best == NULL || distance(place->seq, seq) < distance(best->seq, seq)))
             best = place;
     }
     if (best != NULL) {

@@ -4,16 +4,15 @@
  *
  * A place of the past costs the folding of all events since the snapshot before it, and a long
  * session has few snapshots. So the last PAST_MAX places that were asked for stay as they are
- * (annal_travel). The next question is answered from the nearest place before it, which moves; if
- * that is far, a new one is made, so that after a few questions there are places all over the
- * session.
+ * (annal_travel). The next question is answered from the nearest one, which moves there, forward or
+ * back; if that is far, a new one is made.
  */
 #ifndef TOOLS_SERVE_PAST_H
 #define TOOLS_SERVE_PAST_H
 
 #include <annal/replay.h>
 
-#define PAST_MAX 12u
+#define PAST_MAX 6u
 #define PAST_FAR 4000u /* events */
 
 struct past;
