@@ -1,24 +1,32 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { defineConfig, type Plugin } from 'vite';
 
 const sha256 = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/* What is in the page besides our own; a file that somebody shares is a copy, too. */
+const licenses = ['preact', 'uplot', '@tanstack/virtual-core']
+  .map((name) => `${name}\n\n${readFileSync(`node_modules/${name}/LICENSE`, 'utf8').trim()}`)
+  .join('\n\n');
 
 /* share.html: the same page in one file. `annal export --format html` puts a session in the place of its mark. */
 function share(): Plugin {
   return {
     name: 'share',
-    generateBundle: { order: 'post', handler(_, bundle) {
-      const text = (name: string) => {
-        const file = bundle[name]!;
-        return file.type === 'chunk' ? file.code : String(file.source);
-      };
-      const script = text('app.js').replaceAll('</script', '<\\/script');
-      const style = text('app.css').trim();
-      const policy = `default-src 'none'; script-src ${sha256(script)}; style-src ${sha256(style)}; img-src data: blob:`;
-      this.emitFile({
-        type: 'asset',
-        fileName: 'share.html',
-        source: `<!doctype html>
+    generateBundle: {
+      order: 'post',
+      handler(_, bundle) {
+        const text = (name: string) => {
+          const file = bundle[name]!;
+          return file.type === 'chunk' ? file.code : String(file.source);
+        };
+        const script = text('app.js').replaceAll('</script', '<\\/script');
+        const style = text('app.css').trim();
+        const policy = `default-src 'none'; script-src ${sha256(script)}; style-src ${sha256(style)}; img-src data: blob:`;
+        this.emitFile({
+          type: 'asset',
+          fileName: 'share.html',
+          source: `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
@@ -29,10 +37,14 @@ function share(): Plugin {
 <div id="app"></div>
 <!--annal:data-->
 <script type="module">${script}</script>
+<script type="text/plain" id="licenses">
+${licenses}
+</script>
 </html>
 `,
-      });
-    } },
+        });
+      },
+    },
   };
 }
 

@@ -229,7 +229,7 @@ export class Server implements Source {
   /* An answer may end early: `next` says where to go on. */
   async events(id: string, from: number, to: number): Promise<Event[]> {
     const events: Event[] = [];
-    for (let next: number | null = from; next !== null && next <= to; ) {
+    for (let next: number | null = from; next !== null && next <= to;) {
       const page: { events: Event[]; next: number | null } = await this.get(`${path(id)}/events`, {
         from: next,
         to,

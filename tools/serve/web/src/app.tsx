@@ -9,37 +9,52 @@ import { Sql } from './sql';
 import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useRedraw, useStored } from './ui';
 
 const KEYS: [string, [string, string][]][] = [
-  ['Everywhere', [
-    ['/', 'search'],
-    ['?', 'these keys'],
-    ['g s', 'sessions'],
-    ['g q', 'SQL'],
-    ['Esc', 'close, or go back to the list'],
-  ]],
-  ['Sessions', [
-    ['j  k', 'next, previous'],
-    ['Enter', 'open'],
-    ['→  ←', 'unfold, fold what is below'],
-  ]],
-  ['A session', [
-    ['space', 'play, pause'],
-    ['→  ←', 'next, previous event'],
-    ['Shift →  ←', 'next, previous prompt'],
-    ['[  ]', 'end of the turn before, of the next'],
-    ['f  F', 'next, previous failure'],
-    ['Home  End', 'the beginning, now'],
-    ['+  -', 'faster, slower'],
-    ['j  k', 'scroll'],
-    ['t  e', 'timeline; all events'],
-    ['1 to 4', 'overview, state, usage, event'],
-  ]],
+  [
+    'Everywhere',
+    [
+      ['/', 'search'],
+      ['?', 'these keys'],
+      ['g s', 'sessions'],
+      ['g q', 'SQL'],
+      ['Esc', 'close, or go back to the list'],
+    ],
+  ],
+  [
+    'Sessions',
+    [
+      ['j  k', 'next, previous'],
+      ['Enter', 'open'],
+      ['→  ←', 'unfold, fold what is below'],
+    ],
+  ],
+  [
+    'A session',
+    [
+      ['space', 'play, pause'],
+      ['→  ←', 'next, previous event'],
+      ['Shift →  ←', 'next, previous prompt'],
+      ['[  ]', 'end of the turn before, of the next'],
+      ['f  F', 'next, previous failure'],
+      ['Home  End', 'the beginning, now'],
+      ['+  -', 'faster, slower'],
+      ['j  k', 'scroll'],
+      ['t  e', 'timeline; all events'],
+      ['1 to 4', 'overview, state, usage, event'],
+    ],
+  ],
 ];
 
 function Help({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current!.showModal(), []);
   return (
-    <dialog ref={dialog} class="dialog keys" aria-labelledby="keys-title" onClose={close} onClick={(e) => e.target === dialog.current && close()}>
+    <dialog
+      ref={dialog}
+      class="dialog keys"
+      aria-labelledby="keys-title"
+      onClose={close}
+      onClick={(e) => e.target === dialog.current && close()}
+    >
       <h2 id="keys-title">Keys</h2>
       <div class="keys-lists">
         {KEYS.map(([title, keys]) => (
@@ -133,7 +148,14 @@ class Guard extends Component<{ children: ComponentChildren; on: string }, { err
     if (before.on !== this.props.on && this.state.error) this.setState({ error: null });
   }
   render() {
-    return this.state.error ? <Failure text={`This could not be shown: ${this.state.error.message}`} retry={() => this.setState({ error: null })} /> : this.props.children;
+    return this.state.error ? (
+      <Failure
+        text={`This could not be shown: ${this.state.error.message}`}
+        retry={() => this.setState({ error: null })}
+      />
+    ) : (
+      this.props.children
+    );
   }
 }
 
@@ -160,7 +182,10 @@ export function Frame() {
     return () => removeEventListener('keydown', press);
   }, []);
   useEffect(() => {
-    if (route.page !== 's') document.title = { '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page] ? `${{ '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]} · Annal` : 'Annal';
+    if (route.page !== 's')
+      document.title = { '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]
+        ? `${{ '': 'Sessions', search: 'Search', sql: 'SQL' }[route.page]} · Annal`
+        : 'Annal';
   }, [route.page]);
   const page =
     route.page === 's' ? (
@@ -200,15 +225,23 @@ export function Frame() {
                 SQL
               </a>
             </nav>
-            <SearchBox query={route.page === 'search' ? (route.query.get('q') ?? '') : ''} session={route.page === 's' ? route.id : (route.query.get('session') ?? undefined)} />
+            <SearchBox
+              query={route.page === 'search' ? (route.query.get('q') ?? '') : ''}
+              session={route.page === 's' ? route.id : (route.query.get('session') ?? undefined)}
+            />
           </>
         )}
         <span class="grow" />
         <StreamState />
-        <button class="icon-button" aria-label={`Colours: ${theme}`} title={`Colours: ${theme}`} onClick={() => {
+        <button
+          class="icon-button"
+          aria-label={`Colours: ${theme}`}
+          title={`Colours: ${theme}`}
+          onClick={() => {
             setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3]!);
             applyTheme();
-          }}>
+          }}
+        >
           <Icon name="theme" />
         </button>
         <button class="icon-button text" aria-label="Keys" title="Keys (?)" onClick={() => setHelp(true)}>
@@ -220,4 +253,3 @@ export function Frame() {
     </div>
   );
 }
-

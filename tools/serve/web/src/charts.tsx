@@ -24,7 +24,12 @@ export function Chart({ title, x, y, show, bars, time = true, color = 'accent' }
   useLayoutEffect(() => {
     const style = getComputedStyle(box.current!);
     const value = (name: string) => style.getPropertyValue(`--${name}`).trim();
-    const axis = { stroke: value('dim'), font: '11px system-ui', grid: { stroke: value('line'), width: 1 }, ticks: { show: false } };
+    const axis = {
+      stroke: value('dim'),
+      font: '11px system-ui',
+      grid: { stroke: value('line'), width: 1 },
+      ticks: { show: false },
+    };
     const make = () =>
       new uPlot(
         {
@@ -33,14 +38,30 @@ export function Chart({ title, x, y, show, bars, time = true, color = 'accent' }
           legend: { show: false },
           cursor: { y: false, points: { size: 6 } },
           scales: { x: { time }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 1e-9)] } },
-          axes: [{ ...axis, size: time ? 40 : 26 }, { ...axis, size: 48, values: (_, ticks) => ticks.map(show) }],
-          series: [{}, { stroke: value(color), fill: value(`${color}-soft`), width: 1.5, points: { show: false }, paths: bars ? uPlot.paths.bars!({ size: [0.8, 24] }) : uPlot.paths.stepped!({ align: 1 }) }],
+          axes: [
+            { ...axis, size: time ? 40 : 26 },
+            { ...axis, size: 48, values: (_, ticks) => ticks.map(show) },
+          ],
+          series: [
+            {},
+            {
+              stroke: value(color),
+              fill: value(`${color}-soft`),
+              width: 1.5,
+              points: { show: false },
+              paths: bars ? uPlot.paths.bars!({ size: [0.8, 24] }) : uPlot.paths.stepped!({ align: 1 }),
+            },
+          ],
           hooks: {
             setCursor: [
               (u) => {
                 const i = u.cursor.idx;
                 const tip = box.current?.querySelector('.chart-value');
-                if (tip) tip.textContent = i == null ? '' : `${time ? `${format.clock(u.data[0][i]! * 1000)}  ` : ''}${show(u.data[1]![i] as number)}`;
+                if (tip)
+                  tip.textContent =
+                    i == null
+                      ? ''
+                      : `${time ? `${format.clock(u.data[0][i]! * 1000)}  ` : ''}${show(u.data[1]![i] as number)}`;
               },
             ],
           },
@@ -63,12 +84,26 @@ export function Chart({ title, x, y, show, bars, time = true, color = 'accent' }
       <figcaption>
         {title} <span class="chart-value" />
       </figcaption>
-      <div class="chart-plot" role="img" aria-label={`${title}; the last value is ${most == null ? 'unknown' : show(most)}`} />
+      <div
+        class="chart-plot"
+        role="img"
+        aria-label={`${title}; the last value is ${most == null ? 'unknown' : show(most)}`}
+      />
     </figure>
   );
 }
 
-export function Bars({ title, rows, show, note }: { title: string; rows: { name: string; value: number; text?: string; className?: string }[]; show: (n: number) => string; note?: string }) {
+export function Bars({
+  title,
+  rows,
+  show,
+  note,
+}: {
+  title: string;
+  rows: { name: string; value: number; text?: string; className?: string }[];
+  show: (n: number) => string;
+  note?: string;
+}) {
   const most = Math.max(...rows.map((row) => row.value), 1e-9);
   if (!rows.length) return null;
   return (
@@ -104,7 +139,10 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
   const sum = { input: 0, output: 0, cached: 0, written: 0 };
   for (const use of used) {
     const was = byModel.get(use.model) ?? { tokens: 0, cost: null };
-    byModel.set(use.model, { tokens: was.tokens + use.input + use.output, cost: use.cost === null ? was.cost : (was.cost ?? 0) + use.cost });
+    byModel.set(use.model, {
+      tokens: was.tokens + use.input + use.output,
+      cost: use.cost === null ? was.cost : (was.cost ?? 0) + use.cost,
+    });
     sum.input += use.input;
     sum.output += use.output;
     sum.cached += use.cached;
@@ -115,16 +153,45 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
     if (call.seq > at) break;
     const was = byTool.get(call.tool) ?? { calls: 0, failed: 0, ms: 0 };
     const known = model.known(call, at);
-    byTool.set(call.tool, { calls: was.calls + 1, failed: was.failed + (known && call.failed ? 1 : 0), ms: was.ms + (known ? (call.took ?? 0) : 0) });
+    byTool.set(call.tool, {
+      calls: was.calls + 1,
+      failed: was.failed + (known && call.failed ? 1 : 0),
+      ms: was.ms + (known ? (call.took ?? 0) : 0),
+    });
   }
   const models = [...byModel].sort((a, b) => b[1].tokens - a[1].tokens);
   const tools = [...byTool].sort((a, b) => b[1].calls - a[1].calls);
   return (
     <div class="charts">
       {n === 0 && <p class="dim">No tokens were counted {at === Infinity ? '' : 'up to here'}</p>}
-      {n > 1 && <Chart title="Tokens, in sum" x={picked.map(seconds)} y={picked.map((i) => model.tokens[i]!)} show={format.compact} />}
-      {n > 1 && hasCost && <Chart title="Cost, in sum" x={picked.map(seconds)} y={picked.map((i) => model.cost[i] ?? 0)} show={format.money} color="good" />}
-      {requests.length > 1 && <Chart title="Input of each request" x={requests.map((_, i) => i + 1)} y={requests.map((i) => used[i]!.input)} show={format.compact} bars time={false} color="user" />}
+      {n > 1 && (
+        <Chart
+          title="Tokens, in sum"
+          x={picked.map(seconds)}
+          y={picked.map((i) => model.tokens[i]!)}
+          show={format.compact}
+        />
+      )}
+      {n > 1 && hasCost && (
+        <Chart
+          title="Cost, in sum"
+          x={picked.map(seconds)}
+          y={picked.map((i) => model.cost[i] ?? 0)}
+          show={format.money}
+          color="good"
+        />
+      )}
+      {requests.length > 1 && (
+        <Chart
+          title="Input of each request"
+          x={requests.map((_, i) => i + 1)}
+          y={requests.map((i) => used[i]!.input)}
+          show={format.compact}
+          bars
+          time={false}
+          color="user"
+        />
+      )}
       {n > 0 && (
         <Bars
           title="Kinds of tokens"
@@ -137,11 +204,26 @@ export function ChartsPanel({ model, at }: { model: Model; at: number }) {
           ].filter((row) => row.value > 0)}
         />
       )}
-      <Bars title="By model" show={format.compact} rows={models.map(([name, m]) => ({ name, value: m.tokens, text: `${format.compact(m.tokens)}${m.cost === null ? '' : `  ${format.money(m.cost)}`}` }))} />
+      <Bars
+        title="By model"
+        show={format.compact}
+        rows={models.map(([name, m]) => ({
+          name,
+          value: m.tokens,
+          text: `${format.compact(m.tokens)}${m.cost === null ? '' : `  ${format.money(m.cost)}`}`,
+        }))}
+      />
       <Bars
         title="By tool"
         show={format.count}
-        rows={tools.slice(0, 30).map(([name, t]) => ({ name, value: t.calls, className: toolClass(name), text: `${format.count(t.calls)}${t.failed ? `, ${t.failed} failed` : ''}${t.ms ? `, ${format.duration(t.ms)}` : ''}` }))}
+        rows={tools
+          .slice(0, 30)
+          .map(([name, t]) => ({
+            name,
+            value: t.calls,
+            className: toolClass(name),
+            text: `${format.count(t.calls)}${t.failed ? `, ${t.failed} failed` : ''}${t.ms ? `, ${format.duration(t.ms)}` : ''}`,
+          }))}
       />
     </div>
   );

@@ -33,7 +33,10 @@ const MOST_PROMPT = 3000;
 const MOST_PROMPT_LINES = 30;
 
 const NOTES: Record<string, (data: any) => string> = {
-  'checkpoint.noted': (d) => (d.note === 'compaction' ? `History compacted${d.pre_tokens ? `, ${format.compact(d.pre_tokens)} tokens before` : ''}` : String(d.note)),
+  'checkpoint.noted': (d) =>
+    d.note === 'compaction'
+      ? `History compacted${d.pre_tokens ? `, ${format.compact(d.pre_tokens)} tokens before` : ''}`
+      : String(d.note),
   'provider.failed': (d) => `The provider failed: ${errorText(d.error)}`,
   'session.paused': (d) => `Paused${d.reason ? `: ${d.reason}` : ''}`,
   'session.resumed': (d) => `Resumed${d.reason ? `: ${d.reason}` : ''}`,
@@ -45,17 +48,34 @@ const NOTES: Record<string, (data: any) => string> = {
 
 function errorText(error: any): string {
   if (typeof error === 'string') return error;
-  const parts = [error?.status, error?.type, error?.message ?? error?.error?.message].filter((x) => typeof x === 'string' || typeof x === 'number');
+  const parts = [error?.status, error?.type, error?.message ?? error?.error?.message].filter(
+    (x) => typeof x === 'string' || typeof x === 'number',
+  );
   return parts.join(' ') || JSON.stringify(error);
 }
 
-function Message({ event, isOpen, toggle }: { event: Event; isOpen: (name: string, initial: boolean) => boolean; toggle: (name: string, open: boolean) => void }) {
+function Message({
+  event,
+  isOpen,
+  toggle,
+}: {
+  event: Event;
+  isOpen: (name: string, initial: boolean) => boolean;
+  toggle: (name: string, open: boolean) => void;
+}) {
   const { role, content } = event.data ?? {};
   const blocks = blocksOf(content);
   if (!blocks.length) return null;
   const text = textOf(content);
-  const show = (list: Block[]) => <Blocks blocks={list} isOpen={(n) => isOpen(`block${n}`, false)} toggle={(n) => toggle(`block${n}`, !isOpen(`block${n}`, false))} />;
-  if (role === 'assistant' || role === 'agent' || role === 'model') return <div class="said assistant">{show(blocks)}</div>;
+  const show = (list: Block[]) => (
+    <Blocks
+      blocks={list}
+      isOpen={(n) => isOpen(`block${n}`, false)}
+      toggle={(n) => toggle(`block${n}`, !isOpen(`block${n}`, false))}
+    />
+  );
+  if (role === 'assistant' || role === 'agent' || role === 'model')
+    return <div class="said assistant">{show(blocks)}</div>;
   const { context, said } = splitContext(blocks);
   if (role === 'user' && said.length && !isContext(text)) {
     const long = text.length > MOST_PROMPT || text.split('\n').length > MOST_PROMPT_LINES;
@@ -64,7 +84,13 @@ function Message({ event, isOpen, toggle }: { event: Event; isOpen: (name: strin
       <div class="said user">
         <p class="said-by">User</p>
         {context && (
-          <Fold class="context" label="Context" preview={preview(context)} open={isOpen('context', false)} toggle={() => toggle('context', !isOpen('context', false))}>
+          <Fold
+            class="context"
+            label="Context"
+            preview={preview(context)}
+            open={isOpen('context', false)}
+            toggle={() => toggle('context', !isOpen('context', false))}
+          >
             <Output text={context} />
           </Fold>
         )}
@@ -79,7 +105,13 @@ function Message({ event, isOpen, toggle }: { event: Event; isOpen: (name: strin
   }
   const open = isOpen('fold', false);
   return (
-    <Fold class="context" label={role === 'user' ? 'Context' : String(role ?? 'message')} preview={preview(text)} open={open} toggle={() => toggle('fold', !open)}>
+    <Fold
+      class="context"
+      label={role === 'user' ? 'Context' : String(role ?? 'message')}
+      preview={preview(text)}
+      open={open}
+      toggle={() => toggle('fold', !open)}
+    >
       {show(blocks)}
     </Fold>
   );
@@ -91,7 +123,12 @@ function TurnEnd({ model, seq, event, type }: { model: Model; seq: number; event
   const took = event?.data?.timing?.totalMs ?? (turn && turn.ended - turn.began);
   const used = turn ? model.used(seq).tokens - model.used(turn.seq).tokens : 0;
   const what = type === 'turn.failed' ? 'failed' : type === 'turn.cancelled' ? 'interrupted' : 'done';
-  const facts = [turn && `Turn ${turn.number} ${what}`, took ? format.duration(took) : '', calls ? format.plural(calls, 'call') : '', used ? `${format.compact(used)} tokens` : ''].filter(Boolean);
+  const facts = [
+    turn && `Turn ${turn.number} ${what}`,
+    took ? format.duration(took) : '',
+    calls ? format.plural(calls, 'call') : '',
+    used ? `${format.compact(used)} tokens` : '',
+  ].filter(Boolean);
   return (
     <div class={`turn-end ${what}`}>
       <span>{facts.join(' · ') || what}</span>
@@ -126,7 +163,11 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
     if (call) {
       const known = model.known(call, at);
       const child = /^(task|agent)$/i.test(call.tool)
-        ? model.children.find((c) => Date.parse(c.created_at) >= call.began - 2000 && (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended))
+        ? model.children.find(
+            (c) =>
+              Date.parse(c.created_at) >= call.began - 2000 &&
+              (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended),
+          )
         : undefined;
       return (
         <ToolCard
@@ -145,11 +186,18 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
   if (kind === 'end') return <TurnEnd model={model} seq={seq} event={event} type={type} />;
   if (!event) return <span class="skeleton" style={{ '--lines': Math.min(8, Math.ceil(model.bytes[index]! / 700)) }} />;
   if (kind === 'message') return <Message event={event} isOpen={isOpen} toggle={toggle} />;
-  if (kind === 'note' && NOTES[type]) return <div class={/failed|gap/.test(type) ? 'note bad-text' : 'note'}>{NOTES[type](event.data ?? {})}</div>;
+  if (kind === 'note' && NOTES[type])
+    return <div class={/failed|gap/.test(type) ? 'note bad-text' : 'note'}>{NOTES[type](event.data ?? {})}</div>;
   if (kind === 'result') {
     const { text } = outputOf(event.data);
     return (
-      <Fold class="context" label={type} preview={preview(text)} open={isOpen('fold', false)} toggle={() => toggle('fold', !isOpen('fold', false))}>
+      <Fold
+        class="context"
+        label={type}
+        preview={preview(text)}
+        open={isOpen('fold', false)}
+        toggle={() => toggle('fold', !isOpen('fold', false))}
+      >
         <Output text={text} />
       </Fold>
     );
@@ -157,7 +205,13 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
   const { extra, source, ...rest } = event.data && typeof event.data === 'object' ? event.data : { value: event.data };
   const short = JSON.stringify(rest);
   return (
-    <Fold class={`raw ${all ? 'one-line' : ''}`} label={type} preview={short.length > 2 ? short.slice(1, 200) : ''} open={isOpen('fold', false)} toggle={() => toggle('fold', !isOpen('fold', false))}>
+    <Fold
+      class={`raw ${all ? 'one-line' : ''}`}
+      label={type}
+      preview={short.length > 2 ? short.slice(1, 200) : ''}
+      open={isOpen('fold', false)}
+      toggle={() => toggle('fold', !isOpen('fold', false))}
+    >
       <Output text={JSON.stringify(event.data, null, 2)} />
     </Fold>
   );
@@ -242,7 +296,15 @@ export function Conversation({ model, at, see, all, seen, choose, handle }: Prop
 
   return (
     <div class="conversation">
-      <div class="scroller" ref={scroller} tabIndex={0} role="log" aria-live="off" aria-label="Conversation" onScroll={scrolled}>
+      <div
+        class="scroller"
+        ref={scroller}
+        tabIndex={0}
+        role="log"
+        aria-live="off"
+        aria-label="Conversation"
+        onScroll={scrolled}
+      >
         <div class="inner" style={{ height: `${list.getTotalSize()}px` }}>
           {list.getVirtualItems().map((item) => {
             const index = indexOf(item.index);

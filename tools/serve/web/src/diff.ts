@@ -35,7 +35,9 @@ function middle(a: string[], b: string[]): Line[] {
   for (let i = a.length - 1; i >= 0; i--)
     for (let j = b.length - 1; j >= 0; j--)
       common[i * width + j] =
-        a[i] === b[j] ? common[(i + 1) * width + j + 1]! + 1 : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
+        a[i] === b[j]
+          ? common[(i + 1) * width + j + 1]! + 1
+          : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
   let i = 0;
   let j = 0;
   while (i < a.length || j < b.length) {
@@ -60,7 +62,8 @@ export function parsePatch(text: string): Line[] | null {
     .split('\n')
     .filter((line) => !/^\*\*\* (Begin|End) Patch$/.test(line))
     .map((line) => {
-      if (/^(@@|\*\*\* |diff --git|index [0-9a-f]|--- |\+\+\+ )/.test(line)) return { mark: '@', text: line.replace(/^\*\*\* /, '') };
+      if (/^(@@|\*\*\* |diff --git|index [0-9a-f]|--- |\+\+\+ )/.test(line))
+        return { mark: '@', text: line.replace(/^\*\*\* /, '') };
       if (line[0] === '+' || line[0] === '-') return { mark: line[0], text: line.slice(1) };
       return { mark: ' ', text: line.replace(/^ /, '') };
     });

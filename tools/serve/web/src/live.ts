@@ -40,7 +40,8 @@ export async function readStream(
     for (const line of lines) {
       const colon = line.indexOf(':');
       if (line === '') take('', '');
-      else if (colon !== 0) take(colon < 0 ? line : line.slice(0, colon), colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, ''));
+      else if (colon !== 0)
+        take(colon < 0 ? line : line.slice(0, colon), colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, ''));
       else take('comment', '');
     }
   }
@@ -147,7 +148,8 @@ export class Live {
 
   private hear(message: Message): void {
     if (message.ask === 'token') this.channel.postMessage({ token: this.server.token } satisfies Message);
-    if (message.ask === 'status' && this.status === 'live') this.channel.postMessage({ status: 'live' } satisfies Message);
+    if (message.ask === 'status' && this.status === 'live')
+      this.channel.postMessage({ status: 'live' } satisfies Message);
     if (document.hidden) return;
     if (message.events) this.hand(message.events);
     if (message.resync) this.resync();

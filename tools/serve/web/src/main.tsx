@@ -24,11 +24,18 @@ function AskToken({ refused }: { refused: boolean }) {
       >
         <h1>Annal</h1>
         <p>
-          {refused ? 'The server does not take this token. ' : ''}Other users of this machine could read your sessions, so the page needs the server's token. <code>annal serve --open</code> opens the page with it.
+          {refused ? 'The server does not take this token. ' : ''}Other users of this machine could read your sessions,
+          so the page needs the server's token. <code>annal serve --open</code> opens the page with it.
         </p>
         <label>
           Token
-          <input type="password" autocomplete="off" value={token} onInput={(e) => setToken(e.currentTarget.value)} required />
+          <input
+            type="password"
+            autocomplete="off"
+            value={token}
+            onInput={(e) => setToken(e.currentTarget.value)}
+            required
+          />
         </label>
         <button class="button main">Open</button>
       </form>
@@ -41,7 +48,12 @@ async function start(): Promise<void> {
   if (file) {
     const app: App = { source: file, server: null, live: null, info: null };
     if (!location.hash.startsWith('#/s/')) history.replaceState(null, '', `#/s/${encodeURIComponent(file.root)}`);
-    render(<AppContext.Provider value={app}><Frame /></AppContext.Provider>, root);
+    render(
+      <AppContext.Provider value={app}>
+        <Frame />
+      </AppContext.Provider>,
+      root,
+    );
     return;
   }
   const given = takeToken();
@@ -56,7 +68,13 @@ async function start(): Promise<void> {
   sessionStorage.setItem(TOKEN, token);
   const live = new Live(server);
   const app: App = { source: server, server, live, info: null };
-  const draw = () => render(<AppContext.Provider value={{ ...app }}><Frame /></AppContext.Provider>, root);
+  const draw = () =>
+    render(
+      <AppContext.Provider value={{ ...app }}>
+        <Frame />
+      </AppContext.Provider>,
+      root,
+    );
   draw();
   live.start();
   server.info().then(

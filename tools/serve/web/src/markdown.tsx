@@ -64,9 +64,21 @@ function table(lines: string[]): JSX.Element {
     <div class="md-table" tabIndex={0}>
       <table>
         <thead>
-          <tr>{cells(head!).map((cell) => <th>{inline(cell)}</th>)}</tr>
+          <tr>
+            {cells(head!).map((cell) => (
+              <th>{inline(cell)}</th>
+            ))}
+          </tr>
         </thead>
-        <tbody>{rows.map((row) => <tr>{cells(row).map((cell) => <td>{inline(cell)}</td>)}</tr>)}</tbody>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {cells(row).map((cell) => (
+                <td>{inline(cell)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   );
@@ -123,7 +135,14 @@ function blocks(lines: string[], depth: number, tight = false): ComponentChildre
     } else if (/^\s*>/.test(line) && depth < DEEPEST) {
       flush();
       const quoted = take(i, (l) => /^\s*>/.test(l));
-      out.push(<blockquote>{blocks(quoted.map((l) => l.replace(/^\s*> ?/, '')), depth + 1)}</blockquote>);
+      out.push(
+        <blockquote>
+          {blocks(
+            quoted.map((l) => l.replace(/^\s*> ?/, '')),
+            depth + 1,
+          )}
+        </blockquote>,
+      );
       i += quoted.length - 1;
     } else if (ITEM.test(line) && depth < DEEPEST) {
       flush();

@@ -11,14 +11,19 @@ export type Block =
   | { kind: 'other'; name: string; value: unknown };
 
 const texts = (list: unknown): string =>
-  Array.isArray(list) ? list.map((part) => (typeof part === 'string' ? part : (part?.text ?? ''))).join('\n\n') : typeof list === 'string' ? list : '';
+  Array.isArray(list)
+    ? list.map((part) => (typeof part === 'string' ? part : (part?.text ?? ''))).join('\n\n')
+    : typeof list === 'string'
+      ? list
+      : '';
 
 const IMAGE = /^data:image\/(png|jpeg|gif|webp|avif|bmp);base64,[A-Za-z0-9+/=\s]+$/;
 
 function image(block: any): string | null {
   const { source } = block;
   if (source?.type === 'base64') return `data:${source.media_type ?? 'image/png'};base64,${source.data}`;
-  if (typeof block.data === 'string' && (block.mimeType ?? block.media_type)) return `data:${block.mimeType ?? block.media_type};base64,${block.data}`;
+  if (typeof block.data === 'string' && (block.mimeType ?? block.media_type))
+    return `data:${block.mimeType ?? block.media_type};base64,${block.data}`;
   const url = block.image_url?.url ?? block.image_url ?? source?.url ?? block.url;
   return typeof url === 'string' ? url : null;
 }
@@ -39,7 +44,9 @@ function blockOf(block: any): Block | null {
   if (typeof block !== 'object' || block === null) return { kind: 'text', text: String(block) };
   const type = String(block.type ?? '');
   if (/think|reason/.test(type)) {
-    const text = [texts(block.thinking ?? block.text), texts(block.summary), texts(block.content)].filter(Boolean).join('\n\n');
+    const text = [texts(block.thinking ?? block.text), texts(block.summary), texts(block.content)]
+      .filter(Boolean)
+      .join('\n\n');
     return text.trim() ? { kind: 'thought', text } : null;
   }
   if (/image/.test(type)) {
@@ -54,7 +61,9 @@ function blockOf(block: any): Block | null {
 export function blocksOf(content: unknown): Block[] {
   if (content == null) return [];
   const list = Array.isArray(content) ? content : [content];
-  return list.map(blockOf).filter((block): block is Block => block !== null && !(block.kind === 'text' && block.text.trim() === ''));
+  return list
+    .map(blockOf)
+    .filter((block): block is Block => block !== null && !(block.kind === 'text' && block.text.trim() === ''));
 }
 
 export const textOf = (content: unknown): string =>
@@ -64,10 +73,12 @@ export const textOf = (content: unknown): string =>
     .join('\n');
 
 /* What programs put into the mouth of the user: surroundings, reminders, instructions of a repository. */
-const CONTEXT = /^\s*(<(environment_context|user_instructions|system-reminder|command-name|command-message|local-command-\w+|permissions instructions|INSTRUCTIONS|task-notification|session_context|collaboration_mode|skills_instructions|apps_instructions|plugins_instructions)\b|# AGENTS\.md|Caveat: The messages below)/;
+const CONTEXT =
+  /^\s*(<(environment_context|user_instructions|system-reminder|command-name|command-message|local-command-\w+|permissions instructions|INSTRUCTIONS|task-notification|session_context|collaboration_mode|skills_instructions|apps_instructions|plugins_instructions)\b|# AGENTS\.md|Caveat: The messages below)/;
 
 /* The same before what the user said: taken off, so that both can be shown as what they are. */
-const BEFORE = /^\s*<(ide_opened_file|ide_selection|system-reminder|environment_context|user_instructions|context|attached_files)>[\s\S]*?<\/\1>\s*/;
+const BEFORE =
+  /^\s*<(ide_opened_file|ide_selection|system-reminder|environment_context|user_instructions|context|attached_files)>[\s\S]*?<\/\1>\s*/;
 
 export function splitContext(blocks: Block[]): { context: string; said: Block[] } {
   let context = '';
@@ -113,7 +124,14 @@ export function Long({ text, children }: { text: string; children: (text: string
   );
 }
 
-export function Fold(props: { label: string; preview?: string; open: boolean; toggle: () => void; children: ComponentChildren; class?: string }) {
+export function Fold(props: {
+  label: string;
+  preview?: string;
+  open: boolean;
+  toggle: () => void;
+  children: ComponentChildren;
+  class?: string;
+}) {
   return (
     <div class={`fold ${props.class ?? ''} ${props.open ? 'open' : ''}`}>
       <button class="fold-head" aria-expanded={props.open} onClick={props.toggle}>
@@ -125,18 +143,42 @@ export function Fold(props: { label: string; preview?: string; open: boolean; to
   );
 }
 
-export const preview = (text: string): string => text.trim().replace(/[*_`#]+/g, '').replace(/\s+/g, ' ').slice(0, 160);
+export const preview = (text: string): string =>
+  text
+    .trim()
+    .replace(/[*_`#]+/g, '')
+    .replace(/\s+/g, ' ')
+    .slice(0, 160);
 
-export function Blocks({ blocks, isOpen, toggle }: { blocks: Block[]; isOpen: (n: number) => boolean; toggle: (n: number) => void }) {
+export function Blocks({
+  blocks,
+  isOpen,
+  toggle,
+}: {
+  blocks: Block[];
+  isOpen: (n: number) => boolean;
+  toggle: (n: number) => void;
+}) {
   return (
     <>
       {blocks.map((block, n) => {
         if (block.kind === 'text') return <Long text={block.text}>{(text) => <Markdown text={text} />}</Long>;
         if (block.kind === 'image') return <Picture url={block.url} />;
-        const [label, text] = block.kind === 'thought' ? ['Thinking', block.text] : [block.name, JSON.stringify(block.value, null, 2)];
+        const [label, text] =
+          block.kind === 'thought' ? ['Thinking', block.text] : [block.name, JSON.stringify(block.value, null, 2)];
         return (
-          <Fold label={label} preview={block.kind === 'thought' ? preview(text) : undefined} open={isOpen(n)} toggle={() => toggle(n)} class={block.kind}>
-            {block.kind === 'thought' ? <Long text={text}>{(t) => <Markdown text={t} />}</Long> : <Long text={text}>{(t) => <Code text={t} language="json" />}</Long>}
+          <Fold
+            label={label}
+            preview={block.kind === 'thought' ? preview(text) : undefined}
+            open={isOpen(n)}
+            toggle={() => toggle(n)}
+            class={block.kind}
+          >
+            {block.kind === 'thought' ? (
+              <Long text={text}>{(t) => <Markdown text={t} />}</Long>
+            ) : (
+              <Long text={text}>{(t) => <Code text={t} language="json" />}</Long>
+            )}
           </Fold>
         );
       })}

@@ -189,11 +189,15 @@ export class Model {
     const first = this.seq.length === 0;
     if (first) this.event(1); /* the begin is what is looked at first */
     try {
-      const [outline, tools] = await Promise.all([this.source.outline(this.id, from), this.source.tools(this.id, from)]);
+      const [outline, tools] = await Promise.all([
+        this.source.outline(this.id, from),
+        this.source.tools(this.id, from),
+      ]);
       this.addTools(tools);
       const types = outline.types.map((name) => this.typeNumber(name));
       for (let i = 0; i < outline.seq.length; i++) {
-        if (outline.seq[i]! > this.last) this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
+        if (outline.seq[i]! > this.last)
+          this.addOutline(outline.seq[i]!, types[outline.type[i]!]!, outline.time[i]!, outline.bytes[i] ?? 200);
       }
       /* A conversation can be read now; what follows may take longer. */
       this.ready = true;
@@ -243,7 +247,16 @@ export class Model {
   private addTools(table: Table): void {
     for (const row of objects<any>(table)) {
       const old = this.callAt.get(row.seq);
-      const call: Call = old ?? { seq: row.seq, result: Infinity, id: row.call_id, tool: row.tool ?? '', failed: false, began: NaN, ended: NaN, took: null };
+      const call: Call = old ?? {
+        seq: row.seq,
+        result: Infinity,
+        id: row.call_id,
+        tool: row.tool ?? '',
+        failed: false,
+        began: NaN,
+        ended: NaN,
+        took: null,
+      };
       call.began = time(row.called_at);
       call.ended = time(row.returned_at);
       call.result = row.result_seq ?? (row.status === 'called' ? Infinity : row.seq);
@@ -330,7 +343,16 @@ export class Model {
     const data = event.data ?? {};
     const kind = kindOf(event.type);
     if (kind === 'call')
-      this.addCall({ seq: event.seq, result: Infinity, id: String(data.call_id ?? `#${event.seq}`), tool: String(data.tool ?? ''), failed: false, began: at, ended: NaN, took: null });
+      this.addCall({
+        seq: event.seq,
+        result: Infinity,
+        id: String(data.call_id ?? `#${event.seq}`),
+        tool: String(data.tool ?? ''),
+        failed: false,
+        began: at,
+        ended: NaN,
+        took: null,
+      });
     const call = kind === 'result' ? this.open.get(String(data.call_id)) : undefined;
     if (call && call.result === Infinity) {
       call.result = event.seq;
@@ -340,7 +362,17 @@ export class Model {
       this.callOfResult.set(event.seq, call);
     }
     if (event.type === 'turn.started') {
-      const turn: Turn = { seq: event.seq, id: String(data.turn_id ?? ''), number: data.sequence ?? this.turns.length + 1, status: 'started', began: at, ended: NaN, tokens: 0, prompt: null, first: NaN };
+      const turn: Turn = {
+        seq: event.seq,
+        id: String(data.turn_id ?? ''),
+        number: data.sequence ?? this.turns.length + 1,
+        status: 'started',
+        began: at,
+        ended: NaN,
+        tokens: 0,
+        prompt: null,
+        first: NaN,
+      };
       this.turns.push(turn);
       this.turnOf.set(turn.id, turn);
     }
@@ -356,7 +388,11 @@ export class Model {
     const turn = this.turns.at(-1);
     if (turn && Number.isNaN(turn.first)) turn.first = this.firstAnswer(turn.seq);
     this.keep(event);
-    this.session = { ...this.session, events: Math.max(this.session.events, this.seq.length), last_activity_at: event.timestamp };
+    this.session = {
+      ...this.session,
+      events: Math.max(this.session.events, this.seq.length),
+      last_activity_at: event.timestamp,
+    };
     this.changed();
   }
 

@@ -11,7 +11,13 @@ const LONGEST_WAIT_MS = 4000;
 const FRAME_MS = 16;
 
 /* Calls `choose` with one event after the other; Infinity at the end. */
-export function usePlay(model: Model | null, at: number, playing: boolean, speed: number, choose: (seq: number) => void): void {
+export function usePlay(
+  model: Model | null,
+  at: number,
+  playing: boolean,
+  speed: number,
+  choose: (seq: number) => void,
+): void {
   const place = useRef(at);
   place.current = at;
   useEffect(() => {
@@ -20,7 +26,8 @@ export function usePlay(model: Model | null, at: number, playing: boolean, speed
     let saved = 0; /* waits that are shorter than a frame add up */
     const next = (i: number): number => {
       if (i + 1 >= model.items.length) return Infinity;
-      const passed = model.time[model.items[i + 1]!]! - (i < 0 ? model.time[model.items[0]!]! : model.time[model.items[i]!]!);
+      const passed =
+        model.time[model.items[i + 1]!]! - (i < 0 ? model.time[model.items[0]!]! : model.time[model.items[i]!]!);
       return Math.min(LONGEST_WAIT_MS, Math.max(passed || 0, 60)) / speed;
     };
     const step = () => {
@@ -58,7 +65,11 @@ export const steps = {
   },
   failure(model: Model, at: number, by: number): number {
     const failed = model.calls.filter((call) => call.failed && call.result !== Infinity).map((call) => call.result);
-    return steps.among(failed.sort((a, b) => a - b), at === Infinity && by > 0 ? 0 : at, by);
+    return steps.among(
+      failed.sort((a, b) => a - b),
+      at === Infinity && by > 0 ? 0 : at,
+      by,
+    );
   },
   among(places: number[], at: number, by: number): number {
     const n = by > 0 ? upTo(places, at) : upTo(places, at - 1) - 1;
@@ -95,9 +106,19 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
   return (
     <div class="controls">
       <div class="buttons" role="group" aria-label="Replay">
-        <Button icon="backTurn" label="Previous prompt" hint="Shift ←" onClick={() => choose(steps.prompt(model, at, -1))} />
+        <Button
+          icon="backTurn"
+          label="Previous prompt"
+          hint="Shift ←"
+          onClick={() => choose(steps.prompt(model, at, -1))}
+        />
         <Button icon="back" label="Previous event" hint="←" onClick={() => choose(steps.event(model, at, -1))} />
-        <button class="play" aria-label={playing ? 'Pause' : 'Play'} title={playing ? 'Pause (space)' : now ? 'Play from the beginning (space)' : 'Play (space)'} onClick={() => play(!playing)}>
+        <button
+          class="play"
+          aria-label={playing ? 'Pause' : 'Play'}
+          title={playing ? 'Pause (space)' : now ? 'Play from the beginning (space)' : 'Play (space)'}
+          onClick={() => play(!playing)}
+        >
           <svg class="icon solid" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
             <path d={playing ? 'M4.5 3.5h2.6v9H4.5zM8.9 3.5h2.6v9H8.9z' : 'M5 3.5v9l7.5-4.5z'} />
           </svg>
@@ -122,10 +143,26 @@ export function Controls({ model, at, playing, speed, choose, play, setSpeed, la
         {used.tokens > 0 && <span>{format.compact(used.tokens)} tokens</span>}
         {used.cost !== null && <span>{format.money(used.cost)}</span>}
       </p>
-      <button class={now ? 'now on' : 'now'} aria-pressed={now} onClick={() => choose(Infinity)} title="See everything, and follow what comes (End)">
-        {now ? 'Now' : <><span class="only-wide">Back to </span>now</>}
+      <button
+        class={now ? 'now on' : 'now'}
+        aria-pressed={now}
+        onClick={() => choose(Infinity)}
+        title="See everything, and follow what comes (End)"
+      >
+        {now ? (
+          'Now'
+        ) : (
+          <>
+            <span class="only-wide">Back to </span>now
+          </>
+        )}
       </button>
-      <button class="link lanes-toggle" aria-pressed={lanesOpen} onClick={() => setLanes(!lanesOpen)} title="Show the lanes of the agents (t)">
+      <button
+        class="link lanes-toggle"
+        aria-pressed={lanesOpen}
+        onClick={() => setLanes(!lanesOpen)}
+        title="Show the lanes of the agents (t)"
+      >
         {lanesOpen ? 'Hide timeline' : 'Timeline'}
       </button>
     </div>

@@ -35,7 +35,10 @@ export function Search({ route }: { route: Route }) {
   const q = (route.query.get('q') ?? '').trim();
   const session = route.query.get('session') ?? undefined;
   const events = useAnswer(q ? (signal) => server!.search(q, session, MOST_HITS, signal) : null, [q, session]);
-  const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [q, session]);
+  const sessions = useAnswer(q && !session ? (signal) => server!.sessions({ q, limit: 8 }, signal) : null, [
+    q,
+    session,
+  ]);
   const titles = useAnswer(
     events.value?.length
       ? async () => {
@@ -50,7 +53,10 @@ export function Search({ route }: { route: Route }) {
     return (
       <main class="search-page">
         <Empty title="Type what you look for">
-          <p>Words of messages, calls of tools and what they returned; "in quotes" for a phrase, begin* for the begin of a word.</p>
+          <p>
+            Words of messages, calls of tools and what they returned; "in quotes" for a phrase, begin* for the begin of
+            a word.
+          </p>
         </Empty>
       </main>
     );
@@ -69,7 +75,12 @@ export function Search({ route }: { route: Route }) {
       {events.error && <Failure text={events.error} />}
       {found.length > 0 && (
         <section>
-          <h2>Sessions {sessions.value!.total > found.length && <a href={link('', '', { q, flat: 1 })}>all {format.count(sessions.value!.total)}</a>}</h2>
+          <h2>
+            Sessions{' '}
+            {sessions.value!.total > found.length && (
+              <a href={link('', '', { q, flat: 1 })}>all {format.count(sessions.value!.total)}</a>
+            )}
+          </h2>
           <ul class="hits">
             {found.map((s) => (
               <li class="hit">

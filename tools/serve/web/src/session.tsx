@@ -13,7 +13,23 @@ import { costText } from './sessions';
 import { Timeline } from './timeline';
 import { Code } from './markdown';
 import { useVirtual } from './virtual';
-import { Agent, Ago, Button, Copy, Empty, Failure, Icon, read, useAnswer, useApp, useClock, useKeys, useRedraw, useStored, write } from './ui';
+import {
+  Agent,
+  Ago,
+  Button,
+  Copy,
+  Empty,
+  Failure,
+  Icon,
+  read,
+  useAnswer,
+  useApp,
+  useClock,
+  useKeys,
+  useRedraw,
+  useStored,
+  write,
+} from './ui';
 
 const TABS = [
   ['overview', 'Overview'],
@@ -38,16 +54,18 @@ function useModel(id: string): { model: Model | null; error: string | null; retr
     setModel(null);
     setError(id ? null : 'The link names no session');
     if (!id) return;
-    (live?.ready ?? Promise.resolve()).then(() => source.session(id)).then(
-      (session) => {
-        if (gone) return;
-        current = new Model(source, id, session);
-        stops.push(current.subscribe(redraw));
-        setModel(current);
-        void current.load();
-      },
-      (e: Error) => !gone && setError(e.message),
-    );
+    (live?.ready ?? Promise.resolve())
+      .then(() => source.session(id))
+      .then(
+        (session) => {
+          if (gone) return;
+          current = new Model(source, id, session);
+          stops.push(current.subscribe(redraw));
+          setModel(current);
+          void current.load();
+        },
+        (e: Error) => !gone && setError(e.message),
+      );
     if (live)
       stops.push(
         live.listen(
@@ -87,7 +105,12 @@ function Share({ session, tree }: { session: Session; tree: boolean }) {
   };
   return (
     <>
-      <button class="button" disabled={busy} onClick={() => void share()} title="Save this session as one HTML file that opens anywhere, without a server">
+      <button
+        class="button"
+        disabled={busy}
+        onClick={() => void share()}
+        title="Save this session as one HTML file that opens anywhere, without a server"
+      >
         <Icon name="share" />
         <span class="only-wide">{busy ? 'Saving…' : 'Share'}</span>
       </button>
@@ -130,10 +153,18 @@ function Fork({ model, at }: { model: Model; at: number }) {
       <dialog ref={dialog} class="dialog" aria-labelledby="fork-title">
         <form onSubmit={fork}>
           <h2 id="fork-title">Fork after event {format.count(seq)}</h2>
-          <p>The new session has the history up to there, without a copy. Agents append to it; this one stays as it is.</p>
+          <p>
+            The new session has the history up to there, without a copy. Agents append to it; this one stays as it is.
+          </p>
           <label>
             Its id
-            <input value={name} onInput={(e) => setName(e.currentTarget.value)} required maxLength={200} spellcheck={false} />
+            <input
+              value={name}
+              onInput={(e) => setName(e.currentTarget.value)}
+              required
+              maxLength={200}
+              spellcheck={false}
+            />
           </label>
           {error && <Failure text={error} />}
           <div class="dialog-buttons">
@@ -157,7 +188,10 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
       <div class="session-title">
         {up && (
           <a class="up" href={link('s', up, { see: s.fork_seq ?? undefined })}>
-            {s.fork_session_id ? `fork of ${up.slice(0, 8)} at ${format.count(s.fork_seq)}` : 'sub-agent of ' + up.slice(0, 8)} ↑
+            {s.fork_session_id
+              ? `fork of ${up.slice(0, 8)} at ${format.count(s.fork_seq)}`
+              : 'sub-agent of ' + up.slice(0, 8)}{' '}
+            ↑
           </a>
         )}
         <h1 title={s.title ?? s.session_id}>{s.title || s.session_id}</h1>
@@ -175,7 +209,10 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
         </p>
       </div>
       <div class="session-buttons">
-        <label class="check" title="Also what keeps the books: records of imports, counts of tokens, changes of the session (e)">
+        <label
+          class="check"
+          title="Also what keeps the books: records of imports, counts of tokens, changes of the session (e)"
+        >
           <input type="checkbox" checked={all} onChange={(e) => setAll(e.currentTarget.checked)} />
           <span class="only-wide">All events</span>
           <span class="only-small">All</span>
@@ -187,11 +224,27 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
   );
 }
 
-function Prompts({ model, seq, choose, see }: { model: Model; seq: number; choose: (seq: number) => void; see: (seq: number) => void }) {
+function Prompts({
+  model,
+  seq,
+  choose,
+  see,
+}: {
+  model: Model;
+  seq: number;
+  choose: (seq: number) => void;
+  see: (seq: number) => void;
+}) {
   const scroller = useRef<HTMLDivElement>(null);
   const places = useMemo(() => prompts(model), [model, model.turns.length, model.itemSeq.length]);
   const current = upTo(places, seq) - 1;
-  const list = useVirtual({ count: model.turns.length, getScrollElement: () => scroller.current, estimateSize: () => 58, overscan: 4, getItemKey: (i) => i });
+  const list = useVirtual({
+    count: model.turns.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 58,
+    overscan: 4,
+    getItemKey: (i) => i,
+  });
   useEffect(() => list.scrollToIndex(Math.max(0, current), { align: 'auto' }), [current]);
   return (
     <section>
@@ -205,8 +258,17 @@ function Prompts({ model, seq, choose, see }: { model: Model; seq: number; choos
             const place = places[index]!;
             const text = turn.prompt ?? preview(textOf(model.event(place)?.data?.content));
             return (
-              <li key={key} ref={list.measureElement} data-index={index} style={{ transform: `translateY(${start}px)` }} class={index > current ? 'later' : index === current ? 'current' : ''}>
-                <button onClick={() => (index > current ? choose(place) : see(place))} title={index > current ? 'Go on to this moment' : 'Show it'}>
+              <li
+                key={key}
+                ref={list.measureElement}
+                data-index={index}
+                style={{ transform: `translateY(${start}px)` }}
+                class={index > current ? 'later' : index === current ? 'current' : ''}
+              >
+                <button
+                  onClick={() => (index > current ? choose(place) : see(place))}
+                  title={index > current ? 'Go on to this moment' : 'Show it'}
+                >
                   <span class="prompt-text">{text || `Turn ${turn.number}`}</span>
                   <span class="dim">
                     {format.clock(turn.began)}
@@ -223,7 +285,17 @@ function Prompts({ model, seq, choose, see }: { model: Model; seq: number; choos
   );
 }
 
-function Overview({ model, at, choose, see }: { model: Model; at: number; choose: (seq: number) => void; see: (seq: number) => void }) {
+function Overview({
+  model,
+  at,
+  choose,
+  see,
+}: {
+  model: Model;
+  at: number;
+  choose: (seq: number) => void;
+  see: (seq: number) => void;
+}) {
   const s = model.session;
   const seq = at === Infinity ? model.last : at;
   const used = model.used(seq);
@@ -237,7 +309,10 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
     ['turns', format.count(turns.length)],
     ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
     ['tokens', format.tokens(used.tokens)],
-    ['cost', used.cost !== null ? format.money(used.cost) : at === Infinity ? costText({ ...s, tree: undefined }) : '–'],
+    [
+      'cost',
+      used.cost !== null ? format.money(used.cost) : at === Infinity ? costText({ ...s, tree: undefined }) : '–',
+    ],
     ['length', s.time_from || !(length > 0) ? '–' : format.duration(length)],
     ['first answer after', first.length ? format.duration(first.reduce((a, b) => a + b, 0) / first.length) : '–'],
   ];
@@ -261,7 +336,8 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
               <li class={Date.parse(c.created_at) > model.timeOf(seq) ? 'later' : ''}>
                 <a href={link('s', c.session_id)}>{c.title || c.session_id}</a>
                 <span class="dim">
-                  {format.plural(c.tree?.events ?? c.events, 'event')} · {format.tokens(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
+                  {format.plural(c.tree?.events ?? c.events, 'event')} ·{' '}
+                  {format.tokens(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
                 </span>
               </li>
             ))}
@@ -298,7 +374,19 @@ function Overview({ model, at, choose, see }: { model: Model; at: number; choose
   );
 }
 
-function EventPanel({ model, seq, at, choose, select }: { model: Model; seq: number | null; at: number; choose: (seq: number) => void; select: (seq: number) => void }) {
+function EventPanel({
+  model,
+  seq,
+  at,
+  choose,
+  select,
+}: {
+  model: Model;
+  seq: number | null;
+  at: number;
+  choose: (seq: number) => void;
+  select: (seq: number) => void;
+}) {
   const { server } = useApp();
   const shown = seq ?? (at === Infinity ? null : at);
   const proof = useAnswer(server && shown !== null ? () => server.proof(model.id, shown) : null, [model, shown]);
@@ -331,7 +419,9 @@ function EventPanel({ model, seq, at, choose, select }: { model: Model; seq: num
       </p>
       {p?.proved !== undefined && (
         <p class={p.proved === false ? 'proof bad-text' : 'proof'}>
-          {p.proved === false ? `Not proved: ${p.why ?? 'its hash does not match'}` : '✓ Proved by its hash, which covers the event before it, too'}
+          {p.proved === false
+            ? `Not proved: ${p.why ?? 'its hash does not match'}`
+            : '✓ Proved by its hash, which covers the event before it, too'}
           {p.hash && <code>{p.hash}</code>}
         </p>
       )}
@@ -392,7 +482,8 @@ export function SessionPage({ route }: { route: Route }) {
   /* How far it was seen, for the list and for the next visit. */
   const seen = useMemo(() => Number(read(`seen.${route.id}`)?.split(' ')[1] ?? 0), [route.id]);
   useEffect(() => {
-    if (model?.ready && at === Infinity && !source.isFile && !document.hidden) write(`seen.${route.id}`, `${model.session.events} ${model.last}`);
+    if (model?.ready && at === Infinity && !source.isFile && !document.hidden)
+      write(`seen.${route.id}`, `${model.session.events} ${model.last}`);
   }, [model, model?.ready, model?.session.events, at]);
 
   useEffect(() => {
@@ -452,7 +543,11 @@ export function SessionPage({ route }: { route: Route }) {
       <Header model={model} at={at} all={all} setAll={(on) => set({ all: on ? 1 : undefined })} />
       {model.failed && <Failure text={model.failed} retry={() => void model.load()} />}
       <div class="work">
-        {model.ready ? <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} handle={handle} /> : <div class="conversation" aria-busy="true" />}
+        {model.ready ? (
+          <Conversation model={model} at={at} see={see} all={all} seen={seen} choose={look} handle={handle} />
+        ) : (
+          <div class="conversation" aria-busy="true" />
+        )}
         <aside class="side" aria-label="Details">
           <div
             class="tabs"
@@ -467,22 +562,51 @@ export function SessionPage({ route }: { route: Route }) {
             }}
           >
             {TABS.map(([name, label]) => (
-              <button role="tab" id={`tab-${name}`} aria-selected={tab === name} aria-controls="panel" tabIndex={tab === name ? 0 : -1} onClick={() => show(name)}>
+              <button
+                role="tab"
+                id={`tab-${name}`}
+                aria-selected={tab === name}
+                aria-controls="panel"
+                tabIndex={tab === name ? 0 : -1}
+                onClick={() => show(name)}
+              >
                 {label}
               </button>
             ))}
           </div>
           <div class="panel" role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-            {model.ready && tab === 'overview' && <Overview model={model} at={at} choose={choose} see={(seq) => handle.current?.see(seq)} />}
+            {model.ready && tab === 'overview' && (
+              <Overview model={model} at={at} choose={choose} see={(seq) => handle.current?.see(seq)} />
+            )}
             {model.ready && tab === 'state' && <StatePanel model={model} at={at} playing={playing} />}
             {model.ready && tab === 'charts' && <ChartsPanel model={model} at={at} />}
-            {model.ready && tab === 'event' && <EventPanel model={model} seq={selected} at={at} choose={choose} select={panel.select} />}
+            {model.ready && tab === 'event' && (
+              <EventPanel model={model} seq={selected} at={at} choose={choose} select={panel.select} />
+            )}
           </div>
         </aside>
       </div>
       <footer class="dock">
-        <Controls model={model} at={at} playing={playing} speed={Number(speed)} choose={choose} play={play} setSpeed={(s) => setSpeed(String(s))} lanesOpen={lanes === '1'} setLanes={(open) => setLanes(open ? '1' : '0')} />
-        <Timeline model={model} at={at} choose={(seq) => { setPlaying(false); choose(seq); }} lanesOpen={lanes === '1'} />
+        <Controls
+          model={model}
+          at={at}
+          playing={playing}
+          speed={Number(speed)}
+          choose={choose}
+          play={play}
+          setSpeed={(s) => setSpeed(String(s))}
+          lanesOpen={lanes === '1'}
+          setLanes={(open) => setLanes(open ? '1' : '0')}
+        />
+        <Timeline
+          model={model}
+          at={at}
+          choose={(seq) => {
+            setPlaying(false);
+            choose(seq);
+          }}
+          lanesOpen={lanes === '1'}
+        />
       </footer>
     </main>
   );

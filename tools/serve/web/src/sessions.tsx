@@ -104,7 +104,11 @@ class Listing {
 }
 
 const cost = (s: Session): [number | null, boolean] =>
-  s.tree ? [s.tree.cost_usd, false] : s.total_cost_usd !== null ? [s.total_cost_usd, false] : [s.computed_cost_usd ?? null, true];
+  s.tree
+    ? [s.tree.cost_usd, false]
+    : s.total_cost_usd !== null
+      ? [s.total_cost_usd, false]
+      : [s.computed_cost_usd ?? null, true];
 
 export const costText = (s: Session): string => {
   const [usd, computed] = cost(s);
@@ -129,7 +133,12 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
     <>
       <div role="cell" class="c-title" style={{ '--depth': depth }}>
         {s.tree ? (
-          <button class={props.open ? 'twist open' : 'twist'} aria-expanded={props.open} aria-label={`${format.plural(s.tree.sessions, 'session')} below`} onClick={props.toggle}>
+          <button
+            class={props.open ? 'twist open' : 'twist'}
+            aria-expanded={props.open}
+            aria-label={`${format.plural(s.tree.sessions, 'session')} below`}
+            onClick={props.toggle}
+          >
             <Icon name="open" />
           </button>
         ) : (
@@ -151,7 +160,9 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             {s.status !== 'idle' && <span class={`status ${s.status}`}>{s.status}</span>}
             {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
             {props.flat && up && <span>of {up.slice(0, 8)}</span>}
-            {s.tree && <span>{format.plural(s.tree.sessions, s.tree.sessions === 1 ? 'session' : 'session')} below</span>}
+            {s.tree && (
+              <span>{format.plural(s.tree.sessions, s.tree.sessions === 1 ? 'session' : 'session')} below</span>
+            )}
             <span class="only-small">
               <Ago time={s.last_activity_at} /> · {format.tokens(tokens)} tokens · {costText(s)}
             </span>
@@ -159,14 +170,24 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
         </div>
       </div>
       <div role="cell" class="c-active">
-        {s.time_from ? <span title="the log gives no times">–</span> : <Ago time={s.tree?.last_at ?? s.last_activity_at} />}
+        {s.time_from ? (
+          <span title="the log gives no times">–</span>
+        ) : (
+          <Ago time={s.tree?.last_at ?? s.last_activity_at} />
+        )}
       </div>
-      <div role="cell" class="c-length">{s.time_from || ended <= began ? '–' : format.duration(ended - began)}</div>
-      <div role="cell" class="c-events">{format.count(s.tree?.events ?? s.events)}</div>
+      <div role="cell" class="c-length">
+        {s.time_from || ended <= began ? '–' : format.duration(ended - began)}
+      </div>
+      <div role="cell" class="c-events">
+        {format.count(s.tree?.events ?? s.events)}
+      </div>
       <div role="cell" class="c-tokens" title={format.count(tokens)}>
         {format.tokens(tokens)}
       </div>
-      <div role="cell" class="c-cost">{costText(s)}</div>
+      <div role="cell" class="c-cost">
+        {costText(s)}
+      </div>
     </>
   );
 }
@@ -185,17 +206,51 @@ function Select(props: { label: string; value: string; options: [string, string]
   );
 }
 
-function Filters({ facets, query, set }: { facets?: Facets; query: URLSearchParams; set: (name: string, value: string) => void }) {
-  const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] => list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
+function Filters({
+  facets,
+  query,
+  set,
+}: {
+  facets?: Facets;
+  query: URLSearchParams;
+  set: (name: string, value: string) => void;
+}) {
+  const options = (list: [string, number][] = [], shorten = (x: string) => x): [string, string][] =>
+    list.map(([name, n]) => [name, `${shorten(name)} (${format.count(n)})`]);
   const value = (name: string) => query.get(name) ?? '';
   const any = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
   return (
     <div class="filters" role="group" aria-label="Filters">
-      <Select label="Any agent" value={value('agent')} options={options(facets?.agent)} choose={(v) => set('agent', v)} />
-      <Select label="Any model" value={value('model')} options={options(facets?.model)} choose={(v) => set('model', v)} />
-      <Select label="Any directory" value={value('dir')} options={options(facets?.dir, (d) => (d.length > 48 ? `…${d.slice(-46)}` : d))} choose={(v) => set('dir', v)} />
-      <Select label="Any status" value={value('status')} options={options(facets?.status)} choose={(v) => set('status', v)} />
-      <Select label="Active at any time" value={value('since')} options={SINCE.map(([key, text]) => [key, `Active ${text}`])} choose={(v) => set('since', v)} />
+      <Select
+        label="Any agent"
+        value={value('agent')}
+        options={options(facets?.agent)}
+        choose={(v) => set('agent', v)}
+      />
+      <Select
+        label="Any model"
+        value={value('model')}
+        options={options(facets?.model)}
+        choose={(v) => set('model', v)}
+      />
+      <Select
+        label="Any directory"
+        value={value('dir')}
+        options={options(facets?.dir, (d) => (d.length > 48 ? `…${d.slice(-46)}` : d))}
+        choose={(v) => set('dir', v)}
+      />
+      <Select
+        label="Any status"
+        value={value('status')}
+        options={options(facets?.status)}
+        choose={(v) => set('status', v)}
+      />
+      <Select
+        label="Active at any time"
+        value={value('since')}
+        options={SINCE.map(([key, text]) => [key, `Active ${text}`])}
+        choose={(v) => set('since', v)}
+      />
       {any && (
         <button class="link" onClick={() => replace('#/')}>
           Clear
@@ -203,7 +258,11 @@ function Filters({ facets, query, set }: { facets?: Facets; query: URLSearchPara
       )}
       <span class="grow" />
       <label class="check">
-        <input type="checkbox" checked={query.get('flat') !== '1'} onChange={(e) => set('flat', e.currentTarget.checked ? '' : '1')} />
+        <input
+          type="checkbox"
+          checked={query.get('flat') !== '1'}
+          onChange={(e) => set('flat', e.currentTarget.checked ? '' : '1')}
+        />
         Group sub-agents and forks
       </label>
     </div>
@@ -223,9 +282,14 @@ export function Sessions({ route }: { route: Route }) {
   useClock(30_000);
 
   const listing = useMemo(() => {
-    const asked = Object.fromEntries(['status', 'agent', 'model', 'dir', 'q'].map((name) => [name, query.get(name) ?? undefined]));
+    const asked = Object.fromEntries(
+      ['status', 'agent', 'model', 'dir', 'q'].map((name) => [name, query.get(name) ?? undefined]),
+    );
     const fetchPage = (cursor: string | undefined, limit: number, signal: AbortSignal) =>
-      server!.sessions({ ...asked, since: sinceTime(query.get('since') ?? ''), sort, tree: flat ? undefined : 1, cursor, limit }, signal);
+      server!.sessions(
+        { ...asked, since: sinceTime(query.get('since') ?? ''), sort, tree: flat ? undefined : 1, cursor, limit },
+        signal,
+      );
     return new Listing(fetchPage, redraw);
   }, [query.toString()]);
 
@@ -268,7 +332,8 @@ export function Sessions({ route }: { route: Route }) {
   const rows: Row[] = [];
   const add = (session: Session, depth: number) => {
     rows.push({ session, depth });
-    if (open.has(session.session_id)) for (const child of listing.children.get(session.session_id) ?? []) add(child, depth + 1);
+    if (open.has(session.session_id))
+      for (const child of listing.children.get(session.session_id) ?? []) add(child, depth + 1);
   };
   for (const session of listing.rows) add(session, 0);
   const more = Math.max(0, (listing.total ?? 0) - listing.rows.length);
@@ -297,7 +362,11 @@ export function Sessions({ route }: { route: Route }) {
     const next = Math.max(0, Math.min(rows.length - 1, chosen + by));
     setChosen(next);
     list.scrollToIndex(next);
-    requestAnimationFrame(() => scroller.current?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"] .row-link`)?.focus({ preventScroll: true }));
+    requestAnimationFrame(() =>
+      scroller.current
+        ?.querySelector<HTMLElement>(`[aria-rowindex="${next + 2}"] .row-link`)
+        ?.focus({ preventScroll: true }),
+    );
   };
   useKeys({
     j: () => choose(1),
@@ -305,8 +374,12 @@ export function Sessions({ route }: { route: Route }) {
     ArrowDown: () => choose(1),
     ArrowUp: () => choose(-1),
     Enter: () => rows[chosen] && go(link('s', rows[chosen].session.session_id)),
-    ArrowRight: () => rows[chosen]?.session.tree && !open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
-    ArrowLeft: () => rows[chosen] && open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
+    ArrowRight: () =>
+      rows[chosen]?.session.tree &&
+      !open.has(rows[chosen].session.session_id) &&
+      void toggle(rows[chosen].session.session_id),
+    ArrowLeft: () =>
+      rows[chosen] && open.has(rows[chosen].session.session_id) && void toggle(rows[chosen].session.session_id),
   });
 
   const filtered = ['status', 'agent', 'model', 'dir', 'since', 'q'].some((name) => query.get(name));
@@ -319,10 +392,16 @@ export function Sessions({ route }: { route: Route }) {
         <div role="rowgroup">
           <div class="list-head" role="row">
             {COLUMNS.map(([name, label, className]) => (
-              <div role="columnheader" class={className} aria-sort={sort === name ? (name === 'title' ? 'ascending' : 'descending') : undefined}>
+              <div
+                role="columnheader"
+                class={className}
+                aria-sort={sort === name ? (name === 'title' ? 'ascending' : 'descending') : undefined}
+              >
                 <button onClick={() => set('sort', name === 'activity' ? '' : name)}>
                   {label}
-                  {name === 'title' && listing.total !== null && <span class="total">{format.count(listing.total)}</span>}
+                  {name === 'title' && listing.total !== null && (
+                    <span class="total">{format.count(listing.total)}</span>
+                  )}
                   {sort === name && <span aria-hidden="true">{name === 'title' ? ' ↑' : ' ↓'}</span>}
                 </button>
               </div>
@@ -350,7 +429,8 @@ export function Sessions({ route }: { route: Route }) {
                 aria-rowindex={item.index + 2}
                 style={{ transform: `translateY(${item.start}px)` }}
                 onClick={(e) => {
-                  if (!(e.target as Element).closest('a, button') && rows[item.index]) go(link('s', rows[item.index]!.session.session_id));
+                  if (!(e.target as Element).closest('a, button') && rows[item.index])
+                    go(link('s', rows[item.index]!.session.session_id));
                 }}
               >
                 {rows[item.index] ? (

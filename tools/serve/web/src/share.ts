@@ -6,7 +6,16 @@
  * (2) The events are in blocks of about 1 MiB, a line of JSON each.
  * (3) The state at a moment is made here from (1): the tables sessions, turns, tool_calls and usage.
  */
-import { objects, type Event, type Outline, type Session, type Source, type State, type Table, type Value } from './api';
+import {
+  objects,
+  type Event,
+  type Outline,
+  type Session,
+  type Source,
+  type State,
+  type Table,
+  type Value,
+} from './api';
 import { time } from './model';
 
 interface Member {
@@ -55,7 +64,9 @@ export class SharedFile implements Source {
   }
 
   async children(id: string): Promise<Session[]> {
-    return [...this.members.values()].map((member) => member.session).filter((s) => s.session_id !== id && (s.fork_session_id ?? s.parent_session_id) === id);
+    return [...this.members.values()]
+      .map((member) => member.session)
+      .filter((s) => s.session_id !== id && (s.fork_session_id ?? s.parent_session_id) === id);
   }
 
   async outline(id: string, from: number): Promise<Outline> {
@@ -78,7 +89,10 @@ export class SharedFile implements Source {
   private block(element: HTMLScriptElement): Event[] {
     let events = this.parsed.get(element);
     if (!events) {
-      events = element.text.split('\n').filter(Boolean).map((line) => JSON.parse(line) as Event);
+      events = element.text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Event);
       this.parsed.set(element, events);
       for (const old of this.parsed.keys()) {
         if (this.parsed.size <= KEPT) break;
@@ -89,7 +103,9 @@ export class SharedFile implements Source {
   }
 
   async events(id: string, from: number, to: number): Promise<Event[]> {
-    const wanted = (this.blocks.get(id) ?? []).filter((element) => Number(element.dataset.to) >= from && Number(element.dataset.from) <= to);
+    const wanted = (this.blocks.get(id) ?? []).filter(
+      (element) => Number(element.dataset.to) >= from && Number(element.dataset.from) <= to,
+    );
     return wanted.flatMap((element) => this.block(element)).filter((event) => event.seq >= from && event.seq <= to);
   }
 
@@ -100,7 +116,10 @@ export class SharedFile implements Source {
     const used = objects<any>(usage).filter((use) => use.seq <= seq);
     const called = objects<any>(tools).filter((call) => call.seq <= seq);
     const sum = (name: string, rows = used): number => rows.reduce((total, row) => total + (Number(row[name]) || 0), 0);
-    const table = (rows: Record<string, Value>[]): Table => ({ columns: Object.keys(rows[0] ?? {}), rows: rows.map((row) => Object.values(row)) });
+    const table = (rows: Record<string, Value>[]): Table => ({
+      columns: Object.keys(rows[0] ?? {}),
+      rows: rows.map((row) => Object.values(row)),
+    });
     const models = [...new Set(used.map((use) => String(use.model ?? '')))];
     return {
       seq,
@@ -125,19 +144,43 @@ export class SharedFile implements Source {
         turns: table(
           began.map((turn) => {
             const over = time(turn.completed_at) <= until;
-            return { id: turn.turn_id, sequence: turn.sequence, status: over ? turn.status : 'started', created_at: turn.created_at, completed_at: over ? turn.completed_at : null, seq: turn.seq };
+            return {
+              id: turn.turn_id,
+              sequence: turn.sequence,
+              status: over ? turn.status : 'started',
+              created_at: turn.created_at,
+              completed_at: over ? turn.completed_at : null,
+              seq: turn.seq,
+            };
           }),
         ),
         tool_calls: table(
           called.map((call) => {
             const known = call.result_seq != null && call.result_seq <= seq;
-            return { session_id: id, call_id: call.call_id, seq: call.seq, tool: call.tool, status: known ? call.status : 'called', called_at: call.called_at, returned_at: known ? call.returned_at : null, result_seq: known ? call.result_seq : null };
+            return {
+              session_id: id,
+              call_id: call.call_id,
+              seq: call.seq,
+              tool: call.tool,
+              status: known ? call.status : 'called',
+              called_at: call.called_at,
+              returned_at: known ? call.returned_at : null,
+              result_seq: known ? call.result_seq : null,
+            };
           }),
         ),
-        usage: table(models.map((model) => {
-          const rows = used.filter((use) => String(use.model ?? '') === model);
-          return { session_id: id, model, requests: rows.length, input_tokens: sum('input_tokens', rows), output_tokens: sum('output_tokens', rows) };
-        })),
+        usage: table(
+          models.map((model) => {
+            const rows = used.filter((use) => String(use.model ?? '') === model);
+            return {
+              session_id: id,
+              model,
+              requests: rows.length,
+              input_tokens: sum('input_tokens', rows),
+              output_tokens: sum('output_tokens', rows),
+            };
+          }),
+        ),
       },
     };
   }
@@ -147,5 +190,8 @@ export class SharedFile implements Source {
 export function openFile(): SharedFile | null {
   const head = document.getElementById('annal-head');
   if (!head) return null;
-  return new SharedFile(JSON.parse(head.textContent ?? '') as Head, document.querySelectorAll<HTMLScriptElement>('script[data-session]'));
+  return new SharedFile(
+    JSON.parse(head.textContent ?? '') as Head,
+    document.querySelectorAll<HTMLScriptElement>('script[data-session]'),
+  );
 }

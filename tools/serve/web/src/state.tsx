@@ -39,15 +39,28 @@ function compare(name: string, before: Table | undefined, after: Table): Changed
     const same = was && was.every((value, i) => value === row[after.columns.indexOf(before!.columns[i]!)]);
     return { row, key, change: !before || same ? '' : was ? 'changed' : 'new', before: same ? undefined : was };
   });
-  for (const [key, row] of old) rows.push({ row: after.columns.map((c) => row[before!.columns.indexOf(c)] ?? null), key, change: 'gone' });
+  for (const [key, row] of old)
+    rows.push({ row: after.columns.map((c) => row[before!.columns.indexOf(c)] ?? null), key, change: 'gone' });
   return rows;
 }
 
-const show = (value: Value | undefined): string => (value == null ? '' : typeof value === 'number' ? (Number.isInteger(value) ? format.count(value) : String(value)) : value);
+const show = (value: Value | undefined): string =>
+  value == null
+    ? ''
+    : typeof value === 'number'
+      ? Number.isInteger(value)
+        ? format.count(value)
+        : String(value)
+      : value;
 
 function Cell({ value, was, changed }: { value: Value | undefined; was?: Value; changed: boolean }) {
   return (
-    <td class={`${typeof value === 'number' ? 'number' : ''} ${changed ? 'cell-changed' : ''}`} title={changed ? `was: ${show(was) || 'empty'}` : typeof value === 'string' && value.length > 30 ? value : undefined}>
+    <td
+      class={`${typeof value === 'number' ? 'number' : ''} ${changed ? 'cell-changed' : ''}`}
+      title={
+        changed ? `was: ${show(was) || 'empty'}` : typeof value === 'string' && value.length > 30 ? value : undefined
+      }
+    >
       {show(value)}
     </td>
   );
@@ -58,20 +71,35 @@ const SHOWN = 30;
 function Rows({ name, table, rows, only }: { name: string; table: Table; rows: Changed[]; only: boolean }) {
   const [whole, setWhole] = useState(false);
   const list = (only ? rows.filter((r) => r.change) : rows).toReversed();
-  const columns = table.columns.map((column, i) => ({ column, i })).filter(({ column, i }) => !PLAIN.has(column) && !(column === 'id' && name === 'turns') && list.some((r) => r.row[i] !== null || r.before?.[i] != null));
+  const columns = table.columns
+    .map((column, i) => ({ column, i }))
+    .filter(
+      ({ column, i }) =>
+        !PLAIN.has(column) &&
+        !(column === 'id' && name === 'turns') &&
+        list.some((r) => r.row[i] !== null || r.before?.[i] != null),
+    );
   if (!list.length) return <p class="dim">{rows.length ? 'No row changed' : 'Empty'}</p>;
   const shown = whole ? list : list.slice(0, SHOWN);
   return (
     <div class="table-box" tabIndex={0}>
       <table class="data">
         <thead>
-          <tr>{columns.map(({ column }) => <th>{column}</th>)}</tr>
+          <tr>
+            {columns.map(({ column }) => (
+              <th>{column}</th>
+            ))}
+          </tr>
         </thead>
         <tbody>
           {shown.map((r) => (
             <tr key={r.key} class={r.change ? `row-${r.change}` : ''}>
               {columns.map(({ i }) => (
-                <Cell value={r.row[i]} was={r.before?.[i]} changed={r.change === 'changed' && r.before![i] !== r.row[i]} />
+                <Cell
+                  value={r.row[i]}
+                  was={r.before?.[i]}
+                  changed={r.change === 'changed' && r.before![i] !== r.row[i]}
+                />
               ))}
             </tr>
           ))}
@@ -119,19 +147,30 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
   /* The stop before this one. While it plays there is none. */
   const stops = useRef<{ now?: State; before?: State }>({});
   useEffect(() => {
-    if (answer.value && !playing && answer.value !== stops.current.now) stops.current = { now: answer.value, before: stops.current.now };
+    if (answer.value && !playing && answer.value !== stops.current.now)
+      stops.current = { now: answer.value, before: stops.current.now };
   }, [answer.value, playing]);
   const state = answer.value;
   if (answer.error && !state) return <Failure text={answer.error} />;
   if (!state) return <p class="wait">…</p>;
   const before = state === stops.current.now ? stops.current.before : stops.current.now;
-  const tables = Object.entries(state.tables).map(([name, table]) => ({ name, table, rows: compare(name, before?.tables[name], table) }));
+  const tables = Object.entries(state.tables).map(([name, table]) => ({
+    name,
+    table,
+    rows: compare(name, before?.tables[name], table),
+  }));
   const changes = tables.reduce((n, t) => n + t.rows.filter((r) => r.change).length, 0);
   return (
     <div class="state" data-seq={state.seq} aria-busy={answer.busy}>
       <p class="state-head">
         After event {format.count(state.seq)}
-        {before && <span>{changes ? `, ${format.plural(changes, 'row')} changed since event ${format.count(before.seq)}` : `, the same as after event ${format.count(before.seq)}`}</span>}
+        {before && (
+          <span>
+            {changes
+              ? `, ${format.plural(changes, 'row')} changed since event ${format.count(before.seq)}`
+              : `, the same as after event ${format.count(before.seq)}`}
+          </span>
+        )}
       </p>
       {before && changes > 0 && (
         <label class="check">
@@ -144,9 +183,14 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
         .map(({ name, table, rows }) => (
           <section key={name}>
             <h3>
-              {name} {name !== 'sessions' && <span class="total">{format.count(table.total ?? table.rows.length)}</span>}
+              {name}{' '}
+              {name !== 'sessions' && <span class="total">{format.count(table.total ?? table.rows.length)}</span>}
             </h3>
-            {name === 'sessions' ? <Facts table={table} changed={rows[0]} /> : <Rows name={name} table={table} rows={rows} only={only} />}
+            {name === 'sessions' ? (
+              <Facts table={table} changed={rows[0]} />
+            ) : (
+              <Rows name={name} table={table} rows={rows} only={only} />
+            )}
           </section>
         ))}
     </div>

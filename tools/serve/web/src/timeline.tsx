@@ -82,12 +82,23 @@ function mainLane(model: Model): Lane {
   const bars = model.calls.map((call) => {
     const next = call.result === Infinity ? model.turns.find((turn) => turn.seq > call.seq) : undefined;
     const to = next ? place(next.seq - 1) : call.result === Infinity ? end : place(call.result);
-    return { from: place(call.seq), to, row: 0, tool: call.tool, failed: call.failed, took: call.took, seq: call.seq, known: to };
+    return {
+      from: place(call.seq),
+      to,
+      row: 0,
+      tool: call.tool,
+      failed: call.failed,
+      took: call.took,
+      seq: call.seq,
+      known: to,
+    };
   });
   const spans = model.turns.map((turn, i) => {
     const next = model.turns[i + 1];
     const last = next ? place(next.seq - 1) : end;
-    const firstIndex = Number.isNaN(turn.first) ? -1 : model.time.indexOf(turn.first, Math.max(0, model.index(turn.seq)));
+    const firstIndex = Number.isNaN(turn.first)
+      ? -1
+      : model.time.indexOf(turn.first, Math.max(0, model.index(turn.seq)));
     return { from: place(turn.seq), to: last, first: firstIndex < 0 ? place(turn.seq) : model.axis[firstIndex]! };
   });
   return { name: model.session.agent_id || 'agent', bars: stack(bars), spans };
@@ -113,10 +124,24 @@ function useLanes(model: Model): Lane[] {
     const childLane = (s: Session): Lane => {
       const bars = (below.get(s.session_id) ?? []).map((row: any) => {
         const [from, to] = [scale(time(row.called_at)), scale(time(row.returned_at ?? row.called_at))];
-        return { from, to, row: 0, tool: row.tool ?? '', failed: row.status === 'failed', took: row.duration_ms ?? time(row.returned_at) - time(row.called_at), seq: 0, known: to };
+        return {
+          from,
+          to,
+          row: 0,
+          tool: row.tool ?? '',
+          failed: row.status === 'failed',
+          took: row.duration_ms ?? time(row.returned_at) - time(row.called_at),
+          seq: 0,
+          known: to,
+        };
       });
       const [from, to] = [scale(time(s.created_at)), scale(time(s.last_activity_at))];
-      return { name: s.title ?? s.session_id, href: link('s', s.session_id), bars: stack(bars), spans: [{ from, to, first: from }] };
+      return {
+        name: s.title ?? s.session_id,
+        href: link('s', s.session_id),
+        bars: stack(bars),
+        spans: [{ from, to, first: from }],
+      };
     };
     return model.seq.length ? [mainLane(model), ...children.filter((c) => !c.fork_session_id).map(childLane)] : [];
   }, [model, model.shape, below, children.length]);
@@ -197,7 +222,11 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     drawMoment(context, layers.current!, colors(box.current!));
   }, [width, height, model.shape, view.from, view.to, cursor, drag, lanes, theme]);
 
-  function drawMoment(c: CanvasRenderingContext2D, { known, later }: { known: HTMLCanvasElement; later: HTMLCanvasElement }, color: Colors): void {
+  function drawMoment(
+    c: CanvasRenderingContext2D,
+    { known, later }: { known: HTMLCanvasElement; later: HTMLCanvasElement },
+    color: Colors,
+  ): void {
     const px = Math.round(Math.min(width - 1, Math.max(0, x(cursor))));
     const part = (layer: HTMLCanvasElement, from: number, to: number) => {
       if (to <= from) return;
@@ -249,7 +278,9 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     /* Prompts, unless there are so many that they would be one line. */
     c.fillStyle = color('user');
     c.globalAlpha = known ? 1 : 0.35;
-    const ticks = model.turns.map((turn) => x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0)).filter((px) => px > -2 && px < width + 1);
+    const ticks = model.turns
+      .map((turn) => x(model.axis[Math.max(0, model.index(turn.seq))] ?? 0))
+      .filter((px) => px > -2 && px < width + 1);
     if (ticks.length < width / 6) for (const px of ticks) c.fillRect(px, SLIDER - 9, 2, 9);
     shownLanes.forEach((lane, n) => drawLane(c, lane, SLIDER + n * LANE, known, color));
   }
@@ -339,10 +370,17 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     const index = Math.max(0, upTo(model.axis, place(px)) - 1);
     const lane = shownLanes[Math.floor((py - SLIDER) / LANE)];
     const near = place(3) - place(0);
-    const bar = py >= SLIDER ? lane?.bars.find((b) => b.from - near <= place(px) && place(px) <= Math.max(b.to, b.from + near)) : undefined;
+    const bar =
+      py >= SLIDER
+        ? lane?.bars.find((b) => b.from - near <= place(px) && place(px) <= Math.max(b.to, b.from + near))
+        : undefined;
     if (bar) return `${bar.tool} ${format.duration(bar.took)}${bar.failed ? ', failed' : ''}`;
-    const span = py >= SLIDER ? lane?.spans.find((s) => s.first > s.from && s.from <= place(px) && place(px) <= s.first) : undefined;
-    if (span) return `waiting ${format.duration(model.time[upTo(model.axis, span.first) - 1]! - model.time[upTo(model.axis, span.from) - 1]!)} for the first answer`;
+    const span =
+      py >= SLIDER
+        ? lane?.spans.find((s) => s.first > s.from && s.from <= place(px) && place(px) <= s.first)
+        : undefined;
+    if (span)
+      return `waiting ${format.duration(model.time[upTo(model.axis, span.first) - 1]! - model.time[upTo(model.axis, span.from) - 1]!)} for the first answer`;
     return `${format.moment(model.time[index] ?? NaN)} · event ${format.count(model.seq[index])}`;
   }
 
@@ -355,10 +393,27 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
     <div class="timeline">
       {lanesOpen && shownLanes.length > 0 && (
         <div class="lane-names" style={{ paddingTop: `${SLIDER}px` }}>
-          {shownLanes.map((lane) => (lane.href ? <a href={lane.href} title={lane.name}>{lane.name}</a> : <span>{lane.name}</span>))}
+          {shownLanes.map((lane) =>
+            lane.href ? (
+              <a href={lane.href} title={lane.name}>
+                {lane.name}
+              </a>
+            ) : (
+              <span>{lane.name}</span>
+            ),
+          )}
         </div>
       )}
-      <div class="timeline-box" ref={box} onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerCancel={() => setDrag(null)} onPointerLeave={() => setHover(null)} onDblClick={() => setZoom(null)}>
+      <div
+        class="timeline-box"
+        ref={box}
+        onPointerDown={down}
+        onPointerMove={move}
+        onPointerUp={up}
+        onPointerCancel={() => setDrag(null)}
+        onPointerLeave={() => setHover(null)}
+        onDblClick={() => setZoom(null)}
+      >
         <canvas ref={canvas} style={{ height: `${height}px`, width: '100%' }} aria-hidden="true" />
         <div
           class="slider"
@@ -368,7 +423,9 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
           aria-valuemin={1}
           aria-valuemax={Math.max(1, model.seq.length)}
           aria-valuenow={Math.max(1, n)}
-          aria-valuetext={at === Infinity ? 'now' : `event ${n} of ${model.seq.length}, ${format.moment(model.timeOf(at))}`}
+          aria-valuetext={
+            at === Infinity ? 'now' : `event ${n} of ${model.seq.length}, ${format.moment(model.timeOf(at))}`
+          }
           style={{ height: `${SLIDER}px` }}
           onKeyDown={(e) => {
             const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -20, PageUp: 20 }[e.key];

@@ -49,11 +49,19 @@ export function patchOf(input: any): Line[] | null {
   const after = first(input, AFTER);
   if (before !== undefined || after !== undefined) return diffLines(before ?? '', after ?? '');
   if (Array.isArray(input?.edits))
-    return input.edits.flatMap((edit: any) => [{ mark: '@', text: '' }, ...diffLines(first(edit, BEFORE) ?? '', first(edit, AFTER) ?? '')] as Line[]);
+    return input.edits.flatMap(
+      (edit: any) =>
+        [{ mark: '@', text: '' }, ...diffLines(first(edit, BEFORE) ?? '', first(edit, AFTER) ?? '')] as Line[],
+    );
   const text = first(input, ['patch', 'diff', 'input']);
   if (text !== undefined) return parsePatch(text);
   const written = first(input, PATH) && first(input, WRITTEN);
-  return written ? written.replace(/\n$/, '').split('\n').map((line) => ({ mark: '+' as const, text: line })) : null;
+  return written
+    ? written
+        .replace(/\n$/, '')
+        .split('\n')
+        .map((line) => ({ mark: '+' as const, text: line }))
+    : null;
 }
 
 const shortPath = (path: string): string => path.split('/').slice(-3).join('/');
@@ -66,7 +74,20 @@ export function gist(input: any): string {
   const command = commandOf(input);
   if (command) return command.split('\n')[0]!.slice(0, 300);
   const path = first(input, PATH);
-  const what = first(input, ['pattern', 'query', 'description', 'url', 'prompt', 'title', 'name', 'skill', 'task', 'thought', 'message', 'text']);
+  const what = first(input, [
+    'pattern',
+    'query',
+    'description',
+    'url',
+    'prompt',
+    'title',
+    'name',
+    'skill',
+    'task',
+    'thought',
+    'message',
+    'text',
+  ]);
   if (path && first(input, ['pattern', 'query'])) return `${what} in ${shortPath(path)}`;
   if (path) return shortPath(path);
   if (what) return what.split('\n')[0]!.slice(0, 300);
@@ -76,19 +97,27 @@ export function gist(input: any): string {
 
 /* Colours of terminals are left out. */
 // eslint-disable-next-line no-control-regex
-const plain = (text: string): string => text.replace(/\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g, '').replaceAll('\r\n', '\n');
+const plain = (text: string): string =>
+  text.replace(/\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g, '').replaceAll('\r\n', '\n');
 
 /* The text of an output, and the pictures in it. */
 export function outputOf(data: any): { text: string; images: string[] } {
   let output = data?.output ?? data?.error;
-  if (output === undefined && data?.output_ref) return { text: `stored as artifact ${JSON.stringify(data.output_ref)}`, images: [] };
+  if (output === undefined && data?.output_ref)
+    return { text: `stored as artifact ${JSON.stringify(data.output_ref)}`, images: [] };
   if (typeof output === 'string' && /^\s*\{/.test(output)) {
     const value = parseJson(output) as any;
     if (typeof value?.output === 'string') output = value.output;
     else if (value !== undefined) output = JSON.stringify(value, null, 2);
   }
-  const blocks = blocksOf(typeof output === 'object' && output !== null && !Array.isArray(output) && !output.type && !output.text ? JSON.stringify(output, null, 2) : output);
-  const text = blocks.flatMap((b) => (b.kind === 'text' ? [b.text] : b.kind === 'other' ? [JSON.stringify(b.value, null, 2)] : [])).join('\n');
+  const blocks = blocksOf(
+    typeof output === 'object' && output !== null && !Array.isArray(output) && !output.type && !output.text
+      ? JSON.stringify(output, null, 2)
+      : output,
+  );
+  const text = blocks
+    .flatMap((b) => (b.kind === 'text' ? [b.text] : b.kind === 'other' ? [JSON.stringify(b.value, null, 2)] : []))
+    .join('\n');
   return { text: plain(text), images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
 }
 
@@ -205,7 +234,17 @@ function Input({ input }: { input: any }) {
       {entries.map(([name, value]) => (
         <>
           <dt>{name}</dt>
-          <dd>{typeof value === 'string' ? value.length > 120 || value.includes('\n') ? <Output text={value} /> : value : JSON.stringify(value, null, 1)}</dd>
+          <dd>
+            {typeof value === 'string' ? (
+              value.length > 120 || value.includes('\n') ? (
+                <Output text={value} />
+              ) : (
+                value
+              )
+            ) : (
+              JSON.stringify(value, null, 1)
+            )}
+          </dd>
         </>
       ))}
     </dl>

@@ -21,7 +21,10 @@ export function useRedraw(): () => void {
 }
 
 /* The answer of a question; a newer question cancels it. The last answer stays until there is a new one. */
-export function useAnswer<T>(ask: ((signal: AbortSignal) => Promise<T>) | null, on: unknown[]): { value?: T; error?: string; busy: boolean } {
+export function useAnswer<T>(
+  ask: ((signal: AbortSignal) => Promise<T>) | null,
+  on: unknown[],
+): { value?: T; error?: string; busy: boolean } {
   const [answer, setAnswer] = useState<{ value?: T; error?: string; busy: boolean }>({ busy: ask !== null });
   useEffect(() => {
     if (!ask) return setAnswer({ busy: false });
@@ -74,7 +77,9 @@ export function useClock(ms: number): void {
 export type Keys = Record<string, (event: KeyboardEvent) => void>;
 
 const typing = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) && (target as HTMLInputElement).type !== 'range';
+  target instanceof HTMLElement &&
+  (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) &&
+  (target as HTMLInputElement).type !== 'range';
 
 /* Keys of a page, by the name of the key. In a field they are text. */
 export function useKeys(keys: Keys): void {
@@ -158,9 +163,23 @@ export function Icon({ name }: { name: keyof typeof ICONS }) {
   );
 }
 
-export function Button(props: { label: string; icon: keyof typeof ICONS; onClick: () => void; disabled?: boolean; pressed?: boolean; hint?: string }) {
+export function Button(props: {
+  label: string;
+  icon: keyof typeof ICONS;
+  onClick: () => void;
+  disabled?: boolean;
+  pressed?: boolean;
+  hint?: string;
+}) {
   return (
-    <button class="icon-button" aria-label={props.label} title={props.hint ? `${props.label} (${props.hint})` : props.label} aria-pressed={props.pressed} disabled={props.disabled} onClick={props.onClick}>
+    <button
+      class="icon-button"
+      aria-label={props.label}
+      title={props.hint ? `${props.label} (${props.hint})` : props.label}
+      aria-pressed={props.pressed}
+      disabled={props.disabled}
+      onClick={props.onClick}
+    >
       <Icon name={props.icon} />
     </button>
   );
@@ -196,7 +215,8 @@ const dark = matchMedia('(prefers-color-scheme: dark)');
 /* Light or dark, as was chosen or else as the system has it. */
 export function applyTheme(): void {
   const chosen = read('theme');
-  document.documentElement.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : dark.matches ? 'dark' : 'light';
+  document.documentElement.dataset.theme =
+    chosen === 'light' || chosen === 'dark' ? chosen : dark.matches ? 'dark' : 'light';
   dispatchEvent(new window.Event('annal-theme'));
 }
 

@@ -76,7 +76,11 @@ test('a session of 100,000 events', async () => {
       const began = performance.now();
       const slider = document.querySelector('.slider');
       const seq = Number(slider.getAttribute('aria-valuenow')); /* the first event is 1 here */
-      const done = () => document.querySelector(`.state[data-seq="${seq}"]`) && [...document.querySelectorAll('.item')].some((item) => Number(item.dataset.seq) <= seq && item.querySelector('.said, .tool'));
+      const done = () =>
+        document.querySelector(`.state[data-seq="${seq}"]`) &&
+        [...document.querySelectorAll('.item')].some(
+          (item) => Number(item.dataset.seq) <= seq && item.querySelector('.said, .tool'),
+        );
       while (!done()) await new Promise((next) => requestAnimationFrame(next));
       return performance.now() - began;
     });
@@ -107,7 +111,10 @@ test('from a commit in another process to the screen', async () => {
   const writer = store.writer('live');
   const committed = new Map();
   for (let i = 0; i < 100; i++) {
-    await writer.send({ type: 'message.added', data: { id: `k${i}`, role: 'assistant', content: `Mark ${i}. Something was said.` } });
+    await writer.send({
+      type: 'message.added',
+      data: { id: `k${i}`, role: 'assistant', content: `Mark ${i}. Something was said.` },
+    });
     committed.set(String(i), Date.now());
     await new Promise((done) => setTimeout(done, 30));
   }
@@ -127,14 +134,21 @@ test('play at 100 times goes to the end of a long session', async () => {
   await page.locator('.speed select').selectOption('100');
   await page.locator('h1').click();
   await page.keyboard.press(' ');
-  await page.waitForFunction(() => Number(document.querySelector('.slider').getAttribute('aria-valuenow')) > 90_400, null, { timeout: 20_000 });
+  await page.waitForFunction(
+    () => Number(document.querySelector('.slider').getAttribute('aria-valuenow')) > 90_400,
+    null,
+    { timeout: 20_000 },
+  );
   quiet(page);
   await page.close();
 });
 
 test('a shared file of 100 MB', async () => {
   const words = 'What the tide table says of this harbour, line by line. ';
-  const events = Array.from({ length: 20_000 }, (_, n) => ({ type: 'message.added', data: { id: `w${n}`, role: n % 2 ? 'assistant' : 'user', content: `Message ${n}. ${words.repeat(90)}` } }));
+  const events = Array.from({ length: 20_000 }, (_, n) => ({
+    type: 'message.added',
+    data: { id: `w${n}`, role: n % 2 ? 'assistant' : 'user', content: `Message ${n}. ${words.repeat(90)}` },
+  }));
   store.append('wide', events);
   const file = path.join(store.directory, 'wide.html');
   store.run('export', 'wide', '--format', 'html', '--to', file);

@@ -12,12 +12,49 @@ let store, server, browser, context;
 before(async () => {
   store = new Store().importFixtures();
   store.append('harm', [
-    { type: 'session.created', data: { agent_id: HARM, provider: HARM, model: HARM, title: HARM, status: HARM, working_directory: `/${HARM}`, git_branch: HARM } },
+    {
+      type: 'session.created',
+      data: {
+        agent_id: HARM,
+        provider: HARM,
+        model: HARM,
+        title: HARM,
+        status: HARM,
+        working_directory: `/${HARM}`,
+        git_branch: HARM,
+      },
+    },
     { type: 'turn.started', data: { turn_id: HARM, sequence: 1 } },
     { type: 'message.added', data: { id: 'a', role: 'user', content: HARM } },
-    { type: 'message.added', data: { id: 'b', role: HARM, content: [{ type: HARM, value: HARM }, { type: 'thinking', thinking: HARM }] } },
-    { type: 'message.added', data: { id: 'c', role: 'assistant', content: [{ type: 'text', text: `# ${HARM}\n\n- ${HARM}\n\n\`\`\`${HARM}\n${HARM}\n\`\`\`\n\n|a|b|\n|-|-|\n|${HARM}|x|` }, { type: 'image', source: { type: 'base64', media_type: `png"${HARM}`, data: HARM } }] } },
-    { type: 'tool.called', data: { call_id: 'x', tool: HARM, input: { command: HARM, old_string: HARM, new_string: HARM } } },
+    {
+      type: 'message.added',
+      data: {
+        id: 'b',
+        role: HARM,
+        content: [
+          { type: HARM, value: HARM },
+          { type: 'thinking', thinking: HARM },
+        ],
+      },
+    },
+    {
+      type: 'message.added',
+      data: {
+        id: 'c',
+        role: 'assistant',
+        content: [
+          {
+            type: 'text',
+            text: `# ${HARM}\n\n- ${HARM}\n\n\`\`\`${HARM}\n${HARM}\n\`\`\`\n\n|a|b|\n|-|-|\n|${HARM}|x|`,
+          },
+          { type: 'image', source: { type: 'base64', media_type: `png"${HARM}`, data: HARM } },
+        ],
+      },
+    },
+    {
+      type: 'tool.called',
+      data: { call_id: 'x', tool: HARM, input: { command: HARM, old_string: HARM, new_string: HARM } },
+    },
     { type: 'tool.failed', data: { call_id: 'x', success: false, output: HARM, exit_code: HARM } },
     { type: 'tool.called', data: { call_id: 'y', tool: 'Read', input: HARM } },
     { type: 'checkpoint.noted', data: { note: HARM } },
@@ -50,8 +87,11 @@ const session = async (query = '', ctx = context, id = TIDES) => {
 
 const shown = (page) => page.$$eval('.item', (items) => items.map((item) => Number(item.dataset.seq)));
 
-/* The link follows the slider when it rests. */
-const rest = (page) => page.waitForTimeout(250);
+/* The moment that is shown: seq, Infinity for now. */
+const moment = (page) =>
+  page.$eval('.slider', (slider) =>
+    slider.getAttribute('aria-valuetext') === 'now' ? Infinity : Number(slider.getAttribute('aria-valuenow')),
+  );
 
 const dragTo = async (page, share) => {
   const box = await page.locator('.timeline-box').boundingBox();
@@ -59,7 +99,7 @@ const dragTo = async (page, share) => {
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * share, box.y + 15, { steps: 6 });
   await page.mouse.up();
-  await rest(page);
+  await frames(page);
 };
 
 test('the list shows sessions with what is below them, and opens one by keys', async () => {
@@ -115,7 +155,14 @@ test('a session is shown as the conversation that it was', async () => {
   await page.waitForSelector('.fold.thought.open >> text=Look at how times are made');
   const failed = page.locator('.tool.failed').first();
   assert.match(await failed.innerText(), /pytest[\s\S]*1 failed, 1 passed/);
-  assert.equal(await page.locator('.diff .removed').first().innerText().then((t) => t.trim()), '-return utc + OFFSET');
+  assert.equal(
+    await page
+      .locator('.diff .removed')
+      .first()
+      .innerText()
+      .then((t) => t.trim()),
+    '-return utc + OFFSET',
+  );
   await page.locator('.tool', { hasText: 'Task' }).locator('.tool-head').click();
   await page.keyboard.press('G');
   await page.waitForSelector('img.picture');
@@ -128,12 +175,15 @@ test('a session is shown as the conversation that it was', async () => {
 test('at a moment of the past only what was known then is shown', async () => {
   const page = await session('?tab=state');
   await dragTo(page, 0.3);
-  const seq = Number(/at=(\d+)/.exec(page.url())[1]);
+  const seq = await moment(page);
+  await page.waitForFunction((n) => location.hash.includes(`at=${n}`), seq);
   assert.ok(seq > 5 && seq < 30, `${seq}`);
   assert.ok((await shown(page)).every((n) => n <= seq));
   await page.waitForSelector(`.state[data-seq="${seq}"]`);
   const { sessions } = JSON.parse(store.run('replay', TIDES, '--at', String(seq), '--json'));
-  const table = await page.$eval('.facts', (t) => Object.fromEntries([...t.rows].map((r) => [r.cells[0].innerText, r.cells[1].innerText])));
+  const table = await page.$eval('.facts', (t) =>
+    Object.fromEntries([...t.rows].map((r) => [r.cells[0].innerText, r.cells[1].innerText])),
+  );
   assert.equal(table.total_tokens, sessions[0].total_tokens.toLocaleString('en'));
   assert.equal(table.title, sessions[0].title);
   await page.keyboard.press('ArrowRight');
@@ -149,15 +199,14 @@ test('a call is running until the moment at which its result came', async () => 
   await page.waitForSelector('.moment >> text=29k tokens');
   await page.keyboard.press('f');
   await page.waitForSelector('.tool.failed');
-  await rest(page);
-  assert.match(page.url(), /at=21/);
+  assert.equal(await moment(page), 21);
   quiet(page);
   await page.close();
 });
 
 test('the keys step by event, turn and prompt, and play to the end', async () => {
   const page = await session('?at=7');
-  const at = async () => (await rest(page)) ?? Number(/at=(\d+)/.exec(page.url())?.[1] ?? Infinity);
+  const at = () => frames(page).then(() => moment(page));
   await page.keyboard.press('ArrowRight');
   assert.equal(await at(), 9);
   await page.keyboard.press('Shift+ArrowRight');
@@ -169,7 +218,9 @@ test('the keys step by event, turn and prompt, and play to the end', async () =>
   await page.locator('.speed select').selectOption('100');
   await page.locator('h1').click();
   await page.keyboard.press(' ');
-  await page.waitForFunction(() => !location.hash.includes('at='), null, { timeout: 20_000 });
+  await page.waitForFunction(() => document.querySelector('.slider').getAttribute('aria-valuetext') === 'now', null, {
+    timeout: 20_000,
+  });
   await page.keyboard.press('Home');
   assert.equal(await at(), 7);
   await page.keyboard.press('End');
@@ -207,8 +258,14 @@ test('usage is that of the moment, and an event is shown as it is stored', async
 });
 
 test('a live session is followed until one scrolls', async () => {
-  const text = (n) => ({ type: 'message.added', data: { id: `m${n}`, role: 'assistant', content: `Line ${n}. ${'Words that fill some lines. '.repeat(12)}` } });
-  store.append('live', Array.from({ length: 30 }, (_, n) => text(n)));
+  const text = (n) => ({
+    type: 'message.added',
+    data: { id: `m${n}`, role: 'assistant', content: `Line ${n}. ${'Words that fill some lines. '.repeat(12)}` },
+  });
+  store.append(
+    'live',
+    Array.from({ length: 30 }, (_, n) => text(n)),
+  );
   const list = await open(context, server);
   await list.waitForSelector('.row-link');
   const page = await session('', context, 'live');
@@ -228,7 +285,14 @@ test('a live session is followed until one scrolls', async () => {
   await page.waitForSelector('.to-end >> text=1 new');
   await page.click('.to-end');
   await page.waitForSelector('text=Line 31.');
-  await list.waitForFunction(() => [...document.querySelectorAll('.row')].some((row) => row.innerText.includes('live') && row.innerText.includes('32')), null, { timeout: 15_000 });
+  await list.waitForFunction(
+    () =>
+      [...document.querySelectorAll('.row')].some(
+        (row) => row.innerText.includes('live') && row.innerText.includes('32'),
+      ),
+    null,
+    { timeout: 15_000 },
+  );
   await writer.close();
   quiet(page);
   quiet(list);
@@ -248,7 +312,9 @@ test('a tab that is hidden reads nothing, and has everything when it is seen aga
     }, hidden);
   await hide(true);
   await page.waitForSelector('.stream.paused');
-  store.append('hidden', [{ type: 'message.added', data: { id: 'h1', role: 'assistant', content: 'Said while nobody looked.' } }]);
+  store.append('hidden', [
+    { type: 'message.added', data: { id: 'h1', role: 'assistant', content: 'Said while nobody looked.' } },
+  ]);
   await page.waitForTimeout(200);
   assert.ok(!(await page.locator('.conversation').innerText()).includes('Said while'));
   await hide(false);
@@ -264,7 +330,7 @@ test('what is new since the last visit is marked, in the list and in the session
   store.append('visited', [text(1), text(2)]);
   const page = await session('', own, 'visited');
   await page.waitForSelector('text=Visit 2.');
-  await rest(page);
+  await page.waitForFunction(() => localStorage.getItem('annal.seen.visited') === '2 2');
   await page.goto(`${server.url}/#/`);
   await page.waitForSelector('.row-link');
   await page.waitForSelector('.stream.live');
@@ -292,7 +358,9 @@ test('all tabs share one stream, and another takes over', async () => {
   await two.waitForFunction(() => document.querySelector('.stream.live'));
   for (let i = 0; i < 50 && streams.length < 2; i++) await new Promise((done) => setTimeout(done, 50));
   assert.equal(streams.length, 2);
-  store.append('live', [{ type: 'message.added', data: { id: 'last', role: 'assistant', content: 'The other tab reads on.' } }]);
+  store.append('live', [
+    { type: 'message.added', data: { id: 'last', role: 'assistant', content: 'The other tab reads on.' } },
+  ]);
   await two.keyboard.press('G');
   await two.waitForSelector('text=The other tab reads on.');
   await own.close();
@@ -313,7 +381,7 @@ test('without a token the page asks for one', async () => {
 test('SQL is answered as a table and as a chart, and stands in the link', async () => {
   const page = await open(context, server, 'sql');
   await page.waitForSelector('.schema summary');
-  await page.fill('textarea', "SELECT type, count(*) AS n FROM events GROUP BY type ORDER BY n DESC");
+  await page.fill('textarea', 'SELECT type, count(*) AS n FROM events GROUP BY type ORDER BY n DESC');
   await page.keyboard.press('Control+Enter');
   await page.waitForSelector('.answer [role=cell]');
   assert.match(await page.locator('.answer').innerText(), /message\.added/);
@@ -358,13 +426,27 @@ test('a shared file opens without the server', async () => {
 });
 
 test('script in any field is text', async () => {
-  for (const hash of ['', 'search?q=onerror', 's/harm?all=1', 's/harm?tab=state', 's/harm?tab=charts', 's/harm?tab=event&at=5', `sql?q=${encodeURIComponent("SELECT * FROM sessions WHERE id = 'harm'")}`]) {
+  for (const hash of [
+    '',
+    'search?q=onerror',
+    's/harm?all=1',
+    's/harm?tab=state',
+    's/harm?tab=charts',
+    's/harm?tab=event&at=5',
+    `sql?q=${encodeURIComponent("SELECT * FROM sessions WHERE id = 'harm'")}`,
+  ]) {
     const page = await open(context, server, hash);
     await page.waitForSelector('.row-link, .hit, .item .fold, .item .said, .answer [role=cell]');
-    await page.$$eval('.fold-head[aria-expanded=false], .tool-head[aria-expanded=false]', (heads) => heads.forEach((head) => head.click()));
+    await page.$$eval('.fold-head[aria-expanded=false], .tool-head[aria-expanded=false]', (heads) =>
+      heads.forEach((head) => head.click()),
+    );
     await frames(page);
     assert.equal(await page.evaluate(() => window.harm), undefined, hash);
-    assert.equal(await page.locator('[onerror], [onload], a[href^="javascript"], #app script, .item img').count(), 0, hash);
+    assert.equal(
+      await page.locator('[onerror], [onload], a[href^="javascript"], #app script, .item img').count(),
+      0,
+      hash,
+    );
     assert.deepEqual(page.said, [], hash);
     await page.close();
   }

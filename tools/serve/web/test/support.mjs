@@ -38,7 +38,10 @@ export class Store {
 
   append(session, events) {
     const input = events.map((event) => JSON.stringify(event)).join('\n') + '\n';
-    const { status, stderr } = spawnSync(annal, ['--store', this.store, 'append', session, '--level', 'batch'], { input, maxBuffer: 1 << 30 });
+    const { status, stderr } = spawnSync(annal, ['--store', this.store, 'append', session, '--level', 'batch'], {
+      input,
+      maxBuffer: 1 << 30,
+    });
     assert.equal(status, 0, String(stderr));
   }
 
@@ -61,7 +64,9 @@ export class Store {
 }
 
 export async function serve(store, ...words) {
-  const child = spawn(annal, ['--store', store.store, 'serve', '--listen', '127.0.0.1:0', ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(annal, ['--store', store.store, 'serve', '--listen', '127.0.0.1:0', ...words], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let said = '';
   const url = await new Promise((done, failed) => {
     const hear = (text) => {
@@ -79,13 +84,18 @@ export async function serve(store, ...words) {
     url,
     token,
     pid: child.pid,
-    get: async (route) => (await fetch(`${url}/api/v1${route}`, { headers: { Authorization: `Bearer ${token}` } })).json(),
-    stop: () => new Promise((done) => child.removeAllListeners('exit') && child.on('exit', done) && child.kill('SIGTERM')),
+    get: async (route) =>
+      (await fetch(`${url}/api/v1${route}`, { headers: { Authorization: `Bearer ${token}` } })).json(),
+    stop: () =>
+      new Promise((done) => child.removeAllListeners('exit') && child.on('exit', done) && child.kill('SIGTERM')),
   };
 }
 
 export const launch = () =>
-  chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--font-render-hinting=none'] });
+  chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: ['--no-sandbox', '--font-render-hinting=none'],
+  });
 
 /* A page in which nothing may be said on the console, and no error may be thrown. */
 export async function open(context, server, hash = '') {
@@ -100,9 +110,13 @@ export async function open(context, server, hash = '') {
 export const quiet = (page) => assert.deepEqual(page.said, []);
 
 /* Draws the picture that a person would see: two frames later everything that was asked is drawn. */
-export const frames = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+export const frames = (page) =>
+  page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
-export const axeSource = readFileSync(fileURLToPath(new URL('../node_modules/axe-core/axe.min.js', import.meta.url)), 'utf8');
+export const axeSource = readFileSync(
+  fileURLToPath(new URL('../node_modules/axe-core/axe.min.js', import.meta.url)),
+  'utf8',
+);
 
 /* What axe-core calls serious or critical. evaluate() is not held by the page's policy, as a script element is. */
 export async function accessible(page) {
@@ -111,7 +125,13 @@ export async function accessible(page) {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
     return violations
       .filter((v) => v.impact === 'serious' || v.impact === 'critical')
-      .map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => `${n.html.slice(0, 160)} (${n.any.map((a) => a.message).join('; ')})`).join(' | ')}`);
+      .map(
+        (v) =>
+          `${v.id}: ${v.nodes
+            .slice(0, 3)
+            .map((n) => `${n.html.slice(0, 160)} (${n.any.map((a) => a.message).join('; ')})`)
+            .join(' | ')}`,
+      );
   });
   assert.deepEqual(found, []);
 }
