@@ -57,7 +57,7 @@ export const steps = {
   /* To where a turn ends: everything of it is known then. */
   turn(model: Model, at: number, by: number): number {
     const ends = model.turns.slice(1).map((turn) => model.seq[Math.max(0, model.index(turn.seq) - 1)]!);
-    return steps.among(ends, at, by);
+    return ends.length || by < 0 ? steps.among(ends, at, by) : Infinity;
   },
   /* To what the user said. */
   prompt(model: Model, at: number, by: number): number {
@@ -72,6 +72,7 @@ export const steps = {
     );
   },
   among(places: number[], at: number, by: number): number {
+    if (!places.length) return at;
     const n = by > 0 ? upTo(places, at) : upTo(places, at - 1) - 1;
     return by > 0 ? (places[n] ?? Infinity) : (places[n] ?? places[0] ?? at);
   },

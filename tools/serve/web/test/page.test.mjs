@@ -206,6 +206,7 @@ test('a call is running until the moment at which its result came', async () => 
 
 test('the keys step by event, turn and prompt, and play to the end', async () => {
   const page = await session('?at=7');
+  await page.waitForSelector('.prompts button');
   const at = () => frames(page).then(() => moment(page));
   await page.keyboard.press('ArrowRight');
   assert.equal(await at(), 9);
