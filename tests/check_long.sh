@@ -23,9 +23,10 @@ stops       processes are stopped for 20 s, 300 times; nobody waits for them bey
 cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times
 power       the power is cut after every operation of every workload, in 200 ways
 model       who may write a session: every state of the model, with SPIN
-fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data; 4 minutes each
+fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data, otlp; 4 minutes each
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
+serve       annal serve: 1,000 cuts of streams, 40 kills, random requests for ten minutes, 1,000 live streams
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
 imports     ten logs made of each log of tests/data: nothing of them is lost
@@ -67,8 +68,15 @@ run_part() {
         cmake --build --preset bench --target test_power
         printf '%s/4\n' 1 2 3 4 | xargs -n 1 -P 2 build/bench/tests/crash/test_power full
         ;;
-    fuzz_bytes) fuzz 240 json msgpack scan log snapshot data ;;
+    fuzz_bytes) fuzz 240 json msgpack scan log snapshot data otlp ;;
     fuzz_text) fuzz 360 pack import document args ;;
+    serve)
+        cmake --preset dev
+        cmake --build --preset dev --target annal_command
+        tests/serve/cuts.py build/dev/tools/annal 1000
+        tests/serve/attack.py build/dev/tools/annal 600 "$SEED"
+        tests/serve/load.py build/dev/tools/annal
+        ;;
     web) make test-web PART=long ;;
     python)
         LIBANNAL_FULL=1 SEED="$SEED" make test-python TESTS=tests/test_loads.py
