@@ -637,6 +637,24 @@ def test_a_bundle_goes_to_another_store_in_pieces():
         put(b"no bundle", "?upload=../x", 400)
 
 
+def test_open_gives_the_token_to_the_browser():
+    place = tempfile.mkdtemp(prefix="annal-serve-")
+    opened = os.path.join(place, "opened")
+    with open(os.path.join(place, "xdg-open"), "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\necho \"$1\" >{opened}.new; mv {opened}.new {opened}; sleep 2\n")
+    os.chmod(file.name, 0o755)
+    path, os.environ["PATH"] = os.environ["PATH"], place + ":" + os.environ["PATH"]
+    try:
+        with Server("--open") as server:
+            while not os.path.exists(opened):
+                time.sleep(0.01)
+            with open(opened, encoding="ascii") as file:
+                assert file.read().strip() == f"http://127.0.0.1:{server.port}/#token={server.token}"
+    finally:
+        os.environ["PATH"] = path
+        shutil.rmtree(place)
+
+
 def test_metrics_are_open_metrics():
     with Server() as server:
         post(server, "/sessions/s/events", '{"type":"a","data":1}')

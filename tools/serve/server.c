@@ -43,6 +43,7 @@ struct server {
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
+    pid_t opener; /* of the browser; 0: none, or ended */
 };
 
 extern char **environ;
@@ -198,14 +199,24 @@ static int start_all(struct server *server)
 
 /* ---- Saying where ---- */
 
-static void open_page(const char *url)
+/* With the signals of any program, not ours; it may run as long as the browser does. */
+static void open_page(struct server *server, const char *url)
 {
     char *const words[] = {(char *)(uintptr_t) "xdg-open", (char *)(uintptr_t)url, NULL};
-    pid_t child;
-    if (posix_spawnp(&child, words[0], NULL, NULL, words, environ) != 0)
+    posix_spawnattr_t attributes;
+    sigset_t none, piped;
+    sigemptyset(&none);
+    sigemptyset(&piped);
+    sigaddset(&piped, SIGPIPE);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &piped);
+    if (posix_spawnp(&server->opener, words[0], NULL, &attributes, words, environ) != 0) {
+        server->opener = 0;
         say("serve: xdg-open could not be started: open the address yourself");
-    else
-        (void)waitpid(child, NULL, 0);
+    }
+    posix_spawnattr_destroy(&attributes);
 }
 
 /* The token is shown on a terminal only: what else is written may be read by others. */
@@ -226,7 +237,7 @@ static void say_where(struct server *server)
                isatty(STDOUT_FILENO) ? token : "");
         if (i == 0 && args_has(server->args, "open")) {
             snprintf(url + strlen(url), sizeof url - strlen(url), "#token=%s", token);
-            open_page(url);
+            open_page(server, url);
         }
     }
     (void)out_flush();
@@ -309,6 +320,8 @@ static void wait_for_end(struct server *server, const sigset_t *ends)
 {
     const struct timespec round = {.tv_sec = SWEEP_S};
     while (sigtimedwait(ends, NULL, &round) < 0) {
+        if (server->opener > 0 && waitpid(server->opener, NULL, WNOHANG) == server->opener)
+            server->opener = 0;
         for (size_t i = 0; i < server->count; i++)
             http_sweep(server->listeners[i].http);
     }
