@@ -352,6 +352,25 @@ START_TEST(each_tool_block_of_a_line_is_an_event)
 }
 END_TEST
 
+#define CALL(uuid)                                                                                 \
+    "{" PLACE "\"type\":\"assistant\",\"uuid\":\"" uuid "\",\"message\":{\"content\":["            \
+    "{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"A\",\"input\":{}}]}}\n"
+#define RESULT(uuid)                                                                               \
+    "{" PLACE "\"type\":\"user\",\"uuid\":\"" uuid "\",\"message\":{\"content\":["                 \
+    "{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"is_error\":true}]}}\n"
+
+START_TEST(a_call_that_was_copied_when_the_session_went_on_is_one_call)
+{
+    struct imported got;
+    import_text("claude-code", "s-1.jsonl", CALL("u1") RESULT("u2") CALL("u3") RESULT("u4"), &got);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "tool.called"), 1);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "tool.failed"), 1);
+    ck_assert_uint_eq(imported_count(&got, "s-1", "import.record"), 2);
+    ASSERT_DATA(&got, imported_find(&got, "import.record", 0), "\"record\":\"u3\"");
+    imported_done(&got);
+}
+END_TEST
+
 START_TEST(a_line_that_is_not_json_is_held_as_text_or_base64)
 {
     struct imported got;
@@ -674,6 +693,7 @@ Suite *suite_importers(void)
     tcase_add_test(lines, usage_that_a_message_repeats_counts_once_and_as_its_largest);
     tcase_add_test(lines, a_side_chain_becomes_a_child_session_that_names_its_parent);
     tcase_add_test(lines, each_tool_block_of_a_line_is_an_event);
+    tcase_add_test(lines, a_call_that_was_copied_when_the_session_went_on_is_one_call);
     tcase_add_test(lines, a_line_that_is_not_json_is_held_as_text_or_base64);
     tcase_add_test(lines, any_json_value_is_a_record_of_the_log);
     tcase_add_test(lines, a_line_without_time_has_the_time_of_the_line_before);

@@ -27,6 +27,8 @@
 --  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
 --      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
 --      file are about other sessions.
+-- (10) A session that is gone on with may copy lines that it has, under other uuids. A call of a tool
+--      that it has already, or its result, is a record: it was called once.
 
 -- detect
 SELECT max(CASE
@@ -63,6 +65,9 @@ CREATE TABLE usage (
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
+-- Calls of tools ('c id') and their results ('r id').
+CREATE TABLE calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
+
 -- What was found out about each line of the batch. said: the session of the file after it; blocks:
 -- a letter for each block of its content, c for a call of a tool, r for a result, o for others; new_…:
 -- what the session did not have before; more_…: what was not counted before; main: what the line
@@ -72,8 +77,8 @@ CREATE TABLE facts (
     at INTEGER, ts INTEGER, blocks TEXT, interrupted INTEGER, human INTEGER, ended TEXT, turn TEXT,
     turns INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT, new_branch TEXT,
     new_name TEXT, rank INTEGER, leaf TEXT, summary TEXT, message TEXT, input INTEGER,
-    cached INTEGER, written INTEGER, output INTEGER, more_input INTEGER, more_cached INTEGER, more_written INTEGER,
-    more_output INTEGER, main TEXT
+    cached INTEGER, written INTEGER, output INTEGER, more_input INTEGER, more_cached INTEGER,
+    more_written INTEGER, more_output INTEGER, call TEXT, main TEXT
 );
 
 -- The events that a line may give, in their order.
@@ -103,6 +108,7 @@ SELECT row, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subt
                                      WHEN b.value ->> '$.type' LIKE '%tool_result' THEN 'r'
                                      ELSE 'o' END, '')
             FROM json_each(j, '$.message.content') b) END AS blocks,
+       coalesce(j ->> '$.message.content[0].id', j ->> '$.message.content[0].tool_use_id') AS call,
        CASE WHEN json_type(j, '$.message.usage') = 'object'
            THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', hash)
                 || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
@@ -129,8 +135,12 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            NEW.input, NEW.cached, NEW.written, NEW.output,
            NEW.input - coalesce(u.input, 0), NEW.cached - coalesce(u.cached, 0),
            NEW.written - coalesce(u.written, 0), NEW.output - coalesce(u.output, 0),
+           CASE WHEN NEW.blocks IN ('c', 'r') THEN NEW.blocks || ' ' || NEW.call END,
            CASE
            WHEN NEW.unreadable THEN 'unreadable'
+           WHEN NEW.blocks IN ('c', 'r') AND EXISTS (
+               SELECT 1 FROM calls c
+               WHERE c.session = x.session AND c.call = NEW.blocks || ' ' || NEW.call) THEN 'record'
            WHEN NEW.type IN ('user', 'assistant') AND NEW.shape IS NOT NULL THEN
                CASE WHEN NEW.blocks <> '' AND trim(NEW.blocks, 'cr') = '' THEN 'tool' ELSE 'message' END
            WHEN NEW.type IS NOT 'system' THEN 'record'
@@ -191,6 +201,7 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
     INSERT OR REPLACE INTO usage
     SELECT session, message, input, cached, written, output FROM facts
     WHERE row = NEW.row AND message IS NOT NULL;
+    INSERT OR IGNORE INTO calls SELECT session, call FROM facts WHERE row = NEW.row AND call IS NOT NULL;
     INSERT OR IGNORE INTO chains
     SELECT uuid, session FROM facts
     WHERE row = NEW.row AND parent IS NOT NULL AND agent IS NULL AND uuid IS NOT NULL;
@@ -318,7 +329,7 @@ FROM (
         WHEN 2 THEN ended IS NOT NULL AND main <> 'turn'
         WHEN 3 THEN human
         WHEN 4 THEN main <> 'tool'
-        WHEN 5 THEN tools
+        WHEN 5 THEN tools AND main <> 'record'
         ELSE message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
                                       OR more_output <> 0) END
     LEFT JOIN json_each(CASE k.k WHEN 5 THEN j END, '$.message.content') b
