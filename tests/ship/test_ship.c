@@ -110,6 +110,21 @@ START_TEST(batches_of_one_event_and_sessions_of_many_arrive_in_order)
 }
 END_TEST
 
+START_TEST(a_long_session_does_not_keep_a_short_one_waiting)
+{
+    NEEDS_SERVER();
+    char input[8000] = "";
+    for (int i = 0; i < 100; i++)
+        sprintf(input + strlen(input), "{\"type\":\"t\",\"data\":%d}\n", i);
+    DONE_WITH(&cli, input, "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":0}\n", "append", "s2");
+    SHIP("--batch", "10");
+    cli_assert_done(&cli);
+    assert_same("101");
+    ASK("SELECT string_agg(session, ' ' ORDER BY shipped_at) FROM annal._heads", "s2 s1");
+}
+END_TEST
+
 START_TEST(a_fork_is_shipped_as_its_own_events)
 {
     NEEDS_SERVER();
@@ -468,6 +483,7 @@ Suite *suite_ship(void)
     tcase_add_unchecked_fixture(cases, start_server, stop_server);
     tcase_add_test(cases, events_arrive_once_and_byte_for_byte);
     tcase_add_test(cases, batches_of_one_event_and_sessions_of_many_arrive_in_order);
+    tcase_add_test(cases, a_long_session_does_not_keep_a_short_one_waiting);
     tcase_add_test(cases, a_fork_is_shipped_as_its_own_events);
     tcase_add_test(cases, only_the_sessions_that_were_asked_for_are_shipped);
     tcase_add_test(cases, stores_do_not_meet_at_the_target);

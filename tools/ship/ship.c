@@ -159,6 +159,17 @@ static annal_status send_batch(struct ship *ship, bool *more, annal_error *err)
     return status < 0 ? status : ANNAL_OK;
 }
 
+/* Sessions that are not done wait again; first those whose turn did not come, so that a long one
+ * keeps nobody waiting. */
+static void wait_again(struct ship *ship, const bool *more, bool was_sent)
+{
+    for (size_t i = 0; i < ship->count; i++) {
+        struct lane *lane = ship->batch[i];
+        if (more[i] && (lane->next.seq != lane->there.seq) == was_sent)
+            lane_wait(&ship->lanes, lane);
+    }
+}
+
 static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     bool more[BATCH_LANES] = {false};
@@ -169,20 +180,18 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     for (size_t i = 0; i < ship->count; i++) {
         struct lane *lane = ship->batch[i];
         lane->info = NULL;
-        if (status < 0) {
-            lane_wait(&ship->lanes, lane);
-            continue;
-        }
-        if (lane->next.seq != lane->there.seq)
-            lane->since_us = 0;
-        lane->there = lane->next;
-        if (more[i])
-            lane_wait(&ship->lanes, lane);
-        else
+        more[i] = more[i] || status < 0;
+        if (status < 0)
+            lane->next = lane->there;
+        else if (!more[i] || lane->next.seq != lane->there.seq)
             lane->since_us = 0;
     }
+    wait_again(ship, more, false);
+    wait_again(ship, more, true);
     if (status < 0)
         return status;
+    for (size_t i = 0; i < ship->count; i++)
+        ship->batch[i]->there = ship->batch[i]->next;
     ship->events += ship->batch_events;
     ship->bytes += ship->batch_bytes;
     ship->batches++;
