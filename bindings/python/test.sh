@@ -1,6 +1,6 @@
 #!/bin/sh
 # test.sh [PYTEST ARGUMENTS]: build the wheel and install it (install.sh), and run the tests against it, with mypy. All of
-# it is in build/python. The short form: LIBANNAL_BUILT=build/release test.sh -m 'not long'
+# it is in build/python. short.sh is the short form.
 set -eu
 cd "$(dirname "$0")"
 ./install.sh

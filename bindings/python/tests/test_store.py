@@ -280,6 +280,7 @@ def test_a_child_of_fork_is_told_what_to_do(path: Path) -> None:
     assert "Unsupported a store was open when this process was forked" in out
 
 
+@pytest.mark.long
 def test_processes_that_are_spawned_share_a_store(path: Path, store: annal.Store) -> None:
     store.session("s1").append("a")
     with ProcessPoolExecutor(4, get_context("spawn")) as pool:
@@ -314,6 +315,7 @@ def test_what_is_open_at_the_end_of_the_interpreter_is_closed(path: Path) -> Non
         assert store.session("s1").verify() == []
 
 
+@pytest.mark.long
 def test_memory_does_not_grow(store: annal.Store) -> None:
     def resident() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
