@@ -75,7 +75,7 @@ typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error 
  */
 struct ship_kind {
     uint32_t pace_ms; /* with follow: a batch that is not full waits so long after the last one */
-    annal_status (*open)(const struct ship_where *options, bool to_write,
+    annal_status (*open)(const struct ship_where *where, bool to_write,
                          struct ship_target **out_target, annal_error *err);
     void (*close)(struct ship_target *target); /* NULL is accepted */
     annal_status (*heads)(struct ship_target *target, head_fn fn, void *arg, annal_error *err);
@@ -113,7 +113,7 @@ struct lanes {
     uint64_t bytes;            /* that it found to be sent, about */
 };
 
-/* NULL: no memory, or the session is not wanted. */
+/* That of a session; a new one if there is none. NULL: no memory. */
 struct lane *lane_of(struct lanes *lanes, annal_slice session);
 bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
 void lane_wait(struct lanes *lanes, struct lane *lane);
