@@ -4,6 +4,7 @@
 serve.py ANNAL [name of a test …]
 """
 
+import concurrent.futures
 import gzip
 import http.client
 import json
@@ -26,6 +27,7 @@ from openapi import Document
 
 ANNAL = sys.argv[1]
 TOKEN = "Bearer "
+AT_ONCE = 6
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/serve/openapi.json"),
           encoding="utf-8") as file_:
     DOCUMENT = Document(json.load(file_))
@@ -684,11 +686,8 @@ def main():
         with lock:
             print(f"{name}: {time.monotonic() - begun:.2f} s")
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        list(pool.map(run, names))
     everything = {operation["operationId"] for methods in DOCUMENT.text["paths"].values()
                   for operation in methods.values()}
     missing = everything - DOCUMENT.answered - {"stream", "getMetrics", "getHealth", "getBundle", "exportTraces", "exportLogs"}
