@@ -110,7 +110,7 @@ uint64_t html_left_out(const struct html *html)
     return html->left_out;
 }
 
-/* The text, so that it can stand in a script element, and begin it anew. */
+/* Append the text so that a script element may contain it, and empty it. */
 static annal_status flush(struct html *html, struct buf *out)
 {
     annal_slice rest = annal__buf_slice(&html->text);

@@ -54,7 +54,7 @@ function middle(a: string[], b: string[]): Line[] {
   return lines;
 }
 
-/* A patch as git, diff or Codex's apply_patch write it; null: it is none. */
+/* A patch as git, diff or Codex's apply_patch write it; null if it is not one. */
 export function parsePatch(text: string): Line[] | null {
   if (!/^(diff --git |--- |\*\*\* Begin Patch|@@ )/m.test(text) || !/^[+-]/m.test(text)) return null;
   return text

@@ -68,7 +68,7 @@ export function clock(time: number): string {
 
 export const moment = (time: number): string => (Number.isFinite(time) ? `${day(time)} ${clock(time)}` : '');
 
-/* /home/ada/tide-table as tide-table, with what stands before it left out. */
+/* /home/ada/tide-table as tide-table. */
 export const lastPart = (path: string | null): string => path?.replace(/\/+$/, '').split('/').pop() ?? '';
 
 /* A stable hue for a name: agents and lanes. */

@@ -1,5 +1,5 @@
 /*
- * Where one is stands in the fragment: #/s/ID?at=12. The first time it also carries the token, #token=…, which is
+ * The fragment says which page is shown: #/s/ID?at=12. The first time it also carries the token, #token=…, which is
  * taken out at once so that it is neither in the history nor in a link that somebody copies.
  */
 import { useEffect, useState } from 'preact/hooks';

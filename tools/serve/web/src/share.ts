@@ -1,5 +1,5 @@
 /*
- * The page as a file: what the server would answer stands in the document. Nothing is parsed before somebody looks at it,
+ * The page as a file: the document contains what the server would answer. Nothing is parsed before somebody looks at it,
  * so that a file of 100 MB opens as fast as a small one.
  *
  * (1) #annal-head holds, for each session, the answers of the routes session, outline, tools, turns and usage.

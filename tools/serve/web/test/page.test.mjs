@@ -120,7 +120,7 @@ test('the list shows sessions with what is below them, and opens one by keys', a
   await page.close();
 });
 
-test('filters narrow the list, and stand in the link', async () => {
+test('filters narrow the list, and the link has them', async () => {
   const page = await open(context, server);
   await page.waitForSelector('.row-link');
   await page.locator('.filters select').first().selectOption('codex');
@@ -379,7 +379,7 @@ test('without a token the page asks for one', async () => {
   await own.close();
 });
 
-test('SQL is answered as a table and as a chart, and stands in the link', async () => {
+test('SQL is answered as a table and as a chart, and the link has the question', async () => {
   const page = await open(context, server, 'sql');
   await page.waitForSelector('.schema summary');
   await page.fill('textarea', 'SELECT type, count(*) AS n FROM events GROUP BY type ORDER BY n DESC');
