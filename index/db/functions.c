@@ -10,9 +10,9 @@
  *     annal_cost(micro, usd) millionths of a dollar, from whichever is given; else 0
  *                            All three ignore a number beyond 10^15: so large a count is a
  *                            mistake, and sums of thousands of them would not fit into an integer.
- *     session_id(x)          the id of the session whose id is x or, alone, begins with x; NULL if
- *                            no session has it. It reads the table sessions, so packs cannot call
- *                            it
+ *     session_id(x)          the id of the session whose id is x or, alone but for its sub-agents,
+ *                            begins with x; NULL if no session has it. It reads the table
+ *                            sessions, so packs cannot call it
  *     annal_blob(x)          the bytes that base64 text encodes, as a BLOB; NULL if x is not base64
  *     annal_title(x)         text on one line, cut if it is long; NULL if it is empty
  *     annal_said(data)       the same of what the user said, if data is that of a message of the
@@ -124,17 +124,20 @@ static void sql_blob(sqlite3_context *context, int count, sqlite3_value **values
 
 static void sql_session_id(sqlite3_context *context, int count, sqlite3_value **values)
 {
-    static const char select[] = "SELECT id, id = ?1 FROM sessions WHERE id >= ?1 AND "
-                                 "id < ?1 || char(0x10ffff) ORDER BY id LIMIT 2";
+    /* A parent comes before its sub-agents, whose ids are its own, a dot, and more. */
+    static const char select[] =
+        "WITH found AS (SELECT id FROM sessions WHERE id >= ?1 AND id < ?1 || char(0x10ffff)) "
+        "SELECT id, id = ?1 OR NOT EXISTS (SELECT 1 FROM found WHERE id <> least AND "
+        "substr(id, 1, length(least) + 1) <> least || '.') "
+        "FROM (SELECT min(id) AS id, min(id) AS least FROM found) WHERE id IS NOT NULL";
     sqlite3_stmt *stmt = NULL;
     (void)count;
     int rc = sqlite3_prepare_v2(sqlite3_context_db_handle(context), select, -1, &stmt, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_bind_value(stmt, 1, values[0]);
     if (rc == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW) {
-        bool whole = sqlite3_column_int(stmt, 1) != 0;
         sqlite3_result_value(context, sqlite3_column_value(stmt, 0));
-        if (!whole && sqlite3_step(stmt) == SQLITE_ROW)
+        if (sqlite3_column_int(stmt, 1) == 0)
             sqlite3_result_error(context, "session_id(): several sessions begin with that", -1);
     }
     if (sqlite3_finalize(stmt) != SQLITE_OK || rc != SQLITE_OK)

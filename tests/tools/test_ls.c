@@ -148,8 +148,11 @@ START_TEST(the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_the
     ck_assert_ptr_nonnull(strstr(cli.out, "other-2\n"));
     CLI(&cli, NULL, "show", "run-1"); /* an id is that session, whatever else begins with it */
     cli_assert_done(&cli);
+    CLI(&cli, NULL, "show", "run-"); /* and one that only its sub-agents share it with */
+    ck_assert_ptr_nonnull(strstr(cli.out, "run-1\n"));
+    CLI(&cli, "1\n", "append", "run-2", "--type", "n");
     CLI(&cli, NULL, "cat", "run-");
-    cli_assert_refused(&cli, EXIT_USAGE, "2 sessions begin with 'run-': run-1, run-1.child");
+    cli_assert_refused(&cli, EXIT_USAGE, "2 sessions begin with 'run-': run-1, run-2");
     CLI(&cli, NULL, "cat", "oth");
     cli_assert_refused(&cli, EXIT_REFUSED, "there is no session 'oth'");
     CLI(&cli, "1\n", "append", "othe", "--type", "n"); /* a session that begins here */
@@ -166,6 +169,9 @@ START_TEST(sql_finds_a_session_by_its_first_letters)
     DONE(&cli, "sql",
          "SELECT session_id('ot') AS a, session_id('run-1') AS b, session_id('x') AS c", "--json");
     ck_assert_str_eq(cli.out, "{\"a\":\"other-2\",\"b\":\"run-1\",\"c\":null}\n");
+    DONE(&cli, "sql", "SELECT session_id('run') AS a", "--json");
+    ck_assert_str_eq(cli.out, "{\"a\":\"run-1\"}\n");
+    CLI(&cli, "1\n", "append", "run-2", "--type", "n");
     CLI(&cli, NULL, "sql", "SELECT session_id('run')");
     cli_assert_refused(&cli, EXIT_REFUSED, "several sessions begin with that");
 }

@@ -75,6 +75,13 @@ struct candidates {
     struct buf list; /* the first few, for a message */
 };
 
+/* The ids of sub-agents are that of their parent, a dot, and more. */
+static bool is_below(annal_slice session, annal_slice parent)
+{
+    return session.len > parent.len && session.ptr[parent.len] == '.' &&
+           memcmp(session.ptr, parent.ptr, parent.len) == 0;
+}
+
 static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     struct candidates *found = arg;
@@ -82,6 +89,14 @@ static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
     if (session.len < found->prefix.len ||
         memcmp(session.ptr, found->prefix.ptr, found->prefix.len) != 0)
         return 0;
+    annal_slice first = annal_slice_of(found->first);
+    if (found->count > 0 && is_below(session, first))
+        return 0;
+    bool above = found->count == 1 && is_below(first, session);
+    if (above) {
+        found->count = 0;
+        annal__buf_clear(&found->list);
+    }
     if (found->count == 0)
         snprintf(found->first, ARGS_ID_BYTES, "%.*s", ANNAL_FMT(session));
     if (found->count < CANDIDATES_SHOWN)

@@ -301,7 +301,8 @@ const struct command cmd_ls = {
              "tokens, and the others have no price. A fork's line says of which\n"
              "session and from which event on; its totals are of its own events.\n\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
-             "other session begins with. append and delete want all of them.",
+             "other session but its sub-agents begins with. append and delete want all of\n"
+             "them.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
                 "  annal ls --tree\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",
