@@ -1,4 +1,4 @@
--- pack core   version 8   database sessions.db
+-- pack core   version 9   database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -134,7 +134,7 @@ CREATE TABLE usage (
     session_id    TEXT NOT NULL,
     day           TEXT NOT NULL,    -- 2026-03-02
     model         TEXT NOT NULL,    -- '' where nobody said
-    requests      INTEGER NOT NULL, -- events that carried tokens or a cost
+    requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
     input_tokens  INTEGER NOT NULL,
     output_tokens INTEGER NOT NULL,
     cached_input_tokens INTEGER NOT NULL,

@@ -206,7 +206,9 @@ INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens
                    cached_input_tokens, cache_write_tokens, has_cost, cost_microusd)
 SELECT :session, substr(:ts, 1, 10),
        COALESCE($model, $model_id, $modelId,
-                (SELECT model FROM sessions WHERE id = :session), ''), 1,
+                (SELECT model FROM sessions WHERE id = :session), ''),
+       -- Without input it is more of an answer that was counted.
+       COALESCE($input_tokens, $inputTokens, 1) IS NOT 0,
        annal_increment($input_tokens, $inputTokens),
        annal_increment($output_tokens, $outputTokens),
        annal_increment($cached_input_tokens), annal_increment($cache_write_tokens),
@@ -216,7 +218,7 @@ SELECT :session, substr(:ts, 1, 10),
 WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
                $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL
 ON CONFLICT (session_id, day, model, has_cost) DO UPDATE SET
-    requests = requests + 1,
+    requests = requests + excluded.requests,
     input_tokens = input_tokens + excluded.input_tokens,
     output_tokens = output_tokens + excluded.output_tokens,
     cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
