@@ -219,7 +219,7 @@ class AnnalBranchedSession(AnnalSession):
         return await self.create_branch_from_turn(turns[0]["turn"], branch_name)
 
     async def switch_to_branch(self, branch_id: str) -> None:
-        """Work on another branch. Raises `ValueError` if there is none of that name."""
+        """Work on another branch. Raises `ValueError` if no branch has that name."""
         await in_thread(self._switch, branch_id)
 
     async def delete_branch(self, branch_id: str, force: bool = False) -> None:
