@@ -62,6 +62,16 @@ START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
 }
 END_TEST
 
+START_TEST(a_report_of_a_session_is_that_of_its_sub_agents_too)
+{
+    CLI(&cli, work, "append", ID ".agent-1");
+    CLI(&cli, "1\n", "append", ID "-2", "--type", "n");
+    CLI(&cli, NULL, "report", ID);
+    ASSERT_OUT("In all\nSESSIONS  CALLS  FAILED  INPUT  OUTPUT         COST\n"
+               "       2      4       2  2,420      70  $0.50 of 1%\n");
+}
+END_TEST
+
 START_TEST(programs_get_the_values_and_ids_whole)
 {
     CLI(&cli, NULL, "report", ID, "--json");
@@ -104,6 +114,7 @@ Suite *suite_report(void)
     Suite *suite = suite_create("report");
     TCase *all = suite_case(suite, "all", setup, cli_teardown);
     tcase_add_test(all, a_report_says_what_was_done_what_failed_and_what_it_cost);
+    tcase_add_test(all, a_report_of_a_session_is_that_of_its_sub_agents_too);
     tcase_add_test(all, programs_get_the_values_and_ids_whole);
     tcase_add_test(all, markdown_and_svg_have_the_same_numbers_and_nothing_breaks_them);
     return suite;

@@ -66,6 +66,31 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
+/* ---- Sub-agents ---- */
+
+/* The ids of sub-agents are that of their parent, a dot, and more. */
+static bool is_below(annal_slice session, annal_slice parent)
+{
+    return session.len > parent.len && session.ptr[parent.len] == '.' &&
+           memcmp(session.ptr, parent.ptr, parent.len) == 0;
+}
+
+static int add_if_below(void *arg, annal_slice session, uint64_t journal_bytes)
+{
+    struct session_list *list = arg;
+    bool below = false;
+    for (size_t i = 0; i < list->count && !below; i++)
+        below = is_below(session, annal_slice_of(list->names[i].id));
+    return below && !is_listed(list, session) ? add(list, session, journal_bytes) : 0;
+}
+
+int sessions_add_sub_agents(annal_store *store, struct session_list *list)
+{
+    annal_error err = {0};
+    annal_status status = annal_store_sessions(store, add_if_below, list, &err);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
 /* ---- Ids that were given in part ---- */
 
 struct candidates {
@@ -74,13 +99,6 @@ struct candidates {
     char *first;     /* ARGS_ID_BYTES */
     struct buf list; /* the first few, for a message */
 };
-
-/* The ids of sub-agents are that of their parent, a dot, and more. */
-static bool is_below(annal_slice session, annal_slice parent)
-{
-    return session.len > parent.len && session.ptr[parent.len] == '.' &&
-           memcmp(session.ptr, parent.ptr, parent.len) == 0;
-}
 
 static int add_candidate(void *arg, annal_slice session, uint64_t journal_bytes)
 {

@@ -40,6 +40,8 @@ static int name_sessions(struct report *report)
     if (report->args->operand_count == 0)
         return 0;
     int exit_status = sessions_collect(report->store, report->args, &report->list);
+    if (exit_status == 0)
+        exit_status = sessions_add_sub_agents(report->store, &report->list);
     annal_status status = annal__buf_append(&report->sessions, "[", 1);
     for (size_t i = 0; exit_status == 0 && status >= 0 && i < report->list.count; i++) {
         status = annal__buf_printf(&report->sessions, i == 0 ? "" : ",");
@@ -84,12 +86,13 @@ static const struct field fields[] = {
 const struct command cmd_report = {
     .name = "report",
     .summary = "what sessions did and cost: tools, failures, models, days",
-    .about = "Prints what the tables say of all sessions, or of those that are named: tools\n"
-             "with their durations, the newest calls that failed and what failed in them, the\n"
-             "slowest calls, tokens and cost by model and by day, and the sessions side by\n"
-             "side. A call counts at the time at which it began, tokens on their day in UTC.\n"
-             "A cost that is not known is '-', and not 0. With --json there is an object for\n"
-             "each row, with its section.",
+    .about = "Prints what the tables say of all sessions, or of those that are named, with\n"
+             "their sub-agents (sess_1.agent-2 is one of sess_1): tools with their durations,\n"
+             "the newest calls that failed and what failed in them, the slowest calls, tokens\n"
+             "and cost by model and by day, and the sessions side by side. A call counts at\n"
+             "the time at which it began, tokens on their day in UTC. A cost that is not known\n"
+             "is '-', and not 0. With --json there is an object for each row, with its\n"
+             "section.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
                 "  annal report --since 30d --format markdown --to month.md\n"
