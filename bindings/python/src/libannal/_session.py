@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
 
-from ._core import DAMAGE, END, Collector, Slice, Time, check, data, ffi, lib, moment, new_error, text
+from ._core import DAMAGE, END, Collector, Slice, Time, check, data, failure, ffi, lib, moment, new_error, text
 from ._core import encode as utf8
 from ._errors import Corrupt, Invalid, NotFound
 from ._event import Draft, Event, flat, flat_drafts
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 _FORMAT_NAMES: dict[int, Format] = {lib.ANNAL_FORMAT_JSON: "json", lib.ANNAL_FORMAT_MSGPACK: "msgpack"}
+
+
+_spare_errors: list[Any] = []  # nothing was written to them
 
 
 @dataclass(frozen=True)
@@ -145,12 +148,20 @@ class Session:
         if id is not None or cause is not None or ts is not None or expected_seq is not None:
             return self._append(*flat(type, data, id, cause, ts), 1, expected_seq, level)
         name, content = utf8(type), dumps(data, stable=False)
-        store, err, chosen = self.store, new_error(), choice(LEVELS, level, "level")
+        chosen = lib.ANNAL_LEVEL_DEFAULT if level is None else choice(LEVELS, level, "level")
+        try:
+            err = _spare_errors.pop()
+        except IndexError:
+            err = new_error()
+        store = self.store
         with store._gate:
             seq: int = lib.libannal_append_one(
                 store._index or store._indexed(), self._write(), name, len(name), content, len(content), chosen, err
             )
-        return seq if seq > 0 else check(seq, err)
+        if seq < 0:
+            raise failure(seq, err)
+        _spare_errors.append(err)
+        return seq
 
     def append_many(
         self,
