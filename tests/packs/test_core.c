@@ -40,6 +40,19 @@ START_TEST(a_call_is_a_row_from_its_call_to_its_result)
 }
 END_TEST
 
+START_TEST(a_duration_that_is_no_number_is_not_known)
+{
+    memory_apply(&m, "tool.returned",
+                 "{\"call_id\":\"c1\",\"duration_ms\":\"12 ms\",\"exit_code\":\"none\"}");
+    memory_apply(&m, "tool.returned",
+                 "{\"call_id\":\"c2\",\"duration_ms\":\"12\",\"exit_code\":\"0\"}");
+    memory_apply(&m, "tool.returned",
+                 "{\"call_id\":\"c3\",\"duration_ms\":[1],\"exit_code\":true}");
+    ck_rows("SELECT call_id, duration_ms, exit_code FROM tool_calls ORDER BY seq",
+            "c1||\nc2|12|0\nc3||1\n");
+}
+END_TEST
+
 START_TEST(a_failed_call_says_so_in_either_way)
 {
     memory_apply(&m, "tool.called", "{\"call_id\":\"c1\",\"tool\":\"shell\"}");
@@ -590,6 +603,7 @@ Suite *suite_core(void)
     Suite *suite = suite_create("core");
     TCase *tcase = suite_case(suite, "core", setup, teardown);
     tcase_add_test(tcase, a_call_is_a_row_from_its_call_to_its_result);
+    tcase_add_test(tcase, a_duration_that_is_no_number_is_not_known);
     tcase_add_test(tcase, a_failed_call_says_so_in_either_way);
     tcase_add_test(tcase, a_result_belongs_to_the_newest_call_of_its_id_and_the_first_result_stays);
     tcase_add_test(tcase, a_result_without_a_call_has_a_row_and_calls_without_id_have_one_each);

@@ -251,7 +251,11 @@ VALUES (:session, COALESCE($call_id, '#' || :seq),
         $turn_id,
         CASE WHEN :type IN ('tool.failed', 'tool_error') OR $success = 0 THEN 'failed'
              ELSE 'returned' END,
-        :ts, :seq, $duration_ms, $exit_code, COALESCE($output_bytes, $output_ref::bytes),
+        :ts, :seq,
+        -- A text that is no number is not known.
+        CASE WHEN $duration_ms = CAST($duration_ms AS NUMERIC) THEN $duration_ms END,
+        CASE WHEN $exit_code = CAST($exit_code AS NUMERIC) THEN $exit_code END,
+        COALESCE($output_bytes, $output_ref::bytes),
         $output_ref::sha256)
 ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
     status = excluded.status, returned_at = excluded.returned_at,
