@@ -1,6 +1,6 @@
 /*
- * JSON for importers: line_json(), which annal/import.h describes, and the operators -> and ->>, json_type(), json_remove() and json_each(), which
- * give what SQLite's give and read a text once.
+ * JSON for importers: line_json(), which annal/import.h describes, and the operators -> and ->>,
+ * json_type(), json_remove() and json_each(), which give what SQLite's give and read a text once.
  *
  * (1) SQLite parses the JSON of a row again for each statement, and prints it again for each value
  *     that it returns. Here the tokens of a line are listed once, for all statements of its batch,

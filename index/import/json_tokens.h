@@ -4,7 +4,8 @@
 
 #include <annal/base.h>
 
-/* A string, a number, a word, an array or an object; names of members are strings before a value. */
+/* A string, a number, a word, an array or an object; names of members are strings before a
+ * value. */
 struct json_token {
     uint32_t at, len;
     uint32_t next; /* the token after it and all that is in it */

@@ -21,13 +21,14 @@ struct session_list {
  */
 int sessions_collect(annal_store *store, const struct args *args, struct session_list *list);
 
-/* Add the sessions of their sub-agents, whose ids are theirs, a dot, and more; 0 or an exit status. */
+/* Add the sessions of their sub-agents, whose ids are theirs, a dot, and more; 0 or an exit
+ * status. */
 int sessions_add_sub_agents(annal_store *store, struct session_list *list);
 
 /*
  * Replace what was given for FIELD_SESSION and FIELD_SESSIONS by the ids that it begins: at least
- * SESSION_PREFIX_LEAST letters that only one session has, apart from its sub-agents. What is an id stays, and what begins none
- * does, too: the verb says that it is not there. 0 or an exit status.
+ * SESSION_PREFIX_LEAST letters that only one session has, apart from its sub-agents. What is an id
+ * stays, and what begins none does, too: the verb says that it is not there. 0 or an exit status.
  */
 #define SESSION_PREFIX_LEAST 4
 int sessions_resolve(annal_store *store, const struct args *args);
