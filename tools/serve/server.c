@@ -8,9 +8,9 @@
 #include "tools/cli/out.h"
 #include "tools/serve/listen.h"
 #include "tools/serve/otlp.h"
-#include "tools/serve/past.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
+#include "tools/show/past.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/cli/args.h"
-#include "tools/serve/past.h"
 #include "tools/serve/serve.h"
 #include "tools/show/change_json.h"
+#include "tools/show/past.h"
 #include "tools/show/rows_json.h"
 
 #include <inttypes.h>

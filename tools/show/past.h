@@ -7,8 +7,8 @@
  * (annal_travel). The next question is answered from the nearest one, which moves there, forward or
  * back; if that is far, a new one is made.
  */
-#ifndef TOOLS_SERVE_PAST_H
-#define TOOLS_SERVE_PAST_H
+#ifndef TOOLS_SHOW_PAST_H
+#define TOOLS_SHOW_PAST_H
 
 #include <annal/replay.h>
 

@@ -1,4 +1,4 @@
-#include "tools/serve/past.h"
+#include "tools/show/past.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
