@@ -149,7 +149,7 @@ END_TEST
 static const struct {
     const char *words, *offered;
 } completions[] = {
-    {"annal re", "replay report repair reindex restore revision "},
+    {"annal re", "replay report repair reindex restore "},
     {"annal pa", "pack "},
     {"annal pack ch", "check "},
     {"annal pack check --js", "--json "},
