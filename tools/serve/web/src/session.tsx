@@ -463,7 +463,14 @@ export function SessionPage({ route }: { route: Route }) {
   useEffect(() => {
     if (later.current === undefined) setAt(asked);
   }, [asked]);
-  useEffect(() => () => clearTimeout(later.current), []);
+  /* A moment of another session is not for this one. */
+  useEffect(() => {
+    setAt(asked);
+    return () => {
+      clearTimeout(later.current);
+      later.current = undefined;
+    };
+  }, [route.id]);
   const choose = (seq: number) => {
     if (!model) return;
     if (seq >= model.last) setPlaying(false);

@@ -93,8 +93,18 @@ const moment = (page) =>
     slider.getAttribute('aria-valuetext') === 'now' ? Infinity : Number(slider.getAttribute('aria-valuenow')),
   );
 
+/* Where the timeline is, once it is drawn and nothing moves it any more. */
+const timelineBox = async (page) => {
+  await page.waitForFunction(() => document.querySelector('.slider').ariaValueMax > 1);
+  for (let last = ''; ; await page.waitForTimeout(100)) {
+    const box = await page.locator('.timeline-box').boundingBox();
+    if (JSON.stringify(box) === last) return box;
+    last = JSON.stringify(box);
+  }
+};
+
 const dragTo = async (page, share) => {
-  const box = await page.locator('.timeline-box').boundingBox();
+  const box = await timelineBox(page);
   await page.mouse.move(box.x + box.width - 4, box.y + 15);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * share, box.y + 15, { steps: 6 });
@@ -419,6 +429,7 @@ test('a shared file opens without the server', async () => {
   await shared.click('text=State');
   await dragTo(shared, 0.5);
   await shared.waitForSelector('.state .facts');
+  await dragTo(shared, 1); /* the sub-agent began later */
   await shared.click('text=Overview');
   await shared.click('.children a');
   await shared.waitForSelector('.said >> text=List every caller');
