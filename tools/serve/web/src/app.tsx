@@ -6,7 +6,7 @@ import { Search } from './search';
 import { SessionPage } from './session';
 import { Sessions } from './sessions';
 import { Sql } from './sql';
-import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useRedraw, useStored } from './ui';
+import { applyTheme, Empty, Failure, Icon, useApp, useKeys, useStored, useStream } from './ui';
 
 const KEYS: [string, [string, string][]][] = [
   [
@@ -134,11 +134,15 @@ const STATUS = {
 };
 
 function StreamState() {
-  const { live } = useApp();
-  const redraw = useRedraw();
-  useEffect(() => live?.watchStatus(redraw), [live]);
-  if (!live) return null;
-  return <i class={`stream ${live.status}`} role="img" aria-label={STATUS[live.status]} title={STATUS[live.status]} />;
+  const status = useStream();
+  return (
+    <>
+      <span role="status" class="lost-text">
+        {status === 'lost' && 'Not connected, trying again'}
+      </span>
+      {status && <i class={`stream ${status}`} role="img" aria-label={STATUS[status]} title={STATUS[status]} />}
+    </>
+  );
 }
 
 class Guard extends Component<{ children: ComponentChildren; on: string }, { error: Error | null }> {

@@ -27,6 +27,7 @@ import {
   useClock,
   useKeys,
   useRedraw,
+  useStream,
   useStored,
   write,
 } from './ui';
@@ -181,7 +182,8 @@ function Fork({ model, at }: { model: Model; at: number }) {
 
 function Header({ model, at, all, setAll }: { model: Model; at: number; all: boolean; setAll: (on: boolean) => void }) {
   const { session: s } = model;
-  const isLive = at === Infinity && model.isLive;
+  const stream = useStream();
+  const isLive = at === Infinity && model.isLive && stream !== 'lost';
   const up = s.fork_session_id ?? s.parent_session_id;
   return (
     <header class="session-head">
@@ -463,17 +465,13 @@ export function SessionPage({ route }: { route: Route }) {
   useEffect(() => {
     if (later.current === undefined) setAt(asked);
   }, [asked]);
-  /* A moment of another session is not for this one. */
-  useEffect(() => {
-    setAt(asked);
-    return () => {
-      clearTimeout(later.current);
-      later.current = undefined;
-    };
-  }, [route.id]);
+  useEffect(() => () => clearTimeout(later.current), []);
   const choose = (seq: number) => {
     if (!model) return;
-    if (seq >= model.last) setPlaying(false);
+    if (seq >= model.last) {
+      setPlaying(false);
+      requestAnimationFrame(() => handle.current?.list.scrollToEnd()); /* and follow */
+    }
     move(seq < model.last ? Math.max(1, seq) : Infinity);
   };
   const play = (on: boolean) => {

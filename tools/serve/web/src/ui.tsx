@@ -20,6 +20,14 @@ export function useRedraw(): () => void {
   return () => redraw(undefined);
 }
 
+/* How the stream of what is new fares; undefined in a file, which has none. */
+export function useStream(): Live['status'] | undefined {
+  const { live } = useApp();
+  const redraw = useRedraw();
+  useEffect(() => live?.watchStatus(redraw), [live]);
+  return live?.status;
+}
+
 /* The answer of a question; a newer question cancels it. The last answer stays until there is a new one. */
 export function useAnswer<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | null,

@@ -20,7 +20,7 @@ after(async () => {
 for (const [name, options] of [
   ['light', { colorScheme: 'light', viewport: { width: 1280, height: 800 } }],
   ['dark', { colorScheme: 'dark', viewport: { width: 1280, height: 800 } }],
-  ['a phone', { colorScheme: 'light', viewport: { width: 375, height: 720 }, hasTouch: true, isMobile: true }],
+  ['a phone', { colorScheme: 'light', viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }],
 ])
   test(`axe-core finds nothing serious, and nothing is wider than the window: ${name}`, async () => {
     const own = await browser.newContext(options);
@@ -37,7 +37,9 @@ for (const [name, options] of [
       await page.waitForSelector(wait);
       await frames(page);
       await accessible(page);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      /* A phone makes its window wider for a page that does not fit. */
+      const widest = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, innerWidth));
+      const wide = widest - options.viewport.width;
       assert.ok(wide <= 0, `${hash}: ${wide} pixels too wide`);
       quiet(page);
     }

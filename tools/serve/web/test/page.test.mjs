@@ -296,10 +296,15 @@ test('a live session is followed until one scrolls', async () => {
   await page.waitForSelector('.to-end >> text=1 new');
   await page.click('.to-end');
   await page.waitForSelector('text=Line 31.');
+  await page.mouse.wheel(0, -900);
+  await writer.send(text(32));
+  await page.waitForSelector('.to-end >> text=1 new');
+  await page.keyboard.press('End');
+  await page.waitForSelector('text=Line 32.');
   await list.waitForFunction(
     () =>
       [...document.querySelectorAll('.row')].some(
-        (row) => row.innerText.includes('live') && row.innerText.includes('32'),
+        (row) => row.innerText.includes('live') && row.innerText.includes('33'),
       ),
     null,
     { timeout: 15_000 },
