@@ -490,6 +490,24 @@ def test_the_document_names_every_route():
         server.get("/nothing", status=404)
 
 
+def test_a_request_that_can_be_read_in_two_ways_is_refused_and_the_connection_ends():
+    with Server() as server:
+        host = f"Host: 127.0.0.1:{server.port}\r\n"
+        second = f"GET /healthz HTTP/1.1\r\n{host}\r\n"
+        for framing in (
+            f"{host}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            f"{host}Content-Length: 0\r\nContent-Length: {len(second)}\r\n\r\n",
+            f"{host}Host: evil.example\r\n\r\n",
+        ):
+            with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+                client.sendall(f"POST /api/v1/sql HTTP/1.1\r\n{framing}{second}".encode())
+                got = b""
+                while piece := client.recv(65536):
+                    got += piece
+            assert got.startswith(b"HTTP/1.1 400 "), got
+            assert got.count(b"HTTP/1.1 ") == 1, got
+
+
 def test_tls_and_a_unix_socket():
     tls = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tls")
     cert, key = os.path.join(tls, "cert.pem"), os.path.join(tls, "key.pem")

@@ -481,6 +481,29 @@ const char *http_header(const struct request *request, const char *name)
     return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
 }
 
+struct framing {
+    unsigned hosts, lengths, codings;
+};
+
+static enum MHD_Result count_framing(void *arg, enum MHD_ValueKind kind, const char *name,
+                                     const char *value)
+{
+    struct framing *framing = arg;
+    (void)kind;
+    (void)value;
+    framing->hosts += strcasecmp(name, "Host") == 0;
+    framing->lengths += strcasecmp(name, "Content-Length") == 0;
+    framing->codings += strcasecmp(name, "Transfer-Encoding") == 0;
+    return MHD_YES;
+}
+
+bool http_is_ambiguous(const struct request *request)
+{
+    struct framing framing = {0};
+    (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, count_framing, &framing);
+    return framing.hosts > 1 || framing.lengths + framing.codings > 1;
+}
+
 struct each {
     const char *name;
     http_value_fn fn;

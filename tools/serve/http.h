@@ -97,6 +97,12 @@ void http_answered(struct request *request);
 const char *http_query(const struct request *request, const char *name);
 const char *http_header(const struct request *request, const char *name);
 
+/*
+ * Whether a proxy in front may have read it in another way: two names of the host, or two lengths
+ * of the body (RFC 9112, sections 3.2 and 6.3).
+ */
+bool http_is_ambiguous(const struct request *request);
+
 /* Call fn for each parameter of the query of this name, until it returns anything but 0. */
 typedef int (*http_value_fn)(void *arg, const char *value);
 int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg);

@@ -190,6 +190,11 @@ static void find(struct serve *serve, struct request *request)
 {
     annal_error err = {0};
     bool other = false;
+    if (http_is_ambiguous(request)) {
+        answer_error(request, 400, "invalid", "the request has two hosts, or two lengths");
+        (void)annal__buf_printf(&request->headers, "Connection: close\n");
+        return;
+    }
     if (!is_ours(serve, request))
         return;
     request->route = find_route(request, &other);
