@@ -359,6 +359,12 @@ def test_sql_reads_within_limits():
         hard = "SELECT instr(hex(zeroblob(4000000)), hex(zeroblob(1000000)) || 'b')"
         assert sql(413, sql=hard, timeout_ms=300)["error"]["code"] == "limit"
         assert time.monotonic() - begun < 12
+        with concurrent.futures.ThreadPoolExecutor(4) as askers:
+            long = [askers.submit(sql, 413, sql=endless, timeout_ms=2000) for _ in range(4)]
+            while not any(asked.running() for asked in long):
+                time.sleep(0.01)
+            server.get("/search?q=nothing")
+            assert not any(asked.done() for asked in long)  # nobody waits for them
         told = [json.loads(line) for line in server.annal("--json", "schema").splitlines()]
         assert server.get("/schema")["tables"] == told
         assert server.get("/usage?by=model")["rows"] == []

@@ -3,16 +3,16 @@
  * or another process: rule 2 of http.h.
  *
  * Why a pool, and not short calls in that thread: an append waits for a sync, a catch-up for
- * whatever other processes wrote, and neither can be cut into pieces. There are two lanes with
- * threads of their own, so that questions that take long (SQL, verify, bundles) leave the others
- * their threads.
+ * whatever other processes wrote, and neither can be cut into pieces. There are lanes with threads
+ * of their own, so that what takes long (search, verify, bundles) leaves the others their threads,
+ * and so does SQL, which takes as long as its caller likes.
  */
 #ifndef TOOLS_SERVE_POOL_H
 #define TOOLS_SERVE_POOL_H
 
 #include <stdbool.h>
 
-enum lane { LANE_QUICK, LANE_SLOW, LANES };
+enum lane { LANE_QUICK, LANE_SLOW, LANE_SQL, LANES };
 
 struct pool;
 

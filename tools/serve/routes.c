@@ -78,7 +78,7 @@ const struct route routes[] = {
     {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get},
     {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get},
     {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get},
-    {"POST", API "/sql", RIGHT_READ, LANE_SLOW, 1 << 20, sql_ask},
+    {"POST", API "/sql", RIGHT_READ, LANE_SQL, 1 << 20, sql_ask},
     {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi},
     {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open},
     {0}};

@@ -260,7 +260,7 @@ static int open_log(struct server *server)
 
 static int open_rest(struct server *server)
 {
-    static const int threads[LANES] = {[LANE_QUICK] = 8, [LANE_SLOW] = 2};
+    static const int threads[LANES] = {[LANE_QUICK] = 8, [LANE_SLOW] = 2, [LANE_SQL] = 2};
     struct serve *serve = &server->serve;
     annal_error err = {0};
     const annal_index_options options = {.follow = !serve->read_only, .wait_ms = 2000};
