@@ -481,6 +481,7 @@ START_TEST(a_database_is_followed_while_its_writer_has_it_open)
     sqlite3 *db = NULL;
     begin("openai-agents");
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, "logs/a.db"), &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000); /* the command may be reading it */
     must(db, _i == 0 ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
     must(db, "CREATE TABLE agent_sessions (session_id TEXT PRIMARY KEY, created_at TIMESTAMP, "
              "updated_at TIMESTAMP);"
