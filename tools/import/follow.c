@@ -50,6 +50,7 @@ struct followed {
     int64_t changed_us;          /* when it was found to have changed */
     int64_t due_us;              /* not to be looked at before */
     bool is_changed;
+    bool is_half; /* rule 2: it waits until it changes or has rested */
     bool was_read;
     bool was_refused;
     bool waits; /* its first line is not complete yet */
@@ -489,8 +490,7 @@ static annal_status read_anew(struct follow *follow, struct followed *log, bool 
     if (status < 0)
         return refuse(follow, log, false, status, &err);
     if (status == ANNAL_END) {
-        log->is_changed = true; /* rule 2: and the time of that does not change */
-        log->due_us = log->changed_us + QUIET_US;
+        log->is_half = true;
         return ANNAL_OK;
     }
     bool is_log = import_is_log(log->now.job);
@@ -508,6 +508,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     enum import_change change = IMPORT_SAME;
     int64_t begun_us = annal__monotonic_us();
     log->is_changed = false;
+    log->is_half = false;
     log->due_us = 0;
     log->stamp = stamp_of(log->path);
     if (log->now.job != NULL) {
@@ -526,6 +527,17 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     return status;
 }
 
+/* When a log is to be read again, as far as is known. */
+static int64_t read_us(const struct followed *log)
+{
+    int64_t rested_us = log->changed_us + QUIET_US;
+    if (log->is_changed)
+        return log->due_us;
+    if (log->is_half)
+        return rested_us > log->due_us ? rested_us : log->due_us;
+    return INT64_MAX;
+}
+
 static annal_status read_due(struct follow *follow)
 {
     annal_status status = ANNAL_OK;
@@ -533,7 +545,7 @@ static annal_status read_due(struct follow *follow)
         struct followed *log = &follow->logs[i];
         if (log->moved.job != NULL)
             status = read_moved(follow, log);
-        if (status >= 0 && log->is_changed && log->due_us <= annal__monotonic_us())
+        if (status >= 0 && read_us(log) <= annal__monotonic_us())
             status = read_log(follow, log, false);
     }
     return status;
@@ -548,8 +560,8 @@ static int64_t next_look(const struct follow *follow)
         next_us = follow->search_us;
     for (size_t i = 0; i < follow->count; i++) {
         const struct followed *log = &follow->logs[i];
-        if (log->is_changed && log->due_us < next_us)
-            next_us = log->due_us;
+        if (read_us(log) < next_us)
+            next_us = read_us(log);
         if (log->moved.job != NULL && log->moved_due_us < next_us)
             next_us = log->moved_due_us;
     }
@@ -580,7 +592,7 @@ static annal_status take_last(struct follow *follow)
     for (size_t i = 0; i < follow->count && status >= 0 && !wants_to_stop(follow); i++) {
         struct followed *log = &follow->logs[i];
         status = leave_moved(follow, log);
-        if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed ||
+        if (status >= 0 && (log->now.job != NULL || log->waits || log->is_changed || log->is_half ||
                             stamp_of(log->path) != log->stamp))
             status = read_log(follow, log, true);
         if (status >= 0) /* it may have found that the log was replaced */

@@ -6,7 +6,7 @@
  *     grow.
  * (2) Every other log is read again when it has changed. A document, or a file of a directory, that
  *     is half written waits until it is whole, or until nobody has touched it for a while
- *     (QUIET_US): then it is taken as it is.
+ *     (QUIET_US): then it is taken as it is. So does a file that is still empty.
  * (3) A log that is truncated, overwritten or replaced under its name is reported as such, and read
  *     again. A file that was moved away is taken to its end, and until nothing has come for a while
  *     (LINGER_US).

@@ -127,7 +127,7 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
         return annal__fail_errno(err, "cannot be read");
     out->judged = (uint64_t)st.st_size;
     annal_status status = document_open(&document, importer, out->fd, err);
-    if (status >= 0 && document.split && only_whole && !document.whole)
+    if (status >= 0 && only_whole && (st.st_size == 0 || (document.split && !document.whole)))
         status = ANNAL_END;
     if (status == ANNAL_OK && document.split) {
         status = begin_lines(&lines, err);

@@ -34,8 +34,10 @@ struct lines {
 };
 
 struct container_options {
-    size_t rows;     /* at most so many of a database, and of a run the file as it is; 0: all */
-    bool only_whole; /* wait for a document, or a file of a directory, that is half written */
+    size_t rows; /* at most so many of a database, and of a run the file as it is; 0: all */
+    /* wait for a document, or a file of a directory, that is half written, and for a file that is
+     * still empty */
+    bool only_whole;
     const annal_limits *limits; /* of a database's SQL; NULL: those of limits_usual */
 };
 
@@ -43,7 +45,7 @@ struct container_options {
  * Open a log as this importer reads it: itself, or as a temporary file that nobody else sees. zstd
  * is decompressed first. options may be NULL.
  *
- * ANNAL_END          with only_whole: it is half written
+ * ANNAL_END          with only_whole: it is empty or half written
  * ANNAL_ERR_BUSY     another program keeps a database locked
  * ANNAL_ERR_CORRUPT  nothing of it can be read
  */

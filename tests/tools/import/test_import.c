@@ -316,7 +316,7 @@ START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
     static const struct {
         const char *kind, *first, *rest;
     } logs[] = {{"claude-code", "\xEF\xBB", "\xBF\n{\"type\":\"a\"}\n"},
-                {"gemini-cli", "", "{\"sessionId\":\"s\",\n\"messages\":[\n"}};
+                {"gemini-cli", " ", "{\"sessionId\":\"s\",\n\"messages\":[\n"}};
     struct importer importer = {0};
     struct import_job *job = NULL;
     annal_store *store = NULL;

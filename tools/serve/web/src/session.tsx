@@ -7,7 +7,7 @@ import * as format from './format';
 import { preview, textOf } from './message';
 import { Model, upTo } from './model';
 import { Controls, prompts, SPEEDS, steps, usePlay } from './replay';
-import { link, replace, type Route } from './route';
+import { link, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
 import { costText } from './sessions';
 import { Timeline } from './timeline';
@@ -459,13 +459,19 @@ export function SessionPage({ route }: { route: Route }) {
     clearTimeout(later.current);
     later.current = setTimeout(() => {
       later.current = undefined;
-      set({ at: seq === Infinity ? undefined : seq, see: undefined });
+      if (parse(location.hash).id === route.id) set({ at: seq === Infinity ? undefined : seq, see: undefined });
     }, REST_MS);
   };
   useEffect(() => {
     if (later.current === undefined) setAt(asked);
   }, [asked]);
-  useEffect(() => () => clearTimeout(later.current), []);
+  useEffect(() => {
+    setAt(asked);
+    return () => {
+      clearTimeout(later.current);
+      later.current = undefined;
+    };
+  }, [route.id]);
   const choose = (seq: number) => {
     if (!model) return;
     if (seq >= model.last) {
