@@ -115,9 +115,11 @@ def test_ctrl_c_ends_a_select_with_many_rows(store: annal.Store) -> None:
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        store.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40000000) SELECT i FROM n")
-    signal.signal(signal.SIGINT, before)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            store.sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40000000) SELECT i FROM n")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - began < 10
     assert len(store.sql("SELECT 1")) == 1
 

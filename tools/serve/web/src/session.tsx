@@ -465,13 +465,7 @@ export function SessionPage({ route }: { route: Route }) {
   useEffect(() => {
     if (later.current === undefined) setAt(asked);
   }, [asked]);
-  useEffect(() => {
-    setAt(asked);
-    return () => {
-      clearTimeout(later.current);
-      later.current = undefined;
-    };
-  }, [route.id]);
+  useEffect(() => () => clearTimeout(later.current), []);
   const choose = (seq: number) => {
     if (!model) return;
     if (seq >= model.last) {
@@ -485,10 +479,6 @@ export function SessionPage({ route }: { route: Route }) {
     setPlaying(on);
   };
   usePlay(model?.ready ? model : null, at, playing, Number(speed), choose);
-  useEffect(() => {
-    setPlaying(false);
-    setSelected(null);
-  }, [route.id]);
 
   /* How far it was seen, for the list and for the next visit. */
   const seen = useMemo(() => Number(read(`seen.${route.id}`)?.split(' ')[1] ?? 0), [route.id]);
