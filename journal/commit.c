@@ -21,6 +21,8 @@
  * log. */
 #define REGION_QUICK_US  250000
 #define REGION_QUICK_MAX ((uint64_t)16 << 20)
+/* A checkpoint of so many journals takes long, however little was written to each. */
+#define JOURNALS_MANY 256
 
 /* Groups with at least twice so many records are written into the journals by several threads. */
 #define APPLIERS_MAX        4u
@@ -372,19 +374,39 @@ static annal_status grow_on_need(annal_store *store, uint64_t least, annal_error
     return status < 0 ? status : annal__slot_put_log(store, &fresh, err);
 }
 
+static annal_status count_dirty(void *arg, struct session *session, annal_error *err)
+{
+    (void)err;
+    pthread_mutex_lock(&session->lock);
+    *(size_t *)arg += session->dirty;
+    pthread_mutex_unlock(&session->lock);
+    return ANNAL_OK;
+}
+
+/* Each step needs a checkpoint, so a log of many journals grows in one. */
+static uint64_t larger_region(annal_store *store, uint64_t region)
+{
+    size_t journals = 0;
+    (void)annal__session_each(store, count_dirty, &journals, NULL);
+    bool one_step = journals >= JOURNALS_MANY || region * 4 > store->region_bytes;
+    return one_step ? store->region_bytes : region * 4;
+}
+
 /*
  * The size of regions that the keeper should give our log; 0: leave it. A region is too small if it
  * is needed before it was checkpointed, or if it filled up at once. A larger log is not worth the
  * last space on the disk.
  */
-static uint64_t wish(const annal_store *store, bool behind)
+static uint64_t wish(annal_store *store, bool behind)
 {
     const struct log *log = &store->slot.log;
     uint64_t region = log->regions[0].bytes;
     bool quick = log->epoch > 0 && region < REGION_QUICK_MAX &&
                  annal__now_us(store) - log->begun_us < REGION_QUICK_US;
-    uint64_t larger = region * 4 < store->region_bytes ? region * 4 : store->region_bytes;
-    if ((!behind && !quick) || larger <= region ||
+    if (!behind && !quick)
+        return 0;
+    uint64_t larger = larger_region(store, region);
+    if (larger <= region ||
         atomic_load(&store->space_free) < LOG_REGIONS * larger + FREE_RESERVE_BYTES)
         return 0;
     return larger;

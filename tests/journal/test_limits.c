@@ -76,6 +76,29 @@ START_TEST(a_region_is_as_large_as_the_setting_unless_one_append_needs_more)
 }
 END_TEST
 
+/* A step in between would cost a checkpoint of all of them. */
+START_TEST(a_log_of_many_sessions_gets_its_largest_regions_in_one_step)
+{
+    annal_store *many = NULL;
+    const annal_store_options options = {.create = true, .region_bytes = (uint64_t)8 << 20};
+    char name[16];
+    uint64_t seq;
+    ck_ok(annal_store_open(tmpdir_path(&dir, "many"), &options, &many, err));
+    ck_assert_uint_le(atomic_load(&many->log_region_bytes), LOG_REGION_FIRST);
+    for (uint64_t round = 0; atomic_load(&many->log_region_bytes) <= LOG_REGION_FIRST; round++) {
+        ck_assert_uint_lt(round, 1000);
+        for (int i = 0; i < 300; i++) {
+            snprintf(name, sizeof name, "s%d", i);
+            ck_ok(append_number(many, name, round + 1, round == 0 ? 10 : 4000, ANNAL_LEVEL_BATCH,
+                                &seq, err));
+        }
+        ck_ok(annal_sync(many, err));
+    }
+    ck_assert_uint_eq(atomic_load(&many->log_region_bytes), 8 << 20);
+    store_close(many);
+}
+END_TEST
+
 START_TEST(a_slot_owns_16384_sessions_and_no_more)
 {
     struct held held = {0};
@@ -181,6 +204,7 @@ Suite *suite_limits(void)
     TCase *limits = suite_case(suite, "limits", set_up, tear_down);
     tcase_add_test(limits, one_append_of_several_events_has_80_mib_and_no_more);
     tcase_add_test(limits, a_region_is_as_large_as_the_setting_unless_one_append_needs_more);
+    tcase_add_test(limits, a_log_of_many_sessions_gets_its_largest_regions_in_one_step);
     tcase_add_test(limits, a_slot_owns_16384_sessions_and_no_more);
     tcase_add_test(limits, at_least_the_last_65536_ids_are_remembered);
     tcase_add_test(limits, below_16_mib_of_free_space_appends_are_refused);
