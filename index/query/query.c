@@ -1,4 +1,8 @@
-/* Event queries: one SELECT over event_index, and each event read from its journal. */
+/*
+ * Event queries: one SELECT over event_index, and each event read from its journal. A range of one
+ * session needs no SELECT: it is read from the journal alone, as long as each event follows the one
+ * before it.
+ */
 #include "index/query/query.h"
 #include "index/db/bound.h"
 #include "index/db/database.h"
@@ -16,8 +20,18 @@
 
 #define FILTER_TYPES_MAX 500
 
+/* A range of one session. */
+struct range {
+    annal_cursor *cursor; /* NULL: the query is a SELECT, or became one */
+    char session[ANNAL_SESSION_ID_BYTES_MAX];
+    size_t session_len;
+    uint64_t next_seq, to_seq;
+    uint32_t timeout_ms;
+};
+
 struct annal_query {
     annal_index *index;
+    struct range range;
     sqlite3 *db;
     bool clean; /* nothing in temp */
     sqlite3_stmt *stmt;
@@ -419,6 +433,8 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
 
 static void stop(annal_query *query)
 {
+    annal_cursor_close(query->range.cursor);
+    query->range.cursor = NULL;
     annal__event_rows_done(&query->found);
     sqlite3_finalize(query->where);
     annal__derived_give(&query->index->derived, query->db, query->clean);
@@ -426,6 +442,74 @@ static void stop(annal_query *query)
     query->where = NULL;
     query->damages = NULL;
     query->db = NULL;
+}
+
+static annal_status start_healed(annal_index *index, const annal_filter *filter, annal_query *query,
+                                 annal_error *err)
+{
+    annal_status status = start(index, filter, query, err);
+    if (status == ANNAL_ERR_CORRUPT && annal__query_heal(index, filter)) {
+        stop(query);
+        status = start(index, filter, query, err);
+    }
+    return status;
+}
+
+/* ---- A range of one session ---- */
+
+/* With an open end, what is appended meanwhile would belong to the answer. */
+static bool is_range(const annal_filter *filter)
+{
+    return filter->session_count == 1 && filter->to_seq != 0 && filter->type_count == 0 &&
+           filter->since_us == 0 && filter->until_us == 0 && filter->where.len == 0 &&
+           !filter->descending && !filter->as_indexed;
+}
+
+/* False: the session cannot be read so, and the SELECT finds out why. */
+static bool start_range(annal_query *query, const annal_filter *filter)
+{
+    struct range *range = &query->range;
+    annal_slice session = filter->sessions[0];
+    uint64_t from_seq = filter->from_seq != 0 ? filter->from_seq : 1;
+    if (annal_cursor_open(query->index->store, session, from_seq, &range->cursor, NULL) < 0)
+        return false;
+    memcpy(range->session, session.ptr, session.len);
+    range->session_len = session.len;
+    range->next_seq = from_seq;
+    range->to_seq = filter->to_seq;
+    range->timeout_ms = filter->timeout_ms;
+    query->limit = filter->limit;
+    return true;
+}
+
+/* ANNAL_END: the range ends here, or a SELECT has to go on. */
+static annal_status next_of_range(annal_query *query, annal_slice *out_session,
+                                  annal_event *out_event)
+{
+    struct range *range = &query->range;
+    if (range->cursor == NULL || range->next_seq > range->to_seq)
+        return ANNAL_END;
+    if (annal_cursor_next(range->cursor, out_event, NULL) != ANNAL_OK ||
+        out_event->seq != range->next_seq)
+        return ANNAL_END;
+    *out_session = (annal_slice){range->session, range->session_len};
+    range->next_seq++;
+    return ANNAL_OK;
+}
+
+/* What is damaged, or not there yet, is reported as the SELECT reports it. */
+static annal_status go_on_by_select(annal_query *query, annal_error *err)
+{
+    const struct range *range = &query->range;
+    const annal_slice session = {range->session, range->session_len};
+    const annal_filter rest = {.sessions = &session,
+                               .session_count = 1,
+                               .from_seq = range->next_seq,
+                               .to_seq = range->to_seq,
+                               .limit = query->limit,
+                               .timeout_ms = range->timeout_ms};
+    stop(query);
+    return start_healed(query->index, &rest, query, err);
 }
 
 annal_status annal_query_open(annal_index *index, const annal_filter *filter,
@@ -441,11 +525,8 @@ annal_status annal_query_open(annal_index *index, const annal_filter *filter,
     if (query == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     query->index = index;
-    status = start(index, filter, query, err);
-    if (status == ANNAL_ERR_CORRUPT && annal__query_heal(index, filter)) {
-        stop(query);
-        status = start(index, filter, query, err);
-    }
+    if (!is_range(filter) || !start_range(query, filter))
+        status = start_healed(index, filter, query, err);
     if (status < 0) {
         annal_query_close(query);
         return status;
@@ -534,7 +615,19 @@ static annal_status asks_for(annal_query *query, annal_slice session, const anna
 static annal_status read_next(annal_query *query, annal_slice *out_session, annal_event *out_event,
                               annal_error *err)
 {
-    annal_status status = annal__event_rows_next(&query->found, out_session, out_event, err);
+    annal_status status = ANNAL_OK;
+    if (query->db == NULL) {
+        if (next_of_range(query, out_session, out_event) == ANNAL_OK)
+            return ANNAL_OK;
+        if (query->range.next_seq > query->range.to_seq) {
+            query->ended = true;
+            return ANNAL_END;
+        }
+        status = go_on_by_select(query, err);
+        if (status < 0)
+            return status;
+    }
+    status = annal__event_rows_next(&query->found, out_session, out_event, err);
     if (status != ANNAL_OK)
         return status;
     status = annal__event_rows_read(&query->found, out_event, err);
@@ -563,5 +656,6 @@ annal_status annal_query_next(annal_query *query, annal_slice *out_session, anna
     }
     if (status < 0)
         return status;
-    return query->ended ? ANNAL_END : next_damage(query, out_session, out_event, err);
+    return query->ended || query->db == NULL ? ANNAL_END
+                                             : next_damage(query, out_session, out_event, err);
 }

@@ -203,6 +203,52 @@ START_TEST(damage_is_told_the_same_way_when_the_index_is_younger_than_it)
 }
 END_TEST
 
+/* Change event `seq`, whose text is "something". */
+static void damage(const char *session, int seq)
+{
+    char place[40];
+    size_t length = 0;
+    snprintf(place, sizeof place, "store/events/%s.jsonl", session);
+    const char *path = tmpdir_path(&f.dir, place);
+    char *journal = file_read(path, &length);
+    snprintf(place, sizeof place, "\"seq\":%d,", seq);
+    *strstr(strstr(journal, place), "something") = 'S';
+    file_write(path, journal, length);
+    free(journal);
+}
+
+/* A range is read from the journal, and with as_indexed by a SELECT. */
+START_TEST(a_range_of_one_session_is_told_as_a_select_tells_it)
+{
+    static const char *const names[] = {"x", "y", "z", "nobody"};
+    fixture_append_many(&f, "x", 8, START);
+    fixture_append_many(&f, "y", 8, START);
+    damage("y", 3);
+    damage("y", 4);
+    ck_ok(annal_session_fork(f.store, ANNAL_SLICE("x"), 5, ANNAL_SLICE("z"), NULL, NULL, err));
+    fixture_append_many(&f, "z", 2, START + 60 * SECOND);
+    ck_ok(annal_index_catch_up(f.index, (annal_slice){0}, NULL, err));
+    damage("x", 2);
+    damage("x", 8);
+    for (unsigned i = 0; i < 4 * 10 * 10 * 3; i++) {
+        const annal_slice name = annal_slice_of(names[i % 4]);
+        annal_filter filter = {.sessions = &name,
+                               .session_count = 1,
+                               .from_seq = i / 4 % 10,
+                               .to_seq = i / 40 % 10 + 1,
+                               .limit = i / 400};
+        char *got = answer(&filter);
+        filter.as_indexed = true;
+        char *expected = answer(&filter);
+        ck_assert_msg(strcmp(got, expected) == 0, "%s, %d to %d, limit %d: '%s', not '%s'",
+                      names[i % 4], (int)filter.from_seq, (int)filter.to_seq, (int)filter.limit,
+                      got, expected);
+        free(got);
+        free(expected);
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_filter_is_refused)
 {
     annal_query *query = NULL;
@@ -400,6 +446,7 @@ Suite *suite_query(void)
     tcase_add_test(all, events_come_from_the_journal_byte_for_byte);
     tcase_add_test(all, a_line_that_was_damaged_later_is_told_and_the_next_one_given);
     tcase_add_test(all, damage_is_told_the_same_way_when_the_index_is_younger_than_it);
+    tcase_add_test(all, a_range_of_one_session_is_told_as_a_select_tells_it);
     tcase_add_test(all, a_wrong_filter_is_refused);
     tcase_add_test(all, an_expression_is_asked_about_each_event);
     tcase_add_test(all, events_of_all_types_come_by_time_without_being_sorted);

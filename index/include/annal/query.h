@@ -80,7 +80,9 @@ typedef struct annal_query annal_query;
 
 /*
  * Open a query. It first catches up; if that cannot be done in time, it reads the rest from the
- * journals, and if that is too much as well, annal_query_lag() says what is missing. Events of one
+ * journals, and if that is too much as well, annal_query_lag() says what is missing. A range of one
+ * session (to_seq, and nothing else but from_seq and limit) needs no index: it is read from the
+ * journal, with what is appended to it until it has been returned. Events of one
  * session come by seq; of several (or all) in filter->order. The filter is used before return,
  * never kept. Memory does not grow with the answer. One thread at a time.
  *
