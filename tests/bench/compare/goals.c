@@ -37,6 +37,7 @@ static const struct goal goals[] = {
     {"A4", "annal", "rate, of the best peer", row_rate, PEER, NULL, 2.5, false},
     {"R1", "annal", "rate, of raw", row_rate, RAW, NULL, 0.8, false},
     {"R2", "annal-journals", "p50, of raw's", row_p50_us, NAMED, "raw", 2, true},
+    {"R2", "annal", "p50, of raw's", row_p50_us, NAMED, "raw", 4.6, true},
     {"R3-count", "annal", "p50, µs", row_p50_us, FIXED, NULL, 500, true},
 };
 
