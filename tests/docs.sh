@@ -151,8 +151,11 @@ if grep -v '\.timeout 5000' "$work/shells"; then
 fi
 
 folders="journal index snapshot replay tools bindings tests"
+# npm puts pages of its own below tools/serve/web.
+# shellcheck disable=SC2086 # words on purpose
+find docs $folders README.md -name node_modules -prune -o -name '*.md' -print >"$work/pages"
 # shellcheck disable=SC2016,SC2086 # words and backquotes on purpose
-find docs $folders README.md -name '*.md' -exec cat {} + |
+xargs cat <"$work/pages" |
     grep -oE '`((journal|index|snapshot|replay|tools|tests|docs)/[a-z0-9_/-]+\.(c|h|sql|md|sh)|annal_?_[a-z0-9_]+\(\))`' |
     tr -d '`()' | sort -u | while read -r name; do
     case $name in
@@ -161,12 +164,11 @@ find docs $folders README.md -name '*.md' -exec cat {} + |
     esac
 done >"$work/out"
 # Pages that other pages lead to.
-# shellcheck disable=SC2086 # words on purpose
-find docs $folders README.md -name '*.md' | while read -r page; do
+while read -r page; do
     grep -oE '\]\([^):#]+' "$page" | sed 's/^](//' | sort -u | while read -r target; do
         [ "$target" = https ] || [ -e "$(dirname "$page")/$target" ] || echo "$page leads to $target, which is not there"
     done
-done >>"$work/out"
+done <"$work/pages" >>"$work/out"
 # The tests that failures.md and limits.md name: words with three underscores or more.
 # shellcheck disable=SC2016 # backquotes on purpose
 grep -ohE '`[a-z0-9]+(_[a-z0-9]+){3,}`' docs/failures.md docs/limits.md | tr -d '`' | sort -u |
