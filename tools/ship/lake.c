@@ -1,38 +1,34 @@
 /*
- * A lake: a directory of Parquet files, which DuckDB, ClickHouse and Spark read. DuckDB's library
- * writes them (tools/export/parquet.h).
+ * A lake: Parquet files that DuckDB, ClickHouse and Spark read, in a directory or in a bucket
+ * (lake.h). DuckDB's library writes them (tools/export/parquet.h).
  *
  *     LAKE/store=<name>/day=<day of arrival>/<number>-<random>.parquet     a batch
  *     LAKE/store=<name>/_log/<number>.json                                 its manifest: 1, 2, 3, …
  *
- * (1) A batch is committed when its manifest has its name, which only one shipper can give: the
- *     name is linked, not renamed, so a second one fails and looks again.
- * (2) Before that the Parquet file is complete and synced under another name (….tmp); after it, it
- *     gets its own. If a crash comes between, whoever reads the log next does it. So no file is
- *     read that has no manifest.
+ * (1) A batch is committed when its manifest has its name, which only one shipper can give: a
+ *     second one fails and looks again.
+ * (2) Before that the Parquet file is complete and durable under another name (….tmp); after it, it
+ *     gets its own. If a crash comes between, whoever reads the log next does it, before it writes
+ *     the next manifest: only the file of the last manifest can lack its name. So no file is read
+ *     that has no manifest.
  * (3) The manifest names, for each session, the events that the file has and the hashes before and
  *     after them. Read in order, manifests give the heads; one that does not continue is damage.
  */
-#include "tools/ship/ship.h"
+#include "tools/ship/lake.h"
 
 #include "journal/base/alloc.h"
-#include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "tools/export/parquet.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { PATH_BYTES = 4096, LINE_BYTES = 1024, NUMBER_MAX = 99999999 };
+enum { NAME_BYTES = 200, NUMBER_MAX = 99999999 };
 
 struct row {
     const char *session;
@@ -44,10 +40,13 @@ struct row {
 };
 
 struct ship_target {
-    char root[PATH_BYTES / 2]; /* LAKE/store=<name> */
-    struct lanes heads;        /* there: as the manifests say */
-    uint64_t number;           /* of the last manifest that was read */
+    const struct lake_files_kind *kind;
+    struct lake_files *files;
+    struct lanes heads;    /* there: as the manifests say */
+    uint64_t number;       /* of the last manifest that was read */
+    char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
     uint64_t events;
+    bool to_write;
     bool prove; /* read the Parquet files, too */
 
     struct row *rows;
@@ -58,67 +57,31 @@ struct ship_target {
 
 /* ---- Files ---- */
 
-static void path_of(const struct ship_target *lake, char path[PATH_BYTES], const char *name)
+annal_status lake_store_name(const char *store, struct buf *out)
 {
-    snprintf(path, PATH_BYTES, "%s/%s", lake->root, name);
-}
-
-static void log_path(const struct ship_target *lake, char path[PATH_BYTES], uint64_t number,
-                     const char *end)
-{
-    snprintf(path, PATH_BYTES, "%s/_log/%08" PRIu64 ".json%s", lake->root, number, end);
-}
-
-static annal_status fail_file(annal_error *err, const char *what, const char *path)
-{
-    return annal__fail_errno(err, "ship: %s '%s'", what, path);
-}
-
-/* Sync a file, or the directory in which a file got its name. */
-static annal_status sync_path(const char *path, bool its_directory, annal_error *err)
-{
-    char name[PATH_BYTES];
-    snprintf(name, sizeof name, "%s", path);
-    if (its_directory)
-        *strrchr(name, '/') = '\0';
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    int failed = fd < 0 || fsync(fd) < 0;
-    annal_status status = failed ? fail_file(err, "sync", name) : ANNAL_OK;
-    if (fd >= 0)
-        close(fd);
+    annal_status status = annal__buf_printf(out, "store=");
+    for (const char *c = store; *c != '\0' && status >= 0; c++)
+        status = annal__buf_printf(out, strchr("/%\"\\", *c) != NULL || *c < ' ' ? "%%%02x" : "%c",
+                                   (unsigned char)*c);
     return status;
 }
 
-static annal_status make_directories(const char *path, annal_error *err)
+static annal_status add_text(void *arg, const void *bytes, size_t len)
 {
-    char name[PATH_BYTES];
-    snprintf(name, sizeof name, "%s", path);
-    for (char *slash = strchr(name + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(name, 0777) < 0 && errno != EEXIST)
-            return fail_file(err, "make", name);
-        *slash = '/';
-    }
+    return annal__buf_append(arg, bytes, len);
+}
+
+struct sum {
+    struct hash_stream *stream;
+    uint64_t bytes;
+};
+
+static annal_status add_sum(void *arg, const void *bytes, size_t len)
+{
+    struct sum *sum = arg;
+    sum->bytes += len;
+    annal__hash_add(sum->stream, bytes, len);
     return ANNAL_OK;
-}
-
-static annal_status hash_file(const char *path, uint64_t *out_bytes, uint64_t *out_hash,
-                              annal_error *err)
-{
-    static char piece[1 << 16];
-    struct hash_stream *stream = annal__hash_begin(0);
-    FILE *file = fopen(path, "rbe");
-    *out_bytes = 0;
-    for (size_t len;
-         file != NULL && stream != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;
-         *out_bytes += len)
-        annal__hash_add(stream, piece, len);
-    annal_status status =
-        file == NULL || stream == NULL || ferror(file) ? fail_file(err, "read", path) : ANNAL_OK;
-    *out_hash = stream != NULL ? annal__hash_end(stream) : 0;
-    if (file != NULL)
-        fclose(file);
-    return status;
 }
 
 /* ---- Manifests ---- */
@@ -129,6 +92,11 @@ static annal_status fail_manifest(uint64_t number, const char *what, annal_error
                        number, what);
 }
 
+static void log_name(char name[NAME_BYTES], uint64_t number)
+{
+    snprintf(name, NAME_BYTES, "_log/%08" PRIu64 ".json", number);
+}
+
 #define HEAD_LINE                                                                                  \
     "{\"annal_lake\":1,\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64                    \
     ",\"hash\":\"%016" PRIx64 "\"}\n"
@@ -137,31 +105,48 @@ static annal_status fail_manifest(uint64_t number, const char *what, annal_error
     "\",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n"
 #define LAST_LINE "{\"pieces\":%zu,\"h\":\"%016" PRIx64 "\"}\n"
 
-/* Rule 2: give the file its name if that was not done, and prove it if asked for. */
-static annal_status settle_file(struct ship_target *lake, const char *line, annal_error *err)
+/* Whoever only reads may lack the right to do it. */
+static annal_status settle(struct ship_target *lake, annal_error *err)
 {
-    char name[200], path[PATH_BYTES], tmp[PATH_BYTES];
-    uint64_t rows, bytes, hash, has_bytes, has_hash;
+    if (lake->last[0] == '\0')
+        return ANNAL_OK;
+    annal_status status = lake->kind->settle(lake->files, lake->last, err);
+    if (status >= 0)
+        lake->last[0] = '\0';
+    return lake->to_write ? status : ANNAL_OK;
+}
+
+static annal_status prove_file(struct ship_target *lake, const char *name, uint64_t bytes,
+                               uint64_t hash, annal_error *err)
+{
+    struct sum sum = {annal__hash_begin(0), 0};
+    if (sum.stream == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    annal_status status = lake->kind->read(lake->files, name, add_sum, &sum, err);
+    if (status == ANNAL_ERR_NOTFOUND && settle(lake, err) >= 0) /* a shipper is about to do it */
+        status = lake->kind->read(lake->files, name, add_sum, &sum, err);
+    uint64_t has_hash = annal__hash_end(sum.stream);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing",
+                           lake->kind->place(lake->files, name));
+    return status < 0 || (sum.bytes == bytes && has_hash == hash)
+               ? status
+               : annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is not the file that was written",
+                             lake->kind->place(lake->files, name));
+}
+
+static annal_status take_file(struct ship_target *lake, const char *line, annal_error *err)
+{
+    char name[NAME_BYTES];
+    uint64_t rows, bytes, hash;
     if (sscanf(line,
                "{\"annal_lake\":1,\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
                ",\"hash\":\"%" SCNx64 "\"}",
                name, &rows, &bytes, &hash) != 4)
         return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
-    path_of(lake, path, name);
-    snprintf(tmp, sizeof tmp, "%.*s.tmp", PATH_BYTES - 5, path);
-    if (rename(tmp, path) == 0) {
-        annal_status status = sync_path(path, true, err);
-        if (status < 0)
-            return status;
-    }
+    snprintf(lake->last, sizeof lake->last, "%s", name);
     lake->events += rows;
-    if (!lake->prove)
-        return ANNAL_OK;
-    annal_status status = hash_file(path, &has_bytes, &has_hash, err);
-    return status < 0 || (has_bytes == bytes && has_hash == hash)
-               ? status
-               : annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is not the file that was written",
-                             path);
+    return lake->prove ? prove_file(lake, name, bytes, hash, err) : ANNAL_OK;
 }
 
 static annal_status take_piece(struct ship_target *lake, const char *line, annal_error *err)
@@ -196,7 +181,7 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
         return fail_manifest(lake->number + 1, "is damaged", err);
     *end = '\0';
     char *rest = NULL, *line = strtok_r(text, "\n", &rest);
-    annal_status status = settle_file(lake, line != NULL ? line : "", err);
+    annal_status status = take_file(lake, line != NULL ? line : "", err);
     while (status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL) {
         status = take_piece(lake, line, err);
         pieces++;
@@ -206,27 +191,25 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
     return status;
 }
 
-/* Those that were written since. */
+/* Those that were written since; then the file of the last one gets its name. */
 static annal_status read_log(struct ship_target *lake, annal_error *err)
 {
+    struct buf text = {0};
     annal_status status = ANNAL_OK;
     while (status >= 0) {
-        char path[PATH_BYTES], *text = NULL;
-        size_t room = 0;
-        log_path(lake, path, lake->number + 1, "");
-        FILE *file = fopen(path, "re");
-        if (file == NULL && errno == ENOENT)
-            return ANNAL_OK;
-        ssize_t len = file != NULL ? getdelim(&text, &room, '\0', file) : -1;
-        status =
-            len < 0 ? fail_file(err, "read", path) : read_manifest(lake, text, (size_t)len, err);
-        free(text);
-        if (file != NULL)
-            fclose(file);
+        char name[NAME_BYTES];
+        log_name(name, lake->number + 1);
+        annal__buf_clear(&text);
+        status = lake->kind->read(lake->files, name, add_text, &text, err);
+        if (status >= 0 && annal__buf_cstr(&text) == NULL)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+        if (status >= 0)
+            status = read_manifest(lake, text.ptr, text.len, err);
         if (status >= 0)
             lake->number++;
     }
-    return status;
+    annal__buf_done(&text);
+    return status == ANNAL_ERR_NOTFOUND ? settle(lake, err) : status;
 }
 
 /* ---- Opening ---- */
@@ -235,42 +218,39 @@ static void lake_close(struct ship_target *lake)
 {
     if (lake == NULL)
         return;
+    lake->kind->close(lake->files);
     lanes_done(&lake->heads);
     annal__buf_done(&lake->texts);
     annal__free(lake->rows);
     annal__free(lake);
 }
 
-static annal_status lake_open(const struct ship_where *where, bool to_write,
-                              struct ship_target **out_target, annal_error *err)
+static annal_status lake_open(const struct lake_files_kind *kind, const struct ship_where *where,
+                              bool to_write, struct ship_target **out_target, annal_error *err)
 {
-    char path[PATH_BYTES];
-    struct buf root = {.limit = PATH_BYTES / 2 - 1};
     struct ship_target *lake = annal__zalloc(sizeof *lake);
-    annal_status status = annal__buf_printf(&root, "%s/store=", where->url + strlen("file://"));
-    for (const char *c = where->store; *c != '\0' && status >= 0; c++)
-        status = annal__buf_printf(
-            &root, strchr("/%\"\\", *c) != NULL || *c < ' ' ? "%%%02x" : "%c", (unsigned char)*c);
-    if (lake == NULL || status < 0 || annal__buf_cstr(&root) == NULL)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "ship: the path of the lake is too long");
-    if (status >= 0) {
-        memcpy(lake->root, root.ptr, root.len);
-        log_path(lake, path, 1, "");
-        if (to_write)
-            status = make_directories(path, err);
-    }
-    annal__buf_done(&root);
+    if (lake == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    lake->kind = kind;
+    lake->to_write = to_write;
+    annal_status status = kind->open(where, to_write, &lake->files, err);
     if (status >= 0)
         status = read_log(lake, err);
     if (status >= 0 && !to_write && lake->number == 0)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: nothing was shipped to '%s' yet",
-                             lake->root);
+                             kind->place(lake->files, ""));
     if (status < 0) {
         lake_close(lake);
         return status;
     }
     *out_target = lake;
     return ANNAL_OK;
+}
+
+static annal_status open_dir(const struct ship_where *where, bool to_write,
+                             struct ship_target **out_target, annal_error *err)
+{
+    return lake_open(&lake_dir, where, to_write, out_target, err);
 }
 
 struct heads {
@@ -377,49 +357,75 @@ static annal_status write_rows(struct ship_target *lake, const char *path, annal
                             : annal__fail(err, ANNAL_ERR_IO, "ship: no Parquet file was written");
 }
 
-static annal_status write_manifest(const struct ship_target *lake, const char *name,
-                                   const char *file, struct lane **lanes, size_t count,
-                                   annal_error *err)
+static annal_status print_manifest(const struct ship_target *lake, const char *name,
+                                   const struct sum *sum, uint64_t hash, struct lane **lanes,
+                                   size_t count, struct buf *text)
 {
-    char path[PATH_BYTES], tmp[PATH_BYTES];
-    struct buf text = {0};
-    uint64_t bytes, hash;
     size_t pieces = 0;
-    annal_status status = hash_file(file, &bytes, &hash, err);
-    if (status >= 0)
-        status = annal__buf_printf(&text, HEAD_LINE, name, (uint64_t)lake->row_count, bytes, hash);
+    annal_status status =
+        annal__buf_printf(text, HEAD_LINE, name, (uint64_t)lake->row_count, sum->bytes, hash);
     for (size_t i = 0; i < count && status >= 0; i++) {
         const struct place *from = &lanes[i]->there, *to = &lanes[i]->next;
         if (to->seq == from->seq)
             continue;
-        status = annal__buf_printf(&text, PIECE_LINE, lanes[i]->session, from->seq + 1, from->h,
+        status = annal__buf_printf(text, PIECE_LINE, lanes[i]->session, from->seq + 1, from->h,
                                    to->seq, to->h, to->at);
         pieces++;
     }
     if (status >= 0)
-        status = annal__buf_printf(&text, LAST_LINE, pieces, annal__hash(text.ptr, text.len, 0));
-    log_path(lake, path, lake->number + 1, "");
-    snprintf(tmp, sizeof tmp, "%.*s.tmp", PATH_BYTES - 5, file);
-    FILE *out = status >= 0 ? fopen(tmp, "we") : NULL;
-    bool written = out != NULL && fwrite(text.ptr, 1, text.len, out) == text.len;
-    written = out != NULL && fclose(out) == 0 && written;
-    if (status >= 0 && !written)
-        status = fail_file(err, "write", tmp);
+        status = annal__buf_printf(text, LAST_LINE, pieces, annal__hash(text->ptr, text->len, 0));
+    return status;
+}
+
+static annal_status sum_file(const char *path, struct sum *sum, uint64_t *out_hash,
+                             annal_error *err)
+{
+    static char piece[1 << 16];
+    FILE *file = fopen(path, "rbe");
+    *sum = (struct sum){annal__hash_begin(0), 0};
+    for (size_t len;
+         file != NULL && sum->stream != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;)
+        (void)add_sum(sum, piece, len);
+    annal_status status = file == NULL || sum->stream == NULL || ferror(file)
+                              ? annal__fail_errno(err, "ship: read '%s'", path)
+                              : ANNAL_OK;
+    *out_hash = sum->stream != NULL ? annal__hash_end(sum->stream) : 0;
+    if (file != NULL)
+        fclose(file);
+    return status;
+}
+
+/* The file is at path; its manifest makes it part of the lake. */
+static annal_status commit_file(struct ship_target *lake, const char *name, const char *path,
+                                struct lane **lanes, size_t count, annal_error *err)
+{
+    char manifest[NAME_BYTES];
+    struct buf text = {0};
+    struct sum sum;
+    uint64_t hash;
+    annal_status status = sum_file(path, &sum, &hash, err);
+    if (status >= 0 && print_manifest(lake, name, &sum, hash, lanes, count, &text) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (status >= 0)
-        status = sync_path(tmp, false, err);
-    if (status >= 0 && link(tmp, path) < 0) /* rule 1 */
-        status = errno == EEXIST ? annal__fail(err, ANNAL_ERR_BUSY,
-                                               "ship: another shipper wrote to the lake meanwhile")
-                                 : fail_file(err, "write", path);
-    (void)unlink(tmp);
+        status = lake->kind->stage(lake->files, name, path, err);
+    bool is_staged = status >= 0;
+    log_name(manifest, lake->number + 1);
+    if (is_staged)
+        status = lake->kind->create(lake->files, manifest, annal__buf_slice(&text), err);
     annal__buf_done(&text);
-    return status < 0 ? status : sync_path(path, true, err);
+    /* After another failure the manifest may be there: then its file is needed. */
+    if (!is_staged || status == ANNAL_ERR_CONFLICT)
+        lake->kind->drop(lake->files, name, path);
+    return status != ANNAL_ERR_CONFLICT
+               ? status
+               : annal__fail(err, ANNAL_ERR_BUSY,
+                             "ship: another shipper wrote to the lake meanwhile"); /* rule 1 */
 }
 
 static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, size_t count,
                                 annal_error *err)
 {
-    char now[ANNAL_TIME_BYTES], name[100], path[PATH_BYTES], tmp[PATH_BYTES];
+    char now[ANNAL_TIME_BYTES], name[NAME_BYTES], path[PATH_BYTES];
     uint32_t chance = 0;
     if (lake->row_count == 0)
         return ANNAL_OK;
@@ -428,17 +434,13 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
     annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), now);
     snprintf(name, sizeof name, "day=%.10s/%08" PRIu64 "-%08x.parquet", now, lake->number + 1,
              chance);
-    path_of(lake, path, name);
-    snprintf(tmp, sizeof tmp, "%.*s.tmp", PATH_BYTES - 5, path);
-    annal_status status = make_directories(path, err);
+    annal_status status = lake->kind->local(lake->files, name, path, err);
     if (status >= 0)
-        status = write_rows(lake, tmp, err);
+        status = write_rows(lake, path, err);
     if (status >= 0)
-        status = write_manifest(lake, name, tmp, lanes, count, err);
-    if (status < 0) {
-        (void)unlink(tmp);
+        status = commit_file(lake, name, path, lanes, count, err);
+    if (status < 0)
         return status;
-    }
     return read_log(lake, err); /* rule 2: this gives the file its name */
 }
 
@@ -453,7 +455,7 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
 }
 
 const struct ship_kind ship_lake = {.pace_ms = 60000,
-                                    .open = lake_open,
+                                    .open = open_dir,
                                     .close = lake_close,
                                     .heads = lake_heads,
                                     .begin = lake_begin,
