@@ -118,14 +118,17 @@ stops: setup
 	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
 		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100) --pace $(or $(PACE),8)
 
-# Servers that it starts itself: PostgreSQL. Some ten minutes.
+# Servers that it starts itself: PostgreSQL, a server with the protocol of S3. Some fifteen minutes.
 test-cluster: setup
-	@cmake/setup.sh ci
+	@cmake/setup.sh cluster
 	@cmake/duckdb.sh || echo 'SKIPPED: the lake: npm cannot get the library of DuckDB'
+	@tests/ship/install.sh
 	cmake --preset bench && cmake --build --preset bench --target test_ship
 	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
+	ANNAL_DUCKDB=$$(ls build/duckdb/node_modules/@duckdb/*/libduckdb.so) $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') \
+		build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

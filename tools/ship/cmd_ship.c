@@ -20,6 +20,10 @@ const struct ship_kind *ship_kind_of(const char *url)
     if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
         return &ship_postgres;
 #endif
+#ifdef ANNAL_SHIP_S3
+    if (strncmp(url, "s3://", 5) == 0)
+        return &ship_bucket;
+#endif
     return strncmp(url, "file:///", 8) == 0 ? &ship_lake : NULL;
 }
 
@@ -39,7 +43,10 @@ static int find_kind(const char *url, const struct ship_kind **out)
     if (strncmp(url, "postgres", 8) == 0)
         return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
                             "libpq-dev and build it again");
-    return fail_usage("'%s' is no target: it begins with postgresql:// or file:///", url);
+    if (strncmp(url, "s3://", 5) == 0)
+        return fail_refused("this annal was built without libcurl: install libcurl4-openssl-dev "
+                            "and build it again");
+    return fail_usage("'%s' is no target: it begins with postgresql://, file:/// or s3://", url);
 }
 
 /* HOST:PATH, unless --as says another name. */
@@ -341,7 +348,7 @@ static int run_schema(const struct args *args)
 /* ---- The table ---- */
 
 #define TARGET_OPERAND                                                                             \
-    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/database or file:///dir")
+    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db, file:///dir or s3://bucket/dir")
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
            "only these sessions; it may have *, ? and [abc]"),                                     \
@@ -364,8 +371,10 @@ static const struct command verbs[] = {
     {.name = "to",
      .summary = "ship all sessions to a target, each event exactly once",
      .about = "Copies events to a PostgreSQL database (schema annal, which is made when it is\n"
-              "missing and upgraded when it is older), or to a directory of Parquet files,\n"
-              "which DuckDB's library writes. The word 'to' may be left out.\n"
+              "missing and upgraded when it is older), or to a directory or bucket of Parquet\n"
+              "files, which DuckDB's library writes. The word 'to' may be left out. Where a\n"
+              "bucket is, and its keys, is in AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID\n"
+              "and AWS_SECRET_ACCESS_KEY.\n"
               "\n"
               "The target decides what it takes. It has a head for each session, its last\n"
               "event there and its hash; only what continues a head is sent, and head and\n"
@@ -382,6 +391,7 @@ static const struct command verbs[] = {
               "docs/ship.md says how to set it up and what to do when something breaks.",
      .examples = "  annal ship to postgresql://db.example/fleet\n"
                  "  annal ship file:///mnt/lake\n"
+                 "  annal ship s3://bucket/lake --follow\n"
                  "  annal ship postgresql://db.example/fleet --follow --as host7\n"
                  "  annal ship postgresql://db.example/fleet --session 'run-*' --json\n",
      .fields = to_fields,

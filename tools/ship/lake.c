@@ -454,6 +454,23 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     return status;
 }
 
+#ifdef ANNAL_SHIP_S3
+static annal_status open_bucket(const struct ship_where *where, bool to_write,
+                                struct ship_target **out_target, annal_error *err)
+{
+    return lake_open(&lake_s3, where, to_write, out_target, err);
+}
+
+const struct ship_kind ship_bucket = {.pace_ms = 60000,
+                                      .open = open_bucket,
+                                      .close = lake_close,
+                                      .heads = lake_heads,
+                                      .begin = lake_begin,
+                                      .put = lake_put,
+                                      .commit = lake_commit,
+                                      .prove = lake_prove};
+#endif
+
 const struct ship_kind ship_lake = {.pace_ms = 60000,
                                     .open = open_dir,
                                     .close = lake_close,

@@ -97,7 +97,7 @@ struct ship_kind {
                          annal_error *err);
 };
 
-extern const struct ship_kind ship_postgres, ship_lake;
+extern const struct ship_kind ship_postgres, ship_lake, ship_bucket;
 
 /* NULL: there is none for this url. */
 const struct ship_kind *ship_kind_of(const char *url);

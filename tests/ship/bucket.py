@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""bucket.py ANNAL ROUNDS: a lake in a bucket, while shippers, the network and the server fail.
+
+After each fault the shipper goes on by itself; then the lake equals the journal, by the command's check and by DuckDB.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+
+import duckdb
+
+from servers import Annal, Bucket, Proxy, end, seeded
+
+URL = "s3://lake/some/where"
+
+
+class Scene:
+    def __init__(self, program, directory):
+        self.random = seeded()
+        self.bucket = Bucket()
+        self.proxy = Proxy(self.bucket.port)
+        self.annal = Annal(program, directory + "/store", **self.bucket.environment(self.proxy.port))
+        self.events, self.shipper, self.second = 0, None, None
+
+    def append(self):
+        count = self.random.randint(1, 150)
+        self.annal.append("s1", self.events + 1, count)
+        self.events += count
+
+    def ship(self):
+        return self.annal.start("ship", URL, "--as", "h1", "--batch", "40", "--timeout", "1", "--follow",
+                                stderr=subprocess.DEVNULL)
+
+    def some(self, most):
+        time.sleep(self.random.random() * most)
+
+    # ---- Faults ----
+
+    def shipper_killed(self):
+        self.some(0.4)
+        end(self.shipper)
+
+    def network_cut(self):
+        self.proxy.left = self.random.randint(0, 20000)
+        self.some(0.3)
+        self.proxy.mode = "cut"
+        self.some(0.5)
+
+    def network_stalled(self):
+        self.some(0.2)
+        self.proxy.mode = "stall"
+        time.sleep(0.8)
+        self.some(1)
+
+    def network_slow(self):
+        self.proxy.mode = "slow"
+        self.some(0.5)
+
+    def two_shippers(self):
+        self.second = self.ship()
+        self.some(0.6)
+        end(self.second)
+
+    def server_lost_with_everything(self):
+        end(self.bucket.process)
+        self.append()
+        time.sleep(1.5)
+        self.bucket.restart()
+        self.annal.environment.update(self.bucket.environment(self.proxy.port))
+        end(self.shipper)  # its keys are no longer valid
+
+    # ---- What must hold ----
+
+    def read(self):
+        with tempfile.TemporaryDirectory() as copy:
+            self.bucket.download(copy)
+            return duckdb.sql(
+                "SELECT count(*), count(DISTINCT session_id || ' ' || seq), count(*) FILTER (data <> '{\"n\":' || seq || '}') "
+                f"FROM read_parquet('{copy}/some/where/*/*/*.parquet')").fetchall()[0]
+
+    def round(self, fault):
+        self.append()
+        self.shipper = self.ship()
+        self.some(0.3)
+        self.append()
+        fault()
+        self.proxy.mode, self.proxy.left = "pass", None
+        end(self.shipper)
+        self.annal.run("ship", URL, "--as", "h1", "--batch", "40", "--wait", "20")
+        name = fault.__name__.replace("_", " ")
+        self.annal.check(URL, self.events, name)
+        got, want = self.read(), (self.events, self.events, 0)
+        if got != want:
+            sys.exit(f"FAILED: {name}: DuckDB reads {got}, not {want}")
+
+
+def refuse(scene):
+    environment = scene.annal.environment
+    scene.annal.environment = {**environment, "AWS_SECRET_ACCESS_KEY": "other"}
+    scene.annal.run("ship", URL, "--as", "h1", status=3)
+    scene.annal.environment = environment
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        scene = Scene(sys.argv[1], directory)
+        faults = [scene.shipper_killed, scene.network_cut, scene.network_stalled, scene.network_slow, scene.two_shippers,
+                  scene.server_lost_with_everything]
+        for i in range(int(sys.argv[2])):
+            scene.round(faults[i] if i < len(faults) else scene.random.choice(faults))
+            if (i + 1) % 20 == 0:
+                print(f"{i + 1} faults", flush=True)
+        refuse(scene)
+        print(f"{scene.events} events are in the bucket once, after {sys.argv[2]} faults")
+
+
+main()

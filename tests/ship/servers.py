@@ -1,0 +1,188 @@
+"""What tests of shipping share: the command, servers that end with the test, and a network that fails."""
+
+import ctypes
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+def start(words, **more):
+    return subprocess.Popen(words, preexec_fn=_die_with_parent, **more)
+
+
+def end(process):
+    if process is not None and process.poll() is None:
+        process.kill()
+    if process is not None:
+        process.wait()
+
+
+def wait_until(what, is_so, seconds=60):
+    until = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > until:
+            sys.exit(f"FAILED: {what}: not after {seconds} s")
+        time.sleep(0.02)
+
+
+def answers(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    except OSError:
+        return False
+
+
+class Annal:
+    """The command, with a store of its own."""
+
+    def __init__(self, program, store, **environment):
+        self.program = program
+        self.environment = {**os.environ, "ANNAL_STORE": store, **environment}
+
+    def run(self, *words, input=None, status=0):
+        done = subprocess.run([self.program, *words], input=input, env=self.environment, capture_output=True, text=True)
+        if done.returncode != status:
+            sys.exit(f"FAILED: annal {' '.join(words)}: exit status {done.returncode}: {done.stderr}{done.stdout}")
+        return done.stdout
+
+    def start(self, *words, **more):
+        return start([self.program, *words], env=self.environment, **more)
+
+    def append(self, session, first, count):
+        lines = "".join(f'{{"type":"t","data":{{"n":{n}}}}}\n' for n in range(first, first + count))
+        self.run("append", session, "--level", "batch", input=lines)
+
+    def check(self, url, events, what):
+        got = json.loads(self.run("ship", "check", url, "--as", "h1", "--json"))
+        want = {"events": events, "behind": 0, "dropped": 0, "sound": True}
+        if got != want:
+            sys.exit(f"FAILED: {what}: {got}, not {want}")
+
+
+class Proxy(threading.Thread):
+    """A network that fails, between a port of its own and that of a server."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.mode, self.left = server, "pass", None
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.pairs = {}
+        self.start()
+
+    def _cut(self, end):
+        other = self.pairs.pop(end, None)
+        if other is not None:
+            self.pairs.pop(other, None)
+            other.close()
+        end.close()
+
+    def _join(self):
+        client, _ = self.listener.accept()
+        try:
+            server = socket.create_connection(("127.0.0.1", self.server), 1)
+        except OSError:
+            client.close()
+            return
+        self.pairs[client], self.pairs[server] = server, client
+
+    def _pass(self, end):
+        try:
+            piece = end.recv(512 if self.mode == "slow" else 16384)
+            if piece and self.left is not None:
+                if len(piece) >= self.left:
+                    self.pairs[end].sendall(piece[: self.left])
+                    piece, self.left = b"", None
+                else:
+                    self.left -= len(piece)
+            if piece:
+                self.pairs[end].sendall(piece)
+        except OSError:
+            piece = b""
+        if not piece:
+            self._cut(end)
+
+    def run(self):
+        while True:
+            if self.mode == "cut":
+                for end in list(self.pairs):
+                    if end in self.pairs:
+                        self._cut(end)
+            watched = [] if self.mode == "stall" else list(self.pairs)
+            ready, _, _ = select.select([self.listener, *watched], [], [], 0.02)
+            for end in ready:
+                if end is self.listener:
+                    self._join()
+                elif end in self.pairs:
+                    self._pass(end)
+            if self.mode == "slow":
+                time.sleep(0.001)
+
+
+class Bucket:
+    """moto as a server with the protocol of S3: it looks at signatures, and keeps everything in memory."""
+
+    def __init__(self):
+        self.port = free_port()
+        self.process = None
+        self.restart()
+
+    def restart(self):
+        import boto3
+
+        end(self.process)
+        # After these four requests every one needs a valid signature.
+        self.process = start(
+            [os.path.join(os.path.dirname(sys.executable), "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)],
+            env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": "4"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until("the bucket", lambda: answers(self.port))
+        first = {"endpoint_url": self.address(), "region_name": "eu-central-1", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
+        iam = boto3.client("iam", **first)
+        iam.create_user(UserName="shipper")
+        key = iam.create_access_key(UserName="shipper")["AccessKey"]
+        allow = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+        iam.put_user_policy(UserName="shipper", PolicyName="all", PolicyDocument=json.dumps(allow))
+        boto3.client("s3", **first).create_bucket(Bucket="lake", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+        self.key, self.secret = key["AccessKeyId"], key["SecretAccessKey"]
+        self.client = boto3.client("s3", **{**first, "aws_access_key_id": self.key, "aws_secret_access_key": self.secret})
+
+    def address(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def environment(self, port):
+        return {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "eu-central-1",
+                "AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
+
+    def names(self):
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="lake")
+        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+
+    def download(self, directory):
+        for name in self.names():
+            path = os.path.join(directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self.client.download_file("lake", name, path)
+
+
+def seeded():
+    seed = int(os.environ.get("ANNAL_TEST_SEED") or 1)
+    print(f"seed {seed} (ANNAL_TEST_SEED sets another)", flush=True)
+    return random.Random(seed)

@@ -1,0 +1,438 @@
+/*
+ * The files of a lake in a bucket: Amazon S3, or a server that speaks its protocol. libcurl signs
+ * (AWS Signature Version 4).
+ *
+ * (1) A name that only one may get is a PUT with If-None-Match: *. A server that does not look at
+ *     it would let two shippers overwrite each other: so it is asked once, by making _log/_exists,
+ *     and then trying to make it again.
+ * (2) ….tmp is copied by the server, and removed. Whoever comes too late finds no ….tmp: then it is
+ *     done.
+ * (3) What may pass (no connection, silence, 5xx, 429) is ANNAL_ERR_BUSY. A request may have been
+ *     carried out nevertheless; the caller reads the log again.
+ */
+#include "tools/ship/lake.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/sha256.h"
+
+#include <curl/curl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
+
+struct lake_files {
+    CURL *curl;
+    char base[URL_BYTES]; /* of the bucket */
+    char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, with % */
+    char root[URL_BYTES]; /* /prefix/store=<name>, with % */
+    char signer[100];
+    char place[2 * URL_BYTES + 300];
+    const char *token; /* of the session; may be NULL */
+    char why[CURL_ERROR_SIZE];
+};
+
+struct request {
+    const char *method;
+    const char *name;
+    const char *header; /* one more; may be NULL */
+    annal_slice body;
+    piece_fn fn; /* takes the answer if that is 200 */
+    void *arg;
+
+    struct lake_files *files;
+    long code;
+    annal_status taken;
+    char answer[ANSWER_BYTES]; /* its beginning, if it is another one, or if there is no fn */
+    size_t answer_len;
+};
+
+/* ---- Where it is ---- */
+
+static const char *from_environment(const char *first, const char *second)
+{
+    const char *value = getenv(first);
+    if ((value == NULL || value[0] == '\0') && second != NULL)
+        value = getenv(second);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* As the signature wants it: everything but these, and with path the slash. */
+static annal_status add_escaped(struct buf *out, const char *text, bool path)
+{
+    annal_status status = ANNAL_OK;
+    for (const char *c = text; *c != '\0' && status >= 0; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || strchr("-._~", *c) != NULL || (path && *c == '/');
+        status = annal__buf_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*c);
+    }
+    return status;
+}
+
+static bool is_bucket(const char *name, size_t len)
+{
+    return len >= 3 && len <= 63 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= len;
+}
+
+static annal_status keep(char out[URL_BYTES], struct buf *text)
+{
+    if (annal__buf_cstr(text) == NULL || text->len >= URL_BYTES)
+        return ANNAL_ERR_LIMIT;
+    memcpy(out, text->ptr, text->len + 1);
+    annal__buf_clear(text);
+    return ANNAL_OK;
+}
+
+static annal_status find_base(struct lake_files *files, annal_slice bucket, struct buf *text)
+{
+    const char *region = from_environment("AWS_REGION", "AWS_DEFAULT_REGION");
+    const char *endpoint = from_environment("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
+    region = region != NULL ? region : "us-east-1";
+    snprintf(files->signer, sizeof files->signer, "aws:amz:%.60s:s3", region);
+    annal_status status;
+    if (endpoint != NULL)
+        status = annal__buf_printf(
+            text, "%.*s/%.*s",
+            (int)(strlen(endpoint) - (endpoint[strlen(endpoint) - 1] == '/' ? 1 : 0)), endpoint,
+            ANNAL_FMT(bucket));
+    else if (memchr(bucket.ptr, '.', bucket.len) != NULL) /* its certificate is for one label */
+        status =
+            annal__buf_printf(text, "https://s3.%s.amazonaws.com/%.*s", region, ANNAL_FMT(bucket));
+    else
+        status =
+            annal__buf_printf(text, "https://%.*s.s3.%s.amazonaws.com", ANNAL_FMT(bucket), region);
+    return status < 0 ? status : keep(files->base, text);
+}
+
+/* s3://bucket/prefix; the prefix may be empty. */
+static annal_status find_place(struct lake_files *files, const struct ship_where *where,
+                               annal_error *err)
+{
+    struct buf text = {0}, store = {0};
+    const char *name = where->url + strlen("s3://");
+    annal_slice bucket = {name, strcspn(name, "/")};
+    if (!is_bucket(bucket.ptr, bucket.len))
+        return annal__fail(err, ANNAL_ERR_INVALID, "ship: '%s' names no bucket: s3://bucket/prefix",
+                           where->url);
+    char prefix[1000];
+    snprintf(prefix, sizeof prefix, "%s", name + bucket.len);
+    while (prefix[0] != '\0' && prefix[strlen(prefix) - 1] == '/')
+        prefix[strlen(prefix) - 1] = '\0';
+    annal_status status = find_base(files, bucket, &text);
+    if (status >= 0)
+        status = add_escaped(&text, prefix, true);
+    if (status >= 0)
+        status = annal__buf_printf(&text, "/");
+    if (status >= 0)
+        status = lake_store_name(where->store, &store);
+    if (status >= 0)
+        status = annal__buf_cstr(&store) == NULL ? ANNAL_ERR_NOMEM
+                                                 : add_escaped(&text, store.ptr, false);
+    if (status >= 0)
+        status = keep(files->root, &text);
+    annal__buf_done(&text);
+    annal__buf_done(&store);
+    if (status >= 0 && strlen(name) < sizeof prefix)
+        status = snprintf(files->copy, sizeof files->copy, "/%.*s%s", ANNAL_FMT(bucket),
+                          files->root) < (int)sizeof files->copy
+                     ? ANNAL_OK
+                     : ANNAL_ERR_LIMIT;
+    return status >= 0
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_INVALID, "ship: the address of the lake is too long");
+}
+
+/* ---- A request ---- */
+
+static size_t take_answer(char *bytes, size_t one, size_t count, void *arg)
+{
+    struct request *request = arg;
+    size_t len = one * count, room = sizeof request->answer - 1 - request->answer_len;
+    curl_easy_getinfo(request->files->curl, CURLINFO_RESPONSE_CODE, &request->code);
+    if (request->code == 200 && request->fn != NULL) {
+        request->taken = request->fn(request->arg, bytes, len);
+        return request->taken < 0 ? 0 : len;
+    }
+    memcpy(request->answer + request->answer_len, bytes, len < room ? len : room);
+    request->answer_len += len < room ? len : room;
+    return len;
+}
+
+static void text_of(const struct request *request, const char *tag, char *out, size_t room)
+{
+    char begin[20];
+    snprintf(begin, sizeof begin, "<%s>", tag);
+    const char *at = strstr(request->answer, begin);
+    at = at != NULL ? at + strlen(begin) : "";
+    snprintf(out, room, "%.*s", (int)strcspn(at, "<\n"), at);
+}
+
+static annal_status fail_answer(const struct request *request, annal_error *err)
+{
+    char code[60], message[250];
+    bool passes = request->code >= 500 || request->code == 429 || request->code == 409 ||
+                  request->code == 408;
+    text_of(request, "Code", code, sizeof code);
+    text_of(request, "Message", message, sizeof message);
+    annal_status status = request->code == 404 && strcmp(code, "NoSuchBucket") != 0
+                              ? ANNAL_ERR_NOTFOUND
+                          : request->code == 412 ? ANNAL_ERR_CONFLICT
+                          : passes               ? ANNAL_ERR_BUSY
+                                                 : ANNAL_ERR_IO;
+    return annal__fail(err, status, "ship to %s: HTTP status %ld %s%s%s", request->files->base,
+                       request->code, code, message[0] != '\0' ? ": " : "", message);
+}
+
+static struct curl_slist *headers_of(const struct lake_files *files, const struct request *request)
+{
+    char line[URL_BYTES + 100], hex[SHA256_TEXT_BYTES] = "";
+    uint8_t sum[SHA256_BYTES];
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 != NULL) {
+        annal__sha256_add(sha256, request->body.ptr, request->body.len);
+        annal__sha256_end(sha256, sum);
+        annal__sha256_text(sum, hex);
+    }
+    /* All are signed, also one without a value, which is not sent. */
+    struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/octet-stream");
+    snprintf(line, sizeof line, "x-amz-content-sha256: %s", hex);
+    list = curl_slist_append(list, line); /* the server refuses other bytes */
+    if (files->token != NULL) {
+        snprintf(line, sizeof line, "x-amz-security-token: %s", files->token);
+        list = curl_slist_append(list, line);
+    }
+    return request->header != NULL ? curl_slist_append(list, request->header) : list;
+}
+
+static annal_status ask(struct lake_files *files, struct request *request, annal_error *err)
+{
+    char url[2 * URL_BYTES + 300], name[300] = "";
+    struct buf escaped = {0};
+    request->files = files;
+    if (add_escaped(&escaped, request->name, true) >= 0 && annal__buf_cstr(&escaped) != NULL)
+        snprintf(name, sizeof name, "%s", escaped.ptr);
+    annal__buf_done(&escaped);
+    snprintf(url, sizeof url, "%s%s/%s", files->base, files->root, name);
+    struct curl_slist *headers = headers_of(files, request);
+    CURL *curl = files->curl;
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    if (request->body.ptr != NULL) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body.ptr);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+    }
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, request);
+    files->why[0] = '\0';
+    CURLcode code = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &request->code);
+    curl_slist_free_all(headers);
+    request->answer[request->answer_len] = '\0';
+    if (request->taken < 0)
+        return annal__fail(err, request->taken, "ship: out of memory");
+    if (code != CURLE_OK)
+        return annal__fail(err,
+                           code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
+                               ? ANNAL_ERR_INVALID
+                               : ANNAL_ERR_BUSY,
+                           "ship to %s: %s", files->base,
+                           files->why[0] != '\0' ? files->why : curl_easy_strerror(code));
+    return request->code / 100 == 2 ? ANNAL_OK : fail_answer(request, err);
+}
+
+/* ---- Opening ---- */
+
+static void s3_close(struct lake_files *files)
+{
+    if (files == NULL)
+        return;
+    if (files->curl != NULL)
+        curl_easy_cleanup(files->curl);
+    annal__free(files);
+}
+
+static annal_status set_up(struct lake_files *files, uint32_t quiet_ms, annal_error *err)
+{
+    const char *key = from_environment("AWS_ACCESS_KEY_ID", NULL);
+    const char *secret = from_environment("AWS_SECRET_ACCESS_KEY", NULL);
+    if (key == NULL || secret == NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "ship: a bucket needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
+                           "the environment");
+    files->token = from_environment("AWS_SESSION_TOKEN", NULL);
+    files->curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
+    if (files->curl == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: libcurl does not start");
+    CURL *curl = files->curl;
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, files->why);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)quiet_ms);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)(quiet_ms / 1000));
+    curl_easy_setopt(curl, CURLOPT_USERNAME, key);
+    curl_easy_setopt(curl, CURLOPT_PASSWORD, secret);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+    CURLcode code = curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, files->signer);
+    return code == CURLE_OK
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                             "ship: this libcurl cannot sign for S3: %s", curl_easy_strerror(code));
+}
+
+/* Rule 1. */
+static annal_status try_condition(struct lake_files *files, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (int i = 0; i < 2 && status >= 0; i++)
+        status = lake_s3.create(files, "_log/_exists", ANNAL_SLICE("{}\n"), err);
+    if (status >= 0)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                           "ship to %s: this server ignores If-None-Match, so two shippers could "
+                           "overwrite each other; see 'A bucket' in docs/ship.md",
+                           files->base);
+    return status == ANNAL_ERR_CONFLICT ? ANNAL_OK : status;
+}
+
+static annal_status s3_open(const struct ship_where *where, bool to_write,
+                            struct lake_files **out_files, annal_error *err)
+{
+    struct lake_files *files = annal__zalloc(sizeof *files);
+    if (files == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    annal_status status = find_place(files, where, err);
+    if (status >= 0)
+        status = set_up(files, where->quiet_ms, err);
+    if (status >= 0 && to_write)
+        status = try_condition(files, err);
+    if (status < 0) {
+        s3_close(files);
+        return status;
+    }
+    *out_files = files;
+    return ANNAL_OK;
+}
+
+/* ---- Files ---- */
+
+static annal_status s3_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+                            annal_error *err)
+{
+    struct request request = {.method = "GET", .name = name, .fn = fn, .arg = arg};
+    return ask(files, &request, err);
+}
+
+static annal_status s3_create(struct lake_files *files, const char *name, annal_slice bytes,
+                              annal_error *err)
+{
+    struct request request = {
+        .method = "PUT", .name = name, .header = "If-None-Match: *", .body = bytes};
+    return ask(files, &request, err);
+}
+
+static annal_status s3_local(struct lake_files *files, const char *name, char path[PATH_BYTES],
+                             annal_error *err)
+{
+    const char *directory = from_environment("TMPDIR", NULL);
+    uint64_t chance = 0;
+    (void)files, (void)name;
+    if (getrandom(&chance, sizeof chance, 0) < 0)
+        return annal__fail_errno(err, "ship: find a name");
+    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64 ".parquet",
+             directory != NULL ? directory : "/tmp", chance);
+    return ANNAL_OK;
+}
+
+static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
+{
+    static char piece[1 << 16];
+    annal_status status = ANNAL_OK;
+    FILE *file = fopen(path, "rbe");
+    for (size_t len;
+         status >= 0 && file != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;)
+        status = annal__buf_append(out, piece, len);
+    if (file == NULL || ferror(file))
+        status = annal__fail_errno(err, "ship: read '%s'", path);
+    else if (status < 0)
+        status = annal__fail(err, status, "ship: out of memory");
+    if (file != NULL)
+        fclose(file);
+    return status;
+}
+
+static annal_status s3_stage(struct lake_files *files, const char *name, const char *path,
+                             annal_error *err)
+{
+    char tmp[300];
+    struct buf bytes = {0};
+    snprintf(tmp, sizeof tmp, "%s.tmp", name);
+    annal_status status = read_whole(path, &bytes, err);
+    if (status >= 0) {
+        struct request request = {.method = "PUT", .name = tmp, .body = annal__buf_slice(&bytes)};
+        status = ask(files, &request, err);
+    }
+    annal__buf_done(&bytes);
+    (void)unlink(path);
+    return status;
+}
+
+static annal_status s3_remove(struct lake_files *files, const char *name, annal_error *err)
+{
+    struct request request = {.method = "DELETE", .name = name};
+    return ask(files, &request, err);
+}
+
+/* Rule 2. The answer to a copy may be 200 and say that it failed. */
+static annal_status s3_settle(struct lake_files *files, const char *name, annal_error *err)
+{
+    char tmp[300], header[URL_BYTES + 400];
+    snprintf(tmp, sizeof tmp, "%s.tmp", name);
+    struct buf escaped = {0};
+    if (add_escaped(&escaped, tmp, true) < 0 || annal__buf_cstr(&escaped) == NULL) {
+        annal__buf_done(&escaped);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    }
+    snprintf(header, sizeof header, "x-amz-copy-source: %s/%s", files->copy, escaped.ptr);
+    annal__buf_done(&escaped);
+    struct request request = {
+        .method = "PUT", .name = name, .header = header, .body = ANNAL_SLICE("")};
+    annal_status status = ask(files, &request, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status >= 0 && strstr(request.answer, "<Error>") != NULL) {
+        request.code = 500;
+        status = fail_answer(&request, err);
+    }
+    return status < 0 ? status : s3_remove(files, tmp, err);
+}
+
+static void s3_drop(struct lake_files *files, const char *name, const char *path)
+{
+    char tmp[300];
+    snprintf(tmp, sizeof tmp, "%s.tmp", name);
+    (void)unlink(path);
+    (void)s3_remove(files, tmp, NULL);
+}
+
+static const char *s3_place(struct lake_files *files, const char *name)
+{
+    snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
+    return files->place;
+}
+
+const struct lake_files_kind lake_s3 = {.open = s3_open,
+                                        .close = s3_close,
+                                        .read = s3_read,
+                                        .create = s3_create,
+                                        .local = s3_local,
+                                        .stage = s3_stage,
+                                        .settle = s3_settle,
+                                        .drop = s3_drop,
+                                        .place = s3_place};
