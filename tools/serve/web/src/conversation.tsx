@@ -165,6 +165,7 @@ function Item({ model, index, at, opened, redraw, all }: ItemProps) {
       const child = /^(task|agent)$/i.test(call.tool)
         ? model.children.find(
             (c) =>
+              (at === Infinity || !(Date.parse(c.created_at) > model.timeOf(at))) &&
               Date.parse(c.created_at) >= call.began - 2000 &&
               (Number.isNaN(call.ended) || Date.parse(c.created_at) <= call.ended),
           )

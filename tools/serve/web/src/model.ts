@@ -27,10 +27,21 @@ export interface Turn {
   status: string;
   began: number;
   ended: number;
-  tokens: number;
+  end: number; /* seq of the event that ended it; Infinity: none yet */
   prompt: string | null; /* what the user said, its begin */
-  first: number; /* when the model's first answer came; NaN: never */
+  answer: number; /* seq of the model's first answer; Infinity: none yet */
 }
+
+/* What came of a sub-agent or a fork, with all below it, and when. */
+interface Piece {
+  time: number;
+  events: number;
+  tokens: number;
+  cost: number | null;
+}
+
+/* What was known of one at a moment. */
+export type Numbers = Omit<Piece, 'time'>;
 
 export interface Usage {
   seq: number;
@@ -138,6 +149,7 @@ export class Model {
   private turnOf = new Map<string, Turn>();
   private events = new Map<number, Map<number, Event>>();
   private asked = new Set<number>();
+  private pieces = new Map<string, Piece[] | null>(); /* null: being asked */
   private listeners = new Set<() => void>();
   private drawn = false;
   private waiting: Event[] = [];
@@ -285,14 +297,25 @@ export class Model {
         status: row.status,
         began: time(row.created_at),
         ended: time(row.completed_at),
-        tokens: (row.input_tokens ?? 0) + (row.output_tokens ?? 0),
+        end: Infinity,
         prompt: row.prompt ?? null,
-        first: NaN,
+        answer: Infinity,
       }))
       .sort((a, b) => a.seq - b.seq);
     this.turnOf = new Map(this.turns.map((turn) => [turn.id, turn]));
-    for (const turn of this.turns) turn.first = this.firstAnswer(turn.seq);
+    for (const turn of this.turns) {
+      turn.answer = this.firstAnswer(turn.seq);
+      turn.end = this.endOf(turn);
+    }
     this.shape++;
+  }
+
+  /* The event that ended a turn has its time. */
+  private endOf(turn: Turn): number {
+    if (Number.isNaN(turn.ended)) return Infinity;
+    for (let i = upTo(this.seq, turn.seq); i < this.seq.length; i++)
+      if (this.kinds[this.type[i]!] === 'end' && this.time[i] === turn.ended) return this.seq[i]!;
+    return Infinity;
   }
 
   /* After the prompt itself: the next message or call. */
@@ -301,9 +324,9 @@ export class Model {
     for (let i = upTo(this.seq, seq); i < this.seq.length && i < upTo(this.seq, seq) + 200; i++) {
       const kind = this.kinds[this.type[i]!];
       if (this.types[this.type[i]!] === 'turn.started') break;
-      if (kind === 'call' || (kind === 'message' && ++messages === 2)) return this.time[i]!;
+      if (kind === 'call' || (kind === 'message' && ++messages === 2)) return this.seq[i]!;
     }
-    return NaN;
+    return Infinity;
   }
 
   private addUsage(row: Record<string, unknown>): void {
@@ -369,16 +392,16 @@ export class Model {
         status: 'started',
         began: at,
         ended: NaN,
-        tokens: 0,
+        end: Infinity,
         prompt: null,
-        first: NaN,
+        answer: Infinity,
       };
       this.turns.push(turn);
       this.turnOf.set(turn.id, turn);
     }
     if (kind === 'end') {
       const turn = this.turnOf.get(String(data.turn_id ?? '')) ?? this.turns.at(-1);
-      if (turn) [turn.ended, turn.status] = [at, event.type.slice(5)];
+      if (turn) [turn.ended, turn.end, turn.status] = [at, event.seq, event.type.slice(5)];
     }
     if (data.input_tokens !== undefined || data.output_tokens !== undefined) {
       const cost = data.cost_microusd ?? (data.cost_usd == null ? null : data.cost_usd * 1e6);
@@ -386,7 +409,7 @@ export class Model {
     }
     this.addOutline(event.seq, this.typeNumber(event.type), at, JSON.stringify(data).length);
     const turn = this.turns.at(-1);
-    if (turn && Number.isNaN(turn.first)) turn.first = this.firstAnswer(turn.seq);
+    if (turn && turn.answer === Infinity) turn.answer = this.firstAnswer(turn.seq);
     this.keep(event);
     this.session = {
       ...this.session,
@@ -430,6 +453,66 @@ export class Model {
   used(seq: number): { tokens: number; cost: number | null } {
     const n = upTo(this.usageSeq, seq);
     return n ? { tokens: this.tokens[n - 1]!, cost: this.cost[n - 1]! } : { tokens: 0, cost: null };
+  }
+
+  /* The tokens of a turn, the n-th, up to a moment. */
+  usedIn(n: number, at: number): number {
+    const next = this.turns[n + 1]?.seq ?? Infinity;
+    return this.used(Math.min(at, next - 1)).tokens - this.used(this.turns[n]!.seq).tokens;
+  }
+
+  /* What had come of one of the children at a moment; undefined: the server is being asked. */
+  numbersOf(child: Session, at: number): Numbers | undefined {
+    const { tree } = child;
+    const when = at === Infinity ? Infinity : this.timeOf(at);
+    const last = Math.max(time(child.last_activity_at), tree ? time(tree.last_at) : 0);
+    if (when >= last || child.time_from !== null)
+      return {
+        events: tree?.events ?? child.events,
+        tokens: tree?.total_tokens ?? child.total_tokens,
+        cost: tree ? tree.cost_usd : (child.computed_cost_usd ?? child.total_cost_usd),
+      };
+    const pieces = this.pieces.get(child.session_id);
+    if (pieces === undefined) {
+      this.pieces.set(child.session_id, null);
+      this.piecesOf(child).then(
+        (found) => {
+          this.pieces.set(child.session_id, found);
+          this.changed();
+        },
+        () => setTimeout(() => this.pieces.delete(child.session_id), RETRY_MS),
+      );
+    }
+    if (!pieces) return undefined;
+    const sum: Numbers = { events: 0, tokens: 0, cost: null };
+    for (const piece of pieces) {
+      if (piece.time > when) continue;
+      sum.events += piece.events;
+      sum.tokens += piece.tokens;
+      if (piece.cost !== null) sum.cost = (sum.cost ?? 0) + piece.cost;
+    }
+    return sum;
+  }
+
+  private async piecesOf({ session_id, fork_seq }: Session): Promise<Piece[]> {
+    const from = (fork_seq ?? 0) + 1;
+    const [outline, usage, children] = await Promise.all([
+      this.source.outline(session_id, from),
+      this.source.usage(session_id, from),
+      this.source.children(session_id),
+    ]);
+    const below = await Promise.all(children.map((child) => this.piecesOf(child)));
+    const n = (value: unknown): number => Number(value) || 0;
+    return [
+      ...outline.time.map((at) => ({ time: at, events: 1, tokens: 0, cost: null })),
+      ...objects<any>(usage).map((row) => ({
+        time: time(row.time),
+        events: 0,
+        tokens: n(row.input_tokens) + n(row.output_tokens),
+        cost: row.cost_microusd == null ? null : n(row.cost_microusd) / 1e6,
+      })),
+      ...below.flat(),
+    ];
   }
 
   private keep(event: Event): void {

@@ -240,8 +240,9 @@ function Prompts({
   const scroller = useRef<HTMLDivElement>(null);
   const places = useMemo(() => prompts(model), [model, model.turns.length, model.itemSeq.length]);
   const current = upTo(places, seq) - 1;
+  const later = places.length - current - 1;
   const list = useVirtual({
-    count: model.turns.length,
+    count: current + 1,
     getScrollElement: () => scroller.current,
     estimateSize: () => 58,
     overscan: 4,
@@ -258,6 +259,7 @@ function Prompts({
           {list.getVirtualItems().map(({ key, index, start }) => {
             const turn = model.turns[index]!;
             const place = places[index]!;
+            const used = model.usedIn(index, seq);
             const text = turn.prompt ?? preview(textOf(model.event(place)?.data?.content));
             return (
               <li
@@ -265,17 +267,14 @@ function Prompts({
                 ref={list.measureElement}
                 data-index={index}
                 style={{ transform: `translateY(${start}px)` }}
-                class={index > current ? 'later' : index === current ? 'current' : ''}
+                class={index === current ? 'current' : ''}
               >
-                <button
-                  onClick={() => (index > current ? choose(place) : see(place))}
-                  title={index > current ? 'Go on to this moment' : 'Show it'}
-                >
+                <button onClick={() => see(place)} title="Show it">
                   <span class="prompt-text">{text || `Turn ${turn.number}`}</span>
                   <span class="dim">
                     {format.clock(turn.began)}
-                    {turn.tokens > 0 && ` · ${format.compact(turn.tokens)} tokens`}
-                    {turn.status === 'failed' && ' · failed'}
+                    {used > 0 && ` · ${format.compact(used)} tokens`}
+                    {turn.status === 'failed' && turn.end <= seq && ' · failed'}
                   </span>
                 </button>
               </li>
@@ -283,7 +282,26 @@ function Prompts({
           })}
         </ol>
       </div>
+      {later > 0 && (
+        <button class="link" onClick={() => choose(places[current + 1]!)} title="Go on to the next (Shift →)">
+          {format.count(later)} later
+        </button>
+      )}
     </section>
+  );
+}
+
+function Child({ model, child, at }: { model: Model; child: Session; at: number }) {
+  const numbers = model.numbersOf(child, at);
+  return (
+    <li>
+      <a href={link('s', child.session_id)}>{child.title || child.session_id}</a>
+      <span class="dim">
+        {numbers
+          ? `${format.plural(numbers.events, 'event')} · ${format.tokens(numbers.tokens)} tokens · ${at === Infinity ? costText(child) : format.money(numbers.cost)}`
+          : '…'}
+      </span>
+    </li>
   );
 }
 
@@ -304,9 +322,13 @@ function Overview({
   const turns = model.turns.filter((turn) => turn.seq <= seq);
   const calls = model.calls.filter((call) => call.seq <= seq);
   const failed = calls.filter((call) => call.failed && call.result <= seq).length;
+  const children = model.children.filter((c) => at === Infinity || !(Date.parse(c.created_at) > model.timeOf(at)));
   const began = model.time[0] ?? NaN;
   const length = model.timeOf(seq) - began;
-  const first = turns.map((turn) => turn.first - turn.began).filter((ms) => ms >= 0 && ms < 3_600_000);
+  const first = turns
+    .filter((turn) => turn.answer <= seq)
+    .map((turn) => model.timeOf(turn.answer) - turn.began)
+    .filter((ms) => ms >= 0 && ms < 3_600_000);
   const facts: [string, string][] = [
     ['turns', format.count(turns.length)],
     ['tool calls', `${format.count(calls.length)}${failed ? `, ${failed} failed` : ''}`],
@@ -328,20 +350,14 @@ function Overview({
           </div>
         ))}
       </dl>
-      {model.children.length > 0 && (
+      {children.length > 0 && (
         <section>
           <h3>
-            Sub-agents and forks <span class="total">{model.children.length}</span>
+            Sub-agents and forks <span class="total">{children.length}</span>
           </h3>
           <ul class="children">
-            {model.children.map((c) => (
-              <li class={Date.parse(c.created_at) > model.timeOf(seq) ? 'later' : ''}>
-                <a href={link('s', c.session_id)}>{c.title || c.session_id}</a>
-                <span class="dim">
-                  {format.plural(c.tree?.events ?? c.events, 'event')} ·{' '}
-                  {format.tokens(c.tree?.total_tokens ?? c.total_tokens)} tokens · {costText(c)}
-                </span>
-              </li>
+            {children.map((c) => (
+              <Child model={model} child={c} at={at} />
             ))}
           </ul>
         </section>

@@ -96,10 +96,7 @@ function mainLane(model: Model): Lane {
   const spans = model.turns.map((turn, i) => {
     const next = model.turns[i + 1];
     const last = next ? place(next.seq - 1) : end;
-    const firstIndex = Number.isNaN(turn.first)
-      ? -1
-      : model.time.indexOf(turn.first, Math.max(0, model.index(turn.seq)));
-    return { from: place(turn.seq), to: last, first: firstIndex < 0 ? place(turn.seq) : model.axis[firstIndex]! };
+    return { from: place(turn.seq), to: last, first: place(turn.answer === Infinity ? turn.seq : turn.answer) };
   });
   return { name: model.session.agent_id || 'agent', bars: stack(bars), spans };
 }
@@ -374,10 +371,11 @@ export function Timeline({ model, at, choose, lanesOpen }: Props) {
       py >= SLIDER
         ? lane?.bars.find((b) => b.from - near <= place(px) && place(px) <= Math.max(b.to, b.from + near))
         : undefined;
+    if (bar && bar.known > cursor) return bar.from > cursor ? bar.tool : `${bar.tool}, running`;
     if (bar) return `${bar.tool} ${format.duration(bar.took)}${bar.failed ? ', failed' : ''}`;
     const span =
       py >= SLIDER
-        ? lane?.spans.find((s) => s.first > s.from && s.from <= place(px) && place(px) <= s.first)
+        ? lane?.spans.find((s) => s.first > s.from && s.first <= cursor && s.from <= place(px) && place(px) <= s.first)
         : undefined;
     if (span)
       return `waiting ${format.duration(model.time[upTo(model.axis, span.first) - 1]! - model.time[upTo(model.axis, span.from) - 1]!)} for the first answer`;

@@ -416,6 +416,49 @@ test('SQL is answered as a table and as a chart, and the link has the question',
   await page.close();
 });
 
+test('a moment of the past shows nothing that came later', async () => {
+  const minute = (n) => new Date(Date.parse('2026-03-02T09:00:00Z') + n * 60_000).toISOString();
+  const event = (n, type, data) => ({ type, ts: minute(n), data });
+  const usage = (n, tokens) => event(n, 'agent.turn.usage', { input_tokens: tokens, output_tokens: 0 });
+  store.append('then', [
+    event(0, 'session.created', { title: 'Then', agent_id: 'a' }),
+    event(0, 'turn.started', { turn_id: 't1', sequence: 1 }),
+    event(0, 'message.added', { id: 'u1', role: 'user', content: 'First prompt' }),
+    usage(1, 100),
+    event(2, 'message.added', { id: 'm1', role: 'assistant', content: 'Said' }),
+    usage(3, 200),
+    event(4, 'turn.failed', { turn_id: 't1', error: 'no' }),
+    event(5, 'turn.started', { turn_id: 't2', sequence: 2 }),
+    event(5, 'message.added', { id: 'u2', role: 'user', content: 'Second prompt' }),
+  ]);
+  store.append('then-below', [
+    event(1, 'session.created', { title: 'Below', agent_id: 'b', parent_session_id: 'then' }),
+    usage(2, 7),
+    usage(4, 5),
+  ]);
+  const page = await open(context, server, 's/then?at=4');
+  const overview = async (seq) => {
+    await page.evaluate((at) => (location.hash = `/s/then?at=${at}`), seq);
+    await page.waitForFunction((at) => document.querySelector('.slider')?.ariaValueNow === at, String(seq));
+    await page.waitForFunction(() => !/…/.test(document.querySelector('.children')?.innerText ?? ''));
+    return page.locator('.overview').innerText();
+  };
+  await page.waitForSelector('.prompts button');
+  const early = await overview(4);
+  assert.match(early, /First prompt\s+[\d:]+ · 100 tokens\s+1 later/);
+  assert.match(early, /First answer after\s+–/i);
+  assert.match(early, /Below\s+1 event · – tokens/);
+  const later = await overview(6);
+  assert.match(later, /· 300 tokens\s+1 later/);
+  assert.match(later, /First answer after\s+2 min/i);
+  assert.match(later, /Below\s+2 events · 7 tokens/);
+  assert.match(await overview(7), /· 300 tokens · failed/);
+  await page.click('text=1 later');
+  await page.waitForSelector('.prompts >> text=Second prompt');
+  quiet(page);
+  await page.close();
+});
+
 test('a shared file opens without the server', async () => {
   const page = await session();
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Share')]);
