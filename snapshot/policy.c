@@ -7,6 +7,7 @@
 #define JOURNAL_SHARE 10
 #define CHANGED_SHARE 4
 #define FAR_BEHIND    8
+#define GAP_EVENTS    16000 /* folded in about a tenth of a second */
 
 annal_snapshot_policy annal__snapshot_policy(const annal_snapshot_policy *policy)
 {
@@ -67,8 +68,9 @@ bool annal__snapshot_far_behind(const annal_snapshot_policy *policy, struct snap
 bool annal__snapshot_hurry_on(const annal_snapshot_policy *policy, struct snapshot_mark last,
                               struct snapshot_mark here, struct snapshot_mark end)
 {
-    return annal__snapshot_far_behind(policy, here, end) &&
-           here.seq - last.seq < end.seq - here.seq;
+    uint64_t passed = here.seq - last.seq;
+    return annal__snapshot_far_behind(policy, here, end) && passed < end.seq - here.seq &&
+           passed < GAP_EVENTS;
 }
 
 uint64_t annal__snapshot_bytes_max(const annal_snapshot_policy *policy, uint64_t journal_bytes)

@@ -9,11 +9,12 @@
  * own size, at equal distances.
  *
  * The keeper hurries: while it is more than eight distances from the end, it skips every due place
- * that is less than half of the way to the end. So a burst of any length gets one snapshot after
- * half of it, one after half of the rest and so on, then those that are due near its end: soon the
- * newest state is near, and a process that ends early has not worked in vain. Skipped places stay
- * skipped, because numbers are in the order of seq. To get a snapshot at each place, drop all of
- * them and catch up by hand.
+ * that is less than half of the way to the end and less than 16,000 events after the last snapshot.
+ * So a burst gets one snapshot every 16,000 events, then one after half of the rest and so on, then
+ * those that are due near its end: soon the newest state is near, a process that ends early has not
+ * worked in vain, and no state is so far from a snapshot that a person would wait for it. Skipped
+ * places stay skipped, because numbers are in the order of seq. To get a snapshot at each place,
+ * drop all of them and catch up by hand.
  */
 #ifndef SNAPSHOT_POLICY_H
 #define SNAPSHOT_POLICY_H

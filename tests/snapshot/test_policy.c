@@ -108,15 +108,19 @@ static unsigned hurry(uint64_t end, uint64_t seqs[64])
     return count;
 }
 
-START_TEST(a_keeper_far_behind_takes_one_half_the_way_and_all_of_the_last_eight)
+START_TEST(a_keeper_far_behind_takes_one_every_16000_and_all_of_the_last_eight)
 {
     uint64_t seqs[64];
     ck_assert_uint_eq(hurry(7999, seqs), 7);
-    ck_assert_uint_eq(hurry(100500, seqs), 11);
-    ck_assert_uint_eq(seqs[0], 51000);
-    ck_assert_uint_eq(seqs[1], 76000);
-    ck_assert_uint_eq(seqs[10], 100000);
-    ck_assert_uint_le(hurry(1000000, seqs), 20);
+    ck_assert_uint_eq(hurry(20500, seqs), 9);
+    ck_assert_uint_eq(seqs[0], 11000);
+    ck_assert_uint_eq(seqs[8], 20000);
+    ck_assert_uint_eq(hurry(100500, seqs), 14);
+    ck_assert_uint_eq(seqs[0], 16000);
+    ck_assert_uint_eq(seqs[1], 32000);
+    ck_assert_uint_eq(seqs[5], 91000);
+    ck_assert_uint_eq(seqs[13], 100000);
+    ck_assert_uint_le(hurry(1000000, seqs), 1000000 / 16000 + 12);
 }
 END_TEST
 
@@ -129,6 +133,6 @@ Suite *suite_policy(void)
     tcase_add_test(tc, a_zero_in_a_policy_means_the_default);
     tcase_add_test(tc, a_walk_leaves_one_at_every_due_place);
     tcase_add_test(tc, a_walk_with_a_large_state_passes_places_over_but_not_the_newest);
-    tcase_add_test(tc, a_keeper_far_behind_takes_one_half_the_way_and_all_of_the_last_eight);
+    tcase_add_test(tc, a_keeper_far_behind_takes_one_every_16000_and_all_of_the_last_eight);
     return suite;
 }

@@ -63,10 +63,10 @@ typedef struct annal_snapshots annal_snapshots;
  * and at least a hundred times as long ago as it took.
  *
  * While it is more than eight distances from the end, as after a burst of appends, it skips due
- * places that are less than half of the way to the end, so that soon the newest state is near.
- * Those places stay without one, because snapshots are stored in order, and catching up later does
- * not fill them in: a state in the first half of a burst is up to half the burst's events away from
- * a snapshot. annal_snapshot_drop() and then annal_snapshot_take() leave one at every place.
+ * places that are less than half of the way to the end and less than 16,000 events after the last
+ * snapshot, so that soon the newest state is near. Those places stay without one, because snapshots
+ * are stored in order, and catching up later does not fill them in. annal_snapshot_drop() and then
+ * annal_snapshot_take() leave one at every place.
  *
  * ANNAL_ERR_IO  the store is open for reading only
  */
