@@ -90,9 +90,8 @@ static annal_status run_once(annal_import *import, annal_slice section, annal_er
     return ANNAL_OK;
 }
 
-static annal_status prepare_batch(annal_import *import, annal_slice section, annal_error *err)
+static annal_status prepare_events(annal_import *import, annal_slice section, annal_error *err)
 {
-    bool events = false;
     while (section.len > 0) {
         sqlite3_stmt *statement = NULL;
         const char *rest = NULL;
@@ -105,22 +104,31 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
             continue;
         if (import->statement_count == STATEMENTS_MAX) {
             sqlite3_finalize(statement);
-            return annal__fail(err, ANNAL_ERR_SQL, "importer: more than %d statements in a batch",
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "importer: more than %d statements in batch and end",
                                STATEMENTS_MAX);
         }
         import->statements[import->statement_count++] = statement;
         int columns = sqlite3_column_count(statement);
         if (columns != 0 && columns != 7)
-            return annal__fail(
-                err, ANNAL_ERR_SQL,
-                "importer: a SELECT of the batch returns %d columns, not session, ts, "
-                "type, id, cause, data, line",
-                columns);
-        events = events || columns == 7;
+            return annal__fail(err, ANNAL_ERR_SQL,
+                               "importer: a SELECT of events returns %d columns, not session, ts, "
+                               "type, id, cause, data, line",
+                               columns);
     }
-    if (!events)
-        return annal__fail(err, ANNAL_ERR_SQL, "importer: no SELECT of events under '-- batch'");
     return ANNAL_OK;
+}
+
+static annal_status prepare_batch(annal_import *import, annal_slice section, annal_error *err)
+{
+    bool events = false;
+    annal_status status = prepare_events(import, section, err);
+    import->batch_count = import->statement_count;
+    for (size_t i = 0; i < import->batch_count; i++)
+        events = events || sqlite3_column_count(import->statements[i]) == 7;
+    if (status >= 0 && !events)
+        return annal__fail(err, ANNAL_ERR_SQL, "importer: no SELECT of events under '-- batch'");
+    return status;
 }
 
 /* ---- Open and close ---- */
@@ -246,6 +254,8 @@ annal_status annal_import_open(annal_slice sql, const annal_import_source *sourc
         status = annal__import_fail(import, err, "importer");
     if (status >= 0)
         status = prepare_batch(import, annal__import_section(sql, "-- batch", &(size_t){0}), err);
+    if (status >= 0)
+        status = prepare_events(import, annal__import_section(sql, "-- end", &(size_t){0}), err);
     if (status < 0) {
         annal_import_close(import);
         return status;
@@ -400,7 +410,7 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
     sqlite3_reset(import->clear);
     for (size_t i = 0; i < count && status >= 0; i++)
         status = annal__import_insert(import, &batch, &lines[i], err);
-    for (size_t i = 0; i < import->statement_count && batch.count > 0 && status >= 0; i++) {
+    for (size_t i = 0; i < import->batch_count && batch.count > 0 && status >= 0; i++) {
         status = give_events(import, import->statements[i], &batch, fn, arg, err);
         sqlite3_reset(import->statements[i]);
     }
@@ -408,6 +418,21 @@ annal_status annal_import_feed(annal_import *import, const annal_import_line *li
         status = check_every_line_gave(&batch, err);
     annal__free(batch.rows);
     import->failed = status < 0; /* inserted again, its lines would be taken for duplicates */
+    return status;
+}
+
+annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *arg,
+                               annal_error *err)
+{
+    struct batch none = {0};
+    annal_status status = ANNAL_OK;
+    if (import->failed)
+        return annal__fail(err, ANNAL_ERR_CLOSED, "import: it failed earlier");
+    for (size_t i = import->batch_count; i < import->statement_count && status >= 0; i++) {
+        status = give_events(import, import->statements[i], &none, fn, arg, err);
+        sqlite3_reset(import->statements[i]);
+    }
+    import->failed = status < 0;
     return status;
 }
 

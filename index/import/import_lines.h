@@ -9,7 +9,7 @@
 
 #include <sqlite3.h>
 
-/* A batch section has a handful of statements. */
+/* The sections batch and end have a handful of statements. */
 #define STATEMENTS_MAX 16
 
 /* Statements of a section once that are run again; one that has more is not used again. */
@@ -22,7 +22,8 @@ struct annal_import {
     sqlite3_stmt *clear;
     sqlite3_stmt *remember;
     sqlite3_stmt *knows;
-    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the batch section */
+    sqlite3_stmt *statements[STATEMENTS_MAX]; /* of the section batch, then of the section end */
+    size_t batch_count;
     size_t statement_count;
     sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
     size_t again_count;

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-static const char *const marks[] = {"-- detect", "-- tables", "-- rows", "-- once", "-- batch"};
+static const char *const marks[] = {"-- detect", "-- tables", "-- rows",
+                                    "-- once",   "-- batch",  "-- end"};
 
 static bool is_mark(annal_slice line, const char *mark)
 {

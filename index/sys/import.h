@@ -23,6 +23,14 @@ ANNAL_MUST_CHECK annal_status annal__import_again(annal_import *import,
                                                   const annal_import_source *source,
                                                   annal_error *err);
 
+/*
+ * The log ends here, as far as is known: return what the section "-- end" gives.
+ *
+ * ANNAL_ERR_SQL  the importer failed; this import accepts no more lines
+ */
+ANNAL_MUST_CHECK annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *arg,
+                                                annal_error *err);
+
 /* A line, which is valid until it returns. Any result but ANNAL_OK stops, and is returned. */
 typedef annal_status (*annal__import_row_fn)(void *arg, annal_slice json, annal_error *err);
 

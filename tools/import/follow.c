@@ -54,6 +54,7 @@ struct followed {
     bool was_read;
     bool was_refused;
     bool waits; /* its first line is not complete yet */
+    bool rests; /* what follows from its end is told when it has rested: rule 7 */
 };
 
 struct follow {
@@ -522,6 +523,7 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     if (status >= 0 && change != IMPORT_SAME && log->stamp != 0)
         status = read_anew(follow, log, last);
     int64_t now = annal__monotonic_us(), took_us = now - begun_us;
+    log->rests = log->now.job != NULL;
     if (log->due_us == 0)
         log->due_us = now + (change == IMPORT_SAME || took_us < GAP_US ? GAP_US : took_us);
     return status;
@@ -535,7 +537,13 @@ static int64_t read_us(const struct followed *log)
         return log->due_us;
     if (log->is_half)
         return rested_us > log->due_us ? rested_us : log->due_us;
-    return INT64_MAX;
+    return log->rests ? rested_us : INT64_MAX;
+}
+
+static annal_status tell_rest(struct follow *follow, struct followed *log)
+{
+    log->rests = false;
+    return log->now.job != NULL ? take(follow, log, &log->now, IMPORT_PAUSE) : ANNAL_OK;
 }
 
 static annal_status read_due(struct follow *follow)
@@ -546,7 +554,8 @@ static annal_status read_due(struct follow *follow)
         if (log->moved.job != NULL)
             status = read_moved(follow, log);
         if (status >= 0 && read_us(log) <= annal__monotonic_us())
-            status = read_log(follow, log, false);
+            status = log->is_changed || log->is_half ? read_log(follow, log, false)
+                                                     : tell_rest(follow, log);
     }
     return status;
 }

@@ -202,11 +202,21 @@ static bool wants_to_stop(const struct import_job *job)
            job->options->stop(job->options->arg);
 }
 
+/* More lines may follow, and then the same end. */
+static annal_status take_end(void *arg, const annal_import_event *event, annal_error *err)
+{
+    struct import_job *job = arg;
+    annal_status status = import_take_event(job, event, err);
+    return status < 0 ? status
+                      : annal__import_remember(job->import, event->session, event->draft.id, err);
+}
+
 static annal_status import_lines(struct import_job *job, enum import_until until, annal_error *err)
 {
     bool stopped = false;
-    annal_status status = until != IMPORT_REST ? read_more(job, err) : ANNAL_OK;
-    while (until != IMPORT_REST && status >= 0 && !job->at_end && !stopped) {
+    bool reads = until == IMPORT_WHOLE || until == IMPORT_LAST;
+    annal_status status = reads ? read_more(job, err) : ANNAL_OK;
+    while (reads && status >= 0 && !job->at_end && !stopped) {
         drop_mark(job);
         status = take_lines(job, err);
         if (status >= 0 && job->options != NULL && job->options->progress != NULL)
@@ -215,8 +225,10 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         if (status >= 0 && !stopped)
             status = read_more(job, err);
     }
-    if (status >= 0 && until != IMPORT_WHOLE && !stopped)
+    if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
         status = take_last(job, err);
+    if (status >= 0 && until != IMPORT_WHOLE && !stopped)
+        status = annal__import_end(job->import, take_end, job, err);
     if (job->read.len == 0) /* it may wait for long */
         annal__buf_done(&job->read);
     return status;

@@ -76,7 +76,8 @@ annal_status import_open(annal_store *store, const struct importer *importer, co
 enum import_until {
     IMPORT_WHOLE, /* lines that have their line break */
     IMPORT_LAST,  /* and what follows the last line break */
-    IMPORT_REST   /* only what was read already, to its end */
+    IMPORT_REST,  /* only what was read already, to its end */
+    IMPORT_PAUSE  /* no line, but what follows if the log ends here */
 };
 
 /* Take what is there by now. What was taken is durable when it returns, even if it fails. */

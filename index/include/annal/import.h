@@ -43,6 +43,10 @@
  * bytes were in the file before: they are skipped and counted. A line that does arrive must yield
  * an event.
  *
+ * "-- end", if there is one, is run by annal import for what only the end of the log shows, such as
+ * that the last turn has ended: its statements return events, as those of the batch do, and find no
+ * lines. More lines may follow, and then another end. What is returned again must have the same id.
+ *
  * "-- rows", as often as needed, is for logs that are SQLite databases: SELECTs that run there,
  * with the functions above, and return one column, a JSON object: a line. If a SELECT names a table
  * or column which this database does not have, the rest of its section is skipped. Rows of tables

@@ -23,8 +23,9 @@ static const struct log {
     {"pi", "2026-03-02_tides.jsonl", "lines", 10, 17, 725, 17, 660,
      "import.unreadable 1, message.added 4, tool.called 2, tool.failed 1, tool.returned 1, "
      "turn.completed 1, turn.started 2"},
-    {"gemini-cli", "session-2026-03-02.jsonl", "lines", 9, 16, 1851, 21, 600,
-     "import.record 3, message.added 6, tool.called 1, tool.returned 1, turn.started 1"},
+    {"gemini-cli", "session-2026-03-02.jsonl", "lines", 9, 17, 1851, 21, 600,
+     "import.record 3, message.added 6, tool.called 1, tool.returned 1, turn.completed 1, "
+     "turn.started 1"},
     {"gemini-cli", "session-old.json", "document", 3, 7, 100, 20, 30,
      "message.added 2, tool.called 1, tool.failed 1, turn.started 1"},
     {"opencode", "export.json", "document", 4, 10, 530, 25, 400,
@@ -273,7 +274,7 @@ START_TEST(a_document_that_grew_adds_what_is_new)
     count_events("gemini-cli", path, 2, 3);
     snprintf(text, sizeof text, "%s%s]}\n", first, more);
     put_file("session-1.json", text, strlen(text));
-    count_events("gemini-cli", path, 3, 2);
+    count_events("gemini-cli", path, 3, 3); /* the end of the turn is the third */
     count_events("gemini-cli", path, 3, 0);
 }
 END_TEST

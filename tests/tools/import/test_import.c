@@ -205,6 +205,16 @@ static size_t said_before_time(const annal_slice *data)
     return at != NULL ? (size_t)(at - data->ptr) : data->len;
 }
 
+/* The next event that is not the end of a turn which a log had when it ended there. */
+static annal_status next_of_line(annal_cursor *cursor, annal_event *out)
+{
+    annal_status status = annal_cursor_next(cursor, out, NULL);
+    while (status == ANNAL_OK && out->id.len > 5 &&
+           memcmp(out->id.ptr + out->id.len - 5, ".ends", 5) == 0)
+        status = annal_cursor_next(cursor, out, NULL);
+    return status;
+}
+
 static void assert_same_events(annal_store *a, annal_store *b, const char *session)
 {
     annal_cursor *cursor_a = NULL, *cursor_b = NULL;
@@ -214,8 +224,8 @@ static void assert_same_events(annal_store *a, annal_store *b, const char *sessi
     ck_assert_int_eq(annal_cursor_open(a, id, 1, &cursor_a, NULL), ANNAL_OK);
     ck_assert_int_eq(annal_cursor_open(b, id, 1, &cursor_b, NULL), ANNAL_OK);
     while (status == ANNAL_OK) {
-        status = annal_cursor_next(cursor_a, &one, NULL);
-        ck_assert_int_eq(annal_cursor_next(cursor_b, &other, NULL), status);
+        status = next_of_line(cursor_a, &one);
+        ck_assert_int_eq(next_of_line(cursor_b, &other), status);
         if (status != ANNAL_OK)
             break;
         ck_assert_mem_eq(one.id.ptr, other.id.ptr, one.id.len);
@@ -225,7 +235,7 @@ static void assert_same_events(annal_store *a, annal_store *b, const char *sessi
         if (len < one.data.len)
             continue; /* what is known of the time of a line that has none grows with the file */
         ck_assert_int_eq(one.ts_us, other.ts_us);
-        ck_assert_uint_eq(one.length, other.length);
+        ck_assert_uint_eq(one.data.len, other.data.len);
     }
     ck_assert_int_eq(status, ANNAL_END);
     annal_cursor_close(cursor_a);

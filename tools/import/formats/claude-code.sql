@@ -1,4 +1,4 @@
--- importer claude-code   version 3
+-- importer claude-code   version 4
 -- session: sessionId
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
@@ -20,10 +20,14 @@
 --  (6) Usage is repeated on every line of a message. The first line's counts; when a later line
 --      has more output tokens, its usage replaces what was counted, and the difference is an event.
 --  (7) A turn starts with what a human (or a task notice) said, and ends with turn_duration, with an
---      interruption, or, when the log has neither, where the next one starts.
+--      interruption, or with an answer. More lines of a message, and more work, may follow an answer, so
+--      its end is told where the next turn starts or the log ends, with the time of the answer and an
+--      id made of the turn's. A turn without an answer ends where the next one starts. What the API
+--      refuses ends a turn as failed.
 --  (8) A line without time has the time of the line before it in the file; "time" in the data says so.
---      Where there is none it is 1, which is no time, and created_at of the session follows in a
---      session.updated once a time is known.
+--      Where there is none it is 1, which is no time. created_at of the session is its first line's, or
+--      follows in a session.updated once a time, or an earlier one, is known. The time inside a
+--      snapshot is not the line's.
 --  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
 --      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
 --      file are about other sessions.
@@ -46,11 +50,13 @@ INSERT INTO file
 SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), stem)), 1,
        json_text(kind), json_text(file) FROM source;
 
--- What is known of each session so far. turn: the open one; turns: how many have begun; leaf: its
--- last message; rank: who gave the name, rule (9).
+-- What is known of each session so far. dated: its earliest time; turn: the open one; turns: how
+-- many have begun; leaf: its last message; rank: who gave the name, rule (9). rest: how the open
+-- turn ends if nothing follows; rest_…: of the line that says so; rested: a line has said so.
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
-    rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT
+    rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
+    rest_n INTEGER, rested INTEGER
 ) WITHOUT ROWID;
 
 -- Summaries whose leaf may come later.
@@ -71,26 +77,28 @@ CREATE TABLE calls (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOU
 -- What was found out about each line of the batch. said: the session of the file after it; blocks:
 -- a letter for each block of its content, c for a call of a tool, r for a result, o for others; new_…:
 -- what the session did not have before; more_…: what was not counted before; main: what the line
--- itself becomes.
+-- itself becomes; rest: how the turn ends if nothing follows, 'open' if it does not; end_…: of the
+-- turn that ends here.
 CREATE TABLE facts (
-    row INTEGER PRIMARY KEY, type TEXT, uuid TEXT, said TEXT, session TEXT, parent TEXT, agent TEXT,
+    row INTEGER PRIMARY KEY, n INTEGER, type TEXT, uuid TEXT, said TEXT, session TEXT, parent TEXT, agent TEXT,
     at INTEGER, ts INTEGER, blocks TEXT, interrupted INTEGER, human INTEGER, ended TEXT, turn TEXT,
     turns INTEGER, is_new INTEGER, dates INTEGER, new_model TEXT, new_cwd TEXT, new_branch TEXT,
     new_name TEXT, rank INTEGER, leaf TEXT, summary TEXT, message TEXT, input INTEGER,
     cached INTEGER, written INTEGER, output INTEGER, more_input INTEGER, more_cached INTEGER,
-    more_written INTEGER, more_output INTEGER, call TEXT, main TEXT
+    more_written INTEGER, more_output INTEGER, call TEXT, main TEXT, rest TEXT, error TEXT,
+    end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT
 );
 
 -- The events that a line may give, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (100000);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (100000);
 
 -- What each line of the batch says by itself.
 CREATE VIEW said AS
-SELECT row, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subtype' AS subtype,
+SELECT row, n, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subtype' AS subtype,
        j ->> '$.uuid' AS uuid, j ->> '$.parentUuid' AS up, j ->> '$.isSidechain' IS 1 AS side,
        j ->> '$.agentId' AS agent, session_id(nullif(j ->> '$.sessionId', '')) AS session,
-       coalesce(time_us(j ->> '$.timestamp'), time_us(j ->> '$.snapshot.timestamp')) AS at,
+       time_us(j ->> '$.timestamp') AS at,
        nullif(j ->> '$.message.model', '<synthetic>') AS model, j ->> '$.cwd' AS cwd,
        j ->> '$.gitBranch' AS branch, coalesce(j ->> '$.customTitle', j ->> '$.aiTitle') AS title,
        CASE WHEN j ->> '$.customTitle' <> '' THEN 3 WHEN j ->> '$.aiTitle' <> '' THEN 2 END AS rank,
@@ -115,17 +123,27 @@ SELECT row, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.subt
        CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER) AS input,
        CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER) AS cached,
        CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER) AS written,
-       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output
-FROM (SELECT row, hash, line_json(row) AS j FROM lines) ORDER BY row;
+       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output,
+       CASE WHEN j ->> '$.isApiErrorMessage' IS 1
+                THEN coalesce(j -> '$.message.content[0].text', j -> '$.error', '"API error"')
+            WHEN j ->> '$.type' = 'system' AND j ->> '$.subtype' = 'api_error'
+                THEN coalesce(j -> '$.error.message', nullif(j -> '$.error', '{}'), '"API error"')
+            END AS error,
+       CASE WHEN j ->> '$.type' = 'assistant' THEN
+           coalesce(j ->> '$.message.stop_reason',
+                    CASE WHEN j ->> '$.message.content[0].type' = 'text' THEN 'end_turn' END, '')
+           END AS stop
+FROM (SELECT row, n, hash, line_json(row) AS j FROM lines) ORDER BY row;
 
 -- One line after the other: whose it is, then what it changes there. A LIMIT makes SQLite compute a
 -- column once, and not wherever the query around it uses it.
 CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts
-    SELECT NEW.row, NEW.type, NEW.uuid, x.said, x.session, x.parent, NEW.agent, NEW.at, x.ts, NEW.blocks,
+    SELECT NEW.row, NEW.n, NEW.type, NEW.uuid, x.said, x.session, x.parent, NEW.agent, NEW.at, x.ts, NEW.blocks,
            x.interrupted, x.human, CASE WHEN x.ends THEN s.turn END,
            CASE WHEN x.human THEN coalesce(NEW.uuid, NEW.hash) ELSE s.turn END,
-           coalesce(s.turns, 0) + x.human, s.session IS NULL, s.dated IS NULL AND x.ts > 1,
+           coalesce(s.turns, 0) + x.human, s.session IS NULL,
+           coalesce(NEW.at < coalesce(s.dated, NEW.at + 1), 0),
            CASE WHEN NEW.model IS NOT s.model THEN NEW.model END,
            CASE WHEN NEW.cwd IS NOT s.cwd THEN NEW.cwd END,
            CASE WHEN NEW.branch IS NOT s.branch THEN NEW.branch END,
@@ -147,7 +165,17 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            WHEN NEW.subtype = 'turn_duration' AND s.turn IS NOT NULL THEN 'turn'
            WHEN NEW.subtype = 'compact_boundary' THEN 'checkpoint'
            WHEN NEW.subtype = 'api_error' THEN 'failed'
-           ELSE 'record' END
+           ELSE 'record' END,
+           CASE WHEN NEW.error IS NOT NULL THEN 'turn.failed'
+                WHEN NEW.blocks LIKE '%c%' OR NEW.blocks LIKE '%r%' THEN 'open'
+                WHEN NEW.type = 'user' AND NEW.text LIKE '<local-command-std%' THEN 'turn.completed'
+                WHEN NEW.stop IN ('end_turn', 'stop_sequence', 'refusal') THEN 'turn.completed'
+                WHEN NEW.stop IS NOT NULL THEN 'open' END,
+           NEW.error,
+           CASE WHEN x.interrupted THEN 'turn.cancelled' ELSE coalesce(nullif(s.rest, 'open'), 'turn.completed') END,
+           CASE WHEN s.rested THEN s.turn || '.ends' ELSE NEW.hash || '.2' END,
+           CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_ts ELSE x.ts END,
+           CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_error END
     FROM (
         SELECT w.*, CASE WHEN NEW.side THEN w.base END AS parent,
                CASE WHEN NOT NEW.side THEN w.base ELSE session_id(coalesce(
@@ -188,16 +216,22 @@ CREATE VIEW left_behind (row) AS VALUES (0);
 CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
     UPDATE file SET (session, ts) = (SELECT said, ts FROM facts WHERE row = NEW.row);
     INSERT INTO sessions
-    SELECT session, nullif(dates, 0), new_model, new_cwd, new_branch, new_name,
+    SELECT session, CASE WHEN dates THEN at END, new_model, new_cwd, new_branch, new_name,
            CASE WHEN new_name IS NOT NULL THEN rank END,
            CASE WHEN human OR ended IS NULL THEN turn END, turns,
-           CASE WHEN type IN ('user', 'assistant') THEN uuid END
+           CASE WHEN type IN ('user', 'assistant') THEN uuid END,
+           rest, error, ts, n, coalesce(rest <> 'open', 0)
     FROM facts WHERE row = NEW.row
     ON CONFLICT DO UPDATE SET
-        dated = coalesce(dated, excluded.dated), model = coalesce(excluded.model, model),
+        dated = coalesce(excluded.dated, dated), model = coalesce(excluded.model, model),
         cwd = coalesce(excluded.cwd, cwd), branch = coalesce(excluded.branch, branch),
         name = coalesce(excluded.name, name), rank = coalesce(excluded.rank, rank),
-        turn = excluded.turn, turns = excluded.turns, leaf = coalesce(excluded.leaf, leaf);
+        turn = excluded.turn, turns = excluded.turns, leaf = coalesce(excluded.leaf, leaf),
+        rest = CASE WHEN excluded.turn IS turn THEN coalesce(excluded.rest, rest) END,
+        rest_error = CASE WHEN excluded.rest IS NULL THEN rest_error ELSE excluded.rest_error END,
+        rest_ts = CASE WHEN excluded.rest IS NULL THEN rest_ts ELSE excluded.rest_ts END,
+        rest_n = CASE WHEN excluded.rest IS NULL THEN rest_n ELSE excluded.rest_n END,
+        rested = excluded.turn IS turn AND (rested OR excluded.rested);
     INSERT OR REPLACE INTO usage
     SELECT session, message, input, cached, written, output FROM facts
     WHERE row = NEW.row AND message IS NOT NULL;
@@ -214,23 +248,25 @@ END;
 INSERT INTO said SELECT * FROM said;
 
 -- CROSS JOIN keeps the order: line, kind, block.
-SELECT session, ts, type, id, NULL,
-       CASE WHEN at IS NULL AND ts > 1
+SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, id, NULL,
+       CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
            THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n
 FROM (
-    SELECT session, ts, at, n,
+    SELECT session, ts, at, w.n, end_ts, k.k AS type_k,
         CASE k.k
         WHEN 0 THEN 'session.created'
         WHEN 1 THEN 'session.updated'
-        WHEN 2 THEN CASE WHEN interrupted THEN 'turn.cancelled' ELSE 'turn.completed' END
+        WHEN 2 THEN end_type
         WHEN 3 THEN 'turn.started'
         WHEN 4 THEN CASE main WHEN 'message' THEN 'message.added' WHEN 'checkpoint' THEN 'checkpoint.noted'
-                              WHEN 'failed' THEN 'provider.failed' WHEN 'turn' THEN 'turn.completed'
+                              WHEN 'failed' THEN 'provider.failed' WHEN 'turn' THEN end_type
                               WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
         WHEN 5 THEN CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN 'tool.called'
                          WHEN b.value ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END
+        WHEN 6 THEN 'provider.failed'
         ELSE 'agent.turn.usage' END AS type,
         CASE k.k WHEN 0 THEN 'session.created' WHEN 100000 THEN hash || '.usage'
+                 WHEN 2 THEN end_id WHEN 6 THEN hash || '.failed'
                  WHEN 5 THEN hash || '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
                  ELSE hash || '.' || k.k END AS id,
         CASE k.k
@@ -238,19 +274,19 @@ FROM (
             'id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
             'model', json_text(new_model), 'status', '"idle"', 'working_directory', json_text(new_cwd),
             'git_branch', json_text(new_branch), 'parent_session_id', json_text(w.parent),
-            'created_at', CASE WHEN at IS NOT NULL THEN
-                coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
+            'created_at', CASE WHEN dates THEN j -> '$.timestamp' END,
             'source', source)
         WHEN 1 THEN json_fields(
             'set', json_fields(
-                'created_at', CASE WHEN dates AND at IS NOT NULL THEN
-                    coalesce(j -> '$.timestamp', j -> '$.snapshot.timestamp') END,
+                'created_at', CASE WHEN dates THEN j -> '$.timestamp' END,
                 'model', json_text(new_model), 'working_directory', json_text(new_cwd),
                 'git_branch', json_text(new_branch), 'title', json_text(new_name)),
             'source', source)
         WHEN 2 THEN json_fields(
             'turn_id', json_text(ended),
-            'reason', CASE WHEN interrupted THEN '"interrupted"' ELSE '"next_turn"' END, 'source', source)
+            'reason', CASE WHEN interrupted THEN '"interrupted"' WHEN end_id = hash || '.2' THEN '"next_turn"'
+                           ELSE '"answered"' END,
+            'error', end_error, 'source', source)
         WHEN 3 THEN json_fields(
             'turn_id', turn_id, 'sequence', turns, 'status', '"running"',
             'prompt_ref', coalesce(j -> '$.uuid', json_text(hash)), 'source', source)
@@ -268,12 +304,12 @@ FROM (
                 'extra', CASE WHEN tools
                     THEN json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
                                               '$.message.model', '$.message.stop_reason'),
-                                  '$.message.content', json(rest))
+                                  '$.message.content', json(rest_blocks))
                     ELSE json_remove(j, '$.uuid', '$.message.role', '$.message.id', '$.message.model',
                                      '$.message.stop_reason', '$.message.content') END)
             WHEN 'turn' THEN json_fields(
                 'turn_id', json_text(ended),
-                'timing', json_fields('totalMs', j -> '$.durationMs'), 'source', source,
+                'timing', json_fields('totalMs', j -> '$.durationMs'), 'error', end_error, 'source', source,
                 'extra', json_remove(j, '$.uuid', '$.durationMs'))
             WHEN 'checkpoint' THEN json_fields(
                 'note', '"compaction"', 'trigger', j -> '$.compactMetadata.trigger',
@@ -302,7 +338,9 @@ FROM (
                                  '$.message.content[0].name', '$.message.content[0].input',
                                  '$.message.content[0].tool_use_id', '$.message.content[0].content')
                 ELSE json_set(json_remove(j, '$.uuid', '$.message.id'),
-                              '$.message.content', json(rest)) END END)
+                              '$.message.content', json(rest_blocks)) END END)
+        WHEN 6 THEN json_fields(
+            'provider', '"anthropic"', 'error', error, 'turn_id', turn_id, 'source', source)
         ELSE json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
             'input_tokens', more_input + more_cached + more_written, 'output_tokens', more_output,
@@ -311,25 +349,26 @@ FROM (
             'turn_id', turn_id, 'source', source)
         END AS data
     FROM (
-        SELECT f.*, l.n, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
+        SELECT f.*, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
                f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
-               json_fields('kind', i.kind, 'file', i.name, 'line', l.n,
+               json_fields('kind', i.kind, 'file', i.name, 'line', f.n,
                            'record', l.j -> '$.uuid') AS source,
                CASE WHEN length(f.blocks) > 1 AND trim(f.blocks, 'o') <> '' THEN
                    (SELECT json_group_array(json_remove(l.j -> t.fullkey, '$.id', '$.name', '$.input',
                                                         '$.tool_use_id', '$.content'))
                     FROM json_each(l.j, '$.message.content') t
-                    WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest
-        FROM (SELECT row, n, hash, unreadable, line_json(row) AS j FROM lines) l
+                    WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest_blocks
+        FROM (SELECT row, hash, unreadable, line_json(row) AS j FROM lines) l
         CROSS JOIN facts f USING (row) CROSS JOIN file i) w
     CROSS JOIN kinds k ON CASE k.k
         WHEN 0 THEN is_new
-        WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates AND at IS NOT NULL OR
+        WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates OR
                     coalesce(new_model, new_cwd, new_branch) IS NOT NULL)
         WHEN 2 THEN ended IS NOT NULL AND main <> 'turn'
         WHEN 3 THEN human
         WHEN 4 THEN main <> 'tool'
         WHEN 5 THEN tools AND main <> 'record'
+        WHEN 6 THEN error IS NOT NULL AND main = 'message'
         ELSE message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
                                       OR more_output <> 0) END
     LEFT JOIN json_each(CASE k.k WHEN 5 THEN j END, '$.message.content') b
@@ -337,3 +376,11 @@ FROM (
 );
 
 DELETE FROM facts;
+
+-- end
+
+SELECT s.session, rest_ts, rest, turn || '.ends', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"', 'error', rest_error,
+                   'source', json_fields('kind', f.kind, 'file', f.name, 'line', rest_n)), rest_n
+FROM sessions s JOIN file f ON s.turn IS NOT NULL AND s.rest <> 'open'
+ORDER BY rest_n;

@@ -1,4 +1,4 @@
--- importer gemini-cli   version 1
+-- importer gemini-cli   version 2
 -- files: session-*.json session-*.jsonl
 -- split: $.messages
 --
@@ -13,7 +13,8 @@
 --      later line counts differently, as the difference.
 --  (3) The first event made from a line carries what is left of it under "extra".
 --  (4) A user's message begins a turn, but not one that only hands results to the model, and not the
---      context that the program puts in front.
+--      context that the program puts in front. An answer that asks for no tool ends it, too; that is told
+--      where the next turn begins or the log ends.
 --  (5) "$rewindTo" takes messages back in the program; here they stay, and it is an import.record.
 
 -- detect
@@ -24,8 +25,9 @@ SELECT max(CASE
     ELSE 0 END) FROM lines
 
 -- once
-CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0 FROM source;
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
+                   rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0 FROM source;
 
 CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTEGER, cached INTEGER)
     WITHOUT ROWID;
@@ -86,12 +88,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 
     -- Turns: of the messages of one line only the last one's stays open.
     INSERT INTO out
-    SELECT NEW.row, 10 * m.i + 1, f.session, f.ts, 'turn.completed', NEW.hash || '.ends.' || m.i,
-           json_fields('turn_id', json_text(coalesce((SELECT p.id FROM messages p WHERE p.human AND p.fresh
-                                                      AND p.i < m.i ORDER BY p.i DESC LIMIT 1), f.turn)),
-                       'reason', '"next_turn"', 'source', n.source), NEW.n
-    FROM file f, now n, messages m WHERE m.human AND m.fresh
-      AND (f.turn IS NOT NULL OR EXISTS (SELECT 1 FROM messages p WHERE p.human AND p.fresh AND p.i < m.i));
+    SELECT NEW.row, 10 * m.i + 1, f.session,
+           CASE WHEN p.id IS NULL AND f.rest_ts IS NOT NULL THEN f.rest_ts ELSE f.ts END, 'turn.completed',
+           CASE WHEN p.id IS NULL AND f.rested THEN f.turn || '.ends' ELSE NEW.hash || '.ends.' || m.i END,
+           json_fields('turn_id', json_text(coalesce(p.id, f.turn)),
+                       'reason', CASE WHEN p.id IS NULL AND f.rest_ts IS NOT NULL THEN '"answered"'
+                                 ELSE '"next_turn"' END, 'source', n.source), NEW.n
+    FROM file f, now n, messages m LEFT JOIN messages p
+        ON p.i = (SELECT max(q.i) FROM messages q WHERE q.human AND q.fresh AND q.i < m.i)
+    WHERE m.human AND m.fresh AND (f.turn IS NOT NULL OR p.id IS NOT NULL);
     INSERT INTO out
     SELECT NEW.row, 10 * m.i + 2, f.session, f.ts, 'turn.started', NEW.hash || '.begins.' || m.i,
            json_fields('turn_id', json_text(m.id),
@@ -100,6 +105,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n, messages m WHERE m.human AND m.fresh;
     UPDATE file SET turns = turns + (SELECT count(*) FROM messages WHERE human AND fresh),
         turn = coalesce((SELECT id FROM messages WHERE human AND fresh ORDER BY i DESC LIMIT 1), turn);
+    UPDATE file SET rest_ts = NULL, rested = 0 WHERE EXISTS (SELECT 1 FROM messages WHERE human AND fresh);
+    UPDATE file SET (rest_ts, rest_n) = (
+        SELECT CASE WHEN m.role = 'assistant' AND json_type(m.m, '$.toolCalls[0]') IS NULL
+                         AND coalesce(m.m ->> '$.content', '') <> ''
+                    THEN coalesce(time_us(m.m ->> '$.timestamp'), file.ts) END, NEW.n
+        FROM messages m WHERE m.role <> 'system' ORDER BY m.i DESC LIMIT 1)
+    WHERE EXISTS (SELECT 1 FROM messages WHERE role <> 'system');
+    UPDATE file SET rested = 1 WHERE rest_ts IS NOT NULL;
 
     -- The messages; and what else the line says.
     INSERT INTO out
@@ -192,3 +205,9 @@ END;
 -- batch
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
 DELETE FROM out;
+
+-- end
+SELECT session, rest_ts, 'turn.completed', turn || '.ends', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"',
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(s.file), 'line', rest_n)), rest_n
+FROM file, source s WHERE turn IS NOT NULL AND rest_ts IS NOT NULL;

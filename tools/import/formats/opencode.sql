@@ -1,4 +1,4 @@
--- importer opencode   version 1
+-- importer opencode   version 2
 -- files: *.json opencode*.db
 -- split: $.messages
 --
@@ -12,7 +12,8 @@
 --      once it has one. Other parts stay under "extra".
 --  (3) A message that changed since an earlier import is added again under its id; its calls, results and
 --      tokens are told once. Tokens and cost count when the message is complete.
---  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names.
+--  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names. One
+--      that is complete and asks for no tool ends it; that is told where the next begins or the log ends.
 --  (5) opencode counts reasoning apart from output, and what came from a cache apart from input.
 
 -- detect
@@ -42,7 +43,8 @@ FROM message m ORDER BY m.session_id, m.id;
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 
-CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
+CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest TEXT, rest_error TEXT,
+                       rest_ts INTEGER, rest_n INTEGER, rested INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (j TEXT, v TEXT, info TEXT, mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT,
                   is_new INTEGER, main TEXT);
@@ -87,20 +89,33 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                             'source', source) END, NEW.n
     FROM now WHERE is_new;
     UPDATE now SET main = 'record' WHERE main IN ('meta', 'row') AND NOT is_new;
-    INSERT OR IGNORE INTO sessions SELECT session, NULL, 0 FROM now;
+    INSERT OR IGNORE INTO sessions (session, turns, rested) SELECT session, 0, 0 FROM now;
 
     -- Turns.
     INSERT INTO out
-    SELECT NEW.row, 1, n.session, n.ts, 'turn.completed', mid || '.ends',
-           json_fields('turn_id', json_text(s.turn), 'reason', '"next_turn"', 'source', source), NEW.n
+    SELECT NEW.row, 1, n.session, CASE WHEN rest IS NOT NULL THEN rest_ts ELSE n.ts END,
+           coalesce(rest, 'turn.completed'), CASE WHEN rested THEN s.turn || '.ended' ELSE mid || '.ends' END,
+           json_fields('turn_id', json_text(s.turn),
+                       'reason', CASE WHEN rest IS NULL THEN '"next_turn"' ELSE '"answered"' END,
+                       'error', CASE WHEN rest IS NOT NULL THEN rest_error END, 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user' AND s.turn IS NOT NULL;
-    UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1
+    UPDATE sessions SET turn = (SELECT mid FROM now), turns = turns + 1, rest = NULL, rested = 0
     WHERE session = (SELECT session FROM now WHERE main = 'message' AND role = 'user');
     INSERT INTO out
     SELECT NEW.row, 2, n.session, n.ts, 'turn.started', mid || '.begins',
            json_fields('turn_id', json_text(mid), 'sequence', s.turns, 'status', '"running"',
                        'prompt_ref', json_text(mid), 'source', source), NEW.n
     FROM now n JOIN sessions s USING (session) WHERE main = 'message' AND role = 'user';
+    UPDATE sessions SET (rest, rest_error, rest_ts, rest_n) = (
+        SELECT CASE WHEN json_type(info, '$.error') = 'object' THEN 'turn.failed'
+                    WHEN json_type(info, '$.time.completed') = 'integer' AND info ->> '$.finish' = 'stop'
+                    THEN 'turn.completed' END,
+               coalesce(info -> '$.error.data.message', info -> '$.error.name', info -> '$.error'),
+               CAST(coalesce(info ->> '$.time.completed', n.ts / 1000) AS INTEGER) * 1000, NEW.n
+        FROM now n)
+    WHERE turn = (SELECT coalesce(info ->> '$.parentID', sessions.turn) FROM now
+                  WHERE main = 'message' AND role = 'assistant' AND session = sessions.session);
+    UPDATE sessions SET rested = 1 WHERE rest IS NOT NULL AND session = (SELECT session FROM now);
     UPDATE now SET turn = coalesce(info ->> '$.parentID',
                                    (SELECT s.turn FROM sessions s WHERE s.session = now.session));
 
@@ -171,3 +186,9 @@ END;
 -- batch
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
 DELETE FROM out;
+
+-- end
+SELECT session, rest_ts, rest, turn || '.ended', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"', 'error', rest_error,
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', rest_n)), rest_n
+FROM sessions, source WHERE turn IS NOT NULL AND rest IS NOT NULL ORDER BY rest_n;

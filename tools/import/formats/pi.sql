@@ -1,4 +1,4 @@
--- importer pi   version 1
+-- importer pi   version 2
 --
 -- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Files of both
 -- generations: lines with id and parentId (a tree), and older ones without.
@@ -7,7 +7,8 @@
 --  (1) The session is the one that the first line of type session names, else the file.
 --  (2) The first event made from a line carries it under "extra", less what is in the fields of its
 --      events. All branches of the tree are imported, in the order of the file.
---  (3) A user's message begins a turn and ends the one before.
+--  (3) A user's message begins a turn and ends the one before. An answer that asks for no tool ends it,
+--      too; that is told where the next turn begins or the log ends.
 --  (4) input_tokens are input, cache reads and cache writes together: pi counts them apart.
 
 -- detect
@@ -19,8 +20,8 @@ SELECT max(CASE
 
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
-                   model TEXT);
-INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL FROM source;
+                   model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
+INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 FROM source;
 
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (j TEXT, m TEXT, type TEXT, role TEXT, source TEXT, main TEXT);
@@ -63,11 +64,26 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 
     -- A turn ends where the next one begins.
     INSERT INTO out
-    SELECT NEW.row, 1, f.session, f.ts, 'turn.completed', NEW.hash || '.1',
-           json_fields('turn_id', json_text(f.turn), 'reason', '"next_turn"', 'source', n.source), NEW.n
+    SELECT NEW.row, 1, f.session, CASE WHEN rest IS NOT NULL THEN rest_ts ELSE f.ts END,
+           coalesce(rest, 'turn.completed'), CASE WHEN rested THEN f.turn || '.ends' ELSE NEW.hash || '.1' END,
+           json_fields('turn_id', json_text(f.turn),
+                       'reason', CASE WHEN rest IS NULL THEN '"next_turn"' ELSE '"answered"' END,
+                       'error', CASE WHEN rest IS NOT NULL THEN rest_error END, 'source', n.source), NEW.n
     FROM file f, now n WHERE n.main = 'message' AND n.role = 'user' AND f.turn IS NOT NULL;
-    UPDATE file SET turn = coalesce(NEW.json ->> '$.id', NEW.hash), turns = turns + 1
+    UPDATE file SET turn = coalesce(NEW.json ->> '$.id', NEW.hash), turns = turns + 1, rest = NULL, rested = 0
     WHERE (SELECT main = 'message' AND role = 'user' FROM now);
+    UPDATE file SET
+        rest = CASE WHEN (SELECT main FROM now) = 'message' THEN
+                   CASE coalesce(NEW.json ->> '$.message.stopReason', 'stop')
+                   WHEN 'stop' THEN 'turn.completed' WHEN 'error' THEN 'turn.failed'
+                   WHEN 'aborted' THEN 'turn.cancelled' END END,
+        rest_error = nullif(NEW.json -> '$.message.errorMessage', 'null'), rest_ts = ts, rest_n = NEW.n
+    WHERE (SELECT main = 'message' AND role = 'assistant' OR main = 'result' FROM now);
+    UPDATE file SET rest = NULL
+    WHERE rest = 'turn.completed' AND EXISTS (
+        SELECT 1 FROM json_each(NEW.json, '$.message.content') b
+        WHERE b.type = 'object' AND b.value ->> '$.type' = 'toolCall');
+    UPDATE file SET rested = 1 WHERE rest IS NOT NULL;
     INSERT INTO out
     SELECT NEW.row, 2, f.session, f.ts, 'turn.started', NEW.hash || '.2',
            json_fields('turn_id', json_text(f.turn), 'sequence', f.turns, 'status', '"running"',
@@ -138,3 +154,9 @@ END;
 -- batch
 SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
 DELETE FROM out;
+
+-- end
+SELECT session, rest_ts, rest, turn || '.ends', NULL,
+       json_fields('turn_id', json_text(turn), 'reason', '"answered"', 'error', rest_error,
+                   'source', json_fields('kind', json_text(kind), 'file', json_text(s.file), 'line', rest_n)), rest_n
+FROM file, source s WHERE turn IS NOT NULL AND rest IS NOT NULL;
