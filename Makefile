@@ -11,7 +11,8 @@
 #   make web-pictures                 docs/serve/*.webp, of the page in Chromium
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
-#   make contend                      eight processes, one task, 1,000 rounds, also killed ones
+#   make contend                      eight processes, one task, 1,000 rounds, also killed ones; a
+#                                     reader that looks after each of a million answers
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
 #   make test-cluster [SEED=1]        shippers, networks and servers fail 200 times; the target equals the journals
@@ -80,10 +81,11 @@ flips: setup
 	ANNAL_TEST_FULL=1 build/bench/tests/crash/test_crash flips_log
 	ANNAL_TEST_FULL=1 build/bench/tests/snapshot/test_snapshot container
 
-# A run of all tests takes some rounds. About a minute.
+# A run of all tests takes some rounds. About five minutes.
 contend: setup
-	cmake --preset bench && cmake --build --preset bench --target test_packs
+	cmake --preset bench && cmake --build --preset bench --target test_packs --target test_crash
 	ANNAL_TEST_FULL=1 build/bench/tests/packs/test_packs contend
+	ANNAL_TEST_FULL=1 CK_DEFAULT_TIMEOUT=1200 build/bench/tests/crash/test_crash share
 
 # Each fuzzer for so long; what one finds is kept: tests/fuzz/run.sh.
 SECONDS ?= 60

@@ -17,7 +17,7 @@ memory      every suite and fuzz corpus under Valgrind; every command of the tes
 faults      every call of every scene fails in every way that fits it
 flips       every bit of a journal, a commit log and a snapshot
 large       what make test leaves out: real logs, logs of 100 MB, long histories
-contend     eight processes that want the same task, 1,000 rounds, also killed ones
+contend     eight processes that want the same task, 1,000 rounds; a reader behind a million appends
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
 cluster     annal ship while shippers, networks and PostgreSQL fail, 200 times

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <annal/query.h>
+
 #define PROCESSES_MOST 8
 #define NUMBER_STEP    UINT64_C(1000000)
 
@@ -23,6 +26,7 @@ struct board {
     _Atomic uint32_t ready;
     _Atomic uint32_t go;
     _Atomic uint32_t done[PROCESSES_MOST]; /* appends */
+    _Atomic uint32_t asked;                /* appends after whose answer somebody looked */
 };
 
 static void sleep_us(uint64_t us)
@@ -413,6 +417,72 @@ START_TEST(a_gap_stops_one_session_and_no_other)
 }
 END_TEST
 
+/* Appends again when the one before it was looked for. */
+static void answer_and_wait(const char *path, struct board *board, uint32_t events)
+{
+    annal_store *store = NULL;
+    annal_error err;
+    uint64_t seq;
+    need(annal_store_open(path, &(annal_store_options){.create = true}, &store, &err), &err);
+    for (uint32_t n = 1; n <= events; n++) {
+        annal_level level = n % 8 == 0 ? ANNAL_LEVEL_OS : ANNAL_LEVEL_SYNC;
+        need(append_number(store, "s", n, n % 100 == 0 ? 70000 : 20, level, &seq, &err), &err);
+        atomic_store(&board->done[0], n);
+        while (atomic_load(&board->asked) < n)
+            sched_yield();
+    }
+    need(annal_store_close(store, &err), &err);
+    _exit(0);
+}
+
+static void ck_last_seq(annal_store *store, annal_index *index, uint32_t n)
+{
+    const annal_slice session = ANNAL_SLICE("s");
+    annal_session_info info;
+    uint64_t count;
+    ck_ok(annal_session_info_get(store, session, &info, err));
+    ck_assert_uint_eq(info.last_seq, n);
+    const annal_filter filter = {.sessions = &session, .session_count = 1};
+    ck_ok(annal_query_count(index, &filter, &count, NULL, err));
+    ck_assert_uint_eq(count, n);
+}
+
+START_TEST(an_event_that_was_acknowledged_is_seen_by_another_process_at_once)
+{
+    const uint32_t events = full_or(1000000, 2000);
+    const char *path = tmpdir_path(&dir, "store");
+    struct board *board = board_new();
+    annal_index *index = NULL;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        answer_and_wait(path, board, events);
+    annal_store *store = store_open(path);
+    ck_ok(annal_index_open(store, NULL, &index, err));
+    for (uint32_t n = 1; n <= events; n++) {
+        while (atomic_load(&board->done[0]) < n)
+            sched_yield();
+        if (n % 16 == 1) {
+            annal_cursor_close(cursor);
+            ck_ok(annal_cursor_open(store, ANNAL_SLICE("s"), n, &cursor, err));
+        }
+        ck_ok(annal_cursor_next(cursor, &event, err));
+        ck_assert_uint_eq(event.seq, n);
+        if (n % 64 == 0)
+            ck_last_seq(store, index, n);
+        atomic_store(&board->asked, n);
+    }
+    ck_ended_well(pid);
+    annal_cursor_close(cursor);
+    annal_index_close(index);
+    store_close(store);
+    munmap(board, sizeof *board);
+}
+END_TEST
+
 Suite *suite_share(void)
 {
     Suite *suite = suite_create("share");
@@ -422,6 +492,7 @@ Suite *suite_share(void)
     tcase_add_test(processes, eight_processes_share_one_session);
     tcase_add_test(processes, who_appends_without_pause_does_not_starve_another);
     tcase_add_test(processes, a_stopped_owner_keeps_its_session_and_is_named);
+    tcase_add_test(processes, an_event_that_was_acknowledged_is_seen_by_another_process_at_once);
     tcase_add_test(processes, a_child_of_fork_is_refused_and_harms_nothing);
     TCase *found = suite_case(suite, "found", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(found, a_copy_of_a_living_store_holds_what_was_acknowledged_before);
