@@ -129,8 +129,8 @@ test-cluster: setup
 	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
-	ANNAL_DUCKDB=$$(ls build/duckdb/node_modules/@duckdb/*/libduckdb.so) $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') \
-		build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
+	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
+	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -63,6 +63,11 @@ class Scene:
         self.some(0.6)
         end(self.second)
 
+    def compacted(self):
+        """The second run removes what the first one replaced."""
+        for _ in range(2):
+            self.annal.run("ship", "compact", URL, "--as", "h1", "--today", "--keep", "0")
+
     def server_lost_with_everything(self):
         end(self.bucket.process)
         self.append()
@@ -106,7 +111,7 @@ def refuse(scene):
 def main():
     with tempfile.TemporaryDirectory() as directory:
         scene = Scene(sys.argv[1], directory)
-        faults = [scene.shipper_killed, scene.network_cut, scene.network_stalled, scene.network_slow, scene.two_shippers,
+        faults = [scene.shipper_killed, scene.network_cut, scene.network_stalled, scene.network_slow, scene.two_shippers, scene.compacted,
                   scene.server_lost_with_everything]
         for i in range(int(sys.argv[2])):
             scene.round(faults[i] if i < len(faults) else scene.random.choice(faults))

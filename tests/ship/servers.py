@@ -1,6 +1,7 @@
 """What tests of shipping share: the command, servers that end with the test, and a network that fails."""
 
 import ctypes
+import glob
 import json
 import os
 import random
@@ -55,7 +56,10 @@ class Annal:
 
     def __init__(self, program, store, **environment):
         self.program = program
+        libraries = glob.glob("build/duckdb/node_modules/@duckdb/*/libduckdb.so")
         self.environment = {**os.environ, "ANNAL_STORE": store, **environment}
+        if libraries:
+            self.environment.setdefault("ANNAL_DUCKDB", os.path.abspath(libraries[0]))
 
     def run(self, *words, input=None, status=0):
         done = subprocess.run([self.program, *words], input=input, env=self.environment, capture_output=True, text=True)

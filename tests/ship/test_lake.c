@@ -158,6 +158,30 @@ START_TEST(another_history_is_not_mixed_into_the_lake)
 }
 END_TEST
 
+/* The second run removes what the first one replaced, so that a pattern is right again. */
+START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
+{
+    if (!begin(__func__))
+        return;
+    append("s1", 1, 30);
+    SHIP("--batch", "7");
+    DONE(&cli, "ship", "compact", url, "--as", "h1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "0 files became 0; 0 that")); /* today is not over */
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--json");
+    ck_assert_str_eq(cli.out, "{\"read\":5,\"made\":1,\"removed\":0}\n");
+    assert_reads("SELECT count(*), count(DISTINCT seq) FROM f", "60|30\n");
+    append("s1", 31, 5);
+    SHIP(NULL);
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--keep", "0", "--json");
+    ck_assert_str_eq(cli.out, "{\"read\":2,\"made\":1,\"removed\":5}\n");
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--keep", "0", "--json");
+    ck_assert_str_eq(cli.out, "{\"read\":0,\"made\":0,\"removed\":2}\n");
+    assert_whole(35);
+    CLI(&cli, NULL, "ship", "compact", "postgresql:///none");
+    cli_assert_refused(&cli, 2, "only a lake is compacted");
+}
+END_TEST
+
 static void rest_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
@@ -202,6 +226,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, a_file_that_has_a_manifest_gets_its_name_after_a_crash);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
+    tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
     tcase_add_test(cases, shippers_that_are_killed_leave_nothing_double_and_nothing_out);
     return suite;
 }

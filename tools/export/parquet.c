@@ -248,29 +248,33 @@ static int register_rows(struct parquet *parquet)
     return good ? 0 : fail_storage("DuckDB %s takes no table function", duckdb.library_version());
 }
 
-/* The statement, with the path as a text of SQL. */
-static annal_status write_copy(struct buf *sql, const char *path)
+static annal_status add_quoted(struct buf *sql, const char *path)
 {
-    annal_status status = annal__buf_printf(sql, "COPY (SELECT * FROM annal_rows()) TO '");
+    annal_status status = annal__buf_append(sql, "'", 1);
     for (const char *c = path; status == ANNAL_OK && *c != '\0'; c++)
-        status = annal__buf_append(sql, *c == '\'' ? "''" : c, *c == '\'' ? 2 : 1);
-    if (status == ANNAL_OK)
-        status = annal__buf_printf(sql,
-                                   "' (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, "
-                                   "ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES '%s')",
-                                   ROW_GROUP_ROWS, ROW_GROUP_BYTES);
-    return status == ANNAL_OK && annal__buf_cstr(sql) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+        status = annal__buf_append(sql, *c == '\'' ? "\'\'" : c, *c == '\'' ? 2 : 1);
+    return status == ANNAL_OK ? annal__buf_append(sql, "'", 1) : status;
 }
 
-static int copy_rows(struct parquet *parquet)
+static annal_status write_copy(struct buf *sql, const char *from, const char *path)
 {
-    struct buf sql = {0};
+    annal_status status = annal__buf_printf(sql, "COPY (SELECT * FROM %s) TO ", from);
+    if (status == ANNAL_OK)
+        status = add_quoted(sql, path);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(sql,
+                                   " (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, "
+                                   "ROW_GROUP_SIZE %d, ROW_GROUP_SIZE_BYTES '%s')",
+                                   ROW_GROUP_ROWS, ROW_GROUP_BYTES);
+    return status;
+}
+
+static int run(struct parquet *parquet, struct buf *sql)
+{
     duckdb_result result = {0};
-    if (write_copy(&sql, parquet->aside.name) < 0) {
-        annal__buf_done(&sql);
+    if (annal__buf_cstr(sql) == NULL)
         return fail_storage("write '%s': out of memory", parquet->aside.path);
-    }
-    bool good = duckdb.query(parquet->connection, sql.ptr, &result) == 0;
+    bool good = duckdb.query(parquet->connection, sql->ptr, &result) == 0;
     int exit_status = parquet->exit_status;
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
@@ -279,8 +283,61 @@ static int copy_rows(struct parquet *parquet)
                                    (int)strcspn(why, "\n"), why); /* then it gives advice */
     }
     duckdb.destroy_result(&result);
+    return exit_status;
+}
+
+static int copy_rows(struct parquet *parquet, const char *from)
+{
+    struct buf sql = {0};
+    int exit_status = write_copy(&sql, from, parquet->aside.name) == ANNAL_OK
+                          ? run(parquet, &sql)
+                          : fail_storage("write '%s': out of memory", parquet->aside.path);
     annal__buf_done(&sql);
     return exit_status;
+}
+
+static annal_status write_files(struct buf *out, const char *const *paths, size_t count)
+{
+    annal_status status = annal__buf_printf(out, "read_parquet([");
+    for (size_t i = 0; i < count && status == ANNAL_OK; i++) {
+        status = i > 0 ? annal__buf_append(out, ",", 1) : ANNAL_OK;
+        if (status == ANNAL_OK)
+            status = add_quoted(out, paths[i]);
+    }
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(out, "], hive_partitioning = false)");
+    return status == ANNAL_OK && annal__buf_cstr(out) != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+}
+
+/* As many rows, and the same ones, whatever their order: the sum of their hashes. */
+static int prove_merge(struct parquet *parquet, const char *from)
+{
+    struct buf sql = {0}, made = {0};
+    annal_status status = write_files(&made, (const char *const[]){parquet->aside.name}, 1);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(
+            &sql,
+            "SELECT CASE WHEN (SELECT (count(*), sum(hash(f)::HUGEINT)) FROM %s f) = (SELECT "
+            "(count(*), sum(hash(f)::HUGEINT)) FROM %s f) THEN 1 ELSE error('other rows') END",
+            from, made.ptr);
+    int exit_status = status == ANNAL_OK
+                          ? run(parquet, &sql)
+                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    annal__buf_done(&sql);
+    annal__buf_done(&made);
+    return exit_status;
+}
+
+int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count)
+{
+    struct buf from = {0};
+    int exit_status = write_files(&from, paths, count) == ANNAL_OK
+                          ? copy_rows(parquet, from.ptr)
+                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    if (exit_status == 0)
+        exit_status = prove_merge(parquet, from.ptr);
+    annal__buf_done(&from);
+    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
 }
 
 int parquet_write(struct parquet *parquet, const struct parquet_column *columns, size_t count,
@@ -292,7 +349,7 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
     parquet->arg = arg;
     int exit_status = register_rows(parquet);
     if (exit_status == 0)
-        exit_status = copy_rows(parquet);
+        exit_status = copy_rows(parquet, "annal_rows()");
     return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
 }
 

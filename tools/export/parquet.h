@@ -45,6 +45,10 @@ int parquet_open(const char *path, struct parquet **out);
 int parquet_write(struct parquet *parquet, const struct parquet_column *columns, size_t count,
                   parquet_next_fn next, void *arg);
 
+/* Instead: write the rows of other Parquet files, in their order, all of the same columns; proven,
+ * before the file is put in its place, to be the same rows. */
+int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count);
+
 /* Where FILE will stand; lives until parquet_close(). */
 const char *parquet_directory(const struct parquet *parquet);
 

@@ -336,6 +336,51 @@ static int run_check(const struct args *args)
     return with_lanes(args, print_check);
 }
 
+/* ---- compact ---- */
+
+enum { KEEP_HOURS = 24 };
+
+static int print_compacted(const struct shipping *shipping, const struct ship_compacted *done)
+{
+    if (shipping->options.json)
+        printf("{\"read\":%" PRIu64 ",\"made\":%" PRIu64 ",\"removed\":%" PRIu64 "}\n", done->read,
+               done->made, done->removed);
+    else
+        printf("%" PRIu64 " files became %" PRIu64 "; %" PRIu64
+               " that were replaced earlier were removed\n",
+               done->read, done->made, done->removed);
+    return EXIT_DONE;
+}
+
+static int compact(const struct args *args, const struct shipping *shipping)
+{
+    const struct ship_kind *kind = shipping->options.kind;
+    const struct ship_compact how = {.today = args_has(args, "today"),
+                                     .keep_us = (int64_t)args_count(args, "keep", KEEP_HOURS) *
+                                                3600 * 1000000};
+    struct ship_compacted done = {0};
+    struct ship_target *target = NULL;
+    annal_error err = {0};
+    if (kind->compact == NULL)
+        return fail_usage("only a lake is compacted");
+    annal_status status = kind->open(&shipping->options.target, true, &target, &err);
+    if (status >= 0)
+        status = kind->compact(target, &how, &done, &err);
+    kind->close(target);
+    if (status == ANNAL_ERR_BUSY)
+        err.status = ANNAL_ERR_IO;
+    return status < 0 ? fail_error(&err) : print_compacted(shipping, &done);
+}
+
+static int run_compact(const struct args *args)
+{
+    struct shipping shipping;
+    int exit_status = begin(args, &shipping);
+    if (exit_status == 0)
+        exit_status = compact(args, &shipping);
+    return store_close(shipping.store, out_finish(exit_status));
+}
+
 /* ---- schema ---- */
 
 static int run_schema(const struct args *args)
@@ -352,7 +397,9 @@ static int run_schema(const struct args *args)
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
            "only these sessions; it may have *, ? and [abc]"),                                     \
-        OPTION("as", "NAME", FIELD_TEXT, NULL, "what the store is called there (HOST:PATH)"),      \
+        STORE_OPTIONS
+#define STORE_OPTIONS                                                                              \
+    OPTION("as", "NAME", FIELD_TEXT, NULL, "what the store is called there (HOST:PATH)"),          \
         OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
                     "a target that is silent for so long is away (30)", .least = 1, .most = 3600)
 
@@ -364,6 +411,13 @@ static const struct field to_fields[] = {
     FIELDS_END};
 
 static const struct field look_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
+
+static const struct field compact_fields[] = {
+    TARGET_OPERAND, STORE_OPTIONS,
+    FLAG("today", NULL, "also the files of the day that is not over"),
+    OPTION_WITH("keep", "HOURS", FIELD_COUNT, NULL,
+                "remove files that were replaced so long ago (24)", .least = 0, .most = 87600),
+    FIELDS_END};
 
 static const struct field no_fields[] = {FIELDS_END};
 
@@ -416,6 +470,17 @@ static const struct command verbs[] = {
      .examples = "  annal ship check postgresql://db.example/fleet\n",
      .fields = look_fields,
      .run = run_check},
+    {.name = "compact",
+     .summary = "make few large files of the many small ones of a lake",
+     .about = "Merges the small Parquet files of each day that is over, and proves that the new\n"
+              "file has the same rows. A manifest says which files it replaces. They stay for\n"
+              "--keep, for readers that began before, and are removed by a later run. From then\n"
+              "on the lake is read by the list of its files, as docs/ship.md shows: a pattern\n"
+              "like *.parquet would find old and new files.",
+     .examples = "  annal ship compact file:///mnt/lake\n"
+                 "  annal ship compact s3://bucket/lake --keep 48\n",
+     .fields = compact_fields,
+     .run = run_compact},
     {.name = "schema",
      .summary = "print the SQL that makes or upgrades the schema",
      .about = "For a database in which the shipper's role may not make it: its owner runs this.\n"

@@ -13,6 +13,9 @@
  *     that has no manifest.
  * (3) The manifest names, for each session, the events that the file has and the hashes before and
  *     after them. Read in order, manifests give the heads; one that does not continue is damage.
+ * (4) A manifest of version 2 has a file that was made of others, which it names. From then on they
+ *     are not part of the lake. Their names stay for a while, for readers that began before
+ *     (lake_compact.c).
  */
 #include "tools/ship/lake.h"
 
@@ -23,37 +26,11 @@
 #include "tools/export/parquet.h"
 
 #include <inttypes.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-enum { NAME_BYTES = 200, NUMBER_MAX = 99999999 };
-
-struct row {
-    const char *session;
-    uint64_t seq;
-    int64_t ts_us;
-    uint64_t h;
-    size_t at; /* of its texts: type, id, cause, data, one after the other */
-    size_t lens[4];
-};
-
-struct ship_target {
-    const struct lake_files_kind *kind;
-    struct lake_files *files;
-    struct lanes heads;    /* there: as the manifests say */
-    uint64_t number;       /* of the last manifest that was read */
-    char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
-    uint64_t events;
-    bool to_write;
-    bool prove; /* read the Parquet files, too */
-
-    struct row *rows;
-    size_t row_count, row_room, row_given;
-    struct buf texts;
-    annal_value values[8];
-};
 
 /* ---- Files ---- */
 
@@ -75,6 +52,11 @@ struct sum {
     struct hash_stream *stream;
     uint64_t bytes;
 };
+
+static int compare_files(const void *a, const void *b)
+{
+    return strcmp(((const struct lake_file *)a)->name, ((const struct lake_file *)b)->name);
+}
 
 static annal_status add_sum(void *arg, const void *bytes, size_t len)
 {
@@ -98,12 +80,17 @@ static void log_name(char name[NAME_BYTES], uint64_t number)
 }
 
 #define HEAD_LINE                                                                                  \
-    "{\"annal_lake\":1,\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64                    \
+    "{\"annal_lake\":%d,\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64                   \
     ",\"hash\":\"%016" PRIx64 "\"}\n"
 #define PIECE_LINE                                                                                 \
     "{\"session\":\"%s\",\"first_seq\":%" PRIu64 ",\"h_before\":\"%016" PRIx64                     \
     "\",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n"
 #define LAST_LINE "{\"pieces\":%zu,\"h\":\"%016" PRIx64 "\"}\n"
+
+struct manifest {
+    int version;
+    uint64_t rows, replaced_rows;
+};
 
 /* Whoever only reads may lack the right to do it. */
 static annal_status settle(struct ship_target *lake, annal_error *err)
@@ -116,37 +103,74 @@ static annal_status settle(struct ship_target *lake, annal_error *err)
     return lake->to_write ? status : ANNAL_OK;
 }
 
-static annal_status prove_file(struct ship_target *lake, const char *name, uint64_t bytes,
-                               uint64_t hash, annal_error *err)
+static annal_status prove_file(struct ship_target *lake, const struct lake_file *file,
+                               annal_error *err)
 {
     struct sum sum = {annal__hash_begin(0), 0};
     if (sum.stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = lake->kind->read(lake->files, name, add_sum, &sum, err);
-    if (status == ANNAL_ERR_NOTFOUND && settle(lake, err) >= 0) /* a shipper is about to do it */
-        status = lake->kind->read(lake->files, name, add_sum, &sum, err);
-    uint64_t has_hash = annal__hash_end(sum.stream);
+    annal_status status = lake->kind->read(lake->files, file->name, add_sum, &sum, err);
+    uint64_t hash = annal__hash_end(sum.stream);
     if (status == ANNAL_ERR_NOTFOUND)
         return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing",
-                           lake->kind->place(lake->files, name));
-    return status < 0 || (sum.bytes == bytes && has_hash == hash)
+                           lake->kind->place(lake->files, file->name));
+    return status < 0 || (sum.bytes == file->bytes && hash == file->hash)
                ? status
                : annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is not the file that was written",
-                             lake->kind->place(lake->files, name));
+                             lake->kind->place(lake->files, file->name));
 }
 
-static annal_status take_file(struct ship_target *lake, const char *line, annal_error *err)
+static annal_status take_file(struct ship_target *lake, const char *line, struct manifest *manifest,
+                              annal_error *err)
+{
+    struct lake_file file = {.name = lake->last};
+    if (sscanf(line,
+               "{\"annal_lake\":%d,\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
+               ",\"hash\":\"%" SCNx64 "\"}",
+               &manifest->version, lake->last, &file.rows, &file.bytes, &file.hash) != 5 ||
+        manifest->version < LAKE_BATCH || manifest->version > LAKE_MERGE)
+        return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
+    struct lake_file *kept = annal__zalloc(sizeof *kept);
+    char *name = annal__strndup(file.name, strlen(file.name));
+    if (kept != NULL && name != NULL) {
+        *kept = file;
+        kept->name = name;
+        if (tsearch(kept, &lake->tree, compare_files) != NULL) {
+            manifest->rows = file.rows;
+            lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
+            return ANNAL_OK;
+        }
+    }
+    annal__free(kept);
+    annal__free(name);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+}
+
+struct lake_file *lake_find_file(struct ship_target *lake, const char *name)
+{
+    struct lake_file **found = tfind(&(struct lake_file){.name = name}, &lake->tree, compare_files);
+    return found != NULL ? *found : NULL;
+}
+
+/* Rule 4. */
+static annal_status take_replaced(struct ship_target *lake, const char *line,
+                                  struct manifest *manifest, annal_error *err)
 {
     char name[NAME_BYTES];
-    uint64_t rows, bytes, hash;
-    if (sscanf(line,
-               "{\"annal_lake\":1,\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
-               ",\"hash\":\"%" SCNx64 "\"}",
-               name, &rows, &bytes, &hash) != 4)
-        return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
-    snprintf(lake->last, sizeof lake->last, "%s", name);
-    lake->events += rows;
-    return lake->prove ? prove_file(lake, name, bytes, hash, err) : ANNAL_OK;
+    int64_t at_us = 0;
+    bool removed = sscanf(line, "{\"removed\":\"%199[^\"]\"}", name) == 1;
+    if (!removed &&
+        sscanf(line, "{\"replaces\":\"%199[^\"]\",\"at_us\":%" SCNd64 "}", name, &at_us) != 2)
+        return fail_manifest(lake->number + 1, "is damaged", err);
+    struct lake_file *file = lake_find_file(lake, name);
+    if (file == NULL || (file->replaced_us != 0) != removed)
+        return fail_manifest(lake->number + 1, "does not continue those before it", err);
+    file->is_removed = removed;
+    if (!removed) {
+        file->replaced_us = at_us;
+        manifest->replaced_rows += file->rows;
+    }
+    return ANNAL_OK;
 }
 
 static annal_status take_piece(struct ship_target *lake, const char *line, annal_error *err)
@@ -181,18 +205,21 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
         return fail_manifest(lake->number + 1, "is damaged", err);
     *end = '\0';
     char *rest = NULL, *line = strtok_r(text, "\n", &rest);
-    annal_status status = take_file(lake, line != NULL ? line : "", err);
+    struct manifest manifest = {0};
+    annal_status status = take_file(lake, line != NULL ? line : "", &manifest, err);
     while (status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL) {
-        status = take_piece(lake, line, err);
+        status = manifest.version == LAKE_MERGE ? take_replaced(lake, line, &manifest, err)
+                                                : take_piece(lake, line, err);
         pieces++;
     }
-    if (status >= 0 && pieces != said)
+    if (status >= 0 && (pieces != said || (manifest.version == LAKE_MERGE &&
+                                           manifest.rows != manifest.replaced_rows)))
         status = fail_manifest(lake->number + 1, "is damaged", err);
     return status;
 }
 
 /* Those that were written since; then the file of the last one gets its name. */
-static annal_status read_log(struct ship_target *lake, annal_error *err)
+annal_status lake_read_log(struct ship_target *lake, annal_error *err)
 {
     struct buf text = {0};
     annal_status status = ANNAL_OK;
@@ -214,12 +241,27 @@ static annal_status read_log(struct ship_target *lake, annal_error *err)
 
 /* ---- Opening ---- */
 
+static void free_file(void *arg)
+{
+    struct lake_file *file = arg;
+    annal__free((void *)(uintptr_t)file->name);
+    annal__free(file);
+}
+
+static void forget(struct ship_target *lake)
+{
+    lanes_done(&lake->heads);
+    tdestroy(lake->tree, free_file);
+    lake->tree = NULL;
+    lake->number = lake->events = 0;
+}
+
 static void lake_close(struct ship_target *lake)
 {
     if (lake == NULL)
         return;
     lake->kind->close(lake->files);
-    lanes_done(&lake->heads);
+    forget(lake);
     annal__buf_done(&lake->texts);
     annal__free(lake->rows);
     annal__free(lake);
@@ -235,7 +277,7 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
     lake->to_write = to_write;
     annal_status status = kind->open(where, to_write, &lake->files, err);
     if (status >= 0)
-        status = read_log(lake, err);
+        status = lake_read_log(lake, err);
     if (status >= 0 && !to_write && lake->number == 0)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: nothing was shipped to '%s' yet",
                              kind->place(lake->files, ""));
@@ -271,7 +313,7 @@ static int give_head(void *arg, struct lane *lane)
 
 static annal_status lake_heads(struct ship_target *lake, head_fn fn, void *arg, annal_error *err)
 {
-    struct heads heads = {fn, arg, err, read_log(lake, err)};
+    struct heads heads = {fn, arg, err, lake_read_log(lake, err)};
     if (heads.status >= 0)
         (void)lanes_each(&lake->heads, give_head, &heads);
     return heads.status;
@@ -282,7 +324,7 @@ static annal_status lake_heads(struct ship_target *lake, head_fn fn, void *arg, 
 static annal_status lake_begin(struct ship_target *lake, struct lane **lanes, size_t count,
                                annal_error *err)
 {
-    annal_status status = read_log(lake, err);
+    annal_status status = lake_read_log(lake, err);
     lake->row_count = lake->row_given = 0;
     annal__buf_clear(&lake->texts);
     for (size_t i = 0; status >= 0 && i < count; i++) {
@@ -302,11 +344,11 @@ static annal_status lake_put(struct ship_target *lake, const struct lane *lane,
                              const annal_event *event, annal_error *err)
 {
     const annal_slice texts[] = {event->type, event->id, event->cause, event->data};
-    struct row row = {lane->session, event->seq, event->ts_us, event->h, lake->texts.len, {0}};
+    struct lake_row row = {lane->session, event->seq, event->ts_us, event->h, lake->texts.len, {0}};
     annal_status status = ANNAL_OK;
     if (lake->row_count == lake->row_room) {
         size_t room = lake->row_room == 0 ? 4096 : lake->row_room * 2;
-        struct row *rows = annal__realloc_array(lake->rows, room, sizeof *rows);
+        struct lake_row *rows = annal__realloc_array(lake->rows, room, sizeof *rows);
         if (rows == NULL)
             return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
         lake->rows = rows;
@@ -327,7 +369,7 @@ static int next_row(void *arg, const annal_value **out_values)
     struct ship_target *lake = arg;
     if (lake->row_given == lake->row_count)
         return 0;
-    const struct row *row = &lake->rows[lake->row_given++];
+    const struct lake_row *row = &lake->rows[lake->row_given++];
     size_t at = row->at;
     lake->values[0] =
         (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(row->session)};
@@ -357,23 +399,17 @@ static annal_status write_rows(struct ship_target *lake, const char *path, annal
                             : annal__fail(err, ANNAL_ERR_IO, "ship: no Parquet file was written");
 }
 
-static annal_status print_manifest(const struct ship_target *lake, const char *name,
-                                   const struct sum *sum, uint64_t hash, struct lane **lanes,
-                                   size_t count, struct buf *text)
+static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_manifest *manifest)
 {
-    size_t pieces = 0;
-    annal_status status =
-        annal__buf_printf(text, HEAD_LINE, name, (uint64_t)lake->row_count, sum->bytes, hash);
+    annal_status status = ANNAL_OK;
     for (size_t i = 0; i < count && status >= 0; i++) {
         const struct place *from = &lanes[i]->there, *to = &lanes[i]->next;
         if (to->seq == from->seq)
             continue;
-        status = annal__buf_printf(text, PIECE_LINE, lanes[i]->session, from->seq + 1, from->h,
-                                   to->seq, to->h, to->at);
-        pieces++;
+        status = annal__buf_printf(&manifest->lines, PIECE_LINE, lanes[i]->session, from->seq + 1,
+                                   from->h, to->seq, to->h, to->at);
+        manifest->count++;
     }
-    if (status >= 0)
-        status = annal__buf_printf(text, LAST_LINE, pieces, annal__hash(text->ptr, text->len, 0));
     return status;
 }
 
@@ -395,27 +431,59 @@ static annal_status sum_file(const char *path, struct sum *sum, uint64_t *out_ha
     return status;
 }
 
-/* The file is at path; its manifest makes it part of the lake. */
-static annal_status commit_file(struct ship_target *lake, const char *name, const char *path,
-                                struct lane **lanes, size_t count, annal_error *err)
+annal_status lake_measure(struct lake_manifest *manifest, const char *path, annal_error *err)
 {
-    char manifest[NAME_BYTES];
-    struct buf text = {0};
     struct sum sum;
-    uint64_t hash;
-    annal_status status = sum_file(path, &sum, &hash, err);
-    if (status >= 0 && print_manifest(lake, name, &sum, hash, lanes, count, &text) < 0)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    annal_status status = sum_file(path, &sum, &manifest->hash, err);
+    manifest->bytes = sum.bytes;
+    return status;
+}
+
+annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
+                          annal_error *err)
+{
+    char name[NAME_BYTES];
+    struct buf text = {0};
+    annal_status status = annal__buf_printf(&text, HEAD_LINE, manifest->version, manifest->name,
+                                            manifest->rows, manifest->bytes, manifest->hash);
     if (status >= 0)
-        status = lake->kind->stage(lake->files, name, path, err);
-    bool is_staged = status >= 0;
-    log_name(manifest, lake->number + 1);
-    if (is_staged)
-        status = lake->kind->create(lake->files, manifest, annal__buf_slice(&text), err);
+        status = annal__buf_append_slice(&text, annal__buf_slice(&manifest->lines));
+    if (status >= 0)
+        status = annal__buf_printf(&text, LAST_LINE, manifest->count,
+                                   annal__hash(text.ptr, text.len, 0));
+    if (status < 0)
+        status = annal__fail(err, status, "ship: out of memory");
+    log_name(name, lake->number + 1);
+    if (status >= 0)
+        status = lake->kind->create(lake->files, name, annal__buf_slice(&text), err);
     annal__buf_done(&text);
+    return status;
+}
+
+annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
+                           annal_error *err)
+{
+    uint32_t chance = 0;
+    if (lake->number >= NUMBER_MAX || getrandom(&chance, sizeof chance, 0) < 0)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "ship: the lake has too many files");
+    snprintf(name, NAME_BYTES, "day=%.*s/%08" PRIu64 "-%08x.parquet", ANNAL_FMT(day),
+             lake->number + 1, chance);
+    return ANNAL_OK;
+}
+
+/* The file is at path; its manifest makes it part of the lake. */
+static annal_status commit_file(struct ship_target *lake, struct lake_manifest *manifest,
+                                const char *path, annal_error *err)
+{
+    annal_status status = lake_measure(manifest, path, err);
+    if (status >= 0)
+        status = lake->kind->stage(lake->files, manifest->name, path, err);
+    bool is_staged = status >= 0;
+    if (is_staged)
+        status = lake_publish(lake, manifest, err);
     /* After another failure the manifest may be there: then its file is needed. */
     if (!is_staged || status == ANNAL_ERR_CONFLICT)
-        lake->kind->drop(lake->files, name, path);
+        lake->kind->drop(lake->files, manifest->name, path);
     return status != ANNAL_ERR_CONFLICT
                ? status
                : annal__fail(err, ANNAL_ERR_BUSY,
@@ -426,32 +494,48 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
                                 annal_error *err)
 {
     char now[ANNAL_TIME_BYTES], name[NAME_BYTES], path[PATH_BYTES];
-    uint32_t chance = 0;
+    struct lake_manifest manifest = {
+        .version = LAKE_BATCH, .name = name, .rows = (uint64_t)lake->row_count};
     if (lake->row_count == 0)
         return ANNAL_OK;
-    if (lake->number >= NUMBER_MAX || getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail(err, ANNAL_ERR_LIMIT, "ship: the lake has too many files");
     annal_time_format(annal__system_clock.wall_us(annal__system_clock.arg), now);
-    snprintf(name, sizeof name, "day=%.10s/%08" PRIu64 "-%08x.parquet", now, lake->number + 1,
-             chance);
-    annal_status status = lake->kind->local(lake->files, name, path, err);
+    annal_status status = lake_new_name(lake, (annal_slice){now, 10}, name, err);
+    if (status >= 0 && print_pieces(lanes, count, &manifest) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (status >= 0)
+        status = lake->kind->local(lake->files, name, path, err);
     if (status >= 0)
         status = write_rows(lake, path, err);
     if (status >= 0)
-        status = commit_file(lake, name, path, lanes, count, err);
+        status = commit_file(lake, &manifest, path, err);
+    annal__buf_done(&manifest.lines);
     if (status < 0)
         return status;
-    return read_log(lake, err); /* rule 2: this gives the file its name */
+    return lake_read_log(lake, err); /* rule 2: this gives the file its name */
+}
+
+struct proving {
+    struct ship_target *lake;
+    annal_error *err;
+    annal_status status;
+};
+
+static void prove_each(const void *node, VISIT which, void *closure)
+{
+    struct proving *proving = closure;
+    const struct lake_file *file = *(struct lake_file *const *)node;
+    if ((which == postorder || which == leaf) && proving->status >= 0 && file->replaced_us == 0)
+        proving->status = prove_file(proving->lake, file, proving->err);
 }
 
 static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, annal_error *err)
 {
-    lanes_done(&lake->heads);
-    lake->number = lake->events = 0;
-    lake->prove = true;
-    annal_status status = read_log(lake, err);
+    forget(lake);
+    struct proving proving = {lake, err, lake_read_log(lake, err)};
     *out_events = lake->events;
-    return status;
+    if (proving.status >= 0)
+        twalk_r(lake->tree, prove_each, &proving);
+    return proving.status;
 }
 
 #ifdef ANNAL_SHIP_S3
@@ -468,7 +552,8 @@ const struct ship_kind ship_bucket = {.pace_ms = 60000,
                                       .begin = lake_begin,
                                       .put = lake_put,
                                       .commit = lake_commit,
-                                      .prove = lake_prove};
+                                      .prove = lake_prove,
+                                      .compact = lake_compact};
 #endif
 
 const struct ship_kind ship_lake = {.pace_ms = 60000,
@@ -478,4 +563,5 @@ const struct ship_kind ship_lake = {.pace_ms = 60000,
                                     .begin = lake_begin,
                                     .put = lake_put,
                                     .commit = lake_commit,
-                                    .prove = lake_prove};
+                                    .prove = lake_prove,
+                                    .compact = lake_compact};

@@ -9,7 +9,9 @@
 
 #include "journal/base/buf.h"
 
-enum { PATH_BYTES = 4096 };
+#include <annal/query.h>
+
+enum { PATH_BYTES = 4096, NAME_BYTES = 200 };
 
 struct lake_files;
 
@@ -40,11 +42,82 @@ struct lake_files_kind {
     annal_status (*settle)(struct lake_files *files, const char *name, annal_error *err);
     void (*drop)(struct lake_files *files, const char *name, const char *path);
 
+    /* What is not there is no failure. */
+    annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
+
+    /* A local copy of a file, or itself: *out_is_copy says whether to unlink(2) it. */
+    annal_status (*fetch)(struct lake_files *files, const char *name, char path[PATH_BYTES],
+                          bool *out_is_copy, annal_error *err);
+
     /* For messages: where a file is. Valid until the next call. */
     const char *(*place)(struct lake_files *files, const char *name);
 };
 
 extern const struct lake_files_kind lake_dir, lake_s3;
+
+/* ---- The lake: lake.c has its rules ---- */
+
+enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999 };
+
+struct lake_file {
+    const char *name;
+    uint64_t rows, bytes, hash;
+    int64_t replaced_us; /* 0: it is part of the lake */
+    bool is_removed;
+};
+
+struct lake_row {
+    const char *session;
+    uint64_t seq;
+    int64_t ts_us;
+    uint64_t h;
+    size_t at; /* of its texts: type, id, cause, data, one after the other */
+    size_t lens[4];
+};
+
+struct ship_target {
+    const struct lake_files_kind *kind;
+    struct lake_files *files;
+    struct lanes heads;    /* there: as the manifests say */
+    void *tree;            /* struct lake_file by name, of tsearch(3) */
+    uint64_t number;       /* of the last manifest that was read */
+    char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
+    uint64_t events;
+    bool to_write;
+
+    struct lake_row *rows;
+    size_t row_count, row_room, row_given;
+    struct buf texts;
+    annal_value values[8];
+};
+
+/* Read the manifests that were written since. */
+annal_status lake_read_log(struct ship_target *lake, annal_error *err);
+
+/* NULL: no manifest names it. */
+struct lake_file *lake_find_file(struct ship_target *lake, const char *name);
+
+struct lake_manifest {
+    int version;
+    const char *name; /* of the file */
+    uint64_t rows, bytes, hash;
+    struct buf lines; /* what it says besides */
+    size_t count;     /* of them */
+};
+
+/* A name that no file has. */
+annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
+                           annal_error *err);
+
+/* Set bytes and hash to those of the file at path. */
+annal_status lake_measure(struct lake_manifest *manifest, const char *path, annal_error *err);
+
+/* Write it as the next one; ANNAL_ERR_CONFLICT: somebody else was first. */
+annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
+                          annal_error *err);
+
+annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
+                          struct ship_compacted *out, annal_error *err);
 
 /* store=<name>, with % for what a path cannot have. */
 annal_status lake_store_name(const char *store, struct buf *out);

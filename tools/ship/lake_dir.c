@@ -160,6 +160,22 @@ static void dir_drop(struct lake_files *files, const char *name, const char *pat
     (void)unlink(path);
 }
 
+static annal_status dir_remove(struct lake_files *files, const char *name, annal_error *err)
+{
+    char path[PATH_BYTES];
+    path_of(files, path, name, "");
+    return unlink(path) == 0 || errno == ENOENT ? ANNAL_OK : fail_file(err, "remove", path);
+}
+
+static annal_status dir_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
+                              bool *out_is_copy, annal_error *err)
+{
+    (void)err;
+    path_of(files, path, name, "");
+    *out_is_copy = false;
+    return ANNAL_OK;
+}
+
 static const char *dir_place(struct lake_files *files, const char *name)
 {
     path_of(files, files->place, name, "");
@@ -174,4 +190,6 @@ const struct lake_files_kind lake_dir = {.open = dir_open,
                                          .stage = dir_stage,
                                          .settle = dir_settle,
                                          .drop = dir_drop,
+                                         .remove = dir_remove,
+                                         .fetch = dir_fetch,
                                          .place = dir_place};

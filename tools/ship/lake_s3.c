@@ -236,7 +236,8 @@ static annal_status ask(struct lake_files *files, struct request *request, annal
     curl_slist_free_all(headers);
     request->answer[request->answer_len] = '\0';
     if (request->taken < 0)
-        return annal__fail(err, request->taken, "ship: out of memory");
+        return annal__fail(err, request->taken, "ship to %s: its answer cannot be kept",
+                           files->base);
     if (code != CURLE_OK)
         return annal__fail(err,
                            code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL
@@ -421,6 +422,26 @@ static void s3_drop(struct lake_files *files, const char *name, const char *path
     (void)s3_remove(files, tmp, NULL);
 }
 
+static annal_status add_to_file(void *arg, const void *bytes, size_t len)
+{
+    return fwrite(bytes, 1, len, arg) == len ? ANNAL_OK : ANNAL_ERR_IO;
+}
+
+static annal_status s3_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
+                             bool *out_is_copy, annal_error *err)
+{
+    annal_status status = s3_local(files, name, path, err);
+    FILE *file = status >= 0 ? fopen(path, "wbe") : NULL;
+    if (file != NULL)
+        status = s3_read(files, name, add_to_file, file, err);
+    if (file == NULL || (fclose(file) != 0 && status >= 0))
+        status = annal__fail_errno(err, "ship: write '%s'", path);
+    *out_is_copy = true;
+    if (status < 0)
+        (void)unlink(path);
+    return status;
+}
+
 static const char *s3_place(struct lake_files *files, const char *name)
 {
     snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
@@ -435,4 +456,6 @@ const struct lake_files_kind lake_s3 = {.open = s3_open,
                                         .stage = s3_stage,
                                         .settle = s3_settle,
                                         .drop = s3_drop,
+                                        .remove = s3_remove,
+                                        .fetch = s3_fetch,
                                         .place = s3_place};

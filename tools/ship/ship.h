@@ -69,6 +69,15 @@ typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct pla
 /* An event as the target has it. */
 typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
 
+struct ship_compact {
+    bool today;      /* also the day that is not over */
+    int64_t keep_us; /* for so long the files that were replaced stay */
+};
+
+struct ship_compacted {
+    uint64_t read, made, removed; /* files */
+};
+
 /*
  * ANNAL_ERR_BUSY from any of them: the target is away, or asks to try again; after that only
  * close() may be called. Any other failure is final.
@@ -91,6 +100,10 @@ struct ship_kind {
 
     /* Prove that everything is as it was written, from the first event on; *out_events: so many. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
+
+    /* Make few large files of many small ones; NULL: it has none. */
+    annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
+                            struct ship_compacted *out, annal_error *err);
 
     /* Without prove: the events of a session, by seq; only what is still there. */
     annal_status (*rows)(struct ship_target *target, annal_slice session, row_fn fn, void *arg,

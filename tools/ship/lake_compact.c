@@ -1,0 +1,205 @@
+/*
+ * Many small files of a lake become few large ones.
+ *
+ * (1) The files of one day that are small are merged, in the order of their names. The new file has
+ *     its name first; then a manifest says which files it replaces (lake.c, rule 4). So one write
+ *     changes what the lake consists of: whoever reads the manifests sees all rows once, before and
+ *     after.
+ * (2) Files that were replaced keep their names for keep_us, because readers may have begun with an
+ *     older list. They are removed by a later run.
+ * (3) A shipper that wrote a manifest meanwhile changes nothing about the files that are merged: the
+ *     manifest is written again with the next number. Another run of this that replaced one of them
+ *     was first: then the new file is removed.
+ */
+#include "tools/ship/lake.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "tools/export/parquet.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What is larger stays as it is, and what is made is not much larger. */
+enum { FILES_MAX = 2000, DAY_BYTES = 10, TRIES = 100 };
+#define SMALL_BYTES ((uint64_t)16 << 20)
+#define MADE_BYTES  ((uint64_t)64 << 20)
+
+struct merge {
+    struct ship_target *lake;
+    const struct ship_compact *options;
+    struct ship_compacted *out;
+    char today[ANNAL_TIME_BYTES];
+    int64_t now_us;
+    const char *names[FILES_MAX];
+    size_t count;
+    uint64_t bytes, rows;
+    struct buf removed; /* lines of the next manifest: what need not be removed again */
+    size_t removed_count;
+    bool is_full; /* there is more to merge, in another file */
+    annal_error *err;
+    annal_status status;
+};
+
+static bool is_same_day(const char *name, const char *other)
+{
+    return strncmp(name, other, strlen("day=") + DAY_BYTES) == 0;
+}
+
+/* By name, so by day: take files of one day until there are enough. */
+static void choose(const void *node, VISIT which, void *closure)
+{
+    struct merge *merge = closure;
+    const struct lake_file *file = *(struct lake_file *const *)node;
+    if ((which != postorder && which != leaf) || merge->is_full || file->replaced_us != 0 ||
+        file->bytes >= SMALL_BYTES ||
+        (!merge->options->today &&
+         strncmp(file->name + strlen("day="), merge->today, DAY_BYTES) >= 0))
+        return;
+    if (merge->count > 0 && (merge->count == FILES_MAX || merge->bytes + file->bytes > MADE_BYTES ||
+                             !is_same_day(file->name, merge->names[0]))) {
+        merge->is_full = merge->count > 1;
+        if (merge->is_full)
+            return;
+        merge->count = 0;
+        merge->bytes = merge->rows = 0;
+    }
+    merge->names[merge->count++] = file->name;
+    merge->bytes += file->bytes;
+    merge->rows += file->rows;
+}
+
+static annal_status write_merged(struct merge *merge, const char *path)
+{
+    struct ship_target *lake = merge->lake;
+    char(*paths)[PATH_BYTES] = annal__zalloc(merge->count * sizeof *paths);
+    const char **list = annal__zalloc(merge->count * sizeof *list);
+    bool is_copy = false;
+    size_t fetched = 0;
+    annal_status status = paths != NULL && list != NULL
+                              ? ANNAL_OK
+                              : annal__fail(merge->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    for (; fetched < merge->count && status >= 0; fetched++) {
+        status = lake->kind->fetch(lake->files, merge->names[fetched], paths[fetched], &is_copy,
+                                   merge->err);
+        list[fetched] = paths[fetched];
+    }
+    struct parquet *parquet = NULL;
+    if (status >= 0 &&
+        (parquet_open(path, &parquet) != 0 || parquet_merge(parquet, list, merge->count) != 0))
+        status = annal__fail(merge->err, ANNAL_ERR_IO, "ship: no Parquet file was written");
+    parquet_close(parquet);
+    for (size_t i = 0; i < fetched && is_copy; i++)
+        (void)unlink(paths[i]);
+    annal__free(paths);
+    annal__free(list);
+    return status;
+}
+
+static bool are_all_live(const struct merge *merge)
+{
+    for (size_t i = 0; i < merge->count; i++)
+        if (lake_find_file(merge->lake, merge->names[i])->replaced_us != 0)
+            return false;
+    return true;
+}
+
+/* Rules 1 and 3. */
+static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
+{
+    struct ship_target *lake = merge->lake;
+    annal_status status = ANNAL_ERR_CONFLICT;
+    for (int i = 0; i < TRIES && status == ANNAL_ERR_CONFLICT; i++) {
+        status = lake_publish(lake, manifest, merge->err);
+        if (status != ANNAL_ERR_CONFLICT)
+            break;
+        annal_status read = lake_read_log(lake, merge->err);
+        if (read < 0 || !are_all_live(merge)) {
+            (void)lake->kind->remove(lake->files, manifest->name, NULL);
+            return read < 0 ? read
+                            : annal__fail(merge->err, ANNAL_ERR_BUSY,
+                                          "ship: another process compacts the lake");
+        }
+    }
+    return status < 0 ? status : lake_read_log(lake, merge->err);
+}
+
+static annal_status merge_files(struct merge *merge)
+{
+    struct ship_target *lake = merge->lake;
+    char name[NAME_BYTES], path[PATH_BYTES];
+    struct lake_manifest manifest = {.version = LAKE_MERGE,
+                                     .name = name,
+                                     .rows = merge->rows,
+                                     .lines = merge->removed,
+                                     .count = merge->removed_count + merge->count};
+    annal_slice day = {merge->names[0] + strlen("day="), DAY_BYTES};
+    merge->removed = (struct buf){0};
+    merge->removed_count = 0;
+    annal_status status = lake_new_name(lake, day, name, merge->err);
+    for (size_t i = 0; i < merge->count && status >= 0; i++)
+        status = annal__buf_printf(&manifest.lines, "{\"replaces\":\"%s\",\"at_us\":%" PRId64 "}\n",
+                                   merge->names[i], merge->now_us);
+    if (status >= 0)
+        status = lake->kind->local(lake->files, name, path, merge->err);
+    if (status >= 0)
+        status = write_merged(merge, path);
+    if (status >= 0)
+        status = lake_measure(&manifest, path, merge->err);
+    if (status >= 0)
+        status = lake->kind->stage(lake->files, name, path, merge->err);
+    if (status >= 0)
+        status = lake->kind->settle(lake->files, name, merge->err);
+    if (status >= 0)
+        status = replace(merge, &manifest);
+    annal__buf_done(&manifest.lines);
+    if (status >= 0) {
+        merge->out->read += merge->count;
+        merge->out->made++;
+    }
+    return status;
+}
+
+/* Rule 2. */
+static void remove_old(const void *node, VISIT which, void *closure)
+{
+    struct merge *merge = closure;
+    const struct lake_file *file = *(struct lake_file *const *)node;
+    if ((which != postorder && which != leaf) || merge->status < 0 || file->replaced_us == 0 ||
+        file->is_removed || merge->now_us - file->replaced_us < merge->options->keep_us)
+        return;
+    merge->status = merge->lake->kind->remove(merge->lake->files, file->name, merge->err);
+    if (merge->status >= 0 &&
+        annal__buf_printf(&merge->removed, "{\"removed\":\"%s\"}\n", file->name) < 0)
+        merge->status = annal__fail(merge->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    merge->removed_count++;
+}
+
+annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
+                          struct ship_compacted *out, annal_error *err)
+{
+    struct merge *merge = annal__zalloc(sizeof *merge);
+    if (merge == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    *merge = (struct merge){.lake = lake, .options = options, .out = out, .err = err};
+    merge->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
+    annal_time_format(merge->now_us, merge->today);
+    twalk_r(lake->tree, remove_old, merge);
+    annal_status status = merge->status;
+    out->removed = merge->removed_count;
+    while (status >= 0) {
+        merge->count = 0;
+        merge->bytes = merge->rows = 0;
+        merge->is_full = false;
+        twalk_r(lake->tree, choose, merge);
+        if (merge->count < 2)
+            break;
+        status = merge_files(merge);
+    }
+    annal__buf_done(&merge->removed);
+    annal__free(merge);
+    return status;
+}
