@@ -320,6 +320,8 @@ void annal_import_close(annal_import *import)
         sqlite3_finalize(import->statements[i]);
     for (size_t i = 0; i < import->again_count; i++)
         sqlite3_finalize(import->again[i]);
+    for (size_t i = 0; i < import->detect_count; i++)
+        sqlite3_finalize(import->detects[i].statement);
     sqlite3_finalize(import->insert);
     sqlite3_finalize(import->clear);
     sqlite3_finalize(import->remember);
@@ -438,40 +440,73 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
 
 /* ---- Detecting ---- */
 
-static annal_status ask_how_sure(annal_import *import, annal_slice section, int *out_sure,
+static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite3_stmt **out,
+                                   annal_error *err)
+{
+    for (size_t i = 0; i < import->detect_count; i++)
+        if (import->detects[i].sql == sql.ptr) {
+            *out = import->detects[i].statement;
+            return ANNAL_OK;
+        }
+    annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
+    if (import->detect_count == DETECTS_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "more than %d importers", DETECTS_MAX);
+    if (sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
+                           out, NULL) != SQLITE_OK)
+        return annal__import_fail(import, err, "importer, section detect");
+    import->detects[import->detect_count].sql = sql.ptr;
+    import->detects[import->detect_count++].statement = *out;
+    return ANNAL_OK;
+}
+
+static annal_status ask_how_sure(annal_import *import, annal_slice sql, int *out_sure,
                                  annal_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    annal_status status = ANNAL_OK;
-    if (sqlite3_prepare_v2(import->db, section.ptr, (int)section.len, &statement, NULL) !=
-        SQLITE_OK)
-        return annal__import_fail(import, err, "importer, section detect");
-    int code = statement != NULL ? sqlite3_step(statement) : SQLITE_DONE;
+    annal_status status = prepare_detect(import, sql, &statement, err);
+    if (status < 0 || statement == NULL) /* without the section */
+        return status;
+    int code = sqlite3_step(statement);
     if (code == SQLITE_ROW)
         *out_sure = sqlite3_column_int(statement, 0);
     else if (code != SQLITE_DONE)
         status = annal__import_fail(import, err, "importer, section detect");
-    sqlite3_finalize(statement);
+    sqlite3_reset(statement);
     return status;
 }
 
-annal_status annal__import_detect(annal_slice sql, const annal_import_source *source,
-                                  const annal_import_line *lines, size_t count, int *out_sure,
-                                  annal_error *err)
+static annal_status begin_detecting(annal_import **spare, const annal_import_source *source,
+                                    annal_error *err)
 {
-    annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
-    annal_import *import = NULL;
+    annal_status status = ANNAL_OK;
+    if (*spare == NULL)
+        status = open_ours(source, spare, err);
+    else if (sqlite3_exec((*spare)->db, "DELETE FROM source; DELETE FROM lines; DELETE FROM _seen",
+                          NULL, NULL, NULL) != SQLITE_OK)
+        status = annal__import_fail(*spare, err, "importer");
+    else
+        status = describe_source(*spare, source, err);
+    if (status >= 0) {
+        annal__import_json_begin((*spare)->json);
+        (*spare)->may_repeat = may_repeat(source);
+    }
+    return status;
+}
+
+annal_status annal__import_detect(annal_import **spare, annal_slice sql,
+                                  const annal_import_source *source, const annal_import_line *lines,
+                                  size_t count, int *out_sure, annal_error *err)
+{
     struct batch batch = {0};
     *out_sure = 0;
-    if (section.ptr == NULL || count == 0)
+    if (count == 0)
         return ANNAL_OK;
-    annal_status status = open_ours(source, &import, err);
+    annal_status status = begin_detecting(spare, source, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        status = annal__import_insert(import, &batch, &lines[i], err);
+        status = annal__import_insert(*spare, &batch, &lines[i], err);
     if (status >= 0)
-        status = ask_how_sure(import, section, out_sure, err);
+        status = ask_how_sure(*spare, sql, out_sure, err);
     annal__free(batch.rows);
-    annal_import_close(import);
     return status;
 }
 

@@ -15,6 +15,9 @@
 /* Statements of a section once that are run again; one that has more is not used again. */
 #define AGAIN_MAX 16
 
+/* Importers that one log is shown to. */
+#define DETECTS_MAX 64
+
 struct annal_import {
     sqlite3 *db;
     struct import_json *json;
@@ -28,6 +31,11 @@ struct annal_import {
     sqlite3_stmt *again[AGAIN_MAX]; /* of the section once: those that create nothing */
     size_t again_count;
     bool single; /* it is good for one log */
+    struct {
+        const char *sql; /* the importer's text */
+        sqlite3_stmt *statement;
+    } detects[DETECTS_MAX]; /* their sections detect */
+    size_t detect_count;
     struct buf scratch;
     annal_import_counts counts;
     uint64_t last_counted; /* number of the last line that counts.imported includes */

@@ -54,9 +54,10 @@ ANNAL_MUST_CHECK annal_status annal__import_rows(annal_slice sql, const char *pa
 
 /*
  * How sure an importer is, 0 to 100, that a log is of its kind, by its section "-- detect"; 0
- * without one. lines are the first of the log. Any thread.
+ * without one. lines are the first of the log. *spare is NULL at first, and is used again for other
+ * importers and logs, as long as their texts live; it detects only. End with annal_import_close().
  */
-ANNAL_MUST_CHECK annal_status annal__import_detect(annal_slice sql,
+ANNAL_MUST_CHECK annal_status annal__import_detect(annal_import **spare, annal_slice sql,
                                                    const annal_import_source *source,
                                                    const annal_import_line *lines, size_t count,
                                                    int *out_sure, annal_error *err);

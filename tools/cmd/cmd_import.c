@@ -33,6 +33,7 @@ struct work {
     size_t option_count;
     struct unchanged *unchanged;
     struct import_spare spare;
+    annal_import *detector;
     struct table *table;
     struct progress progress;
     const char *path; /* of the log under way */
@@ -194,7 +195,7 @@ static annal_status importer_of(struct work *work, const char *path, struct impo
     *out = work->importer;
     if (out->kind != NULL)
         return ANNAL_OK;
-    annal_status status = detect_log(path, &detected, err);
+    annal_status status = detect_log(&work->detector, path, &detected, err);
     *out = detected.importer;
     if (status >= 0 && out->kind == NULL) {
         work->unknown++;
@@ -295,6 +296,7 @@ static int import_logs(struct work *work, const struct logs *logs)
     progress_hide(&work->progress);
     unchanged_close(work->unchanged);
     annal_import_close(work->spare.import);
+    annal_import_close(work->detector);
     end_table(work);
     if (!work->args->json && work->files > 0)
         print_totals(work);
@@ -446,13 +448,12 @@ static int import(const struct args *args)
 
 /* ---- Detecting ---- */
 
-static int print_detected(const struct args *args, struct table *table, const char *path,
+static int print_detected(annal_import **detector, struct table *table, const char *path,
                           bool *out_known)
 {
     struct detected detected;
     annal_error err = {0};
-    (void)args;
-    if (detect_log(path, &detected, &err) < 0)
+    if (detect_log(detector, path, &detected, &err) < 0)
         return fail_error(&err);
     *out_known = detected.importer.kind != NULL;
     table_text(table, annal_slice_of(path));
@@ -482,6 +483,7 @@ static int detect(const struct args *args)
     };
     const struct importer any = {0};
     struct logs logs = {.importer = &any};
+    annal_import *detector = NULL;
     bool known = true, all_known = true;
     int exit_status = EXIT_DONE;
     for (int i = 0; i < args->operand_count && exit_status == EXIT_DONE; i++)
@@ -490,9 +492,10 @@ static int detect(const struct args *args)
     if (table == NULL)
         exit_status = fail_storage("out of memory");
     for (size_t i = 0; i < logs.count && exit_status == EXIT_DONE; i++) {
-        exit_status = print_detected(args, table, logs.all[i].path, &known);
+        exit_status = print_detected(&detector, table, logs.all[i].path, &known);
         all_known = all_known && known;
     }
+    annal_import_close(detector);
     table_free(table);
     if (exit_status == EXIT_DONE && (!all_known || logs.count == 0))
         exit_status = EXIT_REFUSED;

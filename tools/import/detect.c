@@ -61,8 +61,8 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
     return count;
 }
 
-static annal_status ask(const struct importer *importer, const char *path, struct buf *begin,
-                        struct detected *out, annal_error *err)
+static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
+                        struct buf *begin, struct detected *out, annal_error *err)
 {
     annal_import_line lines[LINES_MAX];
     const char *slash = strrchr(path, '/');
@@ -78,7 +78,7 @@ static annal_status ask(const struct importer *importer, const char *path, struc
                                   .file = slash != NULL ? slash + 1 : path,
                                   .container = container_name(opened.container)};
     if (status >= 0)
-        status = annal__import_detect(importer->sql, &source, lines,
+        status = annal__import_detect(spare, importer->sql, &source, lines,
                                       find_lines(annal__buf_slice(begin), lines), &sure, err);
     if (status >= 0 && sure > out->sure)
         *out =
@@ -91,7 +91,8 @@ static bool reads_directory(const struct importer *importer, const char *path)
     return importer_is_of_runs(importer) ? run_is_here(path) : directory_is_log(importer, path);
 }
 
-annal_status detect_log(const char *path, struct detected *out, annal_error *err)
+annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
+                        annal_error *err)
 {
     struct buf begin = {0};
     struct stat st;
@@ -107,7 +108,7 @@ annal_status detect_log(const char *path, struct detected *out, annal_error *err
             *out = (struct detected){
                 .importer = importer, .container = CONTAINER_DIRECTORY, .sure = SURE_OF_RUNS};
         else
-            status = ask(&importer, path, &begin, out, err);
+            status = ask(spare, &importer, path, &begin, out, err);
     }
     if (out->sure > 0 && out->sure < SURE_ENOUGH)
         *out = (struct detected){.plain = true};

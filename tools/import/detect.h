@@ -7,6 +7,8 @@
 #include "journal/base/buf.h"
 #include "tools/import/source_container.h"
 
+#include <annal/import.h>
+
 struct detected {
     struct importer importer; /* the surest; kind NULL: of no known kind */
     enum container container;
@@ -14,7 +16,9 @@ struct detected {
     bool plain; /* of no kind, but JSON lines: jsonl reads them if it is told how */
 };
 
-annal_status detect_log(const char *path, struct detected *out, annal_error *err);
+/* *spare is NULL at first, makes the next log cheaper, and is given to annal_import_close(). */
+annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
+                        annal_error *err);
 
 /*
  * Append the session id of a log. The importer's directive, such as "-- session: sessionId", names

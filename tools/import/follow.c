@@ -60,6 +60,7 @@ struct followed {
 struct follow {
     const struct follow_options *options;
     struct import_options import;
+    annal_import *detector;
     struct watch watch;
     struct followed *logs;
     size_t count;
@@ -471,7 +472,7 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
     annal_error err = {0};
     if (log->importer.kind != NULL)
         return ANNAL_OK;
-    annal_status status = detect_log(log->path, &detected, &err);
+    annal_status status = detect_log(&follow->detector, log->path, &detected, &err);
     if (status < 0)
         return refuse(follow, log, false, status, &err);
     log->importer = detected.importer;
@@ -629,6 +630,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
         annal__free(log->path);
     }
     annal__free(follow->logs);
+    annal_import_close(follow->detector);
     watch_done(&follow->watch);
 }
 
