@@ -84,7 +84,7 @@ START_TEST(a_search_prints_where_words_stand)
     assert_out("search is on; the first search reads all journals\n");
     CLI(&cli, NULL, "search", "mend", "gate");
     assert_out("old  seq 1  2026-01-06T07:00:00.000000Z  session.created\n"
-               "    p m [Mend] the [gate]\n");
+               "    a1  Mend the gate\n    p m [Mend] the [gate]\n");
     CLI(&cli, NULL, "search", "bash", "--session", "old", "--json", "--context", "1");
     assert_holds("{\"session_id\":\"old\",\"seq\":2,\"timestamp\":\"2026-01-06T08:00:00."
                  "000000Z\",\"type\":\"tool.called\",\"role\":\"assistant\",\"tool\":\"\","

@@ -126,6 +126,9 @@ void table_json(struct table *table, annal_slice json); /* a value that is JSON 
 void table_shown(struct table *table, const char *format, ...) ANNAL_PRINTF(2, 3);
 
 void table_row(struct table *table);
+
+/* Print what is held, and say whether a column is shown: it may have been left out. */
+bool table_shows(struct table *table, int column);
 void table_free(struct table *table); /* prints what is left */
 
 /* The shortest digits that read back as the same number; "null", because JSON has no infinity. */

@@ -279,11 +279,21 @@ static int least_of(const struct column *column)
     return column->least > 0 ? column->least : FLEXIBLE_LEAST;
 }
 
+/* A column is left out, and its room is for those that were cut. */
+static void leave_out(struct table *table, int column, const int *whole)
+{
+    table->widths[column] = 0;
+    for (int i = 0; i < table->count; i++)
+        if (table->widths[i] > 0)
+            table->widths[i] = whole[i];
+}
+
 /*
  * Cut flexible columns, the widest first, until a row fits the terminal; if they are as narrow as
- * they should get, leave out spare ones; then cut them as far as they may get.
+ * they should get, leave out spare ones; then cut them as far as they may get. whole: their widths
+ * uncut.
  */
-static void fit(struct table *table, int columns)
+static void fit(struct table *table, int columns, const int *whole)
 {
     bool tight = false;
     for (;;) {
@@ -306,7 +316,7 @@ static void fit(struct table *table, int columns)
         if (widest >= 0)
             table->widths[widest]--;
         else if (spare >= 0)
-            table->widths[spare] = 0;
+            leave_out(table, spare, whole);
     }
 }
 
@@ -358,8 +368,12 @@ static void begin_aligned(struct table *table)
     table->begun = true;
     table->cut = columns > 0 || table->limit > 0;
     table->unfold = measure(table, columns) > columns && columns > 0 && table->unfold;
-    if (columns > 0)
-        fit(table, columns);
+    int *whole = annal__zalloc((size_t)table->count * sizeof *whole);
+    if (whole != NULL)
+        memcpy(whole, table->widths, (size_t)table->count * sizeof *whole);
+    if (columns > 0 && whole != NULL)
+        fit(table, columns, whole);
+    annal__free(whole);
     for (int i = 0; titles != NULL && i < table->count; i++)
         titles[i] = annal__strndup(table->columns[i].title ? table->columns[i].title : "",
                                    table->columns[i].title ? strlen(table->columns[i].title) : 0);
@@ -413,6 +427,13 @@ void table_row(struct table *table)
     table->rows++;
     if (table->begun || table->rows == ROWS_HELD)
         print_held(table);
+}
+
+bool table_shows(struct table *table, int column)
+{
+    if (table->format == OUT_TABLE)
+        print_held(table);
+    return table->format == OUT_TABLE && table->widths[column] > 0;
 }
 
 void table_free(struct table *table)

@@ -6,12 +6,18 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/show/cost_note.h"
 #include "tools/show/session_rows.h"
 
 #include <string.h>
 
 /* Health is not a column of the answer: findings are looked up beside it. */
-enum { AT_DEPTH = SESSION_COLUMN_COUNT }; /* with --tree: printed as an indent */
+enum {
+    AT_DEPTH = SESSION_COLUMN_COUNT, /* with --tree: printed as an indent */
+    AT_REFUSED,                      /* requests that failed */
+    AT_UNREADABLE,                   /* lines of its log */
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 3
+};
 
 /* What has no time was once imported as of the epoch. */
 #define TIME_KNOWN_US INT64_C(86400000000)
@@ -22,16 +28,22 @@ static const char listed[] =
     " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
     " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
     " s.last_activity_at DESC, s.id) AS place" SESSION_FROM " WHERE (?1 IS NULL OR s.status = ?1)"
-    " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
-    " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
-    " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT '" SESSION_GUESSED "')))";
+    " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
+        "s.model", "?3") " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT "
+                         "'" SESSION_GUESSED "')))";
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
     " last_activity_at, created_at, agent_id, model, parent_session_id, fork_session_id,"          \
     " fork_seq, title, time_from, computed_cost_usd, costed_tokens, "
 
-static const char flat[] = SHOWN "0 FROM listed ORDER BY place LIMIT ?5";
+#define COUNTED                                                                                    \
+    ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
+    "   AND type IN ('provider.failed', 'provider_error')),"                                       \
+    " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
+    "  AND type = 'import.unreadable')"
+
+static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place LIMIT ?5";
 
 /* A session whose parent is not in the list begins a tree, and so does what is its own ancestor. */
 static const char tree[] =
@@ -40,8 +52,7 @@ static const char tree[] =
     " WHERE above IS NULL OR above = session_id OR above NOT IN (SELECT session_id FROM listed)"
     " UNION ALL SELECT l.session_id, b.depth + 1, b.path || printf('/%010d', l.place)"
     " FROM below b JOIN listed l ON l.above = b.id AND l.session_id <> b.id)" SHOWN
-    "coalesce(depth, 0)"
-    " FROM listed LEFT JOIN below ON id = session_id"
+    "coalesce(depth, 0)" COUNTED " FROM listed LEFT JOIN below ON id = session_id"
     " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
 
 /* The choices of --sort, and what comes first in the order then. */
@@ -63,32 +74,35 @@ static const char *const orders[] = {"",
  */
 #define SESSION_LEAST 36
 
-static const struct column columns[SESSION_COLUMN_COUNT + 1] = {
+static const struct column columns[LS_COLUMNS] = {
     {.name = "session_id", .title = "SESSION", .least = SESSION_LEAST},
-    {.name = "status", .title = "STATUS", .spare = 3},
+    {.name = "status", .title = "STATUS", .spare = 8},
     {.name = "events", .title = "EVENTS", .right = true, .spare = 6},
     {.name = "total_turns", .title = "TURNS", .right = true, .spare = 5},
-    {.name = "total_tokens", .title = "TOKENS", .right = true, .spare = 1},
+    {.name = "total_tokens", .title = "TOKENS", .right = true, .spare = 3},
     {.name = "total_cost_usd", .title = "COST", .right = true, .spare = 2},
     {.name = "last_activity_at", .title = "ACTIVE"},
     {.name = "created_at"},
-    {.name = "agent_id", .title = "AGENT", .flexible = true, .spare = 7},
+    {.name = "agent_id", .title = "AGENT", .flexible = true, .least = 11, .spare = 1},
     {.name = "model"},
     {.name = "parent_session_id"},
     {.name = "fork_session_id", .title = "FORK OF", .spare = 4},
     {.name = "fork_seq"},
-    {.name = "title", .title = "TITLE", .flexible = true, .least = 30},
+    {.name = "title", .title = "TITLE", .flexible = true, .least = 20},
     {.name = "time_from"},
     {.name = "computed_cost_usd"},
     {.name = "costed_tokens"},
-    {.name = "findings", .title = "HEALTH"}};
+    {.name = "findings", .title = "HEALTH"},
+    {.name = "failed_requests"},
+    {.name = "unreadable_lines"}};
 
 struct ls {
     const struct args *args;
     annal_index *index;
     enum out_format format;
     struct table *table;
-    struct column columns[SESSION_COLUMN_COUNT + 1];
+    struct column columns[LS_COLUMNS];
+    struct cost_signs signs;
     struct session_findings findings;
     int64_t now_us;
     bool terminal;
@@ -115,11 +129,17 @@ static void show_cost(struct ls *ls, const annal_row *row)
     const annal_value *values = row->values;
     if (values[SESSION_COST].kind != ANNAL_VALUE_REAL) {
         table_shown(ls->table, "-");
+        ls->signs.unknown = ls->signs.unknown || values[SESSION_TOKENS].integer > 0;
         return;
     }
     const char *sign = values[SESSION_COMPUTED].kind == ANNAL_VALUE_NULL ? "" : "~";
     int64_t tokens = values[SESSION_TOKENS].integer, costed = values[SESSION_COSTED].integer;
-    if (costed < tokens && tokens > 0)
+    bool part = costed < tokens && tokens > 0;
+    ls->signs.computed = ls->signs.computed || *sign != '\0';
+    ls->signs.part = ls->signs.part || part;
+    if (values[SESSION_COST].real == 0 && !part)
+        table_shown(ls->table, "%s$0", sign);
+    else if (part)
         table_shown(ls->table, "%s$%.2f of %d%%", sign, values[SESSION_COST].real,
                     (int)(100.0 * (double)costed / (double)tokens));
     else
@@ -131,6 +151,33 @@ static int indent_of(const annal_row *row)
 {
     int64_t depth = row->values[AT_DEPTH].integer;
     return 2 * (int)(depth < 8 ? depth : 8);
+}
+
+static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const char *what)
+{
+    char number[HUMAN_BYTES];
+    snprintf(text, (size_t)HUMAN_BYTES * 2, "%s %s", human_count(number, count), what);
+    return text;
+}
+
+/* What is worst of: damage of the journal, lines that could not be read, requests that failed. */
+static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
+{
+    char text[HUMAN_BYTES * 2];
+    int64_t refused = row->values[AT_REFUSED].integer;
+    int64_t unreadable = row->values[AT_UNREADABLE].integer;
+    table_number(ls->table, findings);
+    if (findings > 0)
+        table_shown(ls->table, "%s",
+                    shown_count(text, findings, findings == 1 ? "finding" : "findings"));
+    else if (unreadable > 0)
+        table_shown(ls->table, "%s", shown_count(text, (uint64_t)unreadable, "unreadable"));
+    else if (refused > 0)
+        table_shown(ls->table, "%s", shown_count(text, (uint64_t)refused, "refused"));
+    else
+        table_shown(ls->table, "ok");
+    table_signed(ls->table, refused);
+    table_signed(ls->table, unreadable);
 }
 
 static int print_row(void *arg, const annal_row *row)
@@ -156,12 +203,7 @@ static int print_row(void *arg, const annal_row *row)
         if (i == SESSION_COST)
             show_cost(ls, row);
     }
-    table_number(ls->table, findings);
-    if (findings == 0)
-        table_shown(ls->table, "ok");
-    else
-        table_shown(ls->table, "%llu finding%s", (unsigned long long)findings,
-                    findings == 1 ? "" : "s");
+    health_cells(ls, row, findings);
     table_row(ls->table);
     return 0;
 }
@@ -242,15 +284,18 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     ls->terminal = out_columns() > 0;
     if (choose_columns(ls, &err) < 0)
         return fail_error(&err);
-    ls->table = table_new(ls->format, ls->columns, SESSION_COLUMN_COUNT + 1);
+    ls->table = table_new(ls->format, ls->columns, LS_COLUMNS);
     if (ls->table == NULL)
         return fail_storage("list the sessions: out of memory");
     ls->now_us = annal__system_clock.wall_us(annal__system_clock.arg);
     annal_status status = session_findings_read(ls->index, &ls->findings, &err);
     if (status == ANNAL_OK)
         status = ask(ls, limit, &err);
+    bool costs = status == ANNAL_OK && ls->terminal && table_shows(ls->table, SESSION_COST);
     table_free(ls->table);
     session_findings_done(&ls->findings);
+    if (costs)
+        status = cost_note_print(ls->index, &ls->signs, (annal_slice){0}, &err);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
@@ -294,12 +339,14 @@ const struct command cmd_ls = {
     .summary = "list the sessions, newest first",
     .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
              "cost, last activity, agent, title and health, which counts what is damaged or\n"
-             "was not understood ('annal verify' and 'annal show SESSION' tell more). The\n"
-             "title is the log's own, or else what the user said first. On a narrow terminal\n"
-             "columns are left out; --json prints them all, and more. A cost with ~ is\n"
-             "computed from list prices, as the log gives none; one of 27% is that of so many\n"
-             "tokens, and the others have no price. A fork's line says of which\n"
-             "session and from which event on; its totals are of its own events.\n\n"
+             "was not understood ('annal verify' and 'annal show SESSION' tell more), else\n"
+             "lines of the log that were unreadable, else requests that the provider\n"
+             "refused. The title is the log's own, or else what the user said first. On a\n"
+             "narrow terminal columns are left out; --json prints them all, and more. A cost\n"
+             "with ~ is computed from list prices, as the log gives none; one of 27% is that\n"
+             "of so many tokens, and the others have no price. A fork's line says of which\n"
+             "session and from which event on; its totals are of its own events.\n"
+             "\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session but its sub-agents begins with. append and delete want all of\n"
              "them.",

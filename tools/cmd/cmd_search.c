@@ -1,11 +1,15 @@
 #include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/width.h"
 #include "tools/show/conversation.h"
 #include "tools/show/event_out.h"
+#include "tools/show/session_rows.h"
 
 #include <annal/query.h>
 #include <annal/search.h>
@@ -27,6 +31,9 @@ struct search {
     annal_index *index;
     annal_search_options options;
     annal_slice *words, *sessions, *types;
+    struct session_list of_agent; /* --agent and --model; sessions borrows from it */
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of the last hit, and what is known of it */
+    struct buf agent, title;
     uint64_t context, hits;
     struct progress line;
     int exit_status;
@@ -93,8 +100,53 @@ static void print_snippet(annal_slice text)
     fputc('\n', stdout);
 }
 
-static void print_hit(const annal_search_hit *hit)
+static int note_session(void *arg, const annal_row *row)
 {
+    struct search *search = arg;
+    (void)!annal__buf_append_slice(&search->agent, row->values[0].bytes);
+    (void)!annal__buf_append_slice(&search->title, row->values[1].bytes);
+    return 0;
+}
+
+/* Agent and title of the session that is hit, unless they are those of the hit before. */
+static bool learn_session(struct search *search, annal_slice session)
+{
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = session};
+    if (search->hits > 1 && annal__slice_is(session, search->session))
+        return false;
+    snprintf(search->session, sizeof search->session, "%.*s", ANNAL_FMT(session));
+    annal__buf_clear(&search->agent);
+    annal__buf_clear(&search->title);
+    /* A session that the tables do not have yet has neither. */
+    (void)!annal_sql(search->index,
+                     ANNAL_SLICE("SELECT agent_id, title FROM sessions WHERE id = ?1"),
+                     &(annal_sql_options){.params = &param, .param_count = 1, .as_indexed = true},
+                     note_session, search, NULL);
+    return search->agent.len > 0 || search->title.len > 0;
+}
+
+/* "    codex  Why is the tide late?", on one line. */
+static void print_session(const struct search *search)
+{
+    struct buf title = {0};
+    int columns = out_columns() - 6 - (int)search->agent.len;
+    (void)out_line(&title, annal__buf_slice(&search->title));
+    size_t len = title.len;
+    if (annal__buf_cstr(&title) != NULL && columns > 0)
+        len = width_fitting(title.ptr, columns);
+    fputs("    ", stdout);
+    out_plain(annal__buf_slice(&search->agent));
+    if (len > 0) {
+        fputs(search->agent.len > 0 ? "  " : "", stdout);
+        out_plain((annal_slice){title.ptr, len});
+    }
+    fputc('\n', stdout);
+    annal__buf_done(&title);
+}
+
+static void print_hit(struct search *search, const annal_search_hit *hit)
+{
+    bool is_other = learn_session(search, hit->session);
     out_style("1");
     out_plain(hit->session);
     out_style("0");
@@ -108,11 +160,14 @@ static void print_hit(const annal_search_hit *hit)
         out_plain(who);
     }
     fputc('\n', stdout);
+    if (is_other)
+        print_session(search);
     print_snippet(hit->snippet);
 }
 
-static void print_hit_json(const annal_search_hit *hit)
+static void print_hit_json(struct search *search, const annal_search_hit *hit)
 {
+    (void)learn_session(search, hit->session);
     fputs("{\"session_id\":", stdout);
     out_json_string(hit->session);
     printf(",\"seq\":%" PRIu64 ",\"timestamp\":\"", hit->seq);
@@ -123,7 +178,11 @@ static void print_hit_json(const annal_search_hit *hit)
     out_json_string(hit->role);
     fputs(",\"tool\":", stdout);
     out_json_string(hit->tool);
-    printf(",\"rank\":%.6g,\"snippet\":", hit->rank);
+    printf(",\"rank\":%.6g,\"agent_id\":", hit->rank);
+    out_json_string(annal__buf_slice(&search->agent));
+    fputs(",\"title\":", stdout);
+    out_json_string(annal__buf_slice(&search->title));
+    fputs(",\"snippet\":", stdout);
     out_json_string(hit->snippet);
     fputs("}\n", stdout);
 }
@@ -169,9 +228,9 @@ static int show_hit(void *arg, const annal_search_hit *hit)
     if (search->hits++ > 0 && search->context > 0 && !search->args->json)
         fputc('\n', stdout);
     if (search->args->json)
-        print_hit_json(hit);
+        print_hit_json(search, hit);
     else
-        print_hit(hit);
+        print_hit(search, hit);
     if (search->context > 0 && print_context(search, hit, &err) < 0) {
         search->exit_status = fail_error(&err);
         return 1;
@@ -192,6 +251,30 @@ static bool may_be_hidden(const struct search *search)
     return !search->options.bookkeeping && search->options.type_count == 0;
 }
 
+/* The words of a phrase; they borrow from it. */
+static bool split_phrase(struct search *search)
+{
+    const char *text = search->options.word_count == 1 ? search->words[0].ptr : "";
+    annal_slice *words = NULL;
+    size_t count = 0;
+    for (size_t len; *(text += strspn(text, " ")) != '\0'; text += len) {
+        len = strcspn(text, " ");
+        annal_slice *word = annal__array_add(&words, &count, sizeof *word);
+        if (word == NULL)
+            break;
+        *word = (annal_slice){text, len};
+    }
+    if (count < 2) {
+        annal__free(words);
+        return false;
+    }
+    annal__free(search->words);
+    search->words = words;
+    search->options.words = words;
+    search->options.word_count = count;
+    return true;
+}
+
 static int ask(struct search *search)
 {
     const annal_catch_up_options catch_up = {
@@ -208,6 +291,10 @@ static int ask(struct search *search)
     say_lag(&lag);
     if (search->exit_status != EXIT_DONE)
         return search->exit_status;
+    if (search->hits == 0 && split_phrase(search)) {
+        say("nothing was found as a phrase: these events have all its words");
+        return ask(search);
+    }
     if (search->hits == 0) {
         say(may_be_hidden(search)
                 ? "nothing was found; --all also searches import records and token counts"
@@ -277,6 +364,31 @@ static int is_about_keeping(const struct args *args, bool *out)
     return 0;
 }
 
+/* Of those that are named, the sessions of the agent and the model. */
+static int choose_sessions(struct search *search)
+{
+    const char *agent = args_get(search->args, "agent"), *model = args_get(search->args, "model");
+    struct session_list *list = &search->of_agent;
+    if (agent == NULL && model == NULL)
+        return 0;
+    for (size_t i = 0; i < search->options.session_count; i++) {
+        struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
+        if (name == NULL)
+            return fail_storage("search: out of memory");
+        snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(search->sessions[i]));
+    }
+    int exit_status = sessions_match(search->index, agent, model, list);
+    annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
+    if (ids == NULL)
+        return fail_storage("search: out of memory");
+    for (size_t i = 0; i < list->count; i++)
+        ids[i] = annal_slice_of(list->names[i].id);
+    search->sessions = ids;
+    search->options.sessions = ids;
+    search->options.session_count = list->count;
+    return exit_status;
+}
+
 static int run(const struct args *args)
 {
     struct search search = {.args = args};
@@ -290,20 +402,30 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = args_list(args, "session", &search.sessions, &search.options.session_count);
     search.options.sessions = search.sessions;
-    if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
+    if (exit_status == 0 && !keeps)
+        exit_status = index_open_caught_up(search.store, NULL, &search.index);
+    else if (exit_status == 0 && annal_index_open(search.store, NULL, &search.index, &err) < 0)
         exit_status = fail_error(&err);
+    if (exit_status == 0 && !keeps)
+        exit_status = choose_sessions(&search);
     if (exit_status == 0)
         exit_status = keeps ? keep(&search) : ask(&search);
     annal_index_close(search.index);
     annal__free(search.words);
     annal__free(search.sessions);
     annal__free(search.types);
+    sessions_done(&search.of_agent);
+    annal__buf_done(&search.agent);
+    annal__buf_done(&search.title);
     return store_close(search.store, exit_status);
 }
 
 static const struct field fields[] = {
     OPERAND_MAYBE("WORD", FIELD_LIST, NULL, "a word, a phrase, or the begin of a word and *"),
     OPTION("session", "S", FIELD_SESSIONS, NULL, "in this session, with what a fork shares"),
+    OPTION("agent", "GLOB", FIELD_TEXT, NULL,
+           "of this agent: a part of its name, or *, ? and [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
     OPTION("role", "ROLE", FIELD_TEXT, NULL, "said by user, assistant, system or tool"),
     OPTION("tool", "NAME", FIELD_TEXT, NULL, "calls of this tool, and what they returned"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
@@ -324,19 +446,21 @@ static const struct field fields[] = {
 const struct command cmd_search = {
     .name = "search",
     .summary = "find what was said, and what tools returned",
-    .about = "Looks for events that have every WORD; a WORD of several words is a\n"
-             "phrase, and with a * at its end it is the begin of a word. Case and accents do\n"
-             "not matter. All texts of an event are searched, in whatever member of data they\n"
-             "are, and outputs of tools that were stored as artifacts. What somebody said\n"
-             "and what tools returned comes first. What imports and counts of tokens keep\n"
-             "(import.*, agent.turn.usage) is left out unless --all or --type asks for it. The\n"
-             "first search makes search.db, which takes a while in a large store; later ones\n"
-             "only add what is new. The exit status is 1 when nothing was found. With --json a\n"
+    .about = "Looks for events that have every WORD; a WORD of several words is a phrase,\n"
+             "and with a * at its end it is the begin of a word. A phrase alone that is\n"
+             "nowhere is searched for as its words. Case and accents do not matter. All\n"
+             "texts of an event are searched, in whatever member of data they are, and\n"
+             "outputs of tools that were stored as artifacts. What somebody said and what\n"
+             "tools returned comes first. What imports and counts of tokens keep (import.*,\n"
+             "agent.turn.usage) is left out unless --all or --type asks for it. The first\n"
+             "search makes search.db, which takes a while in a large store; later ones only\n"
+             "add what is new. The exit status is 1 when nothing was found. With --json a\n"
              "hit is an object with snippet, found words between **; its context follows, an\n"
              "event a line.",
     .examples = "  annal search connection refused\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"
+                "  annal search pull request --agent claude --since 30d\n"
                 "  annal search --match 'timeout NOT test' --json | jq -r .session_id\n",
     .fields = fields,
     .run = run};

@@ -96,6 +96,8 @@ const char *text_exact(char text[TEXT_BYTES], int64_t value, enum unit unit)
     uint64_t size = size_of(value);
     if (unit == UNIT_COUNT)
         snprintf(text, TEXT_BYTES, "%s%s", sign, human_count(count, size));
+    else if (size == 0)
+        snprintf(text, TEXT_BYTES, "$0");
     else if (size < 10000) /* below a cent */
         snprintf(text, TEXT_BYTES, "%s$%.6f", sign, (double)size / 1e6);
     else {

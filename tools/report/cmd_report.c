@@ -5,6 +5,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/sessions.h"
 #include "tools/report/report.h"
+#include "tools/show/session_rows.h"
 
 enum { ROWS_USUAL = 10 };
 
@@ -35,13 +36,23 @@ static void read_scope(struct report *report)
     }
 }
 
-static int name_sessions(struct report *report)
+static int collect(struct report *report)
 {
     if (report->args->operand_count == 0)
         return 0;
     int exit_status = sessions_collect(report->store, report->args, &report->list);
-    if (exit_status == 0)
-        exit_status = sessions_add_sub_agents(report->store, &report->list);
+    return exit_status != 0 ? exit_status : sessions_add_sub_agents(report->store, &report->list);
+}
+
+/* The scope's sessions: those that are named, of the agent and the model. */
+static int name_sessions(struct report *report)
+{
+    const char *agent = args_get(report->args, "agent"), *model = args_get(report->args, "model");
+    int exit_status = 0;
+    if (agent != NULL || model != NULL)
+        exit_status = sessions_match(report->index, agent, model, &report->list);
+    else if (report->args->operand_count == 0)
+        return 0;
     annal_status status = annal__buf_append(&report->sessions, "[", 1);
     for (size_t i = 0; exit_status == 0 && status >= 0 && i < report->list.count; i++) {
         status = annal__buf_printf(&report->sessions, i == 0 ? "" : ",");
@@ -60,9 +71,11 @@ static int run(const struct args *args)
     read_scope(&report);
     int exit_status = store_open(args, OPEN_READ, 0, &report.store);
     if (exit_status == 0)
-        exit_status = name_sessions(&report);
+        exit_status = collect(&report);
     if (exit_status == 0)
         exit_status = index_open_caught_up(report.store, &report.list, &report.index);
+    if (exit_status == 0)
+        exit_status = name_sessions(&report);
     if (exit_status == 0)
         exit_status = report_print(report_sections, report.index, &report.scope, report.form,
                                    args_get(args, "to"));
@@ -74,6 +87,9 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
+    OPTION("agent", "GLOB", FIELD_TEXT, NULL,
+           "of this agent: a part of its name, or *, ? and [abc]"),
+    OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 7d or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "rows of each section (10)", .least = 1,
@@ -87,14 +103,17 @@ const struct command cmd_report = {
     .name = "report",
     .summary = "what sessions did and cost: tools, failures, models, days",
     .about = "Prints what the tables say of all sessions, or of those that are named, with\n"
-             "their sub-agents (sess_1.agent-2 is one of sess_1): tools with their durations,\n"
-             "the newest calls that failed and what failed in them, the slowest calls, tokens\n"
-             "and cost by model and by day, and the sessions side by side. A call counts at\n"
-             "the time at which it began, tokens on their day in UTC. A cost that is not known\n"
-             "is '-', and not 0. With --json there is an object for each row, with its\n"
-             "section.",
+             "their sub-agents (sess_1.agent-2 is one of sess_1): tools with their\n"
+             "durations, the newest calls that failed and what failed in them, requests that\n"
+             "the provider refused, the slowest calls, tokens and cost by model and by day,\n"
+             "and the sessions side by side. FAILED counts both kinds of failures. A call\n"
+             "counts at the time at which it began, tokens on their day in UTC; those of a\n"
+             "log without times are of no day. A cost that is not known is '-', and not 0;\n"
+             "the lines below the tables say what '~' and 'of 27%' mean, and which models\n"
+             "have no price. With --json there is an object for each row, with its section.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
+                "  annal report --agent codex --since 7d\n"
                 "  annal report --since 30d --format markdown --to month.md\n"
                 "  annal report --format svg --to report.svg\n",
     .fields = fields,

@@ -30,8 +30,9 @@ enum { COLUMNS_MAX = 10 };
 struct report_column {
     const char *name, *title; /* title NULL: for programs alone */
     enum cell cell;
-    bool bar;    /* what a bar shows in a picture */
-    bool spared; /* left out first if the terminal is narrow */
+    bool bar;     /* what a bar shows in a picture */
+    bool spared;  /* left out first if the terminal is narrow */
+    bool differs; /* of two rows, shown from where they differ */
 };
 
 /* What is reported on; parameters ?1 to ?4 of every section. */
@@ -45,10 +46,12 @@ struct report_row {
     char *shown[COLUMNS_MAX];
     annal_value values[COLUMNS_MAX]; /* text in shown, or in raw */
     char *raw[COLUMNS_MAX];
+    char *whole; /* of a column that differs: its JSON */
 };
 
 struct report_section {
     const char *name, *title;
+    bool if_any; /* left out where it has no rows */
     const char *sql;
     struct report_column columns[COLUMNS_MAX]; /* a name NULL ends them */
 

@@ -2,6 +2,7 @@
 #include "tools/cli/target.h"
 #include "tools/export/page.h"
 #include "tools/report/report.h"
+#include "tools/show/cost_note.h"
 
 #include <string.h>
 
@@ -19,6 +20,25 @@ static void put_cell(struct table *table, const struct report_row *row, int i, b
         table_null(table);
     else
         table_text(table, annal_slice_of(row->raw[i] != NULL ? row->raw[i] : row->shown[i]));
+}
+
+/* The signs of the costs of all sections. */
+static struct cost_signs cost_signs(const struct report_section *sections, size_t count)
+{
+    struct cost_signs signs = {0};
+    for (size_t n = 0; n < count; n++) {
+        const struct report_section *section = &sections[n];
+        for (int i = 0; i < report_columns(section); i++) {
+            for (size_t row = 0; section->columns[i].cell == CELL_COST && row < section->count;
+                 row++) {
+                const char *shown = section->rows[row].shown[i];
+                signs.computed = signs.computed || shown[0] == '~';
+                signs.part = signs.part || strchr(shown, '%') != NULL;
+                signs.unknown = signs.unknown || strcmp(shown, "-") == 0;
+            }
+        }
+    }
+    return signs;
 }
 
 int report_table(const struct report_section *section, enum out_format format)
@@ -90,6 +110,15 @@ void report_markdown(const struct report_section *section)
 
 enum { SECTIONS_MAX = 10 };
 
+static int print_costs(const struct report_section *sections, size_t count, annal_index *index,
+                       const struct report_scope *scope)
+{
+    annal_error err = {0};
+    struct cost_signs signs = cost_signs(sections, count);
+    annal_status status = cost_note_print(index, &signs, scope->sessions, &err);
+    return status < 0 ? fail_error(&err) : (int)status;
+}
+
 static int print_all(const struct report_section *sections, size_t count, enum report_form form)
 {
     int exit_status = 0;
@@ -98,6 +127,8 @@ static int print_all(const struct report_section *sections, size_t count, enum r
     if (form == REPORT_MARKDOWN)
         fputs("# Report\n\n", stdout);
     for (size_t i = 0; exit_status == 0 && i < count; i++) {
+        if (sections[i].if_any && sections[i].count == 0)
+            continue;
         if (form == REPORT_MARKDOWN)
             report_markdown(&sections[i]);
         else
@@ -121,6 +152,8 @@ int report_print(const struct report_section *from, annal_index *index,
         exit_status = target_begin(&target, to);
     if (exit_status == 0) {
         exit_status = print_all(sections, count, form);
+        if (exit_status == 0 && form == REPORT_TABLE)
+            exit_status = print_costs(sections, count, index, scope);
         int ended = target_end(&target, exit_status == 0);
         exit_status = exit_status != 0 ? exit_status : ended;
     }

@@ -36,12 +36,20 @@
         {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
         COST_COLUMNS
 
+#define REFUSED "type IN ('provider.failed', 'provider_error')"
+#define IN_TIME "(?2 IS NULL OR timestamp >= ?2) AND (?3 IS NULL OR timestamp < ?3)"
+#define REFUSALS                                                                                   \
+    "(SELECT count(*) FROM event_index WHERE " REFUSED " AND " IN_SESSIONS " AND " IN_TIME ")"
+
 #define SESSIONS_SQL                                                                               \
-    "SELECT id, NULLIF(total_turns, 0), c.calls, c.failed, total_tokens, u.cost, u.computed, "     \
+    "SELECT id, NULLIF(total_turns, 0), c.calls, coalesce(c.failed + coalesce(r.n, 0), r.n), "     \
+    "total_tokens, u.cost, u.computed, "                                                           \
     "u.share, CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "    \
     "INTEGER), title FROM sessions "                                                               \
     "LEFT JOIN (SELECT session_id, count(*) AS calls, sum(status = 'failed') AS failed "           \
     "FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "                                       \
+    "LEFT JOIN (SELECT session_id, sum(events) AS n FROM event_counts WHERE " REFUSED              \
+    " GROUP BY 1) AS r ON r.session_id = id "                                                      \
     "LEFT JOIN (SELECT session_id, sum(cost_microusd) AS cost, sum(computed_microusd) AS "         \
     "computed, " SHARE " AS share FROM usage_costs GROUP BY 1) AS u ON u.session_id = id "         \
     "WHERE " IDS " AND " ACTIVE_IN_TIME                                                            \
@@ -60,7 +68,7 @@ const struct report_section report_sections[] = {
      .title = "In all",
      .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " ACTIVE_IN_TIME "), "
             "(SELECT count(*) FROM " CALLS "), "
-            "(SELECT count(*) FROM " CALLS " AND status = 'failed'), "
+            "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
             "sum(input_tokens), sum(output_tokens), " COST " FROM usage_costs WHERE " IN_SESSIONS
             " AND " IN_DAYS " LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", CELL_COUNT},
@@ -91,6 +99,19 @@ const struct report_section report_sections[] = {
                  {"output", "WHAT FAILED", CELL_OUTPUT},
                  {"session_id", "SESSION", CELL_SESSION, .spared = true},
                  {"seq", "SEQ", CELL_COUNT, .spared = true}}},
+    {.name = "refused",
+     .title = "Requests that failed, newest first",
+     .if_any = true,
+     .sql =
+         "SELECT timestamp, data->>'provider', "
+         "coalesce(nullif(data->>'error', '{}'), 'no reason is given'), session_id, seq "
+         "FROM events "
+         "WHERE " REFUSED " AND " IN_SESSIONS " AND " IN_TIME " ORDER BY timestamp DESC LIMIT ?4",
+     .columns = {{"timestamp", "TIME", CELL_TIME},
+                 {"provider", "PROVIDER", CELL_TEXT},
+                 {"error", "WHAT FAILED", CELL_TEXT},
+                 {"session_id", "SESSION", CELL_SESSION, .spared = true},
+                 {"seq", "SEQ", CELL_COUNT, .spared = true}}},
     {.name = "slowest",
      .title = "Slowest calls",
      .sql = "SELECT duration_ms, tool, " DATA "c.seq), session_id, seq "
@@ -107,8 +128,9 @@ const struct report_section report_sections[] = {
      .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
     {.name = "days",
      .title = "Tokens and cost by day (UTC)",
-     .sql = "SELECT * FROM (SELECT day, " USED " GROUP BY day ORDER BY day DESC LIMIT ?4) "
-            "ORDER BY day",
+     .sql = "SELECT * FROM (SELECT CASE WHEN session_id IN (SELECT id FROM sessions WHERE "
+            "time_from IS 'of the file') THEN 'no time' ELSE day END, " USED
+            " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",
      .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
     {.name = "sessions",
      .title = "Sessions by tokens",
@@ -153,7 +175,7 @@ const struct report_section report_compare_sections[] = {
      .columns = {{"session_id", "SESSION", CELL_SESSION},
                  {"call", "CALL", CELL_COUNT},
                  {"tool", "TOOL", CELL_TEXT},
-                 {"input", "CALLED WITH", CELL_INPUT},
+                 {"input", "CALLED WITH", CELL_INPUT, .differs = true},
                  {"seq", "SEQ", CELL_COUNT}}},
     {.name = NULL}};
 
@@ -176,7 +198,7 @@ static int64_t whole(const annal_value *value)
 static void show_cost(struct buf *out, const annal_value *values)
 {
     char text[TEXT_BYTES];
-    bool computed = values[1].kind == ANNAL_VALUE_INTEGER && values[1].integer > 0;
+    bool computed = values[1].kind == ANNAL_VALUE_INTEGER;
     (void)!annal__buf_printf(out, "%s%s", computed ? "~" : "",
                              text_exact(text, whole(&values[0]), UNIT_MICROUSD));
     if (values[2].kind == ANNAL_VALUE_REAL && values[2].real < 1)
@@ -240,6 +262,11 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
     if (cell == CELL_TIME || cell == CELL_TEXT || cell == CELL_SESSION)
         row->raw[i] =
             annal__strndup(value->bytes.ptr == NULL ? "" : value->bytes.ptr, value->bytes.len);
+    if (cell == CELL_INPUT && value->kind == ANNAL_VALUE_TEXT) {
+        annal_event event = {.data = value->bytes};
+        annal_slice input = event_either(&event, "input", "arguments");
+        row->whole = annal__strndup(input.ptr == NULL ? "" : input.ptr, input.len);
+    }
     row->values[i] = is_number || value->kind == ANNAL_VALUE_NULL
                          ? *value
                          : (annal_value){.kind = ANNAL_VALUE_TEXT};
@@ -255,6 +282,52 @@ static int add_row(void *arg, const annal_row *from)
     for (int i = 0; i < report_columns(section); i++)
         keep(row, i, &from->values[i], section->columns[i].cell);
     return 0;
+}
+
+/* ---- Where two texts differ ---- */
+
+enum { SAME_MAX = 20 }; /* so much before it stays, in bytes */
+
+static size_t same_bytes(const char *a, const char *b)
+{
+    size_t at = 0;
+    while (a[at] != '\0' && a[at] == b[at])
+        at++;
+    return at;
+}
+
+/* text from where it differs, with what is before it as far as it is short. */
+static char *from_difference(const char *text, size_t same)
+{
+    struct buf out = {0};
+    size_t from = same > SAME_MAX ? same - SAME_MAX : 0;
+    while (from > 0 && ((unsigned char)text[from] & 0xc0) == 0x80)
+        from--;
+    (void)!annal__buf_printf(&out, "%s%.*s", from > 0 ? "\u2026" : "", GIST_CHARS, text + from);
+    char *shown = annal__strndup(out.len > 0 ? out.ptr : "", out.len);
+    annal__buf_done(&out);
+    return shown;
+}
+
+/* What people see of two rows, whose beginnings may be all that has room. Where what they see is
+ * the same, it is of the JSON. */
+static void show_difference(struct report_section *section, int i)
+{
+    struct report_row *rows = section->rows;
+    const char *a = rows[0].shown[i], *b = rows[1].shown[i];
+    if (a == NULL || b == NULL || rows[0].whole == NULL || rows[1].whole == NULL)
+        return;
+    bool equal = strcmp(a, b) == 0;
+    if (equal) {
+        a = rows[0].whole;
+        b = rows[1].whole;
+    }
+    size_t same = same_bytes(a, b);
+    char *shown[2] = {from_difference(a, same), from_difference(b, same)};
+    for (int k = 0; k < 2; k++) {
+        annal__free(rows[k].shown[i]);
+        rows[k].shown[i] = shown[k];
+    }
 }
 
 static annal_value text_or_null(annal_slice text)
@@ -273,6 +346,9 @@ int report_fill(struct report_section *section, annal_index *index,
     const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
     annal_status status =
         annal_sql(index, annal_slice_of(section->sql), &options, add_row, section, &err);
+    for (int i = 0; status == ANNAL_OK && section->count == 2 && i < report_columns(section); i++)
+        if (section->columns[i].differs)
+            show_difference(section, i);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 
@@ -283,6 +359,7 @@ void report_clear(struct report_section *section)
             annal__free(section->rows[row].shown[i]);
             annal__free(section->rows[row].raw[i]);
         }
+        annal__free(section->rows[row].whole);
     }
     annal__free(section->rows);
     section->rows = NULL;

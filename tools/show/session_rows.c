@@ -3,7 +3,9 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
+#include "tools/cli/command.h"
 #include "tools/cli/rows.h"
+#include "tools/cli/sessions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +15,62 @@ struct session_health {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     uint64_t findings;
 };
+
+/* ---- Which sessions ---- */
+
+static int keep_session(void *arg, const annal_row *row)
+{
+    struct session_list *kept = arg;
+    annal_slice id = row->values[0].bytes;
+    struct session_name *name = annal__array_add(&kept->names, &kept->count, sizeof *name);
+    if (name == NULL)
+        return fail_storage("list the sessions: out of memory");
+    snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(id));
+    return 0;
+}
+
+static void keep_both(struct session_list *kept, const struct session_list *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < kept->count; i++) {
+        bool in_both = list->count == 0;
+        for (size_t k = 0; k < list->count && !in_both; k++)
+            in_both = strcmp(kept->names[i].id, list->names[k].id) == 0;
+        if (in_both)
+            kept->names[count++] = kept->names[i];
+    }
+    kept->count = count;
+}
+
+static annal_value text_or_null(const char *text)
+{
+    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
+                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
+}
+
+int sessions_match(annal_index *index, const char *agent, const char *model,
+                   struct session_list *list)
+{
+    struct session_list kept = {0};
+    annal_error err = {0};
+    const annal_value params[] = {text_or_null(agent), text_or_null(model)};
+    annal_status status =
+        annal_sql(index,
+                  ANNAL_SLICE("SELECT id FROM sessions WHERE" SESSION_FITS(
+                      "agent_id", "?1") " AND" SESSION_FITS("model", "?2") " ORDER BY id"),
+                  &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
+                  keep_session, &kept, &err);
+    keep_both(&kept, list);
+    sessions_done(list);
+    *list = kept;
+    if (status != ANNAL_OK)
+        return status < 0 ? fail_error(&err) : (int)status;
+    return kept.count > 0
+               ? EXIT_DONE
+               : fail_refused("no session fits --agent and --model; 'annal ls' shows them");
+}
+
+/* ---- Findings ---- */
 
 /* Findings come by session. */
 static int count_finding(void *arg, const annal_index_finding *finding)

@@ -45,6 +45,17 @@ enum {
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"                                          \
     " LEFT JOIN usage_by_session c ON c.session_id = s.id"
 
+/*
+ * Keep of list the sessions of this agent and model, each a part of its name or a pattern with *, ?
+ * and [abc]; all of the store if list is empty. 0, or an exit status. What fits none is refused.
+ */
+struct session_list;
+int sessions_match(annal_index *index, const char *agent, const char *model,
+                   struct session_list *list);
+
+/* Whether the text of column c is parameter p, which is a part of it or such a pattern. */
+#define SESSION_FITS(c, p) " (" p " IS NULL OR " c " GLOB " p " OR instr(" c ", " p ") > 0)"
+
 /* How many findings each session has; {0} to begin with. */
 struct session_findings {
     struct session_health *healths; /* by session id */

@@ -1,0 +1,181 @@
+/* What the first screens say of sessions: ls, search, report, diff. */
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+#include "tools/cli/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ID "019e44d4-6ecf-7c1d-96ab-582effc13411"
+
+static const char work[] =
+    "{\"type\":\"session.created\",\"ts\":\"2026-03-02T09:00:00Z\",\"data\":{\"title\":\"Tides\","
+    "\"agent_id\":\"claude-code\",\"model\":\"m1\"}}\n"
+    "{\"type\":\"message.added\",\"ts\":\"2026-03-02T09:00:00Z\",\"data\":{\"role\":\"user\","
+    "\"content\":\"the pull of the moon, by request\"}}\n"
+    "{\"type\":\"agent.turn.usage\",\"ts\":\"2026-03-02T09:00:06Z\",\"data\":{\"model\":\"m1\","
+    "\"input_tokens\":1200,\"output_tokens\":34}}\n";
+
+static const char refused[] =
+    "{\"type\":\"provider.failed\",\"ts\":\"2026-03-02T09:00:07Z\",\"data\":{\"provider\":\"p\","
+    "\"error\":\"Invalid API key\"}}\n"
+    "{\"type\":\"provider.failed\",\"ts\":\"2026-03-02T09:00:08Z\",\"data\":{\"provider\":\"p\","
+    "\"error\":{}}}\n";
+
+static void setup(void)
+{
+    cli_setup();
+    DONE_WITH(&cli, work, "append", ID);
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"codex\",\"title\":\"Moon\"}}\n"
+        "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"a request\"}}\n",
+        "append", "other");
+}
+
+#define ASSERT_OUT(text) ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in %s", text, cli.out)
+#define ASSERT_NOT(text) ck_assert_msg(strstr(cli.out, text) == NULL, "%s in %s", text, cli.out)
+
+START_TEST(ls_shows_the_agent_on_a_narrow_terminal)
+{
+    static const char *const columns[] = {"80", "100"};
+    for (int i = 0; i < 2; i++) {
+        cli.columns = columns[i];
+        DONE(&cli, "ls");
+        ASSERT_OUT(" AGENT ");
+        ASSERT_OUT("  claude-code  Tides");
+        ck_assert_uint_le(strcspn(cli.out, "\n"), i == 0 ? 80 : 100);
+    }
+}
+END_TEST
+
+START_TEST(health_says_that_requests_failed_and_that_lines_were_unreadable)
+{
+    DONE_WITH(&cli, refused, "append", ID);
+    DONE(&cli, "ls");
+    ASSERT_OUT("  2 refused\n");
+    DONE_WITH(&cli, "{\"reason\":\"x\",\"text\":\"y\"}\n", "append", ID, "--type",
+              "import.unreadable");
+    DONE(&cli, "ls");
+    ASSERT_OUT("  1 unreadable\n");
+    DONE(&cli, "ls", "--json", "--agent", "claude");
+    ASSERT_OUT("\"findings\":0,\"failed_requests\":2,\"unreadable_lines\":1}\n");
+}
+END_TEST
+
+START_TEST(a_report_names_the_requests_that_failed)
+{
+    DONE(&cli, "report", ID);
+    ASSERT_NOT("Requests that failed");
+    DONE_WITH(&cli, refused, "append", ID);
+    DONE(&cli, "report", ID);
+    ASSERT_OUT("In all\nSESSIONS  CALLS  FAILED  INPUT  OUTPUT  COST\n"
+               "       1      0       2  1,200      34     -\n");
+    ASSERT_OUT("2026-03-02 09:00  p         no reason is given  019e44d4    5\n"
+               "2026-03-02 09:00  p         Invalid API key     019e44d4    4\n");
+    ASSERT_OUT("\n019e44d4      -      -       2   1,234     -");
+}
+END_TEST
+
+START_TEST(signs_of_costs_are_explained_where_they_are_shown)
+{
+    DONE(&cli, "report", ID);
+    ASSERT_OUT("\n-   not known: the log gives no cost, and there is no price\n"
+               "There is no price for m1\n");
+    ASSERT_NOT("~   ");
+    DONE(&cli, "ls");
+    ASSERT_NOT("There is no price");
+    cli.columns = "100";
+    DONE(&cli, "ls");
+    ASSERT_OUT("There is no price for m1\n");
+    DONE_WITH(&cli, "{\"model\":\"m1\",\"input\":0,\"output\":0}\n", "append", "prices", "--type",
+              "price.set");
+    DONE(&cli, "ls");
+    ASSERT_OUT("  ~$0  ");
+    ASSERT_OUT("\n~   computed from list prices");
+    ASSERT_NOT("There is no price");
+    DONE(&cli, "report", ID);
+    ASSERT_OUT("  ~$0\n");
+}
+END_TEST
+
+START_TEST(report_and_search_take_an_agent_and_a_model_as_ls_does)
+{
+    DONE(&cli, "report", "--agent", "claude");
+    ASSERT_OUT("Tides");
+    ASSERT_NOT("Moon");
+    DONE(&cli, "report", "--model", "m?");
+    ASSERT_NOT("Moon");
+    CLI(&cli, NULL, "report", "--agent", "pi");
+    cli_assert_refused(&cli, EXIT_REFUSED, "no session fits");
+    DONE(&cli, "search", "request", "--agent", "codex");
+    ASSERT_OUT("other  seq 2  ");
+    ASSERT_NOT(ID);
+    CLI(&cli, NULL, "search", "request", "--agent", "codex", "--session", ID);
+    cli_assert_refused(&cli, EXIT_REFUSED, "no session fits");
+}
+END_TEST
+
+START_TEST(a_hit_names_agent_and_title_of_its_session)
+{
+    DONE(&cli, "search", "moon");
+    ASSERT_OUT("message.added  user\n    claude-code  Tides\n    the pull of the [moon]");
+    DONE(&cli, "search", "moon", "--json");
+    ASSERT_OUT(",\"agent_id\":\"claude-code\",\"title\":\"Tides\",\"snippet\":");
+}
+END_TEST
+
+START_TEST(a_phrase_that_is_nowhere_is_searched_for_as_its_words)
+{
+    CLI(&cli, NULL, "search", "pull request");
+    ck_assert_int_eq(cli.exit_status, EXIT_DONE);
+    ck_assert_str_eq(cli.err,
+                     "annal: nothing was found as a phrase: these events have all its words\n");
+    ASSERT_OUT("the [pull] of the moon, by [request]");
+    CLI(&cli, NULL, "search", "pull kubernetes");
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+}
+END_TEST
+
+START_TEST(what_a_log_without_times_used_is_of_no_day)
+{
+    DONE_WITH(&cli,
+              "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
+              "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7,\"cost_usd\":0.5}}\n",
+              "append", "timeless");
+    DONE(&cli, "report", "timeless");
+    ASSERT_OUT("\nno time         1      7       0       0  $0.50\n");
+}
+END_TEST
+
+#define CALL(command)                                                                              \
+    "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Bash\",\"input\":{"          \
+    "\"command\":\"git diff 368750cee35f31935640a34ad199e889fc60f1a8 --stat && git diff "          \
+    "HEAD~1 -- tools/import/formats/claude-code.sql | head " command "\"}}}\n"
+
+START_TEST(diff_shows_calls_from_where_they_differ)
+{
+    DONE_WITH(&cli, CALL("one"), "append", "diff-a");
+    DONE_WITH(&cli, CALL("two"), "append", "diff-b");
+    cli.columns = "80";
+    DONE(&cli, "diff", "diff-a", "diff-b");
+    ASSERT_OUT("\u2026ude-code.sql | head one");
+    ASSERT_OUT("\u2026ude-code.sql | head two");
+}
+END_TEST
+
+Suite *suite_first_look(void)
+{
+    Suite *suite = suite_create("first_look");
+    TCase *all = suite_case(suite, "all", setup, cli_teardown);
+    tcase_add_test(all, ls_shows_the_agent_on_a_narrow_terminal);
+    tcase_add_test(all, health_says_that_requests_failed_and_that_lines_were_unreadable);
+    tcase_add_test(all, a_report_names_the_requests_that_failed);
+    tcase_add_test(all, signs_of_costs_are_explained_where_they_are_shown);
+    tcase_add_test(all, report_and_search_take_an_agent_and_a_model_as_ls_does);
+    tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
+    tcase_add_test(all, a_phrase_that_is_nowhere_is_searched_for_as_its_words);
+    tcase_add_test(all, what_a_log_without_times_used_is_of_no_day);
+    tcase_add_test(all, diff_shows_calls_from_where_they_differ);
+    return suite;
+}
