@@ -536,16 +536,37 @@ def test_tls_and_a_unix_socket():
         server.words = ("--listen", "unix:" + path, "--log", os.path.join(server.dir, "log"))
         server.start()
         assert os.stat(path).st_mode & 0o077 == 0
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(path)
-            client.sendall(b"GET /api/v1/info?secret=1 HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n")
-            text = b"".join(iter(lambda: client.recv(65536), b""))
-        assert text.startswith(b"HTTP/1.1 200") and b'"rights":"write"' in text
+        for asked, said in ((b"sessions?q=secret", b'"total":0'), (b"info", b'"rights":"write"')):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.connect(path)
+                client.sendall(b"GET /api/v1/" + asked + b" HTTP/1.1\r\nHost: any\r\nConnection: close\r\n\r\n")
+                text = b"".join(iter(lambda: client.recv(65536), b""))
+            assert text.startswith(b"HTTP/1.1 200") and said in text, text
         server.stop()
         assert not os.path.exists(path)
         with open(os.path.join(server.dir, "log"), encoding="utf-8") as file:
             line = json.loads(file.readline())
-        assert line["path"] == "/api/v1/info" and line["status"] == 200 and "secret" not in str(line)
+        assert line["path"] == "/api/v1/sessions" and line["status"] == 200 and "secret" not in str(line)
+
+
+def test_what_nobody_reads_is_refused():
+    with Server() as server:
+        server.append("s")
+        for path in ("/sessions?fromm=3", "/sessions?limit=0", "/sessions?limit=1&limit=2", "/info?x",
+                     "/sessions/s/events?limit=0", "/sessions/s/turns?fro=1"):
+            assert server.ask("/api/v1" + path)[0] == 400, path
+        assert server.ask("/api/v1/sessions/s/events?type=a&type=b")[0] == 200
+        status, _, headers = server.ask("/api/v1/sessions/s/events", method="DELETE")
+        assert (status, headers["Allow"]) == (405, "GET, HEAD, POST")
+        assert server.ask("/api/v1/info", headers={"Host": "localhost:9001"})[0] == 200
+        assert server.ask("/api/v1/info", headers={"Host": "localhost:9001", "Origin": "http://localhost:9001"})[0] == 200
+        assert server.ask("/api/v1/info", headers={"Host": "localhost:9001", "Origin": "http://localhost:9002"})[0] == 403
+        assert server.ask("/api/v1/info", headers={"Host": "localhost.example:9001"})[0] == 421
+        _, plain, headers = server.ask("/app.js")
+        assert "Content-Encoding" not in headers
+        _, small, headers = server.ask("/app.js", headers={"Accept-Encoding": "gzip"})
+        assert headers["Content-Encoding"] == "gzip" and gzip.decompress(small) == plain
+        assert server.ask("/app.js", headers={"Accept-Encoding": "gzip", "If-None-Match": headers["ETag"]})[0] == 304
 
 
 def test_a_socket_of_systemd_is_taken():
@@ -591,7 +612,11 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
             got, text, answered = server.ask(path, method="POST", body=body,
                                              headers={"Content-Type": kind, **headers})
             assert got == status, (path, got, text)
-            assert answered["Content-Type"] == (kind if status == 200 else "application/json")
+            assert answered["Content-Type"] == (kind if status != 415 else "application/json")
+            if status not in (200, 415) and kind == "application/json":
+                assert json.loads(text)["code"] == 3, text
+            elif status not in (200, 415): # google.rpc.Status
+                assert text[:1] == b"\x08" and text[1] in (3, 8) and text[2:3] == b"\x12", text
             return text
 
         start = 1772442846 * 10**9
@@ -610,6 +635,24 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
                 pretty = json.dumps(json.loads(line), indent=1)
                 assert export("/v1/logs", pretty, "application/json") == b"{}"
         assert [server.get("/sessions/" + name)["total_tokens"] for name in ("claude-7", "codex-9")] == [9460, 1290]
+        def timed(name, began, ended, **more):
+            return {"traceId": "cd" * 16, "spanId": f"{began + ended:016x}", "name": name, "startTimeUnixNano": str(start + began),
+                    "endTimeUnixNano": str(start + ended), "attributes": [
+                        {"key": "gen_ai.conversation.id", "value": {"stringValue": "nested"}},
+                        *({"key": "gen_ai." + key, "value": value} for key, value in more.items())]}
+        said = {"stringValue": json.dumps([{"role": "user", "content": "go"}])}
+        spans = [timed("chat", 1000, 2000, **{"operation.name": {"stringValue": "chat"}, "input.messages": said,
+                                              "usage.input_tokens": {"intValue": "5"}}),
+                 timed("tool", 2000, 3000, **{"operation.name": {"stringValue": "execute_tool"}}),
+                 timed("agent", 1000, 3000, **{"operation.name": {"stringValue": "invoke_agent"}}),
+                 timed("", 0, 9) | {"traceId": "xx"}]
+        answer = json.loads(export("/v1/traces", json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}),
+                                   "application/json"))
+        assert answer["partialSuccess"]["rejectedSpans"] == "1", answer
+        types = [event["type"] for event in server.get("/sessions/nested/events")["events"]]
+        types = types[types.index("turn.started"):]
+        assert types == ["turn.started", "message.added", "message.added", "agent.turn.usage", "tool.called",
+                         "tool.returned", "turn.completed"], types
         large = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"body": {"stringValue": "x" * (9 << 20)}}] * 1}]},
                                   {"scopeLogs": [{"logRecords": [{"traceId": "ab" * 16}]}]}]}
         answer = json.loads(export("/v1/logs", json.dumps(large), "application/json"))

@@ -1,4 +1,4 @@
-/* Bodies that are compressed with gzip; the only user of zlib. */
+/* Bodies with gzip; the only user of zlib. */
 #ifndef TOOLS_OTLP_INFLATE_H
 #define TOOLS_OTLP_INFLATE_H
 
@@ -8,5 +8,8 @@
 
 /* ANNAL_ERR_INVALID: it is not gzip; ANNAL_ERR_LIMIT: more than out->limit comes out of it. */
 annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err);
+
+/* Add what gzip makes of it. */
+annal_status deflate_gzip(annal_slice in, struct buf *out);
 
 #endif

@@ -163,8 +163,27 @@ static bool is_host(const char *ours, const char *host, const char *usual_port)
     return ours[len] == '\0' || (ours[len] == ':' && strcmp(ours + len + 1, usual_port) == 0);
 }
 
+/*
+ * Names of this host alone, with any port: ssh -L forwards another one to ours. No foreign name can
+ * be made to look like them, so they need no list.
+ */
+static bool is_local(const char *host)
+{
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t len = strlen(names[i]);
+        if (strncasecmp(host, names[i], len) == 0 &&
+            (host[len] == '\0' ||
+             (host[len] == ':' && strspn(host + len + 1, "0123456789") == strlen(host + len + 1))))
+            return true;
+    }
+    return false;
+}
+
 bool access_host_is_ours(const struct access *access, const char *host)
 {
+    if (access->is_local && host != NULL && is_local(host))
+        return true;
     for (size_t i = 0; host != NULL && i < access->host_count; i++) {
         if (is_host(access->hosts[i], host, "80") || is_host(access->hosts[i], host, "443"))
             return true;
@@ -172,10 +191,14 @@ bool access_host_is_ours(const struct access *access, const char *host)
     return access->trusts_all;
 }
 
-bool access_origin_is_ours(const struct access *access, const char *origin)
+bool access_origin_is_ours(const struct access *access, const char *origin, const char *host)
 {
     static const char http[] = "http://", https[] = "https://";
     if (origin == NULL)
+        return true;
+    if (access->is_local && host != NULL && is_local(host) &&
+        strncasecmp(origin, http, sizeof http - 1) == 0 &&
+        strcasecmp(origin + sizeof http - 1, host) == 0)
         return true;
     for (size_t i = 0; i < access->host_count; i++) {
         if ((strncasecmp(origin, http, sizeof http - 1) == 0 &&

@@ -36,6 +36,7 @@ struct access {
     char first[TOKEN_TEXT_BYTES];
     char **hosts; /* "127.0.0.1:7117", in small letters */
     size_t host_count;
+    bool is_local;   /* it listens on this host alone: its names may have any port */
     bool trusts_all; /* a Unix socket: nobody needs a token, and Host says nothing */
 };
 
@@ -50,7 +51,7 @@ enum right access_right(const struct access *access, const char *token, int *out
 
 /* Whether the two headers are as they should be; NULL: the request has none. */
 bool access_host_is_ours(const struct access *access, const char *host);
-bool access_origin_is_ours(const struct access *access, const char *origin);
+bool access_origin_is_ours(const struct access *access, const char *origin, const char *host);
 
 void access_done(struct access *access);
 

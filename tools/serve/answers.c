@@ -79,6 +79,16 @@ bool query_number(struct request *request, const char *name, uint64_t most, uint
     return false;
 }
 
+bool query_limit(struct request *request, uint64_t most, uint64_t *out)
+{
+    if (!query_number(request, "limit", most, out))
+        return false;
+    if (*out > 0 || http_query(request, "limit") == NULL)
+        return true;
+    answer_error(request, 400, "invalid", "limit must be at least 1");
+    return false;
+}
+
 bool query_time(struct request *request, const char *name, int64_t *out_us)
 {
     const char *text = http_query(request, name);

@@ -174,7 +174,7 @@ static bool read_search(struct request *request, annal_search_options *options,
     int order = 0;
     const char *role = http_query(request, "role"), *tool = http_query(request, "tool");
     options->limit = HITS_USUAL;
-    if (!query_number(request, "limit", HITS_MAX, &options->limit) ||
+    if (!query_limit(request, HITS_MAX, &options->limit) ||
         !query_time(request, "since", &options->since_us) ||
         !query_time(request, "until", &options->until_us) ||
         !query_choice(request, "order", orders, &order) ||

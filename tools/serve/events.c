@@ -28,7 +28,7 @@ static bool read_asked(struct request *request, struct asked *asked)
     filter->session_count = 1;
     if (!query_number(request, "from", UINT64_MAX, &filter->from_seq) ||
         !query_number(request, "to", UINT64_MAX, &filter->to_seq) ||
-        !query_number(request, "limit", UINT64_MAX, &filter->limit) ||
+        !query_limit(request, UINT64_MAX, &filter->limit) ||
         !query_time(request, "since", &filter->since_us) ||
         !query_time(request, "until", &filter->until_us) ||
         !query_choice(request, "order", orders, &order) ||

@@ -528,6 +528,28 @@ int http_query_each(const struct request *request, const char *name, http_value_
     return each.answer;
 }
 
+struct all {
+    http_param_fn fn;
+    void *arg;
+    int answer;
+};
+
+static enum MHD_Result visit_all(void *arg, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    struct all *all = arg;
+    (void)kind;
+    all->answer = all->fn(all->arg, name, value == NULL ? "" : value);
+    return all->answer == 0 ? MHD_YES : MHD_NO;
+}
+
+int http_query_all(const struct request *request, http_param_fn fn, void *arg)
+{
+    struct all all = {.fn = fn, .arg = arg};
+    (void)MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, visit_all, &all);
+    return all.answer;
+}
+
 /* ---- The listener ---- */
 
 static int hex_of(char c)

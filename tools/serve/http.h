@@ -107,6 +107,10 @@ bool http_is_ambiguous(const struct request *request);
 typedef int (*http_value_fn)(void *arg, const char *value);
 int http_query_each(const struct request *request, const char *name, http_value_fn fn, void *arg);
 
+/* The same for each parameter, whatever its name. */
+typedef int (*http_param_fn)(void *arg, const char *name, const char *value);
+int http_query_all(const struct request *request, http_param_fn fn, void *arg);
+
 /*
  * To be called every few seconds: ends connections whose request does not come, or whose answer is
  * not taken, in its time, though a byte comes or goes now and then.

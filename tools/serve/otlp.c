@@ -11,14 +11,17 @@
 
 #include <annal/import.h>
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
 
+#define WIRE_TYPE      "application/x-protobuf"
 #define BODY_BYTES_MAX ((size_t)64 << 20)    /* without gzip */
 #define LINE_BYTES_MAX ((size_t)8 << 20)     /* of one resource, as JSON */
 #define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* that one importer takes before another begins */
 #define JSON_DEPTH     128
+#define TRACE_DIGITS   32
 
 static const struct {
     const char *kind, *file, *resources, *line, *scopes, *items, *rejected;
@@ -129,6 +132,46 @@ static uint64_t count_items(annal_slice resource, enum otlp_signal signal)
     return count;
 }
 
+/* An id of a trace is 16 bytes; log records may have none. */
+static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
+{
+    annal_slice trace = annal__json_member(item, "traceId");
+    size_t digits = trace.len < 2 ? 0 : trace.len - 2; /* without its quotation marks */
+    if (signal == OTLP_LOGS && digits == 0)
+        return false;
+    for (size_t i = 1; i <= digits; i++) {
+        if (!isxdigit((unsigned char)trace.ptr[i]))
+            return true;
+    }
+    return digits != TRACE_DIGITS;
+}
+
+/* Overwrite what has no valid trace, in a line, with a number, which the importers ignore. */
+static void drop_bad_traces(struct taking *taking)
+{
+    annal_slice line = annal__buf_slice(&taking->line), resources, scope, item;
+    struct json_walk walk, scopes, items;
+    if (!annal__json_walk_array(&walk,
+                                annal__json_member(line, signals[taking->signal].resources)) ||
+        !annal__json_walk_item(&walk, &resources) ||
+        !annal__json_walk_array(&scopes,
+                                annal__json_member(resources, signals[taking->signal].scopes)))
+        return;
+    while (annal__json_walk_item(&scopes, &scope)) {
+        if (!annal__json_walk_array(&items,
+                                    annal__json_member(scope, signals[taking->signal].items)))
+            continue;
+        while (annal__json_walk_item(&items, &item)) {
+            if (!has_bad_trace(item, taking->signal))
+                continue;
+            memset(taking->line.ptr + (item.ptr - line.ptr), ' ', item.len);
+            taking->line.ptr[item.ptr - line.ptr] = '0';
+            taking->rejected++;
+            annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace is not 16 bytes");
+        }
+    }
+}
+
 static annal_status open_import(struct taking *taking, annal_error *err)
 {
     struct importer importer;
@@ -191,6 +234,8 @@ static annal_status take_resource(void *arg, annal_slice resource)
             taking->line.ptr[i] = ' ';
     }
     if (status >= 0)
+        drop_bad_traces(taking);
+    if (status >= 0)
         status = feed(taking, resource, &err);
     if (status < 0)
         taking->why = err;
@@ -246,6 +291,28 @@ static annal_status put_wire_answer(struct buf *out, const struct taking *taking
                : annal__buf_printf(out, "\x12%c%.*s", (char)len, (int)len, taking->why.message);
 }
 
+/* google.rpc.Status {code = 1, message = 2}, as the protocol wants it of a failure. */
+static void answer_status(struct request *request, const annal_error *err, bool wire)
+{
+    bool invalid = err->status == ANNAL_ERR_INVALID;
+    int code = invalid ? 3 : err->status == ANNAL_ERR_LIMIT ? 8 : 14; /* else UNAVAILABLE */
+    size_t len = strlen(err->message);
+    struct buf *out = &request->answer;
+    len = len > 100 ? 100 : len; /* so that its length is one byte */
+    annal__buf_clear(out);
+    request->status = invalid ? 400 : err->status == ANNAL_ERR_LIMIT ? 413 : 503;
+    request->type = wire ? WIRE_TYPE : JSON_TYPE;
+    annal_status status =
+        wire ? annal__buf_printf(out, "\x08%c\x12%c%.*s", code, (char)len, (int)len, err->message)
+             : annal__buf_printf(out, "{\"code\":%d,\"message\":", code);
+    if (status >= 0 && !wire)
+        status = annal__json_quote(out, annal_slice_of(err->message));
+    if (status >= 0 && !wire)
+        status = annal__buf_append(out, "}", 1);
+    if (status < 0)
+        answer_no_memory(request);
+}
+
 static annal_status put_json_answer(struct buf *out, const struct taking *taking)
 {
     if (taking->rejected == 0)
@@ -263,7 +330,7 @@ static void answer_export(struct request *request, const struct taking *taking, 
     annal_status status = wire ? put_wire_answer(&request->answer, taking)
                                : put_json_answer(&request->answer, taking);
     request->status = 200;
-    request->type = wire ? "application/x-protobuf" : JSON_TYPE;
+    request->type = wire ? WIRE_TYPE : JSON_TYPE;
     if (status < 0)
         answer_no_memory(request);
 }
@@ -295,10 +362,9 @@ static void export(struct serve *serve, struct request *request, enum otlp_signa
     struct intake *intake = &serve->otlp->intakes[signal];
     struct taking taking = {.otlp = serve->otlp, .intake = intake, .signal = signal};
     annal_error err = {0};
-    bool wire = is_type(request, "application/x-protobuf");
+    bool wire = is_type(request, WIRE_TYPE);
     if (!wire && !is_type(request, JSON_TYPE)) {
-        answer_error(request, 415, "type",
-                     "Content-Type may be application/x-protobuf or application/json");
+        answer_error(request, 415, "type", "Content-Type may be " WIRE_TYPE " or application/json");
         return;
     }
     pthread_mutex_lock(&intake->lock);
@@ -310,10 +376,8 @@ static void export(struct serve *serve, struct request *request, enum otlp_signa
     annal__buf_done(&taking.line);
     if (status >= 0)
         answer_export(request, &taking, wire);
-    else if (status == ANNAL_ERR_INVALID || status == ANNAL_ERR_LIMIT)
-        answer_failure(request, &err);
     else
-        answer_error(request, 503, "busy", "%s", err.message);
+        answer_status(request, &err, wire);
 }
 
 void otlp_traces(struct serve *serve, struct request *request)

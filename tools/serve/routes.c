@@ -51,36 +51,42 @@ static void info_get(struct serve *serve, struct request *request)
 
 const struct route routes[] = {
     {"GET", "/healthz", RIGHT_NONE, LANE_QUICK, 0, healthz},
-    {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list},
+    {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list,
+     " status agent model provider dir since until q limit sort cursor parent tree "},
     {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one},
-    {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list},
-    {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append},
+    {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list,
+     " from to type* since until limit order "},
+    {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append,
+     " level type format "},
     {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork},
     {"GET", API "/sessions/{}/bundle", RIGHT_READ, LANE_SLOW, 0, bundle_get},
-    {"PUT", API "/bundle", RIGHT_WRITE, LANE_SLOW, BUNDLE_BYTES_MAX, bundle_put},
-    {"GET", API "/bundle", RIGHT_WRITE, LANE_QUICK, 0, bundle_received},
-    {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run},
+    {"PUT", API "/bundle", RIGHT_WRITE, LANE_SLOW, BUNDLE_BYTES_MAX, bundle_put, " upload "},
+    {"GET", API "/bundle", RIGHT_WRITE, LANE_QUICK, 0, bundle_received, " upload "},
+    {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run, " session* "},
     {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces},
     {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs},
     {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get},
     {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
-    {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline},
-    {"GET", API "/sessions/{}/share", RIGHT_READ, LANE_QUICK, 0, session_share},
-    {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools},
-    {"GET", API "/sessions/{}/turns", RIGHT_READ, LANE_QUICK, 0, session_turns},
-    {"GET", API "/sessions/{}/usage", RIGHT_READ, LANE_QUICK, 0, session_usage},
-    {"GET", API "/sessions/{}/children", RIGHT_READ, LANE_QUICK, 0, session_children},
-    {"GET", API "/sessions/{}/state", RIGHT_READ, LANE_QUICK, 0, session_state},
-    {"GET", API "/sessions/{}/diff", RIGHT_READ, LANE_SLOW, 0, session_diff},
-    {"GET", API "/diff", RIGHT_READ, LANE_SLOW, 0, diff_two},
+    {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline, " from "},
+    {"GET", API "/sessions/{}/share", RIGHT_READ, LANE_QUICK, 0, session_share, " tree "},
+    {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools, " from "},
+    {"GET", API "/sessions/{}/turns", RIGHT_READ, LANE_QUICK, 0, session_turns, " from "},
+    {"GET", API "/sessions/{}/usage", RIGHT_READ, LANE_QUICK, 0, session_usage, " from "},
+    {"GET", API "/sessions/{}/children", RIGHT_READ, LANE_QUICK, 0, session_children,
+     " status agent model provider dir since until q limit sort cursor "},
+    {"GET", API "/sessions/{}/state", RIGHT_READ, LANE_QUICK, 0, session_state, " seq time rows "},
+    {"GET", API "/sessions/{}/diff", RIGHT_READ, LANE_SLOW, 0, session_diff, " a b "},
+    {"GET", API "/diff", RIGHT_READ, LANE_SLOW, 0, diff_two, " a b "},
     {"GET", API "/facets", RIGHT_READ, LANE_QUICK, 0, facets_get},
     {"GET", API "/info", RIGHT_READ, LANE_QUICK, 0, info_get},
     {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get},
-    {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get},
-    {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get},
+    {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get,
+     " q session* type* role tool since until order limit "},
+    {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get, " by since until "},
     {"POST", API "/sql", RIGHT_READ, LANE_SQL, 1 << 20, sql_ask},
     {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi},
-    {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open},
+    {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open,
+     " session* type* from token last_event_id "},
     {0}};
 
 /* ---- Which route ---- */
@@ -116,6 +122,21 @@ static bool is_method(const char *method, const char *given)
     return strcmp(method, given) == 0 || (strcmp(given, "HEAD") == 0 && strcmp(method, "GET") == 0);
 }
 
+/* Allow: GET, HEAD, POST: what a path may be asked with. */
+static void put_allow(struct request *request)
+{
+    annal_slice id, item;
+    const char *before = "Allow: ";
+    for (const struct route *route = routes; route->path != NULL; route++) {
+        if (!fits(route->path, request->path, &id, &item))
+            continue;
+        (void)annal__buf_printf(&request->headers, "%s%s%s", before, route->method,
+                                strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
+        before = ", ";
+    }
+    (void)annal__buf_printf(&request->headers, "\n");
+}
+
 /* The route, or NULL: then *out_other says whether the path has others. */
 static const struct route *find_route(struct request *request, bool *out_other)
 {
@@ -128,6 +149,43 @@ static const struct route *find_route(struct request *request, bool *out_other)
     }
     request->id = (annal_slice){0};
     return NULL;
+}
+
+/* ---- Which parameters ---- */
+
+struct params {
+    const struct route *route;
+    struct request *request;
+    uint32_t seen; /* a bit for each place in the list, as far as there are bits */
+};
+
+/* A parameter that nobody reads, or the second of which one is read, is a mistake of the client. */
+static int check_param(void *arg, const char *name, const char *value)
+{
+    struct params *params = arg;
+    const char *known = params->route->params == NULL ? "" : params->route->params;
+    size_t len = strlen(name);
+    uint32_t bit = 1;
+    (void)value;
+    for (const char *at = known; *at == ' ' && at[1] != '\0'; at += 1 + strcspn(at + 1, " ")) {
+        if (len > 0 && strncmp(at + 1, name, len) == 0 && strchr(" *", at[1 + len]) != NULL) {
+            if (at[1 + len] == '*' || (params->seen & bit) == 0) {
+                params->seen |= bit;
+                return 0;
+            }
+            answer_error(params->request, 400, "invalid", "%.64s was given twice", name);
+            return 1;
+        }
+        bit <<= 1;
+    }
+    answer_error(params->request, 400, "invalid", "this path has no parameter '%.64s'", name);
+    return 1;
+}
+
+static bool knows_params(struct request *request)
+{
+    struct params params = {.route = request->route, .request = request};
+    return http_query_all(request, check_param, &params) == 0;
 }
 
 /* ---- Who may ---- */
@@ -166,7 +224,8 @@ static bool is_ours(struct serve *serve, struct request *request)
     if (!access_host_is_ours(&serve->access, http_header(request, "Host")))
         answer_error(request, 421, "misdirected",
                      "this server is not known by that name: --host adds one");
-    else if (!access_origin_is_ours(&serve->access, http_header(request, "Origin")))
+    else if (!access_origin_is_ours(&serve->access, http_header(request, "Origin"),
+                                    http_header(request, "Host")))
         answer_error(request, 403, "forbidden",
                      "requests of pages of other origins are not answered");
     return request->status == 0;
@@ -201,12 +260,13 @@ static void find(struct serve *serve, struct request *request)
     if (request->route == NULL && !other && is_method("GET", request->method) &&
         web_answer(request))
         return;
-    if (request->route == NULL && other)
+    if (request->route == NULL && other) {
+        put_allow(request);
         answer_error(request, 405, "method", "this path is not asked with %.20s", request->method);
-    else if (request->route == NULL)
+    } else if (request->route == NULL)
         answer_error(request, 404, "not_found", "there is nothing at this path");
-    else if (may(serve, request) && fits_body(request) && request->id.len > 0 &&
-             annal_session_id_check(request->id, &err) < 0)
+    else if (may(serve, request) && knows_params(request) && fits_body(request) &&
+             request->id.len > 0 && annal_session_id_check(request->id, &err) < 0)
         answer_failure(request, &err);
     if (request->status == 0 && request->route->run == bundle_put)
         bundle_admit(serve, request);

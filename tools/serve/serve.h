@@ -37,6 +37,7 @@ struct route {
     enum lane lane;
     size_t body_max;
     void (*run)(struct serve *serve, struct request *request);
+    const char *params; /* of the query, a space before and after each; * after one: many times */
 };
 
 extern const struct route routes[];
@@ -62,6 +63,7 @@ void answer_json(struct request *request, annal_status status, const annal_error
 /* ---- Parameters; false: it is wrong, and the request is answered ---- */
 
 bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
+bool query_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
 bool query_time(struct request *request, const char *name, int64_t *out_us);
 bool query_choice(struct request *request, const char *name, const char *const *choices, int *out);
 
@@ -107,5 +109,7 @@ annal_status damage_json(struct buf *out, annal_slice session, const annal_damag
 
 /* The page, embedded: web.c. False: there is no such file. */
 bool web_answer(struct request *request);
+void web_open(void);
+void web_close(void);
 
 #endif

@@ -73,6 +73,8 @@ static int name_hosts(struct server *server, const struct place *place)
     annal_error err = {0};
     int at = 0;
     annal_status status = access_host(&server->serve.access, place->host, place->port, &err);
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        server->serve.access.is_local |= strcmp(place->host, local[i]) == 0;
     for (size_t i = 0; status >= 0 && i < sizeof local / sizeof *local; i++)
         status = access_host(&server->serve.access, local[i], place->port, &err);
     while (status >= 0 && (host = args_next(server->args, "host", &at)) != NULL)
@@ -273,6 +275,7 @@ static int open_rest(struct server *server)
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
+    web_open();
     serve->past = past_new(serve->store, serve->index);
     return serve->past == NULL ? fail_storage("serve: out of memory") : 0;
 }
@@ -297,6 +300,7 @@ static void close_all(struct server *server)
     pool_free(server->serve.pool);
     otlp_free(server->serve.otlp);
     past_free(server->serve.past);
+    web_close();
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
     annal_index_close(server->serve.index);

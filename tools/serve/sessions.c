@@ -127,7 +127,7 @@ static bool read_listing(struct listing *listing)
             text_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
     listing->limit = LIMIT_USUAL;
     return read_times(listing) && read_cursor(listing) &&
-           query_number(listing->request, "limit", LIMIT_MAX, &listing->limit) &&
+           query_limit(listing->request, LIMIT_MAX, &listing->limit) &&
            query_choice(listing->request, "sort", sorts, &listing->sort);
 }
 

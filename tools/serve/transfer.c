@@ -239,6 +239,22 @@ static annal_status put_report(struct buf *out, annal_slice lines)
     return status < 0 ? status : annal__buf_append(out, "]}", 2);
 }
 
+static void replace(char *text, const char *what, const char *with)
+{
+    size_t len = strlen(what), new_len = strlen(with);
+    for (char *at = text; new_len <= len && (at = strstr(at, what)) != NULL; at += new_len) {
+        memcpy(at, with, new_len);
+        memmove(at + new_len, at + len, strlen(at + len) + 1);
+    }
+}
+
+/* Where the server keeps things is nothing that a client has to know. */
+static void hide_paths(const struct serve *serve, const char *bundle, char *message)
+{
+    replace(message, bundle, "bundle");
+    replace(message, annal_store_path(serve->store), "store");
+}
+
 void bundle_put(struct serve *serve, struct request *request)
 {
     char path[PATH_BYTES];
@@ -263,6 +279,8 @@ void bundle_put(struct serve *serve, struct request *request)
     annal_status status = child_run(annal_store_path(serve->store), words, NULL, &report, &err);
     if (status >= 0)
         status = put_report(&request->answer, annal__buf_slice(&report));
+    else
+        hide_paths(serve, path, err.message);
     if (name != NULL)
         (void)unlink(path);
     remove_old(serve);

@@ -1,4 +1,4 @@
--- importer otel   version 3
+-- importer otel   version 4
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id
@@ -19,6 +19,8 @@
 --  (5) The first event made from a span carries all of it under "extra".
 --  (6) The title is what the first span that was asked something was asked, else the name of the trace. The head
 --      of a document, which names no trace, belongs to the first one after it (the option session).
+--  (7) Children end first, so exporters send them first. The spans of a line are taken as they began, outer ones
+--      before inner ones, and what they tell goes out in the order of time.
 
 -- detect
 SELECT max(CASE
@@ -44,7 +46,7 @@ CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, t
 CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
 
 -- The spans of the line: a are its attributes as an object, class is model, tool, agent or other.
-CREATE TABLE spans (i INTEGER PRIMARY KEY, s TEXT, a TEXT, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
+CREATE TABLE spans (i INTEGER PRIMARY KEY, place INTEGER, s TEXT, a TEXT, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
                     class TEXT, failed INTEGER, session TEXT, key TEXT, input TEXT, output TEXT);
 CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
 
@@ -82,8 +84,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                         THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
     UPDATE file SET session = coalesce((SELECT session_id(coalesce(v ->> '$.trace.sessionId', v ->> '$.trace.id')) FROM now
                                         WHERE json_type(v, '$.trace') = 'object'), session);
-    INSERT INTO spans (i, s)
-    SELECT row_number() OVER (), s FROM (
+    INSERT INTO spans (i, place, s)
+    SELECT row_number() OVER (ORDER BY t0, t1 DESC, place), place, s FROM (SELECT s, row_number() OVER () AS place,
+        coalesce(time_us(s ->> '$.startTime'), CAST(coalesce(s ->> '$.startTimeUnixNano', s ->> '$.start_time') AS INTEGER) / 1000) AS t0,
+        coalesce(time_us(s ->> '$.endTime'), CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000) AS t1 FROM (
         SELECT p.value AS s FROM now, json_each(v, '$.resourceSpans') r, json_each(r.value, '$.scopeSpans') c, json_each(c.value, '$.spans') p
         WHERE main = 'otlp' AND p.type = 'object'
         UNION ALL
@@ -92,7 +96,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         UNION ALL
         SELECT p.value FROM now, json_each(v, '$.spans') p WHERE main = 'trace' AND p.type = 'object'
         UNION ALL
-        SELECT v FROM now WHERE main IN ('span', 'observation'));
+        SELECT v FROM now WHERE main IN ('span', 'observation')));
     UPDATE spans SET
         a = CASE json_type(s, '$.attributes')
             WHEN 'object' THEN s -> '$.attributes'
@@ -105,7 +109,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                 FROM json_each(s, '$.attributes') e WHERE e.type = 'object' AND json_type(e.value, '$.key') = 'text')
             ELSE coalesce(CASE WHEN json_valid(s ->> '$.metadata') THEN (s ->> '$.metadata') -> '$.attributes' END, '{}') END,
         trace = coalesce(s -> '$.context.trace_id', s -> '$.traceId', s -> '$.trace_id'),
-        id = coalesce(s -> '$.context.span_id', s -> '$.spanId', s -> '$.span_id', s -> '$.id', json_text(NEW.hash || i)),
+        id = coalesce(s -> '$.context.span_id', s -> '$.spanId', s -> '$.span_id', s -> '$.id', json_text(NEW.hash || place)),
         name = coalesce(s ->> '$.name', ''),
         t0 = coalesce(time_us(s ->> '$.startTime'),
                       CAST(coalesce(s ->> '$.startTimeUnixNano', s ->> '$.start_time') AS INTEGER) / 1000),
@@ -289,5 +293,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, i, k;
+SELECT session, ts, type, id, NULL, data, n FROM out
+ORDER BY row, i > 0, CASE WHEN i > 0 THEN ts END,
+         CASE type WHEN 'turn.started' THEN 0 WHEN 'turn.completed' THEN 2 WHEN 'turn.failed' THEN 2 ELSE 1 END,
+         CASE WHEN type IN ('turn.completed', 'turn.failed') THEN -i ELSE i END, k;
 DELETE FROM out;

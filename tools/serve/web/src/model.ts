@@ -304,10 +304,19 @@ export class Model {
       .sort((a, b) => a.seq - b.seq);
     this.turnOf = new Map(this.turns.map((turn) => [turn.id, turn]));
     for (const turn of this.turns) {
-      turn.answer = this.firstAnswer(turn.seq);
       turn.end = this.endOf(turn);
+      if (turn.end === turn.seq + 1) turn.seq = this.began(turn);
     }
+    this.turns.sort((a, b) => a.seq - b.seq);
+    for (const turn of this.turns) turn.answer = this.firstAnswer(turn.seq);
     this.shape++;
+  }
+
+  /* A turn that was told when it was over, as traces do: where it would be by its time. */
+  private began(turn: Turn): number {
+    let i = this.index(turn.seq);
+    while (i > 0 && this.time[i - 1]! >= turn.began && this.typeAt(i - 1) !== 'turn.completed') i--;
+    return this.seq[i]!;
   }
 
   /* The event that ended a turn has its time. */
