@@ -2,7 +2,7 @@
 import { Component, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { go, link, replace, useRoute } from './route';
-import { Search } from './search';
+import { Search, toFirstHit } from './search';
 import { SessionPage } from './session';
 import { Sessions } from './sessions';
 import { Sql } from './sql';
@@ -102,7 +102,10 @@ function SearchBox({ query, session }: { query: string; session: string | undefi
       role="search"
       onSubmit={(e) => {
         e.preventDefault();
+        const asked = text.trim() === query; /* it is the answer to this that is there */
         search(text);
+        if (asked) toFirstHit();
+        else requestAnimationFrame(() => requestAnimationFrame(toFirstHit));
       }}
     >
       <Icon name="search" />

@@ -39,7 +39,9 @@ export function Chart({ title, x, y, show, bars, time = true, color = 'accent' }
           cursor: { y: false, points: { size: 6 } },
           scales: { x: { time }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 1e-9)] } },
           axes: [
-            { ...axis, size: time ? 40 : 26 },
+            time
+              ? { ...axis, size: 40, space: 70, values: (_, seconds) => format.ticks(seconds.map((s) => s * 1000)) }
+              : { ...axis, size: 26 },
             { ...axis, size: 48, values: (_, ticks) => ticks.map(show) },
           ],
           series: [

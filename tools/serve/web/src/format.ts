@@ -9,7 +9,8 @@ export function compact(n: number | null | undefined): string {
   if (n == null) return '–';
   const size = Math.abs(n);
   if (size < 1000) return String(n);
-  const [divisor, unit] = size < 999_500 ? [1e3, 'k'] : size < 999.5e6 ? [1e6, 'M'] : [1e9, 'G'];
+  const [divisor, unit] =
+    size < 999_500 ? [1e3, 'k'] : size < 999.5e6 ? [1e6, 'M'] : size < 999.5e9 ? [1e9, 'G'] : [1e12, 'T'];
   const value = n / divisor;
   return `${Math.abs(value) < 9.95 ? value.toFixed(1) : Math.round(value)}${unit}`;
 }
@@ -20,6 +21,7 @@ export const tokens = (n: number | null | undefined): string => (n ? compact(n) 
 export function money(usd: number | null | undefined): string {
   if (usd == null) return '–';
   if (usd !== 0 && Math.abs(usd) < 0.01) return usd < 0 ? '–$0.01' : '<$0.01';
+  if (Math.abs(usd) >= 1e7) return usd < 1e16 ? `$${compact(usd)}` : `$${usd.toExponential(0)}`;
   return `$${usd >= 1000 ? whole.format(Math.round(usd)) : usd.toFixed(2)}`;
 }
 
@@ -54,6 +56,11 @@ export function ago(time: number): string {
   return day(time);
 }
 
+/* Text of a terminal without its colours; a snippet may begin or end in the middle of one. */
+// eslint-disable-next-line no-control-regex
+const ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]?|\u001b\][^\u0007]*\u0007|\u001b/g;
+export const plain = (text: string): string => text.replace(ESCAPES, '').replaceAll('\r\n', '\n');
+
 const two = (n: number): string => String(n).padStart(2, '0');
 
 export function day(time: number): string {
@@ -64,6 +71,16 @@ export function day(time: number): string {
 export function clock(time: number): string {
   const d = new Date(time);
   return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
+/* Times of an axis, as near to each other as they are. */
+export function ticks(times: number[]): string[] {
+  const step = times.length > 1 ? times[1]! - times[0]! : 0;
+  return times.map((time, i) => {
+    if (step >= 86_400_000) return day(time).slice(5);
+    const at = clock(time).slice(0, step < 60_000 ? 8 : 5);
+    return i === 0 || day(time) !== day(times[i - 1]!) ? `${at}\n${day(time)}` : at;
+  });
 }
 
 export const moment = (time: number): string => (Number.isFinite(time) ? `${day(time)} ${clock(time)}` : '');

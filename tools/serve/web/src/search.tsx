@@ -1,4 +1,5 @@
 /* What was found, with the words marked; each leads to its event. */
+import { useEffect } from 'preact/hooks';
 import type { Hit } from './api';
 import * as format from './format';
 import { link, type Route } from './route';
@@ -6,6 +7,17 @@ import { costText } from './sessions';
 import { Agent, Ago, Empty, Failure, useAnswer, useApp } from './ui';
 
 const MOST_HITS = 100;
+
+/* Enter in the box leads to what was found, once it is there. */
+let wanted = false;
+
+const focusHit = (): void => document.querySelector<HTMLElement>('.hit-link')?.focus();
+
+export function toFirstHit(): void {
+  const page = document.querySelector('.search-page');
+  wanted = !page || page.getAttribute('aria-busy') === 'true';
+  if (!wanted) focusHit();
+}
 
 const WHAT: Record<string, string> = {
   'message.added': 'said',
@@ -18,7 +30,7 @@ export function HitRow({ hit, title }: { hit: Hit; title?: string }) {
   return (
     <li class="hit">
       <a href={link('s', hit.session, { see: hit.seq })} class="hit-link">
-        <p class="hit-text">{hit.snippet.map(([text, marked]) => (marked ? <mark>{text}</mark> : text))}</p>
+        <p class="hit-text">{hit.snippet.map(([text, marked]) => (marked ? <mark>{text}</mark> : format.plain(text)))}</p>
         <p class="hit-facts">
           <span>{[hit.role || hit.tool, WHAT[hit.type] ?? hit.type].filter(Boolean).join(' ')}</span>
           <span>event {format.count(hit.seq)}</span>
@@ -49,6 +61,11 @@ export function Search({ route }: { route: Route }) {
       : null,
     [events.value],
   );
+  useEffect(() => {
+    if (!wanted || events.busy || !events.value) return;
+    wanted = false;
+    focusHit();
+  });
   if (!q)
     return (
       <main class="search-page">

@@ -95,11 +95,6 @@ export function gist(input: any): string {
   return values.join(' ').slice(0, 200);
 }
 
-/* Colours of terminals are left out. */
-// eslint-disable-next-line no-control-regex
-const plain = (text: string): string =>
-  text.replace(/\u001b\[[0-9;?]*[A-Za-z]|\u001b\][^\u0007]*\u0007/g, '').replaceAll('\r\n', '\n');
-
 /* The text of an output, and the pictures in it. */
 export function outputOf(data: any): { text: string; images: string[] } {
   let output = data?.output ?? data?.error;
@@ -118,7 +113,7 @@ export function outputOf(data: any): { text: string; images: string[] } {
   const text = blocks
     .flatMap((b) => (b.kind === 'text' ? [b.text] : b.kind === 'other' ? [JSON.stringify(b.value, null, 2)] : []))
     .join('\n');
-  return { text: plain(text), images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
+  return { text: format.plain(text), images: blocks.flatMap((b) => (b.kind === 'image' ? [b.url] : [])) };
 }
 
 export function Diff({ lines }: { lines: Line[] }) {

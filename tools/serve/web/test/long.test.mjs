@@ -1,6 +1,7 @@
 /* How quick the page is with a session of 100,000 events and 5,000 sessions. About a minute. */
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -127,6 +128,69 @@ test('from a commit in another process to the screen', async () => {
   await writer.close();
   quiet(page);
   await page.close();
+});
+
+/* A way to the server that ends each stream after some bytes of it, wherever that is, so many times. */
+async function cutter(port, cuts) {
+  const way = { cuts: 0 };
+  const listener = net.createServer((from) => {
+    const to = net.connect(port, '127.0.0.1');
+    let left = Infinity;
+    from.on('data', (bytes) => {
+      if (bytes.includes('/api/v1/stream')) left = way.cuts < cuts ? 300 + ((way.cuts * 997) % 4000) : Infinity;
+    });
+    from.pipe(to);
+    to.on('data', (bytes) => {
+      from.write(bytes.subarray(0, Math.max(0, left)));
+      left -= bytes.length;
+      if (left > 0) return;
+      way.cuts++;
+      from.destroySoon();
+      to.destroy();
+    });
+    for (const [one, other] of [
+      [from, to],
+      [to, from],
+    ])
+      one.on('error', () => other.destroy()).on('close', () => other.end());
+  });
+  await new Promise((done) => listener.listen(0, '127.0.0.1', done));
+  way.url = `http://127.0.0.1:${listener.address().port}`;
+  way.close = () => listener.close();
+  return way;
+}
+
+test('an EventSource that is cut 100 times misses nothing', async () => {
+  const way = await cutter(new URL(server.url).port, 100);
+  const page = await context.newPage();
+  await page.goto(`${way.url}/healthz`);
+  store.append('cut', [...longSession(500)]);
+  await page.evaluate((token) => {
+    window.got = [];
+    window.other = [];
+    const source = new EventSource(`/api/v1/stream?session=cut&token=${token}`);
+    source.addEventListener('append', (e) => window.got.push(JSON.parse(e.data).seq));
+    for (const name of ['resync', 'large']) source.addEventListener(name, () => window.other.push(name));
+  }, server.token);
+  const writer = store.writer('cut');
+  let last = 0;
+  const began = Date.now();
+  while (way.cuts < 100 || last < 600) {
+    assert.ok(Date.now() - began < 400_000, `${way.cuts} cuts`);
+    last = await writer.send({ type: 'note.added', data: { text: 'x'.repeat(200 + (last % 500)) } });
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  await writer.close();
+  await page.waitForFunction((seq) => window.got.at(-1) === seq, last, { timeout: 20_000 });
+  const { got, other } = await page.evaluate(() => ({ got: window.got, other: window.other }));
+  assert.deepEqual(other, []);
+  assert.deepEqual(
+    got,
+    Array.from({ length: last }, (_, n) => n + 1),
+  );
+  console.log(`${way.cuts} cuts, ${got.length} events, none missed or twice, ${Date.now() - began} ms`);
+  await page.close();
+  way.close();
 });
 
 test('play at 100 times goes to the end of a long session', async () => {

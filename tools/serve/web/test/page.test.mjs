@@ -151,6 +151,8 @@ test('what is found leads to its event', async () => {
   await page.keyboard.press('/');
   await page.keyboard.type('summer time');
   await page.waitForSelector('.hit mark');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.activeElement.matches('.hit-link'));
   await page.locator('.hit', { hasText: 'local times are made' }).locator('a').click();
   await page.waitForSelector('.item.flash[data-seq="11"]');
   assert.match(await page.locator('.item.flash').innerText(), /summer time/);
