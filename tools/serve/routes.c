@@ -50,23 +50,23 @@ static void info_get(struct serve *serve, struct request *request)
 }
 
 const struct route routes[] = {
-    {"GET", "/healthz", RIGHT_NONE, LANE_QUICK, 0, healthz},
+    {"GET", "/healthz", RIGHT_NONE, LANE_QUICK, 0, healthz, ""},
     {"GET", API "/sessions", RIGHT_READ, LANE_QUICK, 0, sessions_list,
      " status agent model provider dir since until q limit sort cursor parent tree "},
-    {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one},
+    {"GET", API "/sessions/{}", RIGHT_READ, LANE_QUICK, 0, sessions_one, ""},
     {"GET", API "/sessions/{}/events", RIGHT_READ, LANE_QUICK, 0, events_list,
      " from to type* since until limit order "},
     {"POST", API "/sessions/{}/events", RIGHT_WRITE, LANE_QUICK, APPEND_BYTES_MAX, events_append,
      " level type format "},
-    {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork},
-    {"GET", API "/sessions/{}/bundle", RIGHT_READ, LANE_SLOW, 0, bundle_get},
+    {"POST", API "/sessions/{}/fork", RIGHT_WRITE, LANE_QUICK, 4096, session_fork, ""},
+    {"GET", API "/sessions/{}/bundle", RIGHT_READ, LANE_SLOW, 0, bundle_get, ""},
     {"PUT", API "/bundle", RIGHT_WRITE, LANE_SLOW, BUNDLE_BYTES_MAX, bundle_put, " upload "},
     {"GET", API "/bundle", RIGHT_WRITE, LANE_QUICK, 0, bundle_received, " upload "},
     {"POST", API "/verify", RIGHT_READ, LANE_SLOW, 4096, verify_run, " session* "},
-    {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces},
-    {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs},
-    {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get},
-    {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof},
+    {"POST", "/v1/traces", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_traces, ""},
+    {"POST", "/v1/logs", RIGHT_WRITE, LANE_QUICK, OTLP_BYTES_MAX, otlp_logs, ""},
+    {"GET", "/metrics", RIGHT_READ, LANE_QUICK, 0, metrics_get, ""},
+    {"GET", API "/sessions/{}/events/{}/proof", RIGHT_READ, LANE_QUICK, 0, event_proof, ""},
     {"GET", API "/sessions/{}/outline", RIGHT_READ, LANE_QUICK, 0, session_outline, " from "},
     {"GET", API "/sessions/{}/share", RIGHT_READ, LANE_QUICK, 0, session_share, " tree "},
     {"GET", API "/sessions/{}/tools", RIGHT_READ, LANE_QUICK, 0, session_tools, " from "},
@@ -77,14 +77,14 @@ const struct route routes[] = {
     {"GET", API "/sessions/{}/state", RIGHT_READ, LANE_QUICK, 0, session_state, " seq time rows "},
     {"GET", API "/sessions/{}/diff", RIGHT_READ, LANE_SLOW, 0, session_diff, " a b "},
     {"GET", API "/diff", RIGHT_READ, LANE_SLOW, 0, diff_two, " a b "},
-    {"GET", API "/facets", RIGHT_READ, LANE_QUICK, 0, facets_get},
-    {"GET", API "/info", RIGHT_READ, LANE_QUICK, 0, info_get},
-    {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get},
+    {"GET", API "/facets", RIGHT_READ, LANE_QUICK, 0, facets_get, ""},
+    {"GET", API "/info", RIGHT_READ, LANE_QUICK, 0, info_get, ""},
+    {"GET", API "/schema", RIGHT_READ, LANE_SLOW, 0, schema_get, ""},
     {"GET", API "/search", RIGHT_READ, LANE_SLOW, 0, search_get,
      " q session* type* role tool since until order limit "},
     {"GET", API "/usage", RIGHT_READ, LANE_SLOW, 0, usage_get, " by since until "},
-    {"POST", API "/sql", RIGHT_READ, LANE_SQL, 1 << 20, sql_ask},
-    {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi},
+    {"POST", API "/sql", RIGHT_READ, LANE_SQL, 1 << 20, sql_ask, ""},
+    {"GET", API "/openapi.json", RIGHT_READ, LANE_QUICK, 0, openapi, ""},
     {"GET", API "/stream", RIGHT_READ, LANE_QUICK, 0, streams_open,
      " session* type* from token last_event_id "},
     {0}};
@@ -163,7 +163,7 @@ struct params {
 static int check_param(void *arg, const char *name, const char *value)
 {
     struct params *params = arg;
-    const char *known = params->route->params == NULL ? "" : params->route->params;
+    const char *known = params->route->params;
     size_t len = strlen(name);
     uint32_t bit = 1;
     (void)value;
