@@ -119,8 +119,8 @@ test('the list shows sessions with what is below them, and opens one by keys', a
   await tides.locator('.twist').click();
   await page.waitForSelector('text=List every caller of clock.local()');
   const tree = (await server.get('/sessions?tree=1&limit=100')).sessions.find((s) => s.session_id === TIDES);
-  assert.equal(tree.tree.events, 61);
-  assert.equal(await tides.locator('.c-events').innerText(), '61');
+  assert.equal(tree.tree.events, 60);
+  assert.equal(await tides.locator('.c-events').innerText(), '60');
   await page.keyboard.press('j');
   const first = await page.locator('.row.chosen .row-link').innerText();
   await page.keyboard.press('Enter');
@@ -154,7 +154,7 @@ test('what is found leads to its event', async () => {
   await page.keyboard.press('Enter');
   await page.waitForFunction(() => document.activeElement.matches('.hit-link'));
   await page.locator('.hit', { hasText: 'local times are made' }).locator('a').click();
-  await page.waitForSelector('.item.flash[data-seq="11"]');
+  await page.waitForSelector('.item.flash[data-seq="10"]');
   assert.match(await page.locator('.item.flash').innerText(), /summer time/);
   quiet(page);
   await page.close();
@@ -206,28 +206,28 @@ test('at a moment of the past only what was known then is shown', async () => {
 });
 
 test('a call is running until the moment at which its result came', async () => {
-  const page = await session('?at=17');
+  const page = await session('?at=16');
   assert.equal(await page.locator('.tool', { hasText: 'Bash' }).locator('.tool-took').innerText(), 'running');
   await page.waitForSelector('.moment >> text=29k tokens');
   await page.keyboard.press('f');
   await page.waitForSelector('.tool.failed');
-  assert.equal(await moment(page), 21);
+  assert.equal(await moment(page), 20);
   quiet(page);
   await page.close();
 });
 
 test('the keys step by event, turn and prompt, and play to the end', async () => {
-  const page = await session('?at=7');
+  const page = await session('?at=6');
   await page.waitForSelector('.prompts button');
   const at = () => frames(page).then(() => moment(page));
   await page.keyboard.press('ArrowRight');
-  assert.equal(await at(), 9);
+  assert.equal(await at(), 8);
   await page.keyboard.press('Shift+ArrowRight');
-  assert.equal(await at(), 36);
+  assert.equal(await at(), 35);
   await page.keyboard.press('[');
-  assert.equal(await at(), 34);
+  assert.equal(await at(), 33);
   await page.keyboard.press('Shift+ArrowLeft');
-  assert.equal(await at(), 7);
+  assert.equal(await at(), 6);
   await page.locator('.speed select').selectOption('100');
   await page.locator('h1').click();
   await page.keyboard.press(' ');
@@ -235,7 +235,7 @@ test('the keys step by event, turn and prompt, and play to the end', async () =>
     timeout: 20_000,
   });
   await page.keyboard.press('Home');
-  assert.equal(await at(), 7);
+  assert.equal(await at(), 6);
   await page.keyboard.press('End');
   assert.equal(await at(), Infinity);
   quiet(page);
@@ -260,10 +260,10 @@ test('usage is that of the moment, and an event is shown as it is stored', async
   const page = await session('?tab=charts');
   await page.waitForSelector('.chart canvas');
   assert.match(await page.locator('.bars', { hasText: 'By tool' }).innerText(), /Bash\s*2, 2 failed/);
-  await page.locator('.item[data-seq="11"] .gutter').click();
+  await page.locator('.item[data-seq="10"] .gutter').click();
   await page.waitForSelector('.event .code');
   const event = JSON.parse(await page.locator('.event .code').innerText());
-  const [line] = store.run('query', TIDES, '--seq', '11..11', '--json').trim().split('\n');
+  const [line] = store.run('query', TIDES, '--seq', '10..10', '--json').trim().split('\n');
   assert.deepEqual(event, JSON.parse(line));
   await page.waitForSelector('.proof >> text=Proved');
   quiet(page);
