@@ -39,7 +39,11 @@ enum {
 /* What people who look at one want to know besides. */
 #define SESSION_MORE                                                                               \
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
-    " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens"
+    " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND type IN ('provider.failed', 'provider_error')) AS failed_requests,"                     \
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND type = 'import.unreadable') AS unreadable_lines"
 #define SESSION_FROM                                                                               \
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"                                          \
