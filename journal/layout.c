@@ -12,7 +12,7 @@
 static const char *const directories[] = {"events", "commit", "locks"};
 
 /* Directories that are created when they are needed. */
-static const char *const later[] = {"artifacts", "cursors", "packs", "snapshots"};
+static const char *const later[] = {"artifacts", "cursors", "leases", "packs", "snapshots"};
 
 /*
  * Create the store's directory, but none above it: a path with a missing one is a mistyped one.

@@ -5,6 +5,7 @@
 #include "journal/base/slice.h"
 #include "journal/checkpoint.h"
 #include "journal/keeper.h"
+#include "journal/lease.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
 #include "journal/sys/delete.h"
@@ -568,6 +569,8 @@ static annal_status delete_files(struct change *change, annal_store *store, anna
     /* Before the journal: if it fails, there is still something to delete. */
     if (status == ANNAL_OK)
         status = annal__torn_forget(store, session, err);
+    if (status == ANNAL_OK)
+        status = annal__lease_forget(store, session, err);
     if (status == ANNAL_OK)
         remove_unfinished(store);
     if (status == ANNAL_OK)

@@ -322,6 +322,7 @@ static annal_status read_journal(annal_store *store, struct session *session, an
     annal__ids_done(&session->ids);
     session->ids_loaded = false;
     session->refused = false;
+    session->lease_until_us = 0;
     session->dirty = false;
     session->marked = false;
     session->mark_group = 0;

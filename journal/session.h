@@ -71,8 +71,9 @@ struct session {
     int64_t yield_until_us; /* another process wants it: do not take it again before */
     bool refused;           /* no more appends until the store is opened again */
     enum session_late late;
-    annal_error refusal; /* why it is refused or late */
-    bool redone;         /* the catch-up that is running has seen it */
+    annal_error refusal;    /* why it is refused or late */
+    int64_t lease_until_us; /* lease.h; INT64_MAX: it has none, 0: not known */
+    bool redone;            /* the catch-up that is running has seen it */
     /* The last refusal of groups that contained a mark, or events, of this session. */
     uint64_t rolled_marks;
     uint64_t rolled_back;

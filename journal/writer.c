@@ -26,6 +26,7 @@
 #include "journal/failure.h"
 #include "journal/json_msgpack.h"
 #include "journal/keeper.h"
+#include "journal/lease.h"
 #include "journal/level_os.h"
 #include "journal/scan.h"
 #include "journal/slot.h"
@@ -736,6 +737,8 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = find_copies(append, out_seq, err);
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
+        if (status == ANNAL_OK)
+            status = annal__lease_check(append->store, session, err);
         /* The lock was released while waiting: another thread may have released the session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||

@@ -65,7 +65,7 @@ const struct command *command_find(const char *name);
 
 /* A noun of no pack is one file, too, and stands in nouns.c. */
 struct noun;
-extern const struct noun noun_artifact, noun_cursor, noun_pack, noun_ship, noun_snapshot;
+extern const struct noun noun_artifact, noun_cursor, noun_home, noun_pack, noun_ship, noun_snapshot;
 
 /* The options of a verb, one after another: begin with *at = 0; NULL when there are no more. */
 const struct option *command_option(const struct command *command, int *at);

@@ -22,8 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct noun *const own[] = {&noun_pack, &noun_snapshot, &noun_artifact, &noun_cursor,
-                                         &noun_ship};
+static const struct noun *const own[] = {&noun_pack,   &noun_snapshot, &noun_artifact,
+                                         &noun_cursor, &noun_ship,     &noun_home};
 
 enum { OWN_COUNT = sizeof own / sizeof *own };
 

@@ -1,9 +1,11 @@
 /* annal ship: the verbs. */
+#include "journal/base/error.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
-#include "tools/ship/ship.h"
+#include "tools/ship/home.h"
+#include "tools/ship/shipping.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -12,7 +14,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-enum { NAME_BYTES_MAX = 4600, TIMEOUT_S = 30 };
+enum { TIMEOUT_S = 30 };
 
 const struct ship_kind *ship_kind_of(const char *url)
 {
@@ -28,12 +30,6 @@ const struct ship_kind *ship_kind_of(const char *url)
 }
 
 /* ---- What all verbs begin with ---- */
-
-struct shipping {
-    annal_store *store;
-    struct ship_options options;
-    char name[NAME_BYTES_MAX];
-};
 
 static int find_kind(const char *url, const struct ship_kind **out)
 {
@@ -67,7 +63,7 @@ static int find_name(const struct args *args, struct shipping *shipping)
     return 0;
 }
 
-static int begin(const struct args *args, struct shipping *shipping)
+int shipping_begin(const struct args *args, struct shipping *shipping)
 {
     struct ship_options *options = &shipping->options;
     *shipping = (struct shipping){0};
@@ -90,7 +86,7 @@ static int begin(const struct args *args, struct shipping *shipping)
 static int run_to(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = begin(args, &shipping);
+    int exit_status = shipping_begin(args, &shipping);
     if (exit_status == 0) {
         shipping.options.batch_events = args_count(args, "batch", 50000);
         shipping.options.follow = args_has(args, "follow");
@@ -139,8 +135,10 @@ static void try_lane(struct looking *looking, struct lane *lane, annal_error *er
 
 static const char *state_of(struct looking *looking, struct lane *lane)
 {
-    static const char *const names[] = {
-        [LANE_CONFLICT] = "conflict", [LANE_DAMAGED] = "damaged", [LANE_GONE] = "not here"};
+    static const char *const names[] = {[LANE_CONFLICT] = "conflict",
+                                        [LANE_DAMAGED] = "damaged",
+                                        [LANE_AWAY] = "not at home",
+                                        [LANE_GONE] = "not here"};
     try_lane(looking, lane, NULL);
     if (lane->state != LANE_GOING)
         return names[lane->state];
@@ -177,7 +175,7 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
 {
     struct shipping shipping;
     struct looking looking = {.shipping = &shipping};
-    int exit_status = begin(args, &shipping);
+    int exit_status = shipping_begin(args, &shipping);
     if (exit_status == 0)
         exit_status = find_lanes(&looking);
     if (exit_status == 0)
@@ -188,8 +186,30 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
     return store_close(shipping.store, out_finish(exit_status));
 }
 
+static annal_status note_home(void *arg, annal_slice session, const struct home *home,
+                              annal_error *err)
+{
+    struct lanes *lanes = arg;
+    annal_lease lease = {0};
+    if (!lane_is_wanted(lanes, session))
+        return ANNAL_OK;
+    struct lane *lane = lane_of(lanes, session);
+    if (lane == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    bool has_lease = annal_lease_get(lanes->store, session, &lease, NULL) == ANNAL_OK;
+    if (lane->last_seq == 0)
+        lane->state = LANE_GONE;
+    else if (!home->granted || !has_lease || home->epoch != lease.epoch)
+        lane->state = LANE_AWAY;
+    return ANNAL_OK;
+}
+
 static int print_status(struct looking *looking)
 {
+    const struct home_kind *homes = looking->shipping->options.kind->homes;
+    if (homes != NULL &&
+        homes->each(looking->target, note_home, &looking->lanes, &looking->err) < 0)
+        return fail_error(&looking->err);
     looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (looking->table == NULL)
         return fail_storage("out of memory");
@@ -375,7 +395,7 @@ static int compact(const struct args *args, const struct shipping *shipping)
 static int run_compact(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = begin(args, &shipping);
+    int exit_status = shipping_begin(args, &shipping);
     if (exit_status == 0)
         exit_status = compact(args, &shipping);
     return store_close(shipping.store, out_finish(exit_status));
@@ -391,17 +411,6 @@ static int run_schema(const struct args *args)
 }
 
 /* ---- The table ---- */
-
-#define TARGET_OPERAND                                                                             \
-    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db, file:///dir or s3://bucket/dir")
-#define TARGET_OPTIONS                                                                             \
-    OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
-           "only these sessions; it may have *, ? and [abc]"),                                     \
-        STORE_OPTIONS
-#define STORE_OPTIONS                                                                              \
-    OPTION("as", "NAME", FIELD_TEXT, NULL, "what the store is called there (HOST:PATH)"),          \
-        OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                       \
-                    "a target that is silent for so long is away (30)", .least = 1, .most = 3600)
 
 static const struct field to_fields[] = {
     TARGET_OPERAND, TARGET_OPTIONS,
@@ -454,8 +463,9 @@ static const struct command verbs[] = {
      .summary = "show how far a target is behind, session by session",
      .about = "Prints for each session its last event here and at the target, and a state:\n"
               "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
-              "damaged (its next event cannot be read) or not here. The exit status is 1 if one\n"
-              "is in conflict or damaged.",
+              "damaged (its next event cannot be read), not at home (another store has it: see\n"
+              "'annal help home') or not here. The exit status is 1 if one is in conflict or\n"
+              "damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
                  "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
      .fields = look_fields,

@@ -7,35 +7,25 @@
  * (2) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
+#include "tools/ship/postgres.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "tools/ship/ship.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <libpq-fe.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 3
+#define SCHEMA_VERSION 4
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */
-
-struct ship_target {
-    const char *store;
-    char name[300]; /* host/database, for messages: without a password */
-    int quiet_ms;
-    PGconn *conn;
-    struct buf copy; /* rows that are not sent yet */
-    uint32_t day;
-};
 
 /* ---- Failures ---- */
 
@@ -157,8 +147,8 @@ static annal_status run(struct ship_target *target, const char *sql, PGresult **
     return PQsendQuery(target->conn, sql) == 1 ? finish(target, out, err) : fail_lost(target, err);
 }
 
-static annal_status run_with(struct ship_target *target, const char *sql, const char *const *values,
-                             int count, PGresult **out, annal_error *err)
+annal_status postgres_run(struct ship_target *target, const char *sql, const char *const *values,
+                          int count, PGresult **out, annal_error *err)
 {
     int sent = PQsendQueryParams(target->conn, sql, count, NULL, values, NULL, NULL, 0);
     return sent == 1 ? finish(target, out, err) : fail_lost(target, err);
@@ -375,29 +365,27 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
 
 /* ---- A batch begins ---- */
 
-enum { ARRAYS_MAX = 6 };
-
 /*
  * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
  * there was no memory, takes nothing more, so that it cannot be ended.
  */
-static void add_text(struct buf *array, const char *text)
+void postgres_add_text(struct buf *array, const char *text)
 {
     if (annal__buf_printf(array, "%s\"%s\"", array->len == 0 ? "{" : ",", text) < 0)
         array->limit = 1;
 }
 
-static void add_number(struct buf *array, uint64_t value)
+void postgres_add_number(struct buf *array, uint64_t value)
 {
     if (annal__buf_printf(array, "%s%" PRId64, array->len == 0 ? "{" : ",", (int64_t)value) < 0)
         array->limit = 1;
 }
 
 /* Run a statement with store, if it is not NULL, and these arrays, which are freed. */
-static annal_status run_with_arrays(struct ship_target *target, const char *sql, const char *store,
-                                    struct buf *arrays, int count, PGresult **out, annal_error *err)
+annal_status postgres_run_arrays(struct ship_target *target, const char *sql, const char *store,
+                                 struct buf *arrays, int count, PGresult **out, annal_error *err)
 {
-    const char *values[ARRAYS_MAX + 1] = {store};
+    const char *values[POSTGRES_ARRAYS_MAX + 1] = {store};
     const int first = store != NULL ? 1 : 0;
     annal_status status = ANNAL_OK;
     for (int i = 0; i < count && status >= 0; i++) {
@@ -407,7 +395,7 @@ static annal_status run_with_arrays(struct ship_target *target, const char *sql,
     if (status < 0 || values[first + count - 1] == NULL)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     else
-        status = run_with(target, sql, values, first + count, out, err);
+        status = postgres_run(target, sql, values, first + count, out, err);
     for (int i = 0; i < count; i++)
         annal__buf_done(&arrays[i]);
     return status;
@@ -417,30 +405,31 @@ static annal_status run_with_arrays(struct ship_target *target, const char *sql,
 static annal_status insert_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                  annal_error *err)
 {
-    struct buf arrays[ARRAYS_MAX] = {{0}};
+    struct buf arrays[POSTGRES_ARRAYS_MAX] = {{0}};
     for (size_t i = 0; i < count; i++) {
         const annal_session_info *info = lanes[i]->info;
         char created[ANNAL_TIME_BYTES];
-        if (info == NULL)
+        if (info == NULL || lanes[i]->away)
             continue;
         annal_time_format(info->created_us, created);
-        add_text(&arrays[0], info->session);
-        add_number(&arrays[1], info->first_seq - 1);
-        add_text(&arrays[2], info->file);
-        add_text(&arrays[3], created);
-        add_text(&arrays[4], info->fork_session);
-        add_number(&arrays[5], info->fork_seq);
+        postgres_add_text(&arrays[0], info->session);
+        postgres_add_number(&arrays[1], info->first_seq - 1);
+        postgres_add_text(&arrays[2], info->file);
+        postgres_add_text(&arrays[3], created);
+        postgres_add_text(&arrays[4], info->fork_session);
+        postgres_add_number(&arrays[5], info->fork_seq);
     }
     if (arrays[0].len == 0)
         return ANNAL_OK;
-    return run_with_arrays(target,
-                           "INSERT INTO annal._heads"
-                           " (store, session, seq, h, at, file, created_at, parent, forked_at)"
-                           " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
-                           " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
-                           " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
-                           " ORDER BY s ON CONFLICT DO NOTHING",
-                           target->store, arrays, ARRAYS_MAX, NULL, err);
+    return postgres_run_arrays(
+        target,
+        "INSERT INTO annal._heads"
+        " (store, session, seq, h, at, file, created_at, parent, forked_at)"
+        " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
+        " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
+        " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
+        " ORDER BY s ON CONFLICT DO NOTHING",
+        target->store, arrays, POSTGRES_ARRAYS_MAX, NULL, err);
 }
 
 /* Lock the heads, in an order that all shippers have, and take what they say. */
@@ -450,8 +439,8 @@ static annal_status lock_heads(struct ship_target *target, struct lane **lanes, 
     PGresult *result = NULL;
     struct buf names = {0};
     for (size_t i = 0; i < count; i++)
-        add_text(&names, lanes[i]->session);
-    annal_status status = run_with_arrays(
+        postgres_add_text(&names, lanes[i]->session);
+    annal_status status = postgres_run_arrays(
         target,
         "WITH locked AS MATERIALIZED (SELECT session, key, seq, h, at FROM annal._heads"
         " WHERE store = $1 AND session = ANY ($2) ORDER BY session FOR UPDATE)"
@@ -487,8 +476,10 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
     if (status >= 0) {
         target->day = (uint32_t)number(result, 0, 0);
         PQclear(result);
-        status = insert_heads(target, lanes, count, err);
+        status = postgres_lock_homes(target, lanes, count, err);
     }
+    if (status >= 0)
+        status = insert_heads(target, lanes, count, err);
     if (status >= 0)
         status = lock_heads(target, lanes, count, err);
     if (status >= 0)
@@ -580,30 +571,30 @@ static annal_status end_copy(struct ship_target *target, annal_error *err)
 static annal_status move_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                annal_error *err)
 {
-    struct buf arrays[ARRAYS_MAX] = {{0}};
+    struct buf arrays[POSTGRES_ARRAYS_MAX] = {{0}};
     PGresult *result = NULL;
     uint64_t moved = 0;
     for (size_t i = 0; i < count; i++) {
         const struct lane *lane = lanes[i];
         if (lane->next.seq == lane->there.seq)
             continue;
-        add_number(&arrays[0], (uint64_t)lane->key);
-        add_number(&arrays[1], lane->there.seq);
-        add_number(&arrays[2], lane->there.h);
-        add_number(&arrays[3], lane->next.seq);
-        add_number(&arrays[4], lane->next.h);
-        add_number(&arrays[5], lane->next.at);
+        postgres_add_number(&arrays[0], (uint64_t)lane->key);
+        postgres_add_number(&arrays[1], lane->there.seq);
+        postgres_add_number(&arrays[2], lane->there.h);
+        postgres_add_number(&arrays[3], lane->next.seq);
+        postgres_add_number(&arrays[4], lane->next.h);
+        postgres_add_number(&arrays[5], lane->next.at);
         moved++;
     }
     if (moved == 0)
         return ANNAL_OK;
-    annal_status status = run_with_arrays(
+    annal_status status = postgres_run_arrays(
         target,
         "UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now()"
         " FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],"
         " $6::bigint[]) AS piece (key, from_seq, from_h, to_seq, to_h, to_at)"
         " WHERE head.key = piece.key AND head.seq = from_seq AND head.h = from_h",
-        NULL, arrays, ARRAYS_MAX, &result, err);
+        NULL, arrays, POSTGRES_ARRAYS_MAX, &result, err);
     if (status >= 0 && strtoull(PQcmdTuples(result), NULL, 10) != moved)
         status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: its heads moved during the batch",
                              target->name);
@@ -675,4 +666,5 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .begin = postgres_begin,
                                         .put = postgres_put,
                                         .commit = postgres_commit,
-                                        .rows = postgres_rows};
+                                        .rows = postgres_rows,
+                                        .homes = &home_postgres};

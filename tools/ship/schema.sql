@@ -78,6 +78,61 @@ BEGIN
     RETURN today;
 END $$;
 
+-- Homes. A session that moves between stores has one home at a time: a lease with an epoch. A store whose (store, epoch) is
+-- not that of the row does not ship the session: a batch locks the rows of its sessions FOR SHARE, so nobody takes one
+-- meanwhile. store: NULL when it was released. was: the store that had it before. Sessions without a row are not concerned.
+CREATE TABLE IF NOT EXISTS annal._homes (
+    session  text COLLATE "C" PRIMARY KEY,
+    store    text COLLATE "C",
+    was      text COLLATE "C",
+    epoch    bigint NOT NULL DEFAULT 0,
+    until    timestamptz NOT NULL DEFAULT '-infinity'
+) WITH (fillfactor = 70);
+
+-- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: that
+-- of the store's lease; if it still has it, it is made longer. The head goes with the home, so that the events of the session
+-- stay one history.
+CREATE OR REPLACE FUNCTION annal.take_home(of_session text, of_store text, of_epoch bigint, seconds integer,
+    OUT granted boolean, OUT home text, OUT home_epoch bigint, OUT seconds_left float8) LANGUAGE plpgsql AS $$
+DECLARE
+    had annal._homes;
+    source text;
+BEGIN
+    INSERT INTO annal._homes (session) VALUES (of_session) ON CONFLICT DO NOTHING;
+    SELECT * INTO STRICT had FROM annal._homes WHERE session = of_session FOR UPDATE;
+    granted := had.store IS NULL OR had.until <= clock_timestamp() OR (had.store = of_store AND had.epoch = of_epoch);
+    IF granted THEN
+        source := coalesce(had.store, had.was,
+            (SELECT max(store) FROM annal._heads WHERE session = of_session HAVING count(*) = 1), of_store);
+        IF had.store IS DISTINCT FROM of_store OR had.epoch <> of_epoch THEN
+            had.epoch := had.epoch + 1;
+        END IF;
+        had.store := of_store;
+        had.until := clock_timestamp() + make_interval(secs => seconds);
+        UPDATE annal._homes SET store = had.store, was = source, epoch = had.epoch, until = had.until
+            WHERE session = of_session;
+        IF source <> of_store THEN
+            UPDATE annal._heads SET store = of_store WHERE session = of_session AND store = source
+                AND NOT EXISTS (SELECT FROM annal._heads WHERE session = of_session AND store = of_store);
+        END IF;
+    END IF;
+    home := had.store;
+    home_epoch := had.epoch;
+    seconds_left := extract(epoch FROM had.until - clock_timestamp());
+END $$;
+
+-- Who may write heads may write homes.
+DO $$
+DECLARE
+    role name;
+BEGIN
+    FOR role IN SELECT DISTINCT a.grantee::regrole::name FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = 'annal._heads'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> 0
+    LOOP
+        EXECUTE format('GRANT SELECT, INSERT, UPDATE ON annal._homes TO %I', role);
+    END LOOP;
+END $$;
+
 -- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,4 +1,4 @@
-#include "tools/ship/ship.h"
+#include "tools/ship/home.h"
 
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
@@ -40,6 +40,7 @@ struct ship {
     int64_t begun_us, told_us;
     int64_t next_us;       /* when the next batch is due that is not full */
     int64_t look_us;       /* when to look at all heads again */
+    int64_t renew_us;      /* when to renew leases (CLOCK_BOOTTIME) */
     int64_t away_since_us; /* 0: it is not */
     unsigned tries;
     struct progress progress;
@@ -103,11 +104,26 @@ static annal_status send_events(struct ship *ship, struct lane *lane, annal_curs
     return ANNAL_OK;
 }
 
+/* Rule 2 of home.h. */
+static annal_status stop_away(struct ship *ship, struct lane *lane)
+{
+    annal_error err;
+    lane->state = LANE_AWAY;
+    annal__fail(&err, ANNAL_ERR_REFUSED,
+                "session '%s' is not at home here: nothing of it is shipped; 'annal home status' "
+                "says where it is",
+                lane->session);
+    tell_stop(ship, lane, &err);
+    return ANNAL_END;
+}
+
 static annal_status send_lane(struct ship *ship, struct lane *lane, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     lane->next = lane->there;
     lane->state = LANE_GOING;
+    if (lane->away)
+        return stop_away(ship, lane);
     if (batch_is_full(ship) || !lane->has_head)
         return ANNAL_OK; /* somebody removed its head: it gets another one in the next batch */
     annal_status status = lane_open(&ship->lanes, lane, &cursor, err);
@@ -123,6 +139,10 @@ static annal_status send_lane(struct ship *ship, struct lane *lane, annal_error 
 static bool look_into(struct ship *ship, struct lane *lane, annal_session_info *info)
 {
     annal_error err = {0};
+    annal_lease lease = {0};
+    lane->epoch = 0;
+    if (annal_lease_get(ship->lanes.store, annal_slice_of(lane->session), &lease, NULL) == ANNAL_OK)
+        lane->epoch = lease.epoch;
     lane->info = lane->has_head ? NULL : info;
     if (lane->has_head)
         return true;
@@ -419,6 +439,15 @@ static uint32_t until_due(const struct ship *ship)
     return left_us > 0 ? (uint32_t)(left_us / 1000) + 1 : 0;
 }
 
+/* Keep the homes that this store has. */
+static annal_status renew(struct ship *ship, annal_error *err)
+{
+    const struct home_kind *homes = ship->options->kind->homes;
+    if (homes == NULL || annal_lease_now() < ship->renew_us)
+        return ANNAL_OK;
+    return home_renew(ship->lanes.store, homes, ship->target, &ship->renew_us, err);
+}
+
 /* One step: ANNAL_END when there is nothing more to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
@@ -426,6 +455,8 @@ static annal_status step(struct ship *ship, annal_error *err)
     if (ship->target == NULL ||
         (ship->lanes.first == NULL && ship->tail != NULL && annal__monotonic_us() >= ship->look_us))
         status = look(ship, err);
+    if (status >= 0 && ship->tail != NULL)
+        status = renew(ship, err);
     bool due = is_due(ship);
     if (status >= 0 && due)
         status = ship_batch(ship, err);

@@ -33,6 +33,7 @@ enum lane_state {
     LANE_GOING,
     LANE_CONFLICT, /* rule 3 */
     LANE_DAMAGED,  /* its events after the head cannot be read */
+    LANE_AWAY,     /* this store is not its home (home.h) */
     LANE_GONE      /* there is no such session here */
 };
 
@@ -43,8 +44,10 @@ struct lane {
     struct place next;  /* what the head becomes when this batch is committed */
     int64_t key;        /* the target's number for it; 0: not known */
     bool has_head;
-    bool waits; /* it is in the queue */
-    bool told;  /* that its state is not LANE_GOING */
+    bool waits;     /* it is in the queue */
+    bool away;      /* another store is its home, or another epoch: set by begin() */
+    uint64_t epoch; /* of its lease here; 0: it has none */
+    bool told;      /* that its state is not LANE_GOING */
     enum lane_state state;
     uint64_t last_seq;        /* of the last event here, as far as that is known */
     int64_t since_us;         /* since when it waits (monotonic) */
@@ -61,6 +64,7 @@ struct ship_where {
 };
 
 struct ship_target;
+struct home_kind;
 
 /* Called for each head of the store. Return 0 to continue. */
 typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct place *there,
@@ -108,6 +112,8 @@ struct ship_kind {
     /* Without prove: the events of a session, by seq; only what is still there. */
     annal_status (*rows)(struct ship_target *target, annal_slice session, row_fn fn, void *arg,
                          annal_error *err);
+
+    const struct home_kind *homes; /* NULL: this kind of target knows no homes */
 };
 
 extern const struct ship_kind ship_postgres, ship_lake, ship_bucket;

@@ -258,4 +258,4 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
           UNION ALL SELECT tool, 'called', NULL FROM annal.dangling) AS calls
     GROUP BY tool;
 
-INSERT INTO annal._schema (version) VALUES (3) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (4) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;

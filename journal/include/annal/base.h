@@ -53,7 +53,7 @@ typedef enum annal_status {
     ANNAL_ERR_UNKNOWN = -10,     /* storage failed during an append: reopen the store to see */
     ANNAL_ERR_UNSUPPORTED = -11, /* network filesystem, or written by a newer version */
     ANNAL_ERR_SQL = -12,         /* a query or a pack is wrong; the message is SQLite's */
-    ANNAL_ERR_REFUSED = -13      /* a guard of a pack refused; the message is the pack's sentence */
+    ANNAL_ERR_REFUSED = -13 /* a guard of a pack refused, with its sentence; or a lease has ended */
 } annal_status;
 
 /* The name of a status, for instance "conflict". Static. Any thread. */

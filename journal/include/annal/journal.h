@@ -98,6 +98,7 @@ typedef struct annal_append_options {
  *                     event
  * ANNAL_ERR_BUSY      another process has the session and did not release it in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
+ * ANNAL_ERR_REFUSED   the lease of the session has ended (lease.h)
  * ANNAL_ERR_IO        for instance no space left on the device. Also if the session is behind: its
  *                     events are durable in the commit log, and its journal could not be written
  *                     yet

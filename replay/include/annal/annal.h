@@ -74,6 +74,7 @@
 #include <annal/import.h>
 #include <annal/index.h>
 #include <annal/journal.h>
+#include <annal/lease.h>
 #include <annal/metrics.h>
 #include <annal/pack.h>
 #include <annal/packs/lifecycle.h>

@@ -1,0 +1,274 @@
+/*
+ * Leases of sessions: the files leases/<session>.
+ *
+ * (1) A lease is one line, replaced by a rename under locks/structure, so a file never goes back to
+ *     an earlier epoch.
+ * (2) A process keeps in session->lease_until_us up to when it may append, and reads the file again
+ *     when that is over. What makes the time shorter is written with the session taken from its
+ *     owner, who reads the file when it takes the session again. So an append without a lease costs
+ *     one comparison, one with a lease a look at the clock.
+ * (3) The line names the boot. CLOCK_BOOTTIME begins again with each: a lease of another is over.
+ */
+#include "journal/lease.h"
+
+#include "journal/base/error.h"
+#include "journal/filelock.h"
+#include "journal/replace.h"
+#include "journal/store.h"
+
+#include <annal/process.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LEASES         "leases"
+#define LINE_BYTES_MAX 512
+#define BOOT_BYTES     37
+
+int64_t annal_lease_now(void)
+{
+    struct timespec now = {0};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+static annal_status lease_path(const annal_store *store, annal_slice session, struct buf *out,
+                               annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    return annal__store_path(store, out, LEASES, name, err);
+}
+
+static annal_status find_boot(char out[BOOT_BYTES], annal_error *err)
+{
+    annal_process self;
+    annal_status status = annal_process_self(&self, err);
+    if (status == ANNAL_OK)
+        memcpy(out, self.boot_id, BOOT_BYTES);
+    return status;
+}
+
+/* "1 EPOCH UNTIL SECONDS BOOT GIVER\n" */
+static annal_status parse(char *line, annal_lease *out, annal_error *err)
+{
+    char here[BOOT_BYTES] = "", boot[BOOT_BYTES] = "";
+    int at = 0;
+    char *end = strchr(line, '\n');
+    annal_status status = find_boot(here, err);
+    if (status < 0)
+        return status;
+    if (end == NULL || end[1] != '\0' ||
+        sscanf(line, "1 %" SCNu64 " %" SCNd64 " %" SCNu32 " %36s %n", &out->epoch, &out->until_us,
+               &out->seconds, boot, &at) != 4 ||
+        at == 0 || out->epoch == 0)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
+    *end = '\0';
+    if (line + at <= end)
+        snprintf(out->giver, sizeof out->giver, "%s", line + at);
+    if (strcmp(boot, here) != 0)
+        out->until_us = 0;
+    return ANNAL_OK;
+}
+
+static annal_status read_line(annal_store *store, const char *path, char line[LINE_BYTES_MAX],
+                              annal_error *err)
+{
+    const struct io *io = store->io;
+    int fd = io->open(io->arg, path, O_RDONLY, 0);
+    if (fd < 0 && errno == ENOENT)
+        return ANNAL_ERR_NOTFOUND;
+    ssize_t got = fd < 0 ? -1 : annal__read_full(io, fd, line, LINE_BYTES_MAX - 1, 0);
+    annal_status status = got < 0 ? annal__fail_errno(err, "read %s", path) : ANNAL_OK;
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    line[got > 0 ? got : 0] = '\0';
+    return status;
+}
+
+annal_status annal_lease_get(annal_store *store, annal_slice session, annal_lease *out_lease,
+                             annal_error *err)
+{
+    char line[LINE_BYTES_MAX] = "";
+    struct buf path = {0};
+    annal_lease lease = {0};
+    annal_status status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = lease_path(store, session, &path, err);
+    if (status == ANNAL_OK)
+        status = read_line(store, path.ptr, line, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        annal__fail(err, status, "session '%.*s' has no lease", ANNAL_FMT(session));
+    else if (status == ANNAL_OK && (status = parse(line, &lease, err)) < 0)
+        annal__error_context(err, "read %s", path.ptr);
+    else if (status == ANNAL_OK)
+        *out_lease = lease;
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Before an append ---- */
+
+static annal_status refuse(const struct session *session, const annal_lease *lease,
+                           annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "append to session '%s': refused, this store is not its home now: the lease "
+                       "of epoch %" PRIu64 "%s%s has ended; 'annal home take' takes it again",
+                       session->id, lease->epoch, lease->giver[0] != '\0' ? " from " : "",
+                       lease->giver);
+}
+
+annal_status annal__lease_check(annal_store *store, struct session *session, annal_error *err)
+{
+    annal_lease lease = {0};
+    if (session->lease_until_us == INT64_MAX ||
+        (session->lease_until_us > 0 && annal_lease_now() < session->lease_until_us))
+        return ANNAL_OK;
+    session->lease_until_us = 0;
+    annal_status status = annal_lease_get(store, annal__session_id(session), &lease, err);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        session->lease_until_us = INT64_MAX;
+        return ANNAL_OK;
+    }
+    if (status < 0) {
+        annal__error_context(err, "append to session '%s': its lease", session->id);
+        return status;
+    }
+    if (annal_lease_now() >= lease.until_us)
+        return refuse(session, &lease, err);
+    session->lease_until_us = lease.until_us;
+    return ANNAL_OK;
+}
+
+/* ---- Setting ---- */
+
+static annal_status write_lease(annal_store *store, annal_slice session, const annal_lease *lease,
+                                annal_error *err)
+{
+    char boot[BOOT_BYTES] = "", line[LINE_BYTES_MAX];
+    struct buf path = {0};
+    struct stat found;
+    annal_status status = find_boot(boot, err);
+    if (status == ANNAL_OK)
+        status = annal__store_path(store, &path, LEASES, "", err);
+    if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &found) < 0) {
+        status = annal__make_dir(store->io, path.ptr, err);
+        if (status == ANNAL_OK)
+            status = annal__sync_dir(store->io, store->path, err);
+    }
+    if (status == ANNAL_OK)
+        status = lease_path(store, session, &path, err);
+    if (status == ANNAL_OK) {
+        int len = snprintf(line, sizeof line, "1 %" PRIu64 " %" PRId64 " %" PRIu32 " %s %s\n",
+                           lease->epoch, lease->until_us > 0 ? lease->until_us : 0, lease->seconds,
+                           boot, lease->giver);
+        status = annal__publish_file(store->io, path.ptr, line, (size_t)len, err);
+    }
+    annal__buf_done(&path);
+    return status;
+}
+
+/* With locks/structure: *out_longer says that the same lease only becomes longer. */
+static annal_status compare(annal_store *store, annal_slice session, const annal_lease *lease,
+                            bool *out_longer, annal_error *err)
+{
+    annal_lease old = {0};
+    annal_status status = annal_lease_get(store, session, &old, NULL);
+    *out_longer = status == ANNAL_OK && old.epoch == lease->epoch && old.until_us > 0 &&
+                  lease->until_us >= old.until_us;
+    if (status == ANNAL_OK && old.epoch > lease->epoch)
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "set the lease of session '%.*s': epoch %" PRIu64
+                           " is earlier than %" PRIu64 ", which it has",
+                           ANNAL_FMT(session), lease->epoch, old.epoch);
+    return ANNAL_OK;
+}
+
+/* Rule (2): nobody has to release the session for this. */
+static annal_status make_longer(annal_store *store, annal_slice session, const annal_lease *lease,
+                                bool *out_done, annal_error *err)
+{
+    annal_status status =
+        annal__file_lock_take(store, &store->structure_lock, annal__store_deadline(store), 0, err);
+    if (status < 0)
+        return status;
+    status = compare(store, session, lease, out_done, err);
+    if (status == ANNAL_OK && *out_done)
+        status = write_lease(store, session, lease, err);
+    annal__file_lock_drop(store, &store->structure_lock);
+    return status;
+}
+
+annal_status annal_lease_set(annal_store *store, annal_slice session, const annal_lease *lease,
+                             annal_error *err)
+{
+    struct change change;
+    bool done = false, longer = false;
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    if (lease->epoch == 0 || strchr(lease->giver, '\n') != NULL ||
+        memchr(lease->giver, '\0', sizeof lease->giver) == NULL)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "set the lease of session '%.*s': an epoch of at least 1 and one line "
+                           "are needed",
+                           ANNAL_FMT(session));
+    status = make_longer(store, session, lease, &done, err);
+    if (status < 0 || done)
+        return status;
+    status = annal__change_claim(&change, store, session, false, err);
+    if (status == ANNAL_OK)
+        status = compare(store, session, lease, &longer, err);
+    if (status == ANNAL_OK)
+        status = write_lease(store, session, lease, err);
+    annal__change_end(&change);
+    return status;
+}
+
+annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_error *err)
+{
+    struct buf path = {0};
+    annal_status status = lease_path(store, session, &path, err);
+    if (status == ANNAL_OK && store->io->unlink(store->io->arg, path.ptr) < 0 && errno != ENOENT)
+        status = annal__fail_errno(err, "remove %s", path.ptr);
+    annal__buf_done(&path);
+    return status;
+}
+
+/* ---- All ---- */
+
+struct walk {
+    annal_session_fn fn;
+    void *arg;
+};
+
+static int visit(void *arg, const char *name)
+{
+    const struct walk *walk = arg;
+    annal_slice session = annal_slice_of(name);
+    if (strstr(name, ".tmp-") != NULL || annal_session_id_check(session, NULL) < 0)
+        return 0;
+    return walk->fn(walk->arg, session, 0);
+}
+
+annal_status annal_lease_sessions(annal_store *store, annal_session_fn fn, void *arg,
+                                  annal_error *err)
+{
+    struct buf path = {0};
+    struct walk walk = {fn, arg};
+    annal_status status = annal__store_path(store, &path, LEASES, "", err);
+    if (status == ANNAL_OK) {
+        int answer = store->io->list(store->io->arg, path.ptr, visit, &walk);
+        if (answer < 0 && errno != ENOENT)
+            status = annal__fail_errno(err, "list %s", path.ptr);
+    }
+    annal__buf_done(&path);
+    return status;
+}

@@ -1,0 +1,358 @@
+/* annal home: the verbs. */
+#include "journal/base/error.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/verbs.h"
+#include "tools/ship/home.h"
+#include "tools/ship/shipping.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+enum { LEASE_SECONDS = 30 };
+
+struct homing {
+    struct shipping shipping;
+    const struct home_kind *kind;
+    struct ship_target *target;
+    const char *session;
+    annal_error err;
+};
+
+static int fail_target(struct homing *homing)
+{
+    if (homing->err.status == ANNAL_ERR_BUSY)
+        homing->err.status = ANNAL_ERR_IO; /* away, which is no answer */
+    return fail_error(&homing->err);
+}
+
+static int with_target(const struct args *args, int (*fn)(const struct args *, struct homing *))
+{
+    struct homing homing = {.session = args_get(args, "SESSION")};
+    struct shipping *shipping = &homing.shipping;
+    int exit_status = shipping_begin(args, shipping);
+    if (exit_status == 0) {
+        homing.kind = shipping->options.kind->homes;
+        if (homing.kind == NULL)
+            exit_status = fail_usage("'%s' knows no homes: they need postgresql://",
+                                     shipping->options.target.url);
+    }
+    if (exit_status == 0 && shipping->options.kind->open(&shipping->options.target, true,
+                                                         &homing.target, &homing.err) < 0)
+        exit_status = fail_target(&homing);
+    if (exit_status == 0)
+        exit_status = fn(args, &homing);
+    if (homing.target != NULL)
+        shipping->options.kind->close(homing.target);
+    return store_close(shipping->store, out_finish(exit_status));
+}
+
+/* ---- take ---- */
+
+/* Rule 3 of home.h: the events here go on in another way than those at the target. */
+static int keep_late(struct homing *homing, const struct place *head, uint64_t epoch)
+{
+    char late[ANNAL_SESSION_ID_BYTES_MAX + 40];
+    annal_repair_result copied;
+    annal_store *store = homing->shipping.store;
+    snprintf(late, sizeof late, "%.180s.late-%" PRIu64, homing->session, epoch);
+    annal_status status =
+        annal_session_repair(store, annal_slice_of(homing->session), annal_slice_of(late), NULL,
+                             NULL, NULL, &copied, &homing->err);
+    if (status < 0 && status != ANNAL_ERR_CONFLICT)
+        return fail_error(&homing->err);
+    return fail_refused("session '%s' has events here that are not those at the target, which "
+                        "ends with event %" PRIu64 "; all of them are kept in '%s'. Delete '%s' "
+                        "here, and bring it again from the store that had it",
+                        homing->session, head->seq, late, homing->session);
+}
+
+/* Whether the journal goes on from the head; else the home is given back. */
+static int compare_head(struct homing *homing, const struct home *home)
+{
+    struct place head = {0};
+    struct home ignored;
+    annal_session_info info = {0};
+    annal_cursor *cursor = NULL;
+    annal_store *store = homing->shipping.store;
+    annal_slice session = annal_slice_of(homing->session);
+    bool same = false;
+    int exit_status = 0;
+    annal_status status = annal_session_info_get(store, session, &info, &homing->err);
+    bool is_here = status >= 0;
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return fail_error(&homing->err);
+    status = homing->kind->head(homing->target, homing->session, info.last_seq, info.last_h, &head,
+                                &same, &homing->err);
+    if (status < 0)
+        return fail_target(homing);
+    if (head.at == 0)
+        return 0; /* nothing of it is there yet */
+    status = !is_here ? ANNAL_ERR_NOTFOUND
+                      : annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor,
+                                             &homing->err);
+    annal_cursor_close(cursor);
+    if (status >= 0)
+        return 0;
+    if (!is_here || same)
+        exit_status = fail_refused("session '%s' ends with event %" PRIu64 " here, and with event "
+                                   "%" PRIu64 " at the target: bring it here first, with 'annal "
+                                   "export --format bundle' on the store that had it",
+                                   homing->session, info.last_seq, head.seq);
+    else if (status == ANNAL_ERR_CONFLICT)
+        exit_status = keep_late(homing, &head, home->epoch);
+    else
+        exit_status = fail_error(&homing->err);
+    if (homing->kind->release(homing->target, homing->session, home->epoch, &ignored,
+                              &homing->err) < 0)
+        return fail_target(homing);
+    return exit_status;
+}
+
+static int give(struct homing *homing, annal_lease *lease)
+{
+    snprintf(lease->giver, sizeof lease->giver, "%s", homing->kind->name(homing->target));
+    if (annal_lease_set(homing->shipping.store, annal_slice_of(homing->session), lease,
+                        &homing->err) < 0)
+        return fail_error(&homing->err);
+    return 0;
+}
+
+static int take(const struct args *args, struct homing *homing)
+{
+    struct home home;
+    annal_lease old = {0}, lease = {.seconds = (uint32_t)args_count(args, "for", LEASE_SECONDS)};
+    annal_status status = annal_lease_get(homing->shipping.store, annal_slice_of(homing->session),
+                                          &old, &homing->err);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return fail_error(&homing->err);
+    int64_t asked_us = annal_lease_now();
+    if (homing->kind->take(homing->target, homing->session, old.epoch, lease.seconds, &home,
+                           &homing->err) < 0)
+        return fail_target(homing);
+    if (!home.granted)
+        return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
+                            "), whose lease ends in %.0f s unless it is renewed",
+                            homing->session, home.store, home.epoch, home.seconds_left);
+    int exit_status = compare_head(homing, &home);
+    if (exit_status != 0)
+        return exit_status;
+    lease.epoch = home.epoch;
+    lease.until_us = asked_us + (int64_t)lease.seconds * 1000000;
+    exit_status = give(homing, &lease);
+    if (exit_status == 0 && args->json)
+        printf("{\"session_id\":\"%s\",\"epoch\":%" PRIu64 ",\"seconds\":%" PRIu32 "}\n",
+               homing->session, home.epoch, lease.seconds);
+    else if (exit_status == 0)
+        printf("session '%s' is at home here for %" PRIu32 " s (epoch %" PRIu64 ")\n",
+               homing->session, lease.seconds, home.epoch);
+    return exit_status;
+}
+
+static int run_take(const struct args *args)
+{
+    return with_target(args, take);
+}
+
+/* ---- release ---- */
+
+/* Everything must be at the target: nobody else has what was not shipped. */
+static int release(const struct args *args, struct homing *homing)
+{
+    struct place head = {0};
+    struct home home;
+    bool same = false;
+    annal_lease lease = {0};
+    annal_session_info info = {0};
+    annal_store *store = homing->shipping.store;
+    annal_slice session = annal_slice_of(homing->session);
+    if (annal_lease_get(store, session, &lease, &homing->err) < 0)
+        return fail_error(&homing->err);
+    uint64_t epoch = lease.epoch;
+    lease.until_us = 0;
+    lease.seconds = 0;
+    int exit_status = give(homing, &lease); /* from here on nothing is appended */
+    if (exit_status != 0)
+        return exit_status;
+    annal_status status = annal_session_info_get(store, session, &info, &homing->err);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return fail_error(&homing->err);
+    if (homing->kind->head(homing->target, homing->session, info.last_seq, info.last_h, &head,
+                           &same, &homing->err) < 0)
+        return fail_target(homing);
+    if (info.last_seq > head.seq)
+        return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
+                            "ship' first, then release it again",
+                            homing->session, info.last_seq - head.seq);
+    if (homing->kind->release(homing->target, homing->session, epoch, &home, &homing->err) < 0)
+        return fail_target(homing);
+    if (args->json)
+        printf("{\"session_id\":\"%s\",\"released\":%s}\n", homing->session,
+               home.granted ? "true" : "false");
+    else if (home.granted)
+        printf("session '%s' has no home now: any store may take it\n", homing->session);
+    else
+        printf("session '%s' was not at home here any more\n", homing->session);
+    return EXIT_DONE;
+}
+
+static int run_release(const struct args *args)
+{
+    return with_target(args, release);
+}
+
+/* ---- keep ---- */
+
+static int keep(const struct args *args, struct homing *homing)
+{
+    (void)args;
+    const struct ship_options *options = &homing->shipping.options;
+    while (out_wanted()) {
+        int64_t next_us = annal_lease_now() + 1000000;
+        annal_status status = ANNAL_OK;
+        if (homing->target == NULL)
+            status = options->kind->open(&options->target, true, &homing->target, &homing->err);
+        if (status >= 0)
+            status = home_renew(homing->shipping.store, homing->kind, homing->target, &next_us,
+                                &homing->err);
+        if (status < 0 && status != ANNAL_ERR_BUSY)
+            return fail_error(&homing->err);
+        if (status < 0) {
+            options->kind->close(homing->target);
+            homing->target = NULL;
+        }
+        while (out_wanted() && annal_lease_now() < next_us)
+            nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    return EXIT_DONE;
+}
+
+static int run_keep(const struct args *args)
+{
+    return with_target(args, keep);
+}
+
+/* ---- status ---- */
+
+static const struct column columns[] = {
+    {.name = "session_id", .title = "SESSION", .flexible = true},
+    {.name = "home", .title = "HOME", .flexible = true},
+    {.name = "epoch", .title = "EPOCH", .right = true},
+    {.name = "seconds_left", .title = "SECONDS LEFT", .right = true},
+    {.name = "here", .title = "HERE"},
+};
+
+struct listing {
+    struct homing *homing;
+    struct lanes lanes; /* only its glob is used */
+    struct table *table;
+};
+
+static const char *here(const struct listing *listing, annal_slice session, const struct home *home)
+{
+    annal_lease lease = {0};
+    if (annal_lease_get(listing->homing->shipping.store, session, &lease, NULL) < 0)
+        return home->granted ? "lost" : "";
+    if (!home->granted || home->epoch != lease.epoch)
+        return "lost";
+    return annal_lease_now() < lease.until_us ? "at home" : "ended";
+}
+
+static annal_status print_home(void *arg, annal_slice session, const struct home *home,
+                               annal_error *err)
+{
+    const struct listing *listing = arg;
+    (void)err;
+    if (!lane_is_wanted(&listing->lanes, session))
+        return ANNAL_OK;
+    table_text(listing->table, session);
+    table_text(listing->table, annal_slice_of(home->store));
+    table_number(listing->table, home->epoch);
+    table_number(listing->table, home->seconds_left > 0 ? (uint64_t)home->seconds_left : 0);
+    table_text(listing->table, annal_slice_of(here(listing, session, home)));
+    table_row(listing->table);
+    return ANNAL_OK;
+}
+
+static int status(const struct args *args, struct homing *homing)
+{
+    struct listing listing = {.homing = homing, .lanes = {.glob = args_get(args, "session")}};
+    listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
+    if (listing.table == NULL)
+        return fail_storage("out of memory");
+    annal_status failed = homing->kind->each(homing->target, print_home, &listing, &homing->err);
+    table_free(listing.table);
+    return failed < 0 ? fail_target(homing) : EXIT_DONE;
+}
+
+static int run_status(const struct args *args)
+{
+    return with_target(args, status);
+}
+
+/* ---- The table ---- */
+
+#define SESSION_OPERAND OPERAND("SESSION", FIELD_ID, NULL, "the session, by its whole id")
+#define HOME_OPERAND    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db")
+
+static const struct field take_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
+                                           OPTION_WITH("for", "SECONDS", FIELD_COUNT, NULL,
+                                                       "how long the lease is (30)", .least = 1,
+                                                       .most = 86400),
+                                           FIELDS_END};
+
+static const struct field release_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
+                                              FIELDS_END};
+static const struct field keep_fields[] = {HOME_OPERAND, STORE_OPTIONS, FIELDS_END};
+static const struct field status_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
+
+static const struct command verbs[] = {
+    {.name = "take",
+     .summary = "make this store the home of a session",
+     .about = "A session that moves between hosts has one home at a time. The target, a\n"
+              "PostgreSQL database that 'annal ship' ships to, gives this store a lease with an\n"
+              "epoch, if no other store has one. Until the lease ends, appends work here; after\n"
+              "that they are refused, and once another store has taken the session, nothing of\n"
+              "it is shipped from here. 'annal home keep' and 'annal ship --follow' renew the\n"
+              "lease.\n"
+              "\n"
+              "The session here must go on from what the target has. If it does not, because\n"
+              "this store appended after its lease was lost, these events are kept in a session\n"
+              "of their own, SESSION.late-EPOCH, and the home is given back.\n"
+              "\n"
+              "A session that was never taken needs no lease. The exit status is 1 when another\n"
+              "store has it.",
+     .examples = "  annal home take run-7 postgresql://db.example/fleet\n"
+                 "  annal home take run-7 postgresql://db.example/fleet --for 60 --as host7\n",
+     .fields = take_fields,
+     .run = run_take},
+    {.name = "keep",
+     .summary = "renew the leases of this store, until it is ended",
+     .about = "Renews every lease that this target gave this store, each when a third of it is\n"
+              "over. A session that another store has taken is reported, and its appends are\n"
+              "refused from then on. 'annal ship --follow' does the same.",
+     .examples = "  annal home keep postgresql://db.example/fleet --as host7\n",
+     .fields = keep_fields,
+     .run = run_keep},
+    {.name = "release",
+     .summary = "give the home of a session back",
+     .about = "Appends are refused from here on. When the target has all events of the session,\n"
+              "any store may take it. Until then release fails: ship, and release it again.",
+     .examples = "  annal home release run-7 postgresql://db.example/fleet\n",
+     .fields = release_fields,
+     .run = run_release},
+    {.name = "status",
+     .summary = "list the homes of sessions, and what this store has",
+     .about = "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
+              "time, nobody else took it), lost (another store or another epoch has it), or\n"
+              "nothing.",
+     .examples = "  annal home status postgresql://db.example/fleet\n"
+                 "  annal home status postgresql://db.example/fleet --session 'run-*' --json\n",
+     .fields = status_fields,
+     .run = run_status},
+    {0}};
+
+const struct noun noun_home = {
+    .name = "home", .summary = "which host may write a session", .verbs = verbs};

@@ -1,0 +1,59 @@
+/*
+ * Homes: a session that moves between stores is written by one of them at a time.
+ *
+ * (1) The target decides who has a session: a lease with an epoch, which rises with each holder.
+ *     The store keeps what it was given as the lease of the session (annal/lease.h), counted from
+ *     before it asked, so that here it ends first. Without it, appends are refused.
+ * (2) A batch is shipped only while the target says that this store has the session with this
+ *     epoch. So whatever a store does that was stopped for longer than its lease, the target does
+ *     not get it.
+ * (3) What it appended too late is kept: if the events here are not those at the target, they are
+ *     copied into a new session, SESSION.late-EPOCH, and that is said.
+ */
+#ifndef TOOLS_SHIP_HOME_H
+#define TOOLS_SHIP_HOME_H
+
+#include "tools/ship/ship.h"
+
+#include <annal/lease.h>
+
+enum { HOME_NAME_BYTES = 256 };
+
+struct home {
+    bool granted;
+    char store[HOME_NAME_BYTES]; /* who has the session; "": nobody */
+    uint64_t epoch;
+    double seconds_left; /* below 0: its lease has ended */
+};
+
+/* A lease that is here. */
+struct home_lease {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_lease lease;
+    bool kept; /* after renew(): the target agrees */
+};
+
+typedef annal_status (*home_fn)(void *arg, annal_slice session, const struct home *home,
+                                annal_error *err);
+
+struct home_kind {
+    annal_status (*take)(struct ship_target *target, const char *session, uint64_t epoch,
+                         uint32_t seconds, struct home *out_home, annal_error *err);
+    /* Make all of them longer that the target still has. */
+    annal_status (*renew)(struct ship_target *target, struct home_lease *leases, size_t count,
+                          annal_error *err);
+    annal_status (*release)(struct ship_target *target, const char *session, uint64_t epoch,
+                            struct home *out_home, annal_error *err);
+    annal_status (*each)(struct ship_target *target, home_fn fn, void *arg, annal_error *err);
+    /* Its head, of whatever store; *out_same: event seq, with hash h, is in its history. */
+    annal_status (*head)(struct ship_target *target, const char *session, uint64_t seq, uint64_t h,
+                         struct place *out_head, bool *out_same, annal_error *err);
+    const char *(*name)(const struct ship_target *target); /* for messages */
+};
+
+/* Renew all leases of the store at this target; sessions that are lost are told. *out_next_us: when
+ * to do it again (CLOCK_BOOTTIME). */
+annal_status home_renew(annal_store *store, const struct home_kind *kind,
+                        struct ship_target *target, int64_t *out_next_us, annal_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* What the files of the PostgreSQL target share. */
+#ifndef TOOLS_SHIP_POSTGRES_H
+#define TOOLS_SHIP_POSTGRES_H
+
+#include "journal/base/buf.h"
+#include "tools/ship/ship.h"
+
+#include <libpq-fe.h>
+
+struct ship_target {
+    const char *store;
+    char name[300]; /* host/database, for messages: without a password */
+    int quiet_ms;
+    PGconn *conn;
+    struct buf copy; /* rows that are not sent yet */
+    uint32_t day;
+};
+
+/* Run one statement with parameters; *out (may be NULL) is its result, for PQclear(). */
+annal_status postgres_run(struct ship_target *target, const char *sql, const char *const *values,
+                          int count, PGresult **out, annal_error *err);
+
+/* Arrays as PostgreSQL reads them, for postgres_run_arrays(); what is in them needs no escape. */
+void postgres_add_text(struct buf *array, const char *text);
+void postgres_add_number(struct buf *array, uint64_t value);
+
+/* Run a statement with store, if it is not NULL, and these arrays, which are freed. */
+enum { POSTGRES_ARRAYS_MAX = 6 };
+annal_status postgres_run_arrays(struct ship_target *target, const char *sql, const char *store,
+                                 struct buf *arrays, int count, PGresult **out, annal_error *err);
+
+/* Lock the homes of these sessions against being taken, and set lane->away. */
+annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes, size_t count,
+                                 annal_error *err);
+
+extern const struct home_kind home_postgres;
+
+#endif

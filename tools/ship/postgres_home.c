@@ -1,0 +1,166 @@
+/* Homes of sessions in PostgreSQL: annal._homes in schema.sql. */
+#include "tools/ship/home.h"
+#include "tools/ship/postgres.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t number(const PGresult *result, int row, int column)
+{
+    return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
+}
+
+/* From this column on: store, epoch, seconds left. */
+static void read_home(const PGresult *result, int row, int column, struct home *out)
+{
+    snprintf(out->store, sizeof out->store, "%s", PQgetvalue(result, row, column));
+    out->epoch = number(result, row, column + 1);
+    out->seconds_left = strtod(PQgetvalue(result, row, column + 2), NULL);
+}
+
+static annal_status take(struct ship_target *target, const char *session, uint64_t epoch,
+                         uint32_t seconds, struct home *out_home, annal_error *err)
+{
+    char epoch_text[24], seconds_text[16];
+    PGresult *result = NULL;
+    snprintf(epoch_text, sizeof epoch_text, "%" PRIu64, epoch);
+    snprintf(seconds_text, sizeof seconds_text, "%" PRIu32, seconds);
+    const char *const values[] = {session, target->store, epoch_text, seconds_text};
+    annal_status status = postgres_run(target, "SELECT * FROM annal.take_home($1, $2, $3, $4)",
+                                       values, 4, &result, err);
+    if (status < 0)
+        return status;
+    out_home->granted = PQgetvalue(result, 0, 0)[0] == 't';
+    read_home(result, 0, 1, out_home);
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static annal_status renew(struct ship_target *target, struct home_lease *leases, size_t count,
+                          annal_error *err)
+{
+    struct buf arrays[3] = {{0}};
+    PGresult *result = NULL;
+    for (size_t i = 0; i < count; i++) {
+        postgres_add_text(&arrays[0], leases[i].session);
+        postgres_add_number(&arrays[1], leases[i].lease.epoch);
+        postgres_add_number(&arrays[2], leases[i].lease.seconds);
+    }
+    annal_status status = postgres_run_arrays(
+        target,
+        "WITH kept AS (UPDATE annal._homes AS home SET until = clock_timestamp() + make_interval"
+        "(secs => seconds) FROM unnest($2::text[], $3::bigint[], $4::int[])"
+        " AS mine (session, epoch, seconds) WHERE home.session = mine.session AND home.store = $1"
+        " AND home.epoch = mine.epoch RETURNING home.session)"
+        " SELECT kept.session IS NOT NULL FROM unnest($2::text[]) WITH ORDINALITY AS mine"
+        " (session, n) LEFT JOIN kept USING (session) ORDER BY n",
+        target->store, arrays, 3, &result, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
+        leases[i].kept = PQgetvalue(result, (int)i, 0)[0] == 't';
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static annal_status release(struct ship_target *target, const char *session, uint64_t epoch,
+                            struct home *out_home, annal_error *err)
+{
+    char epoch_text[24];
+    PGresult *result = NULL;
+    snprintf(epoch_text, sizeof epoch_text, "%" PRIu64, epoch);
+    const char *const values[] = {session, target->store, epoch_text};
+    annal_status status = postgres_run(target,
+                                       "UPDATE annal._homes SET was = store, store = NULL,"
+                                       " epoch = epoch + 1, until = '-infinity' WHERE session = $1"
+                                       " AND store = $2 AND epoch = $3 RETURNING epoch",
+                                       values, 3, &result, err);
+    if (status < 0)
+        return status;
+    *out_home = (struct home){.granted = PQntuples(result) == 1};
+    if (out_home->granted)
+        out_home->epoch = number(result, 0, 0);
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static annal_status each(struct ship_target *target, home_fn fn, void *arg, annal_error *err)
+{
+    PGresult *result = NULL;
+    annal_status status = postgres_run(
+        target,
+        "SELECT session, coalesce(store, ''), epoch,"
+        " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"
+        " ORDER BY session",
+        NULL, 0, &result, err);
+    for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
+        struct home home = {0};
+        read_home(result, i, 1, &home);
+        home.granted = strcmp(home.store, target->store) == 0;
+        status = fn(arg, annal_slice_of(PQgetvalue(result, i, 0)), &home, err);
+    }
+    PQclear(result);
+    return status;
+}
+
+static annal_status head(struct ship_target *target, const char *session, uint64_t seq, uint64_t h,
+                         struct place *out_head, bool *out_same, annal_error *err)
+{
+    char seq_text[24], h_text[24];
+    PGresult *result = NULL;
+    snprintf(seq_text, sizeof seq_text, "%" PRIu64, seq);
+    snprintf(h_text, sizeof h_text, "%" PRId64, (int64_t)h);
+    const char *const values[] = {session, seq_text, h_text, target->store};
+    annal_status status = postgres_run(
+        target,
+        "SELECT seq, h, at, (seq = $2::bigint AND h = $3::bigint) OR EXISTS (SELECT FROM"
+        " annal._events AS event WHERE event.key = head.key AND event.seq = $2::bigint"
+        " AND event.h = $3::bigint) FROM annal._heads AS head WHERE session = $1 AND store ="
+        " coalesce((SELECT store FROM annal._homes WHERE session = $1),"
+        " (SELECT was FROM annal._homes WHERE session = $1), $4)",
+        values, 4, &result, err);
+    if (status < 0)
+        return status;
+    bool found = PQntuples(result) == 1;
+    *out_head = (struct place){0};
+    *out_same = found && PQgetvalue(result, 0, 3)[0] == 't';
+    if (found)
+        *out_head =
+            (struct place){number(result, 0, 0), number(result, 0, 1), number(result, 0, 2)};
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static const char *name(const struct ship_target *target)
+{
+    return target->name;
+}
+
+annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes, size_t count,
+                                 annal_error *err)
+{
+    struct buf arrays[2] = {{0}};
+    PGresult *result = NULL;
+    for (size_t i = 0; i < count; i++) {
+        postgres_add_text(&arrays[0], lanes[i]->session);
+        postgres_add_number(&arrays[1], lanes[i]->epoch);
+    }
+    annal_status status = postgres_run_arrays(
+        target,
+        "WITH home AS MATERIALIZED (SELECT session, store, epoch FROM annal._homes"
+        " WHERE session = ANY ($2::text[]) ORDER BY session FOR SHARE)"
+        " SELECT home.session IS NOT NULL AND (home.store IS DISTINCT FROM $1 OR home.epoch <>"
+        " lane.epoch) FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS"
+        " lane (session, epoch, n) LEFT JOIN home USING (session) ORDER BY n",
+        target->store, arrays, 2, &result, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
+        lanes[i]->away = PQgetvalue(result, (int)i, 0)[0] == 't';
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+const struct home_kind home_postgres = {
+    .take = take, .renew = renew, .release = release, .each = each, .head = head, .name = name};
