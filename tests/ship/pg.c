@@ -188,7 +188,7 @@ char *pg_ask(const struct pg *pg, const char *database, const char *sql)
     PGresult *result = PQexec(conn, sql);
     ck_assert_msg(PQresultStatus(result) == PGRES_TUPLES_OK ||
                       PQresultStatus(result) == PGRES_COMMAND_OK,
-                  "%s: %s", sql, PQresultErrorMessage(result));
+                  "%.300s: %s", sql, PQresultErrorMessage(result));
     char *value = strdup(PQntuples(result) > 0 ? PQgetvalue(result, 0, 0) : "");
     PQclear(result);
     PQfinish(conn);

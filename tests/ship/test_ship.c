@@ -341,6 +341,48 @@ START_TEST(the_documented_queries_give_the_same_answers_there)
 }
 END_TEST
 
+/* What must be remembered from one batch to the next: names, ends, what counts once, the title. */
+static const char in_many_batches[] =
+    "{\"type\":\"session.created\",\"data\":{\"agent_id\":\"a\",\"model\":\"m1\"}}\n"
+    "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"<env>\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n"
+    "{\"type\":\"message.added\",\"data\":{\"role\":\"\\u0075ser\",\"content\":\"do  it\"}}\n"
+    "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"and that\"}}\n"
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"turn_id\":\"t1\",\"input_tokens\":5,\"cost_usd\":1}"
+    "}\n"
+    "{\"type\":\"turn.failed\",\"data\":{\"turn_id\":\"t1\",\"error\":\"e1\",\"input_tokens\":3}}\n"
+    "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\",\"input_tokens\":100}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\"}}\n"
+    "{\"type\":\"session.updated\",\"data\":{\"set\":{\"model\":\"m2\"}}}\n"
+    "{\"type\":\"turn.completed\",\"data\":{\"output_tokens\":2}}\n"
+    "{\"type\":\"session.ended\",\"data\":{}}\n"
+    "{\"type\":\"a\",\"data\":1}\n";
+
+START_TEST(rows_of_sessions_and_turns_do_not_depend_on_the_batches)
+{
+    NEEDS_SERVER();
+    static const char ask[] =
+        "SELECT string_agg(concat_ws(' ', store, model, status, title, total_turns, total_tokens,"
+        " cost_microusd, events, (SELECT string_agg(concat_ws(' ', turn_id, sequence, t.status,"
+        " t.error, t.input_tokens), '; ' ORDER BY seq) FROM annal.turns t"
+        " WHERE t.store = s.store)), E'\\n' ORDER BY store) FROM annal.sessions s";
+    static const char want[] =
+        "h1 m2 ended do it 2 10 1000000 13 t1 1 failed e1 8; t2 2 completed\n"
+        "h2 m2 ended do it 2 10 1000000 13 t1 1 failed e1 8; t2 2 completed";
+    DONE_WITH(&cli, in_many_batches, "append", "s1");
+    SHIP("--batch", "1");
+    DONE(&cli, "ship", url, "--as", "h2");
+    ASK(ask, want);
+    pg_do(&pg, database, "SELECT annal._fold_again(array_agg(key)) FROM annal._heads");
+    ASK(ask, want);
+    pg_do(&pg, database,
+          "DELETE FROM annal._session_rows; DELETE FROM annal._turn_rows;"
+          "UPDATE annal._schema SET version = 3");
+    SHIP(NULL);
+    ASK(ask, want);
+}
+END_TEST
+
 /* ---- Speed ---- */
 
 enum { SPEED_EVENTS = 300000, SPEED_ROUNDS = 3 };
@@ -493,6 +535,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
     tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
+    tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);

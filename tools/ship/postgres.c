@@ -1,5 +1,5 @@
 /*
- * PostgreSQL as a target. schema.sql and views.sql say what is there.
+ * PostgreSQL as a target. schema.sql, tables.sql and views.sql say what is there.
  *
  * (1) Nothing waits without a limit: every answer has quiet_ms, and a server that does not give one
  *     in this time is away. The server gives up on us in the same way, so that a batch that we left
@@ -22,7 +22,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 4
+#define SCHEMA_VERSION 5
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 #define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */
@@ -231,6 +231,7 @@ static void postgres_close(struct ship_target *target)
         return;
     PQfinish(target->conn);
     annal__buf_done(&target->copy);
+    digest_done(&target->digest);
     annal__free(target);
 }
 
@@ -488,6 +489,7 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
                      "(FORMAT binary)",
                      NULL, err);
     annal__buf_clear(&target->copy);
+    digest_clear(&target->digest);
     if (status >= 0)
         status = annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
     return status;
@@ -550,6 +552,7 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
     put_maybe(copy, event->cause);
     put_bytes(copy, event->data.ptr, event->data.len);
     put_number(copy, event->h);
+    digest_add(&target->digest, lane->key, event);
     return copy->len >= COPY_BYTES ? send_copy(target, err) : ANNAL_OK;
 }
 
@@ -565,6 +568,18 @@ static annal_status end_copy(struct ship_target *target, annal_error *err)
     if (PQputCopyEnd(target->conn, NULL) < 0)
         return fail_lost(target, err);
     return finish(target, NULL, err);
+}
+
+/* The rows of sessions and turns. */
+static annal_status fold(struct ship_target *target, annal_error *err)
+{
+    const char *values[DIGEST_ARRAYS];
+    if (!digest_end(&target->digest))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    for (int i = 0; i < DIGEST_ARRAYS; i++)
+        values[i] = annal__buf_cstr(&target->digest.arrays[i]);
+    return postgres_run(target, "SELECT annal._fold($1, $2, $3, $4, $5, $6, annal._today())",
+                        values, DIGEST_ARRAYS, NULL, err);
 }
 
 /* Compare and set: a head that is not what it was when it was locked stops the batch. */
@@ -608,6 +623,8 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
     annal_status status = end_copy(target, err);
     if (status >= 0)
         status = move_heads(target, lanes, count, err);
+    if (status >= 0)
+        status = fold(target, err);
     return status < 0 ? status : commit(target, err);
 }
 

@@ -3,6 +3,7 @@
 #define TOOLS_SHIP_POSTGRES_H
 
 #include "journal/base/buf.h"
+#include "tools/ship/digest.h"
 #include "tools/ship/ship.h"
 
 #include <libpq-fe.h>
@@ -13,6 +14,7 @@ struct ship_target {
     int quiet_ms;
     PGconn *conn;
     struct buf copy; /* rows that are not sent yet */
+    struct digest digest;
     uint32_t day;
 };
 

@@ -51,13 +51,6 @@ CREATE TABLE IF NOT EXISTS annal._events (
 
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
--- For the views of sessions and turns, which need few events of many.
-CREATE INDEX IF NOT EXISTS _events_turns ON annal._events (key, seq) WHERE type IN (
-    'session.created', 'session_start', 'session.updated', 'session.status_changed', 'session.paused', 'session_pause',
-    'session.resumed', 'session_resume', 'session.ended', 'session_end', 'session.transition', 'turn.started', 'turn_start',
-    'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error',
-    'agent.turn.usage');
-
 -- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
 -- aside and attached, which does not wait for those who insert.
 CREATE OR REPLACE FUNCTION annal._today() RETURNS date LANGUAGE plpgsql SECURITY DEFINER
@@ -147,13 +140,16 @@ BEGIN
     END LOOP;
 END $$;
 
--- Take a session out: its events and its head. If its journal is still there, it is shipped again from its first event.
+-- Take a session out: its events, its rows and its head. If its journal is still there, it is shipped again from its first
+-- event.
 CREATE OR REPLACE FUNCTION annal.forget(of_store text, of_session text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     events bigint;
     of_key bigint;
 BEGIN
     DELETE FROM annal._heads WHERE store = of_store AND session = of_session RETURNING key INTO of_key;
+    DELETE FROM annal._session_rows WHERE key = of_key;
+    DELETE FROM annal._turn_rows WHERE key = of_key;
     DELETE FROM annal._events WHERE key = of_key;
     GET DIAGNOSTICS events = ROW_COUNT;
     RETURN events;

@@ -1,6 +1,6 @@
 -- What users query: the names and columns of the local tables, so that the same SELECT runs on all stores together (SET
--- search_path = annal), and store, which is the host's. They are computed from the events when they are asked; docs/ship.md
--- says in what they differ from the local tables.
+-- search_path = annal), and store, which is the host's. Sessions and turns show the rows that tables.sql keeps; the others
+-- are computed from the events when they are asked. docs/ship.md says in what they differ from the local tables.
 
 -- data with what PostgreSQL's text cannot hold replaced by U+FFFD: \u0000, and half a surrogate pair. A single such escape
 -- makes every -> and ->> of the value fail. An escaped backslash before it, \\u0000, is no escape.
@@ -20,7 +20,7 @@ CREATE OR REPLACE FUNCTION annal._time(ts timestamptz) RETURNS text LANGUAGE sql
 $$;
 
 -- A time as text; NULL if it is none.
-CREATE OR REPLACE FUNCTION annal._when(text) RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE SET timezone = 'UTC' AS $$
+CREATE OR REPLACE FUNCTION annal._when(text) RETURNS timestamptz LANGUAGE plpgsql IMMUTABLE STRICT SET timezone = 'UTC' AS $$
 BEGIN
     RETURN $1::timestamptz;
 EXCEPTION WHEN OTHERS THEN
@@ -64,146 +64,45 @@ CREATE OR REPLACE VIEW annal.forks AS
 
 -- ---- Turns ----
 
--- The events of turns, with the turn that they belong to (the one that they name, else the one that began last), and what
--- they add: the second end of a turn adds nothing.
-CREATE OR REPLACE VIEW annal._turn_events AS
-    SELECT key, seq, ts, type, begins, ends, data, turn,
-           CASE WHEN counts THEN coalesce(annal._count(data, 'input_tokens', lowest), annal._count(data, 'inputTokens', lowest),
-                                          CASE WHEN NOT ends THEN 0 END) END AS input_tokens,
-           CASE WHEN counts THEN coalesce(annal._count(data, 'output_tokens', lowest), annal._count(data, 'outputTokens', lowest),
-                                          CASE WHEN NOT ends THEN 0 END) END AS output_tokens,
-           CASE WHEN counts THEN coalesce(annal._count(data, 'cached_input_tokens', lowest), CASE WHEN NOT ends THEN 0 END)
-                END AS cached_input_tokens,
-           CASE WHEN counts THEN coalesce(annal._count(data, 'cache_write_tokens', lowest), CASE WHEN NOT ends THEN 0 END)
-                END AS cache_write_tokens,
-           CASE WHEN counts THEN annal._cost(data) END AS cost_microusd
-    FROM (SELECT *, CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest,
-                 CASE WHEN named IS NOT NULL THEN named
-                      WHEN begins THEN '#' || seq
-                      WHEN type <> 'agent.turn.usage' THEN substr(max(begun) OVER (PARTITION BY key ORDER BY seq), 21)
-                      END AS turn,
-                 CASE WHEN ends THEN named IS NULL
-                                     OR count(*) FILTER (WHERE ends) OVER (PARTITION BY key, named ORDER BY seq) = 1
-                      ELSE type = 'agent.turn.usage' END AS counts
-          FROM (SELECT *, CASE WHEN begins THEN lpad(seq::text, 20, '0') || coalesce(named, '#' || seq) END AS begun
-                FROM (SELECT key, seq, ts, type, type IN ('turn.started', 'turn_start') AS begins,
-                             type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends,
-                             annal._data(data) AS data, annal._data(data) ->> 'turn_id' AS named
-                      FROM annal._events
-                      WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed',
-                                     'turn.cancelled', 'turn_complete', 'turn_error', 'agent.turn.usage')) AS e) AS e) AS e;
-
-CREATE OR REPLACE VIEW annal._turns AS
-    SELECT key, turn, seq, coalesce(sequence, row_number() OVER (PARTITION BY key ORDER BY seq)) AS sequence, status,
-           created_at, completed_at, error, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens,
-           cost_microusd
-    FROM (SELECT key, turn,
-                 min(seq) FILTER (WHERE begins OR ends) AS seq,
-                 max(annal._count(data, 'sequence')) FILTER (WHERE begins) AS sequence,
-                 coalesce((array_agg(CASE WHEN type IN ('turn.failed', 'turn_error') THEN 'failed'
-                                          WHEN type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END
-                                     ORDER BY seq) FILTER (WHERE ends))[1],
-                          CASE WHEN bool_or(type = 'turn.streaming') THEN 'streaming' END,
-                          max(data ->> 'status') FILTER (WHERE begins), 'started') AS status,
-                 coalesce(min(annal._when(data ->> 'created_at')) FILTER (WHERE begins),
-                          min(ts) FILTER (WHERE begins OR ends)) AS created_at,
-                 min(ts) FILTER (WHERE ends) AS completed_at,
-                 (array_agg(data ->> 'error' ORDER BY seq) FILTER (WHERE ends))[1] AS error,
-                 sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
-                 sum(cached_input_tokens)::bigint AS cached_input_tokens,
-                 sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd
-          FROM annal._turn_events WHERE turn IS NOT NULL GROUP BY key, turn) AS t
-    WHERE seq IS NOT NULL;
-
 CREATE OR REPLACE VIEW annal.turns AS
-    SELECT h.session || ':' || t.turn AS id, h.session AS session_id, t.sequence, t.status,
-           annal._time(t.created_at) AS created_at, annal._time(t.completed_at) AS completed_at, t.input_tokens,
-           t.output_tokens, t.cost_microusd / 1e6::float8 AS cost_usd,
+    SELECT h.session || ':' || t.turn AS id, h.session AS session_id, coalesce(t.sequence_said, t.place) AS sequence,
+           coalesce(t.status, CASE WHEN t.streaming THEN 'streaming' END, t.status_said, 'started') AS status,
+           annal._time(coalesce(t.created_said, t.begun_at)) AS created_at, annal._time(t.completed_at) AS completed_at,
+           t.input_tokens, t.output_tokens, t.cost_microusd / 1e6::float8 AS cost_usd,
            CASE WHEN t.turn <> '#' || t.seq THEN t.turn END AS turn_id, t.cached_input_tokens,
            t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store
-    FROM annal._turns t JOIN annal._heads h USING (key);
+    FROM annal._turn_rows t JOIN annal._heads h USING (key) WHERE t.seq IS NOT NULL;
 
 -- ---- Sessions ----
 
--- What the last event that says it says of a session: session.created, or session.updated, which has it in set.
-CREATE OR REPLACE FUNCTION annal._said(of_key bigint, member text) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT said FROM (
-        SELECT seq, coalesce(CASE WHEN type = 'session.updated' THEN data -> 'set' ->> member END, data ->> member) AS said
-        FROM (SELECT seq, type, annal._data(data) AS data FROM annal._events
-              WHERE key = of_key AND type IN ('session.created', 'session_start', 'session.updated')) AS e) AS e
-    WHERE said IS NOT NULL ORDER BY seq DESC LIMIT 1
-$$;
-
--- What the user said first, on one line. Messages that begin with a tag are what agents add to it.
-CREATE OR REPLACE FUNCTION annal._first_words(of_key bigint) RETURNS text LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT left(regexp_replace(btrim(said, E' \t\n\r'), '\s+', ' ', 'g'), 120) FROM (
-        SELECT seq, CASE json_typeof(data -> 'content') WHEN 'string' THEN data ->> 'content' WHEN 'array' THEN (
-                   SELECT part ->> 'text' FROM json_array_elements(data -> 'content') WITH ORDINALITY AS parts (part, n)
-                   WHERE part ->> 'text' !~ '^\s*(<|$)' ORDER BY n LIMIT 1) END AS said
-        FROM (SELECT seq, annal._data(data) AS data FROM annal._events WHERE key = of_key AND type = 'message.added') AS e
-        WHERE data ->> 'role' = 'user') AS e
-    WHERE said !~ '^\s*(<|$)' ORDER BY seq LIMIT 1
-$$;
-
-CREATE OR REPLACE VIEW annal._status_events AS
-    SELECT key, seq, ts, type, annal._data(data) AS data,
-           CASE WHEN type IN ('session.status_changed', 'session.transition') THEN annal._data(data) ->> 'to'
-                WHEN type = 'session.updated'
-                THEN coalesce(annal._data(data) -> 'set' ->> 'status', annal._data(data) ->> 'status')
-                ELSE coalesce(annal._data(data) ->> 'status',
-                              CASE WHEN type IN ('session.paused', 'session_pause') THEN 'paused'
-                                   WHEN type IN ('session.resumed', 'session_resume') THEN 'idle'
-                                   WHEN type IN ('session.ended', 'session_end') THEN 'ended' END) END AS status
-    FROM annal._events
-    WHERE type IN ('session.created', 'session_start', 'session.updated', 'session.status_changed', 'session.paused',
-                   'session_pause', 'session.resumed', 'session_resume', 'session.ended', 'session_end',
-                   'session.transition');
-
--- Each column is a subquery of its own, so that a SELECT pays for those that it names.
 CREATE OR REPLACE VIEW annal.sessions AS
     SELECT h.session AS id,
-           annal._said(h.key, 'flow_id') AS flow_id,
-           coalesce(annal._said(h.key, 'agent_id'), '') AS agent_id,
-           coalesce(annal._said(h.key, 'provider'), '') AS provider,
-           coalesce(annal._said(h.key, 'model'),
-                    (SELECT coalesce(e.data ->> 'model', e.data ->> 'model_id', e.data ->> 'modelId')
-                     FROM annal._turn_events e WHERE e.key = h.key AND e.type = 'agent.turn.usage'
-                     AND coalesce(e.data ->> 'model', e.data ->> 'model_id', e.data ->> 'modelId') IS NOT NULL
-                     ORDER BY e.seq LIMIT 1), '') AS model,
-           coalesce((SELECT e.status FROM annal._status_events e WHERE e.key = h.key AND e.status IS NOT NULL
-                     ORDER BY e.seq DESC LIMIT 1), 'idle') AS status,
-           annal._time(coalesce(annal._when(annal._said(h.key, 'created_at')),
-                                (SELECT max(e.ts) FROM annal._status_events e WHERE e.key = h.key
-                                 AND e.type IN ('session.created', 'session_start')),
-                                (SELECT e.ts FROM annal._events e WHERE e.key = h.key ORDER BY e.seq LIMIT 1)))
-               AS created_at,
-           annal._time((SELECT max(e.ts) FROM annal._events e WHERE e.key = h.key)) AS updated_at,
-           annal._time((SELECT max(e.ts) FROM annal._events e WHERE e.key = h.key AND e.type <> 'session.updated'))
-               AS last_activity_at,
-           (SELECT count(*) FROM annal._turns t WHERE t.key = h.key) AS total_turns,
-           (SELECT coalesce(sum(e.input_tokens), 0) + coalesce(sum(e.output_tokens), 0)
-            FROM annal._turn_events e WHERE e.key = h.key)::bigint AS total_tokens,
-           (SELECT sum(e.cost_microusd) FROM annal._turn_events e WHERE e.key = h.key) / 1e6::float8 AS total_cost_usd,
-           annal._said(h.key, 'working_directory') AS working_directory,
-           annal._said(h.key, 'git_branch') AS git_branch,
-           annal._said(h.key, 'parent_session_id') AS parent_session_id,
-           coalesce(annal._said(h.key, 'title'), annal._first_words(h.key)) AS title,
-           annal._time((SELECT CASE WHEN e.type IN ('session.ended', 'session_end') THEN e.ts
-                                    WHEN e.type = 'session.transition' THEN annal._when(e.data ->> 'ended_at') END
-                        FROM annal._status_events e WHERE e.key = h.key
-                        AND (e.type IN ('session.ended', 'session_end', 'session.resumed', 'session_resume')
-                             OR e.type = 'session.transition' AND e.data ->> 'ended_at' IS NOT NULL)
-                        ORDER BY e.seq DESC LIMIT 1)) AS ended_at,
-           (SELECT coalesce(sum(e.input_tokens), 0) FROM annal._turn_events e WHERE e.key = h.key)::bigint AS input_tokens,
-           (SELECT coalesce(sum(e.output_tokens), 0) FROM annal._turn_events e WHERE e.key = h.key)::bigint AS output_tokens,
-           (SELECT coalesce(sum(e.cached_input_tokens), 0) FROM annal._turn_events e WHERE e.key = h.key)::bigint
-               AS cached_input_tokens,
-           (SELECT coalesce(sum(e.cache_write_tokens), 0) FROM annal._turn_events e WHERE e.key = h.key)::bigint
-               AS cache_write_tokens,
-           (SELECT sum(e.cost_microusd) FROM annal._turn_events e WHERE e.key = h.key)::bigint AS cost_microusd,
+           s.said ->> 'flow_id' AS flow_id,
+           coalesce(s.said ->> 'agent_id', '') AS agent_id,
+           coalesce(s.said ->> 'provider', '') AS provider,
+           coalesce(s.said ->> 'model', s.model, '') AS model,
+           coalesce(s.status, 'idle') AS status,
+           annal._time(coalesce(annal._when(s.said ->> 'created_at'), s.created_at, s.first_at)) AS created_at,
+           annal._time(s.updated_at) AS updated_at,
+           annal._time(s.last_activity_at) AS last_activity_at,
+           s.turns AS total_turns,
+           s.input_tokens + s.output_tokens AS total_tokens,
+           s.cost_microusd / 1e6::float8 AS total_cost_usd,
+           s.said ->> 'working_directory' AS working_directory,
+           s.said ->> 'git_branch' AS git_branch,
+           s.said ->> 'parent_session_id' AS parent_session_id,
+           coalesce(s.said ->> 'title', s.words) AS title,
+           annal._time(s.ended_at) AS ended_at,
+           s.input_tokens, s.output_tokens, s.cached_input_tokens, s.cache_write_tokens, s.cost_microusd,
            h.seq - coalesce(h.forked_at, 0) AS events,
            h.store
-    FROM annal._heads h WHERE h.seq > coalesce(h.forked_at, 0);
+    FROM annal._session_rows s JOIN annal._heads h USING (key);
+
+-- Those of version 4, which computed sessions and turns from all events.
+DROP VIEW IF EXISTS annal._turns, annal._turn_events, annal._status_events;
+DROP FUNCTION IF EXISTS annal._said(bigint, text);
+DROP FUNCTION IF EXISTS annal._first_words(bigint);
+DROP INDEX IF EXISTS annal._events_turns;
 
 -- ---- Calls of tools ----
 
@@ -258,4 +157,11 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
           UNION ALL SELECT tool, 'called', NULL FROM annal.dangling) AS calls
     GROUP BY tool;
 
-INSERT INTO annal._schema (version) VALUES (4) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+-- Sessions that an older version shipped.
+SELECT count(annal._fold_again(keys)) AS folded FROM (
+    SELECT array_agg(key) AS keys FROM (
+        SELECT h.key, row_number() OVER (ORDER BY h.key) / 500 AS n
+        FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
+    GROUP BY n) AS h;
+
+INSERT INTO annal._schema (version) VALUES (5) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;

@@ -1,0 +1,259 @@
+-- What is kept of sessions and turns when events arrive, so that a question about sessions need not read their events.
+--
+-- A shipper calls annal._fold() in the transaction that adds the events, and says which of them to read (digest.h). An event
+-- that is not after the one that the row says was its last adds nothing, so calling it again does no harm. views.sql shows
+-- the rows as the tables that a store has; columns with `said` in their names are what events say, which wins over what
+-- follows from them.
+
+-- seq: the last event that is in the row. said: what session.created and session.updated say, the newest word for each
+-- member. words: what the user said first. turn: the one that began last.
+CREATE TABLE IF NOT EXISTS annal._session_rows (
+    key                  bigint PRIMARY KEY,
+    seq                  bigint NOT NULL,
+    first_at             timestamptz NOT NULL,
+    created_at           timestamptz,
+    updated_at           timestamptz NOT NULL,
+    last_activity_at     timestamptz,
+    ended_at             timestamptz,
+    status               text,
+    said                 jsonb NOT NULL,
+    words                text,
+    model                text,
+    turn                 text,
+    turns                bigint NOT NULL,
+    input_tokens         bigint NOT NULL,
+    output_tokens        bigint NOT NULL,
+    cached_input_tokens  bigint NOT NULL,
+    cache_write_tokens   bigint NOT NULL,
+    cost_microusd        bigint
+) WITH (fillfactor = 70);
+
+-- seq: of the event that began it; NULL while there are only others about it. place: it is the session's n-th. status: with
+-- which it ended. counted: an end that named it added its tokens.
+CREATE TABLE IF NOT EXISTS annal._turn_rows (
+    key                  bigint NOT NULL,
+    turn                 text NOT NULL,
+    seq                  bigint,
+    place                bigint,
+    sequence_said        bigint,
+    status               text,
+    streaming            boolean NOT NULL,
+    status_said          text,
+    begun_at             timestamptz,
+    created_said         timestamptz,
+    completed_at         timestamptz,
+    error                text,
+    input_tokens         bigint,
+    output_tokens        bigint,
+    cached_input_tokens  bigint,
+    cache_write_tokens   bigint,
+    cost_microusd        bigint,
+    counted              boolean NOT NULL,
+    PRIMARY KEY (key, turn)
+) WITH (fillfactor = 80);
+
+CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(a + b, a, b)
+$$;
+
+-- Of sessions: when their first new event was, the latest, and the latest but for session.updated; then key and seq of the
+-- events that may change more than that. All arrived on day `since` or later. It locks the heads, as a batch does. The plan
+-- is the same whatever statistics say: rows by their key (OFFSET 0 keeps that apart), what was made of them by hash.
+CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
+                                       event_keys bigint[], event_seqs bigint[], since date) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
+BEGIN
+    PERFORM 1 FROM annal._heads WHERE key = ANY (keys) ORDER BY store, session FOR UPDATE;
+    WITH old AS MATERIALIZED (
+        SELECT n.*, h.seq AS to_seq, coalesce(r.seq, h.forked_at, 0) AS seq, r.turn, coalesce(r.turns, 0) AS turns, r.words
+        FROM unnest(keys, firsts, latests, actives) AS n (key, first_at, updated_at, active_at)
+             CROSS JOIN LATERAL (SELECT h.seq, h.forked_at FROM annal._heads h WHERE h.key = n.key OFFSET 0) AS h
+             LEFT JOIN LATERAL (SELECT * FROM annal._session_rows r WHERE r.key = n.key OFFSET 0) AS r ON true
+        WHERE h.seq > coalesce(r.seq, h.forked_at, 0)),
+    fresh AS MATERIALIZED (
+        SELECT o.key, n.seq, e.ts, e.type,
+               CASE WHEN e.type <> 'message.added' OR o.words IS NULL THEN annal._data(e.data) END AS data
+        FROM unnest(event_keys, event_seqs) AS n (key, seq) JOIN old o ON o.key = n.key AND n.seq > o.seq
+             CROSS JOIN LATERAL (
+                 SELECT e.ts, e.type, e.data FROM annal._events e
+                 WHERE e.key = n.key AND e.seq = n.seq AND e.day >= since OFFSET 0) AS e),
+
+    -- The turn that an event belongs to is the one that it names, else the one that began last. The second end of a turn
+    -- adds nothing.
+    turn_events AS (
+        SELECT key, seq, ts, type, data, data ->> 'turn_id' AS named, type IN ('turn.started', 'turn_start') AS begins,
+               type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends
+        FROM fresh
+        WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
+                       'turn_complete', 'turn_error', 'agent.turn.usage')),
+    of_turns AS MATERIALIZED (
+        SELECT e.*,
+               CASE WHEN named IS NOT NULL THEN named
+                    WHEN begins THEN '#' || e.seq
+                    WHEN type <> 'agent.turn.usage' THEN coalesce(substr(
+                        max(CASE WHEN begins THEN lpad(e.seq::text, 20, '0') || coalesce(named, '#' || e.seq) END)
+                            OVER (PARTITION BY key ORDER BY e.seq), 21), o.turn) END AS turn,
+               ends AND named IS NOT NULL
+                   AND count(*) FILTER (WHERE ends) OVER (PARTITION BY key, named ORDER BY e.seq) > 1 AS ended_before,
+               CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest
+        FROM turn_events e JOIN old o USING (key)),
+    old_turns AS MATERIALIZED (
+        SELECT t.key, t.turn, r.seq, r.counted
+        FROM (SELECT DISTINCT key, turn FROM of_turns WHERE turn IS NOT NULL) AS t CROSS JOIN LATERAL (
+            SELECT r.seq, r.counted FROM annal._turn_rows r WHERE r.key = t.key AND r.turn = t.turn OFFSET 0) AS r),
+    counted AS (
+        SELECT e.*, (ends OR type = 'agent.turn.usage') AND NOT ended_before
+                    AND NOT (ends AND named IS NOT NULL AND coalesce(o.counted, false)) AS counts
+        FROM of_turns e LEFT JOIN old_turns o USING (key, turn)),
+    amounts AS MATERIALIZED (
+        SELECT key, seq, ts, type, data, named, begins, ends, turn,
+               CASE WHEN counts THEN coalesce(annal._count(data, 'input_tokens', lowest),
+                                              annal._count(data, 'inputTokens', lowest), least) END AS input_tokens,
+               CASE WHEN counts THEN coalesce(annal._count(data, 'output_tokens', lowest),
+                                              annal._count(data, 'outputTokens', lowest), least) END AS output_tokens,
+               CASE WHEN counts THEN coalesce(annal._count(data, 'cached_input_tokens', lowest), least)
+                    END AS cached_input_tokens,
+               CASE WHEN counts THEN coalesce(annal._count(data, 'cache_write_tokens', lowest), least)
+                    END AS cache_write_tokens,
+               CASE WHEN counts THEN annal._cost(data) END AS cost_microusd
+        FROM (SELECT *, CASE WHEN NOT ends THEN 0 END AS least FROM counted) AS counted),
+    new_turns AS MATERIALIZED (
+        SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq,
+               max(annal._count(data, 'sequence')) FILTER (WHERE begins) AS sequence_said,
+               (array_agg(CASE WHEN type IN ('turn.failed', 'turn_error') THEN 'failed'
+                               WHEN type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END
+                          ORDER BY seq) FILTER (WHERE ends))[1] AS status,
+               bool_or(type = 'turn.streaming') AS streaming,
+               max(data ->> 'status') FILTER (WHERE begins) AS status_said,
+               min(ts) FILTER (WHERE begins OR ends) AS begun_at,
+               min(annal._when(data ->> 'created_at')) FILTER (WHERE begins) AS created_said,
+               min(ts) FILTER (WHERE ends) AS completed_at,
+               (array_agg(data ->> 'error' ORDER BY seq) FILTER (WHERE ends))[1] AS error,
+               sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
+               sum(cached_input_tokens)::bigint AS cached_input_tokens,
+               sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd,
+               bool_or(ends AND named IS NOT NULL) AS counted
+        FROM amounts WHERE turn IS NOT NULL GROUP BY key, turn),
+    placed AS MATERIALIZED (
+        SELECT n.*, CASE WHEN is_new THEN o.turns + row_number() OVER (PARTITION BY key, is_new ORDER BY n.seq) END AS place
+        FROM (SELECT n.*, n.seq IS NOT NULL AND o.seq IS NULL AS is_new
+              FROM new_turns n LEFT JOIN old_turns o USING (key, turn)) AS n JOIN old o USING (key)),
+    turns AS (
+        INSERT INTO annal._turn_rows AS r
+        SELECT key, turn, seq, place, sequence_said, status, streaming, status_said, begun_at, created_said, completed_at,
+               error, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost_microusd, counted
+        FROM placed
+        ON CONFLICT (key, turn) DO UPDATE SET
+            seq = coalesce(r.seq, excluded.seq),
+            place = coalesce(r.place, excluded.place),
+            sequence_said = greatest(r.sequence_said, excluded.sequence_said),
+            status = coalesce(r.status, excluded.status),
+            streaming = r.streaming OR excluded.streaming,
+            status_said = greatest(r.status_said, excluded.status_said),
+            begun_at = least(r.begun_at, excluded.begun_at),
+            created_said = least(r.created_said, excluded.created_said),
+            completed_at = least(r.completed_at, excluded.completed_at),
+            error = CASE WHEN r.status IS NULL THEN excluded.error ELSE r.error END,
+            input_tokens = annal._plus(r.input_tokens, excluded.input_tokens),
+            output_tokens = annal._plus(r.output_tokens, excluded.output_tokens),
+            cached_input_tokens = annal._plus(r.cached_input_tokens, excluded.cached_input_tokens),
+            cache_write_tokens = annal._plus(r.cache_write_tokens, excluded.cache_write_tokens),
+            cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd),
+            counted = r.counted OR excluded.counted),
+    new_places AS (SELECT key, count(place) AS turns FROM placed GROUP BY key),
+    used AS (
+        SELECT key, (array_agg(model ORDER BY seq) FILTER (WHERE model IS NOT NULL))[1] AS model,
+               substr(max(CASE WHEN begins THEN lpad(seq::text, 20, '0') || turn END), 21) AS turn,
+               sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
+               sum(cached_input_tokens)::bigint AS cached_input_tokens,
+               sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd
+        FROM (SELECT *, CASE WHEN type = 'agent.turn.usage'
+                             THEN coalesce(data ->> 'model', data ->> 'model_id', data ->> 'modelId') END AS model
+              FROM amounts) AS amounts
+        GROUP BY key),
+
+    -- What session.updated says is in its member set, else beside it.
+    said AS (
+        SELECT key, jsonb_object_agg(member, value ORDER BY seq) AS said
+        FROM (SELECT key, seq, member,
+                     coalesce(CASE WHEN type = 'session.updated' THEN data -> 'set' ->> member END, data ->> member) AS value
+              FROM fresh CROSS JOIN unnest(ARRAY['flow_id', 'agent_id', 'provider', 'model', 'created_at', 'title',
+                                                 'working_directory', 'git_branch', 'parent_session_id']) AS member
+              WHERE type IN ('session.created', 'session_start', 'session.updated')) AS said
+        WHERE value IS NOT NULL GROUP BY key),
+    status_events AS (
+        SELECT key, seq,
+               CASE WHEN type IN ('session.status_changed', 'session.transition') THEN data ->> 'to'
+                    WHEN type = 'session.updated' THEN coalesce(data -> 'set' ->> 'status', data ->> 'status')
+                    ELSE coalesce(data ->> 'status',
+                                  CASE WHEN type IN ('session.paused', 'session_pause') THEN 'paused'
+                                       WHEN type IN ('session.resumed', 'session_resume') THEN 'idle'
+                                       WHEN type IN ('session.ended', 'session_end') THEN 'ended' END) END AS status,
+               type IN ('session.ended', 'session_end', 'session.resumed', 'session_resume')
+                   OR type = 'session.transition' AND data ->> 'ended_at' IS NOT NULL AS about_end,
+               CASE WHEN type IN ('session.ended', 'session_end') THEN ts
+                    WHEN type = 'session.transition' THEN annal._when(data ->> 'ended_at') END AS ended_at
+        FROM fresh
+        WHERE type IN ('session.created', 'session_start', 'session.updated', 'session.status_changed', 'session.paused',
+                       'session_pause', 'session.resumed', 'session_resume', 'session.ended', 'session_end',
+                       'session.transition')),
+    new_status AS (
+        SELECT key, (array_agg(status ORDER BY seq DESC) FILTER (WHERE status IS NOT NULL))[1] AS status,
+               bool_or(about_end) AS about_end, (array_agg(ended_at ORDER BY seq DESC) FILTER (WHERE about_end))[1] AS ended_at
+        FROM status_events GROUP BY key),
+    created AS (
+        SELECT key, max(ts) AS created_at FROM fresh WHERE type IN ('session.created', 'session_start') GROUP BY key),
+
+    -- What the user said first, on one line. Messages that begin with a tag are what agents add to it.
+    messages AS (
+        SELECT key, seq, CASE json_typeof(data -> 'content') WHEN 'string' THEN data ->> 'content' WHEN 'array' THEN (
+                   SELECT part ->> 'text' FROM json_array_elements(data -> 'content') WITH ORDINALITY AS parts (part, n)
+                   WHERE part ->> 'text' !~ '^\s*(<|$)' ORDER BY n LIMIT 1) END AS said
+        FROM fresh WHERE type = 'message.added' AND data ->> 'role' = 'user'),
+    words AS (
+        SELECT DISTINCT ON (key) key, left(regexp_replace(btrim(said, E' \t\n\r'), '\s+', ' ', 'g'), 120) AS words
+        FROM messages WHERE said !~ '^\s*(<|$)' ORDER BY key, seq)
+    INSERT INTO annal._session_rows AS r
+    SELECT key, o.to_seq, o.first_at, c.created_at, o.updated_at, o.active_at, s.ended_at, s.status,
+           coalesce(said.said, '{}'), w.words, u.model, u.turn, coalesce(p.turns, 0), coalesce(u.input_tokens, 0),
+           coalesce(u.output_tokens, 0), coalesce(u.cached_input_tokens, 0), coalesce(u.cache_write_tokens, 0),
+           u.cost_microusd
+    FROM old o LEFT JOIN created c USING (key) LEFT JOIN words w USING (key) LEFT JOIN new_status s USING (key)
+         LEFT JOIN said USING (key) LEFT JOIN used u USING (key) LEFT JOIN new_places p USING (key)
+    ON CONFLICT (key) DO UPDATE SET
+        seq = excluded.seq,
+        created_at = greatest(r.created_at, excluded.created_at),
+        updated_at = greatest(r.updated_at, excluded.updated_at),
+        last_activity_at = greatest(r.last_activity_at, excluded.last_activity_at),
+        ended_at = CASE WHEN EXISTS (SELECT 1 FROM new_status s WHERE s.key = r.key AND s.about_end)
+                        THEN excluded.ended_at ELSE r.ended_at END,
+        status = coalesce(excluded.status, r.status),
+        said = r.said || excluded.said,
+        words = coalesce(r.words, excluded.words),
+        model = coalesce(r.model, excluded.model),
+        turn = coalesce(excluded.turn, r.turn),
+        turns = r.turns + excluded.turns,
+        input_tokens = r.input_tokens + excluded.input_tokens,
+        output_tokens = r.output_tokens + excluded.output_tokens,
+        cached_input_tokens = r.cached_input_tokens + excluded.cached_input_tokens,
+        cache_write_tokens = r.cache_write_tokens + excluded.cache_write_tokens,
+        cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
+END $$;
+
+-- The same of what is in _events.
+CREATE OR REPLACE FUNCTION annal._fold_again(of_keys bigint[]) RETURNS void LANGUAGE sql AS $$
+    WITH events AS MATERIALIZED (SELECT key, seq, ts, type FROM annal._events WHERE key = ANY (of_keys)),
+    sessions AS (
+        SELECT key, (array_agg(ts ORDER BY seq))[1] AS first_at, max(ts) AS updated_at,
+               max(ts) FILTER (WHERE type <> 'session.updated') AS active_at
+        FROM events GROUP BY key),
+    sums AS (
+        SELECT array_agg(key) AS keys, array_agg(first_at) AS firsts, array_agg(updated_at) AS latests,
+               array_agg(active_at) AS actives
+        FROM sessions),
+    reads AS (
+        SELECT array_agg(key) AS keys, array_agg(seq) AS seqs FROM events
+        WHERE type LIKE 'session%' OR type LIKE 'turn%' OR type = 'agent.turn.usage' OR type = 'message.added')
+    SELECT annal._fold(sums.keys, firsts, latests, actives, reads.keys, reads.seqs, '-infinity') FROM sums, reads
+$$;
