@@ -82,9 +82,13 @@ BEGIN
     -- The turn that an event belongs to is the one that it names, else the one that began last. The second end of a turn
     -- adds nothing.
     turn_events AS (
-        SELECT key, seq, ts, type, data, data ->> 'turn_id' AS named, type IN ('turn.started', 'turn_start') AS begins,
+        SELECT key, seq, ts, type, d.*, coalesce(d.model, d.model_id, d."modelId") AS used_model, d.turn_id AS named,
+               type IN ('turn.started', 'turn_start') AS begins,
                type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends
-        FROM fresh
+        FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
+            turn_id text, input_tokens json, "inputTokens" json, output_tokens json, "outputTokens" json,
+            cached_input_tokens json, cache_write_tokens json, cost_microusd json, cost_usd json, sequence json, status text,
+            created_at text, error text, model text, model_id text, "modelId" text)
         WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
                        'turn_complete', 'turn_error', 'agent.turn.usage')),
     of_turns AS MATERIALIZED (
@@ -107,29 +111,27 @@ BEGIN
                     AND NOT (ends AND named IS NOT NULL AND coalesce(o.counted, false)) AS counts
         FROM of_turns e LEFT JOIN old_turns o USING (key, turn)),
     amounts AS MATERIALIZED (
-        SELECT key, seq, ts, type, data, named, begins, ends, turn,
-               CASE WHEN counts THEN coalesce(annal._count(data, 'input_tokens', lowest),
-                                              annal._count(data, 'inputTokens', lowest), least) END AS input_tokens,
-               CASE WHEN counts THEN coalesce(annal._count(data, 'output_tokens', lowest),
-                                              annal._count(data, 'outputTokens', lowest), least) END AS output_tokens,
-               CASE WHEN counts THEN coalesce(annal._count(data, 'cached_input_tokens', lowest), least)
-                    END AS cached_input_tokens,
-               CASE WHEN counts THEN coalesce(annal._count(data, 'cache_write_tokens', lowest), least)
-                    END AS cache_write_tokens,
-               CASE WHEN counts THEN annal._cost(data) END AS cost_microusd
+        SELECT key, seq, ts, type, named, begins, ends, turn, status, error, created_at, sequence, used_model,
+               CASE WHEN counts THEN coalesce(annal._number(input_tokens, lowest), annal._number("inputTokens", lowest), least)
+                    END AS input_tokens,
+               CASE WHEN counts THEN coalesce(annal._number(output_tokens, lowest), annal._number("outputTokens", lowest), least)
+                    END AS output_tokens,
+               CASE WHEN counts THEN coalesce(annal._number(cached_input_tokens, lowest), least) END AS cached_input_tokens,
+               CASE WHEN counts THEN coalesce(annal._number(cache_write_tokens, lowest), least) END AS cache_write_tokens,
+               CASE WHEN counts THEN annal._cost(cost_microusd, cost_usd) END AS cost_microusd
         FROM (SELECT *, CASE WHEN NOT ends THEN 0 END AS least FROM counted) AS counted),
     new_turns AS MATERIALIZED (
         SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq,
-               max(annal._count(data, 'sequence')) FILTER (WHERE begins) AS sequence_said,
+               max(annal._number(sequence)) FILTER (WHERE begins) AS sequence_said,
                (array_agg(CASE WHEN type IN ('turn.failed', 'turn_error') THEN 'failed'
                                WHEN type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END
                           ORDER BY seq) FILTER (WHERE ends))[1] AS status,
                bool_or(type = 'turn.streaming') AS streaming,
-               max(data ->> 'status') FILTER (WHERE begins) AS status_said,
+               max(status) FILTER (WHERE begins) AS status_said,
                min(ts) FILTER (WHERE begins OR ends) AS begun_at,
-               min(annal._when(data ->> 'created_at')) FILTER (WHERE begins) AS created_said,
+               min(annal._when(created_at)) FILTER (WHERE begins) AS created_said,
                min(ts) FILTER (WHERE ends) AS completed_at,
-               (array_agg(data ->> 'error' ORDER BY seq) FILTER (WHERE ends))[1] AS error,
+               (array_agg(error ORDER BY seq) FILTER (WHERE ends))[1] AS error,
                sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
                sum(cached_input_tokens)::bigint AS cached_input_tokens,
                sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd,
@@ -163,15 +165,13 @@ BEGIN
             counted = r.counted OR excluded.counted),
     new_places AS (SELECT key, count(place) AS turns FROM placed GROUP BY key),
     used AS (
-        SELECT key, (array_agg(model ORDER BY seq) FILTER (WHERE model IS NOT NULL))[1] AS model,
+        SELECT key, (array_agg(used_model ORDER BY seq)
+                         FILTER (WHERE type = 'agent.turn.usage' AND used_model IS NOT NULL))[1] AS model,
                substr(max(CASE WHEN begins THEN lpad(seq::text, 20, '0') || turn END), 21) AS turn,
                sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
                sum(cached_input_tokens)::bigint AS cached_input_tokens,
                sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd
-        FROM (SELECT *, CASE WHEN type = 'agent.turn.usage'
-                             THEN coalesce(data ->> 'model', data ->> 'model_id', data ->> 'modelId') END AS model
-              FROM amounts) AS amounts
-        GROUP BY key),
+        FROM amounts GROUP BY key),
 
     -- What session.updated says is in its member set, else beside it.
     said AS (

@@ -27,22 +27,26 @@ EXCEPTION WHEN OTHERS THEN
     RETURN NULL;
 END $$;
 
--- A member as an integer: NULL where it is missing, 0 where it is no number or below lowest.
+-- A value as an integer: NULL where it is missing, 0 where it is no number or below lowest.
+CREATE OR REPLACE FUNCTION annal._number(value json, lowest numeric DEFAULT 0) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE json_typeof(value)
+        WHEN 'number' THEN CASE WHEN value::text::numeric BETWEEN lowest AND 1e15
+                                THEN trunc(value::text::numeric)::bigint ELSE 0 END
+        WHEN 'null' THEN NULL
+        ELSE CASE WHEN value IS NOT NULL THEN 0 END END
+$$;
+
+-- A member as an integer.
 CREATE OR REPLACE FUNCTION annal._count(data json, member text, lowest numeric DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT CASE json_typeof(data -> member)
-        WHEN 'number' THEN CASE WHEN (data ->> member)::numeric BETWEEN lowest AND 1e15
-                                THEN trunc((data ->> member)::numeric)::bigint ELSE 0 END
-        WHEN 'null' THEN NULL
-        ELSE CASE WHEN data -> member IS NOT NULL THEN 0 END END
+    SELECT annal._number(data -> member, lowest)
 $$;
 
 -- The cost in millionths of a dollar; NULL where the event gives none.
-CREATE OR REPLACE FUNCTION annal._cost(data json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT coalesce(annal._count(data, 'cost_microusd'),
-                    CASE json_typeof(data -> 'cost_usd')
-                        WHEN 'number' THEN round((data ->> 'cost_usd')::numeric * 1e6)::bigint
-                        WHEN 'string' THEN 0 END)
+CREATE OR REPLACE FUNCTION annal._cost(microusd json, usd json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT coalesce(annal._number(microusd),
+                    CASE json_typeof(usd) WHEN 'number' THEN round(usd::text::numeric * 1e6)::bigint WHEN 'string' THEN 0 END)
 $$;
 
 CREATE OR REPLACE VIEW annal.heads AS
@@ -102,6 +106,7 @@ CREATE OR REPLACE VIEW annal.sessions AS
 DROP VIEW IF EXISTS annal._turns, annal._turn_events, annal._status_events;
 DROP FUNCTION IF EXISTS annal._said(bigint, text);
 DROP FUNCTION IF EXISTS annal._first_words(bigint);
+DROP FUNCTION IF EXISTS annal._cost(json);
 DROP INDEX IF EXISTS annal._events_turns;
 
 -- ---- Calls of tools ----
