@@ -20,6 +20,7 @@ annal_slice annal__import_section(annal_slice sql, const char *mark, size_t *at)
 /* Append msgpack, one value, as JSON. ANNAL_ERR_INVALID: it is not one value, or is nested too
  * deep. */
 annal_status annal__import_msgpack(struct buf *out, annal_slice msgpack);
+annal_status annal__import_otlp(struct buf *out, annal_slice value); /* JSON */
 
 /*
  * Append {"reason":"…"[,"part":N],"text":"…", "base64":"…" or "zero_bytes":N}: a line that is not

@@ -114,6 +114,17 @@ static void sql_msgpack_json(sqlite3_context *context, int argc, sqlite3_value *
         result_json(context, &json, status);
 }
 
+static void sql_otlp_json(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    (void)argc;
+    struct buf json = {.limit = ANNAL_APPEND_BYTES_MAX};
+    const char *text = (const char *)sqlite3_value_text(argv[0]);
+    if (text == NULL)
+        return;
+    annal_slice value = {text, (size_t)sqlite3_value_bytes(argv[0])};
+    result_json(context, &json, annal__import_otlp(&json, value));
+}
+
 static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
@@ -138,7 +149,8 @@ int annal__import_functions(sqlite3 *db)
         void (*call)(sqlite3_context *, int, sqlite3_value **);
     } functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
                      {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
-                     {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64}};
+                     {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64},
+                     {"otlp_json", 1, sql_otlp_json}};
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)

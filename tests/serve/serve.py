@@ -350,6 +350,7 @@ def test_sql_reads_within_limits():
         assert answer["columns"] == ["seq", "a", "b", "c"]
         assert answer["rows"] == [[1, "x\"y", 1.5, None], [2, "x\"y", 1.5, None]]
         assert answer["truncated"] is True
+        assert sql(200, sql="SELECT x'00ff'")["rows"] == [["00ff"]]
         assert sql(400, sql="DELETE FROM sessions")["error"]["code"] == "sql"
         assert sql(400, sql=3)["error"]["code"] == "invalid"
         endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
@@ -641,7 +642,13 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
                         {"key": "gen_ai.conversation.id", "value": {"stringValue": "nested"}},
                         *({"key": "gen_ai." + key, "value": value} for key, value in more.items())]}
         said = {"stringValue": json.dumps([{"role": "user", "content": "go"}])}
+        def structure(**values):
+            return {"kvlistValue": {"values": [{"key": key, "value": value if isinstance(value, dict) else {"stringValue": value}}
+                                               for key, value in values.items()]}}
+        part = structure(type="text", content="Low water.")
+        answered_with = {"arrayValue": {"values": [structure(role="assistant", parts={"arrayValue": {"values": [part]}})]}}
         spans = [timed("chat", 1000, 2000, **{"operation.name": {"stringValue": "chat"}, "input.messages": said,
+                                              "output.messages": answered_with,
                                               "usage.input_tokens": {"intValue": "5"}}),
                  timed("tool", 2000, 3000, **{"operation.name": {"stringValue": "execute_tool"}}),
                  timed("agent", 1000, 3000, **{"operation.name": {"stringValue": "invoke_agent"}}),
@@ -649,7 +656,14 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
         answer = json.loads(export("/v1/traces", json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}),
                                    "application/json"))
         assert answer["partialSuccess"]["rejectedSpans"] == "1", answer
-        types = [event["type"] for event in server.get("/sessions/nested/events")["events"]]
+        events = server.get("/sessions/nested/events")["events"]
+        said = [event["data"]["content"] for event in events if event["type"] == "message.added"]
+        assert said == ["go", [{"type": "text", "content": "Low water."}]], said
+        record = {"traceId": "ef" * 16, "eventName": "gen_ai.user.message", "timeUnixNano": str(start),
+                  "body": structure(content="Which tide?", role="user")}
+        export("/v1/logs", json.dumps({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}), "application/json")
+        assert server.get("/sessions/" + "ef" * 16)["title"] == "Which tide?"
+        types = [event["type"] for event in events]
         types = types[types.index("turn.started"):]
         assert types == ["turn.started", "message.added", "message.added", "agent.turn.usage", "tool.called",
                          "tool.returned", "turn.completed"], types

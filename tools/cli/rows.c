@@ -125,6 +125,23 @@ void rows_done(struct rows *rows)
     *rows = (struct rows){0};
 }
 
+static annal_status put_hex(struct buf *out, annal_slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    annal_status status = annal__buf_reserve(out, 2 * bytes.len + 2);
+    if (status < 0)
+        return status;
+    char *at = out->ptr + out->len;
+    *at++ = '"';
+    for (size_t i = 0; i < bytes.len; i++) {
+        *at++ = digits[(unsigned char)bytes.ptr[i] >> 4];
+        *at++ = digits[bytes.ptr[i] & 15];
+    }
+    *at = '"';
+    out->len += 2 * bytes.len + 2;
+    return ANNAL_OK;
+}
+
 annal_status rows_value_json(struct buf *out, const annal_value *value)
 {
     char number[REAL_BYTES];
@@ -136,6 +153,7 @@ annal_status rows_value_json(struct buf *out, const annal_value *value)
     case ANNAL_VALUE_TEXT:
         return annal__json_quote(out, value->bytes);
     case ANNAL_VALUE_BLOB:
+        return put_hex(out, value->bytes);
     case ANNAL_VALUE_NULL:
         break;
     }

@@ -31,6 +31,8 @@
  *   msgpack_json(blob)
  *       a msgpack value as JSON, NULL if it is not msgpack. Bytes are {"$base64":"…"}, an ext is
  *       {"$ext":type,"data":…}, in which data is decoded if it is msgpack itself
+ *   otlp_json(value)
+ *       a value of OpenTelemetry, such as {"intValue":"7"} or {"kvlistValue":…}, as plain JSON
  *   base64(blob)
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used

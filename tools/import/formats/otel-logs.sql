@@ -43,11 +43,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now, json_each(j, '$.resourceLogs') r, json_each(r.value, '$.scopeLogs') c, json_each(c.value, '$.logRecords') p
     WHERE main = 'logs' AND p.type = 'object';
     UPDATE records SET
-        a = (SELECT json_group_object(e.value ->> '$.key', json(coalesce(
-                e.value -> '$.value.stringValue',
-                CASE WHEN json_type(e.value, '$.value.intValue') = 'text' AND json_valid(e.value ->> '$.value.intValue')
-                     THEN e.value ->> '$.value.intValue' ELSE e.value -> '$.value.intValue' END,
-                e.value -> '$.value.doubleValue', e.value -> '$.value.boolValue', e.value -> '$.value', 'null')))
+        a = (SELECT json_group_object(e.value ->> '$.key', json(coalesce(otlp_json(e.value -> '$.value'), 'null')))
              FROM json_each(CASE WHEN json_type(s, '$.attributes') = 'array' THEN s ELSE '{"attributes":[]}' END, '$.attributes') e
              WHERE e.type = 'object' AND json_type(e.value, '$.key') = 'text'),
         agent = (SELECT e.value ->> '$.value.stringValue' FROM json_each(r) e
@@ -59,7 +55,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                                                a ->> '$."gen_ai.conversation.id"', nullif(s ->> '$.traceId', ''))),
                            session_id(agent), (SELECT home FROM file)),
         key = NEW.hash || '.' || i,
-        body = coalesce(s -> '$.body.stringValue', s -> '$.body.kvlistValue', s -> '$.body');
+        body = otlp_json(s -> '$.body');
+    -- A message as an object: what it says.
+    UPDATE records SET body = coalesce(body -> '$.message.content', body -> '$.content', body -> '$.message.parts', body -> '$.parts', body)
+    WHERE json_type(body) = 'object' AND name GLOB 'gen_ai.*';
     UPDATE records SET ts = 1 WHERE ts <= 0 OR ts IS NULL;
     UPDATE records SET name = substr(name, instr(name, '.') + 1) WHERE name GLOB 'claude_code.*' OR name GLOB 'codex.*';
     UPDATE records SET class = CASE

@@ -100,12 +100,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE spans SET
         a = CASE json_type(s, '$.attributes')
             WHEN 'object' THEN s -> '$.attributes'
-            WHEN 'array' THEN (SELECT json_group_object(e.value ->> '$.key', json(coalesce(
-                e.value -> '$.value.stringValue',
-                CASE json_type(e.value, '$.value.intValue') WHEN 'text' THEN
-                    CASE WHEN json_valid(e.value ->> '$.value.intValue') THEN e.value ->> '$.value.intValue' ELSE '0' END
-                ELSE e.value -> '$.value.intValue' END,
-                e.value -> '$.value.doubleValue', e.value -> '$.value.boolValue', e.value -> '$.value', 'null')))
+            WHEN 'array' THEN (SELECT json_group_object(e.value ->> '$.key', json(coalesce(otlp_json(e.value -> '$.value'), 'null')))
                 FROM json_each(s, '$.attributes') e WHERE e.type = 'object' AND json_type(e.value, '$.key') = 'text')
             ELSE coalesce(CASE WHEN json_valid(s ->> '$.metadata') THEN (s ->> '$.metadata') -> '$.attributes' END, '{}') END,
         trace = coalesce(s -> '$.context.trace_id', s -> '$.traceId', s -> '$.trace_id'),
@@ -117,6 +112,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000),
         failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
+    UPDATE spans SET a = json_patch((
+        SELECT json_group_object(x.value ->> '$.key', json(coalesce(otlp_json(x.value -> '$.value'), 'null')))
+        FROM json_each(s, '$.events') e, json_each(e.value, '$.attributes') x
+        WHERE e.value ->> '$.name' = 'gen_ai.client.inference.operation.details' AND json_type(x.value, '$.key') = 'text'), a)
+    WHERE EXISTS (SELECT 1 FROM json_each(s, '$.events') e
+                  WHERE e.type = 'object' AND e.value ->> '$.name' = 'gen_ai.client.inference.operation.details');
     UPDATE spans SET trace = trim(trace, '"'), id = trim(id, '"'), t1 = coalesce(nullif(t1, 0), t0),
         op = lower(coalesce(a ->> '$."gen_ai.operation.name"', a ->> '$."openinference.span.kind"',
             a ->> '$."llm.request.type"', a ->> '$."traceloop.span.kind"', s ->> '$.type', ''));
@@ -144,6 +145,17 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
          WHERE e.type = 'object' AND e.value ->> '$.name' IN ('gen_ai.choice', 'gen_ai.content.completion') LIMIT 1),
         a -> '$."gen_ai.completion.0.content"', a -> '$."llm.output_messages.0.message.content"')
     WHERE class = 'model' AND output IS NULL;
+    -- Messages that a model answered with, as JSON or the text of it: their parts.
+    UPDATE spans SET output = (
+        SELECT json_group_array(CASE WHEN p.type IN ('object', 'array') THEN json(p.value)
+                                     ELSE json_object('type', 'text', 'text', p.value) END)
+        FROM json_each(CASE json_type(output) WHEN 'text' THEN output ->> '$' ELSE output END) m,
+             json_each(CASE WHEN json_type(m.value, '$.parts') = 'array' THEN m.value -> '$.parts'
+                            WHEN json_type(m.value, '$.content') = 'array' THEN m.value -> '$.content'
+                            ELSE json_array(m.value ->> '$.content') END) p
+        WHERE m.type = 'object' AND p.type <> 'null')
+    WHERE class = 'model' AND json_valid(CASE json_type(output) WHEN 'text' THEN output ->> '$' ELSE output END)
+      AND json_type(CASE json_type(output) WHEN 'text' THEN output ->> '$' ELSE output END, '$[0].role') = 'text';
     UPDATE file SET ts = coalesce((SELECT max(t0) FROM spans WHERE t0 > 0),
                                   (SELECT time_us(v ->> '$.trace.timestamp') FROM now), ts);
     UPDATE spans SET t0 = (SELECT ts FROM file), t1 = (SELECT ts FROM file) WHERE t0 IS NULL;

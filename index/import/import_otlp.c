@@ -1,0 +1,95 @@
+/* Values of OpenTelemetry, each in an object that names its type, as plain JSON. */
+#include "index/import/import.h"
+
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+
+#include <string.h>
+
+#define DEPTH_MAX 64
+
+static annal_status put_value(struct buf *out, annal_slice value, int depth);
+
+static annal_status put_items(struct buf *out, annal_slice values, int depth)
+{
+    struct json_walk items;
+    annal_slice item;
+    const char *before = "[";
+    annal_status status = ANNAL_OK;
+    if (!annal__json_walk_array(&items, values))
+        return annal__buf_append(out, "[]", 2);
+    while (status >= 0 && annal__json_walk_item(&items, &item)) {
+        status = annal__buf_append(out, before, 1);
+        if (status >= 0)
+            status = put_value(out, item, depth);
+        before = ",";
+    }
+    if (status >= 0 && *before == '[')
+        status = annal__buf_append(out, "[", 1);
+    return status < 0 ? status : annal__buf_append(out, "]", 1);
+}
+
+static annal_status put_members(struct buf *out, annal_slice values, int depth)
+{
+    struct json_walk items;
+    annal_slice item;
+    size_t count = 0;
+    annal_status status = annal__buf_append(out, "{", 1);
+    if (status < 0 || !annal__json_walk_array(&items, values))
+        return status < 0 ? status : annal__buf_append(out, "}", 1);
+    while (status >= 0 && annal__json_walk_item(&items, &item)) {
+        annal_slice key = annal__json_member(item, "key");
+        if (key.len == 0 || key.ptr[0] != '"')
+            continue;
+        status = annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
+        if (status >= 0)
+            status = annal__buf_append_slice(out, key);
+        if (status >= 0)
+            status = annal__buf_append(out, ":", 1);
+        if (status >= 0)
+            status = put_value(out, annal__json_member(item, "value"), depth);
+    }
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
+}
+
+/* A number may come as text, for not every reader has 64 bits. */
+static annal_status put_integer(struct buf *out, annal_slice raw)
+{
+    annal_slice digits = raw.len > 0 && raw.ptr[0] == '"' ? annal__json_inside(raw) : raw;
+    if (annal__json_check(digits, 1, NULL) != JSON_VALID || digits.ptr[0] == '"')
+        digits = ANNAL_SLICE("0");
+    return annal__buf_append_slice(out, digits);
+}
+
+/* A list within a value of this type. */
+static annal_slice list_of(annal_slice value, const char *type, bool *out_is)
+{
+    annal_slice list = annal__json_member(value, type);
+    *out_is = list.len > 0;
+    return *out_is ? annal__json_member(list, "values") : list;
+}
+
+static annal_status put_value(struct buf *out, annal_slice value, int depth)
+{
+    static const char *const plain[] = {"stringValue", "doubleValue", "boolValue", "bytesValue"};
+    annal_slice raw = annal__json_member(value, "intValue");
+    bool is_list, is_object;
+    annal_slice items = list_of(value, "arrayValue", &is_list);
+    annal_slice members = list_of(value, "kvlistValue", &is_object);
+    if (raw.len > 0)
+        return put_integer(out, raw);
+    if (depth < DEPTH_MAX && is_list)
+        return put_items(out, items, depth + 1);
+    if (depth < DEPTH_MAX && is_object)
+        return put_members(out, members, depth + 1);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain && raw.len == 0; i++)
+        raw = annal__json_member(value, plain[i]);
+    if (raw.len == 0)
+        raw = depth == 0 && value.len > 2 ? value : ANNAL_SLICE("null");
+    return annal__buf_append_slice(out, raw);
+}
+
+annal_status annal__import_otlp(struct buf *out, annal_slice value)
+{
+    return put_value(out, annal__json_trim(value), 0);
+}
