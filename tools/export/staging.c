@@ -1,0 +1,330 @@
+#include "tools/export/staging.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/sys/adopt.h"
+#include "journal/sys/artifact.h"
+#include "journal/sys/seam.h"
+#include "journal/sys/verify.h"
+#include "tools/export/extend.h"
+
+#include <annal/journal.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STAGE ".importing-"
+
+/* root/within; NULL: no memory, which is reported. */
+static const char *join(struct staging *staging, const char *root, const char *within)
+{
+    const char *path = NULL;
+    annal__buf_clear(&staging->path);
+    if (annal__buf_printf(&staging->path, "%s/%s", root, within) == ANNAL_OK)
+        path = annal__buf_cstr(&staging->path);
+    if (path == NULL)
+        annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+    return path;
+}
+
+const char *staging_path(struct staging *staging, const char *within)
+{
+    return join(staging, staging->stage.ptr, within);
+}
+
+/* ---- The place where it is written ---- */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    return kind == FTW_DP ? rmdir(path) : unlink(path);
+}
+
+static void remove_tree(const char *path)
+{
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int lock_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+void bundle_remove_stale(const annal_store *store)
+{
+    const char *root = annal_store_path(store);
+    DIR *directory = opendir(root);
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL) {
+        struct buf path = {0};
+        if (strncmp(entry->d_name, STAGE, strlen(STAGE)) != 0)
+            continue;
+        if (annal__buf_printf(&path, "%s/%s", root, entry->d_name) == ANNAL_OK &&
+            annal__buf_cstr(&path) != NULL) {
+            int fd = lock_directory(path.ptr);
+            if (fd >= 0) {
+                remove_tree(path.ptr);
+                close(fd);
+            }
+        }
+        annal__buf_done(&path);
+    }
+    if (directory != NULL)
+        closedir(directory);
+}
+
+annal_status staging_make_directory(struct staging *staging, const char *within)
+{
+    const char *path = staging_path(staging, within);
+    if (path == NULL)
+        return ANNAL_ERR_NOMEM;
+    return mkdir(path, 0700) == 0 || errno == EEXIST
+               ? ANNAL_OK
+               : annal__fail_errno(staging->err, "make %s", path);
+}
+
+annal_status staging_begin(struct staging *staging, uint64_t key)
+{
+    uint64_t name = key;
+    staging->stage_lock = -1;
+    if (key == 0 && getrandom(&name, sizeof name, 0) != (ssize_t)sizeof name)
+        return annal__fail_errno(staging->err, "import: no random name");
+    if (annal__buf_printf(&staging->stage, "%s/" STAGE "%016" PRIx64,
+                          annal_store_path(staging->store), name) < 0 ||
+        annal__buf_cstr(&staging->stage) == NULL)
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+    if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
+        return annal__fail_errno(staging->err, "make %s", staging->stage.ptr);
+    staging->stage_lock = lock_directory(staging->stage.ptr);
+    if (staging->stage_lock < 0)
+        return annal__fail_errno(staging->err, "lock %s", staging->stage.ptr);
+    bundle_remove_stale(staging->store);
+    annal_status status = staging_make_directory(staging, "events");
+    if (status == ANNAL_OK)
+        status = staging_make_directory(staging, "artifacts");
+    return status;
+}
+
+/* ---- Proving it ---- */
+
+static int count_missing(void *arg, annal_slice path)
+{
+    struct staging *staging = arg;
+    (void)path;
+    staging->missing++;
+    return 0;
+}
+
+/* An annal__verified_fn. */
+static void look_for_artifacts(void *arg, const annal_event *event, bool after_damage)
+{
+    struct staging *staging = arg;
+    (void)after_damage;
+    if (annal__artifact_check_data(staging->staged, event->data, count_missing, staging, NULL) < 0)
+        staging->missing++;
+}
+
+static annal_status prove_session(struct staging *staging, const struct bundle_session *session)
+{
+    annal_slice id = annal_slice_of(session->session);
+    annal_verify_result result;
+    annal_session_info info;
+    annal_status status = annal__verify_events(staging->staged, id, NULL, look_for_artifacts,
+                                               staging, &result, staging->err);
+    if (status >= 0)
+        status = annal_session_info_get(staging->staged, id, &info, staging->err);
+    if (status < 0)
+        return status;
+    if (result.findings > 0 || info.end_offset != session->bytes ||
+        info.last_seq != session->last_seq || info.last_h != session->h ||
+        info.fork_seq != session->fork_seq || strcmp(info.fork_session, session->fork) != 0 ||
+        strcmp(info.file, session->file) != 0)
+        return annal__fail(staging->err, ANNAL_ERR_CORRUPT,
+                           "%s: the journal of session '%s' does not prove itself", staging->from,
+                           session->session);
+    return ANNAL_OK;
+}
+
+static annal_status prove_all(struct staging *staging)
+{
+    const struct bundle *bundle = &staging->bundle;
+    const annal_store_options options = {.read_only = true, .no_keeper = true};
+    annal_artifact_info info;
+    annal_status status =
+        annal_store_open(staging->stage.ptr, &options, &staging->staged, staging->err);
+    for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
+        status = prove_session(staging, &bundle->sessions[i]);
+    for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
+        status = annal_artifact_read(staging->staged, annal_slice_of(bundle->artifacts[i].session),
+                                     annal_slice_of(bundle->artifacts[i].name), NULL, NULL, &info,
+                                     staging->err);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* ---- What the store has ---- */
+
+/* Whether the first bytes of a session's journal are those of the bundle's. */
+static annal_status is_same(struct staging *staging, const struct bundle_session *session,
+                            uint64_t bytes, bool *out_same)
+{
+    char within[BUNDLE_PATH_BYTES], here[SHA256_TEXT_BYTES], there[SHA256_TEXT_BYTES];
+    bundle_session_path(session, within);
+    const char *path = join(staging, annal_store_path(staging->store), within);
+    if (path == NULL)
+        return ANNAL_ERR_NOMEM;
+    annal_status status = bundle_hash_file(path, bytes, here, staging->err);
+    if (status == ANNAL_OK && bytes == session->bytes)
+        memcpy(there, session->sha256, sizeof there);
+    else if (status == ANNAL_OK)
+        status = (path = staging_path(staging, within)) == NULL
+                     ? ANNAL_ERR_NOMEM
+                     : bundle_hash_file(path, bytes, there, staging->err);
+    *out_same = status == ANNAL_OK && strcmp(here, there) == 0;
+    return status;
+}
+
+static annal_status compare_session(struct staging *staging, const struct bundle_session *session,
+                                    enum standing *out)
+{
+    annal_session_info info;
+    annal_error err = {0};
+    bool same = false;
+    annal_status status =
+        annal_session_info_get(staging->store, annal_slice_of(session->session), &info, &err);
+    *out = STANDS_NOT;
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && info.bytes == 0))
+        return ANNAL_OK;
+    if (status < 0) {
+        *staging->err = err;
+        return status;
+    }
+    *out = info.end_offset < session->bytes ? STANDS_SHORTER : STANDS_SAME;
+    uint64_t bytes = info.end_offset < session->bytes ? info.end_offset : session->bytes;
+    if (info.format == session->format)
+        status = is_same(staging, session, bytes, &same);
+    if (status >= 0 && !same)
+        status = annal__fail(staging->err, ANNAL_ERR_CONFLICT,
+                             "session '%s' already exists with other content; nothing is imported",
+                             session->session);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status compare_all(struct staging *staging)
+{
+    annal_status status = annal__store_settle(staging->store, staging->err);
+    staging->standings =
+        annal__zalloc((staging->bundle.session_count + 1) * sizeof *staging->standings);
+    if (status == ANNAL_OK && staging->standings == NULL)
+        status = annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+    for (size_t i = 0; i < staging->bundle.session_count && status == ANNAL_OK; i++)
+        status = compare_session(staging, &staging->bundle.sessions[i], &staging->standings[i]);
+    return status;
+}
+
+/* ---- Moving it in ---- */
+
+/* If another process was here first, such as another import, look again at what is there. */
+static annal_status move_session(struct staging *staging, const struct bundle_session *session,
+                                 enum standing *standing)
+{
+    enum { TRIES_MAX = 3 };
+    annal_slice id = annal_slice_of(session->session);
+    annal_status status = ANNAL_OK;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        if (*standing == STANDS_SAME)
+            return ANNAL_OK;
+        status = *standing == STANDS_NOT
+                     ? annal__session_adopt(staging->store, staging->staged, id, staging->err)
+                     : session_extend(staging->store, staging->staged, id, staging->err);
+        if (status != ANNAL_ERR_CONFLICT)
+            return status;
+        annal_status compared = annal__store_settle(staging->store, staging->err);
+        if (compared == ANNAL_OK)
+            compared = compare_session(staging, session, standing);
+        if (compared < 0)
+            return compared;
+    }
+    return *standing == STANDS_SAME ? ANNAL_OK : status;
+}
+
+static annal_status move_in(struct staging *staging)
+{
+    const struct bundle *bundle = &staging->bundle;
+    annal__artifact_hold *hold = NULL;
+    annal_status status = annal__artifact_hold_new(staging->store, &hold, staging->err);
+    for (size_t i = 0; i < bundle->artifact_count && status == ANNAL_OK; i++)
+        status = annal__artifact_adopt(staging->store, staging->staged,
+                                       annal_slice_of(bundle->artifacts[i].session),
+                                       annal_slice_of(bundle->artifacts[i].name), staging->err);
+    for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
+        status = move_session(staging, &bundle->sessions[i], &staging->standings[i]);
+        staging->added += staging->standings[i] == STANDS_NOT ? 1 : 0;
+        staging->extended += staging->standings[i] == STANDS_SHORTER ? 1 : 0;
+    }
+    annal__artifact_hold_free(hold);
+    return status;
+}
+
+/* The proof: what is in the store now is read again. */
+static annal_status prove_here(struct staging *staging)
+{
+    annal_status status = annal__store_settle(staging->store, staging->err);
+    for (size_t i = 0; i < staging->bundle.session_count && status == ANNAL_OK; i++) {
+        const struct bundle_session *session = &staging->bundle.sessions[i];
+        bool same = false;
+        status = is_same(staging, session, session->bytes, &same);
+        if (status == ANNAL_OK && !same)
+            status = annal__fail(staging->err, ANNAL_ERR_UNKNOWN,
+                                 "session '%s' is not what it is in %s, now that it is here: "
+                                 "'annal verify %s' looks at it",
+                                 session->session, staging->from, session->session);
+        staging->events += session->last_seq - session->fork_seq;
+    }
+    return status;
+}
+
+/* ---- All of it ---- */
+
+annal_status staging_finish(struct staging *staging)
+{
+    annal_status status = prove_all(staging);
+    if (status == ANNAL_OK)
+        status = compare_all(staging);
+    if (status == ANNAL_OK)
+        status = move_in(staging);
+    if (status == ANNAL_OK)
+        status = prove_here(staging);
+    return status;
+}
+
+void staging_keep(struct staging *staging)
+{
+    (void)!annal_store_close(staging->staged, NULL);
+    if (staging->stage_lock >= 0)
+        close(staging->stage_lock);
+    bundle_done(&staging->bundle);
+    annal__free(staging->standings);
+    annal__buf_done(&staging->stage);
+    annal__buf_done(&staging->path);
+}
+
+void staging_done(struct staging *staging)
+{
+    if (staging->stage_lock >= 0)
+        remove_tree(staging->stage.ptr);
+    staging_keep(staging);
+}
