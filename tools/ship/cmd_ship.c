@@ -31,7 +31,7 @@ const struct ship_kind *ship_kind_of(const char *url)
 
 /* ---- What all verbs begin with ---- */
 
-static int find_kind(const char *url, const struct ship_kind **out)
+int ship_find_kind(const char *url, const struct ship_kind **out)
 {
     *out = ship_kind_of(url);
     if (*out != NULL)
@@ -72,7 +72,7 @@ int shipping_begin(const struct args *args, struct shipping *shipping)
     options->glob = args_get(args, "session");
     options->wait_ms = args->wait_ms;
     options->json = args->json;
-    int exit_status = find_kind(options->target.url, &options->kind);
+    int exit_status = ship_find_kind(options->target.url, &options->kind);
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_READ, 0, &shipping->store);
     if (exit_status != 0)
@@ -282,7 +282,7 @@ static int prove_lane(void *arg, struct lane *lane)
     annal_error err = {0};
     if (!lane->has_head || lane->state == LANE_GONE)
         return 0;
-    annal_status status = looking->shipping->options.kind->rows(looking->target, proof.session,
+    annal_status status = looking->shipping->options.kind->rows(looking->target, proof.session, 0,
                                                                 compare_row, &proof, &err);
     if (status >= 0 && proof.events > 0 && proof.next_seq != lane->there.seq + 1)
         status = differs(&proof, proof.next_seq, "is missing", &err);

@@ -25,7 +25,6 @@ extern const char annal__sql_ship_schema[];
 #define SCHEMA_VERSION 5
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
-#define EPOCH_US       INT64_C(946684800000000) /* 2000-01-01, from 1970 */
 
 /* ---- Failures ---- */
 
@@ -320,9 +319,8 @@ static uint64_t number(const PGresult *result, int row, int column)
 }
 
 /* Its rows, one at a time: fn is called with each. */
-static annal_status each_row(struct ship_target *target,
-                             annal_status (*fn)(void *arg, const PGresult *row, annal_error *err),
-                             void *arg, annal_error *err)
+static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
+                             annal_error *err)
 {
     PGresult *result = NULL;
     annal_status status = ANNAL_OK;
@@ -356,12 +354,8 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
                                    annal_error *err)
 {
     const char *const values[] = {target->store};
-    int sent = PQsendQueryParams(target->conn,
-                                 "SELECT session, seq, h, at FROM annal._heads WHERE store = $1", 1,
-                                 NULL, values, NULL, NULL, 0);
-    if (sent != 1)
-        return fail_lost(target, err);
-    return each_row(target, give_head, &(struct heads){fn, arg}, err);
+    return postgres_query(target, "SELECT session, seq, h, at FROM annal._heads WHERE store = $1",
+                          values, 1, false, give_head, &(struct heads){fn, arg}, err);
 }
 
 /* ---- A batch begins ---- */
@@ -628,52 +622,13 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
     return status < 0 ? status : commit(target, err);
 }
 
-/* ---- Reading back ---- */
+/* ---- Reading back: postgres_read.c ---- */
 
-struct rows {
-    row_fn fn;
-    void *arg;
-};
-
-static annal_slice text_of(const PGresult *row, int column)
+annal_status postgres_query(struct ship_target *target, const char *sql, const char *const *values,
+                            int count, bool binary, postgres_row_fn fn, void *arg, annal_error *err)
 {
-    return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
-}
-
-static uint64_t binary_of(const PGresult *row, int column)
-{
-    uint64_t be = 0;
-    memcpy(&be, PQgetvalue(row, 0, column), sizeof be);
-    return be64toh(be);
-}
-
-static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
-{
-    const struct rows *rows = arg;
-    const annal_event event = {.seq = binary_of(row, 0),
-                               .ts_us = (int64_t)binary_of(row, 1) + EPOCH_US,
-                               .type = text_of(row, 2),
-                               .id = text_of(row, 3),
-                               .cause = text_of(row, 4),
-                               .data = text_of(row, 5),
-                               .h = binary_of(row, 6)};
-    return rows->fn(rows->arg, &event, err);
-}
-
-static annal_status postgres_rows(struct ship_target *target, annal_slice session, row_fn fn,
-                                  void *arg, annal_error *err)
-{
-    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    const char *const values[] = {target->store, name};
-    int sent = PQsendQueryParams(target->conn,
-                                 "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
-                                 " WHERE key = (SELECT key FROM annal._heads WHERE store = $1"
-                                 " AND session = $2) ORDER BY seq",
-                                 2, NULL, values, NULL, NULL, 1);
-    if (sent != 1)
-        return fail_lost(target, err);
-    return each_row(target, give_row, &(struct rows){fn, arg}, err);
+    int sent = PQsendQueryParams(target->conn, sql, count, NULL, values, NULL, NULL, binary);
+    return sent == 1 ? each_row(target, fn, arg, err) : fail_lost(target, err);
 }
 
 const struct ship_kind ship_postgres = {.pace_ms = 100,
@@ -684,4 +639,5 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .put = postgres_put,
                                         .commit = postgres_commit,
                                         .rows = postgres_rows,
+                                        .find = postgres_find,
                                         .homes = &home_postgres};

@@ -2,14 +2,18 @@
 #ifndef TOOLS_SHIP_POSTGRES_H
 #define TOOLS_SHIP_POSTGRES_H
 
-#include "journal/base/buf.h"
 #include "tools/ship/digest.h"
 #include "tools/ship/ship.h"
 
+#include "journal/base/buf.h"
+
 #include <libpq-fe.h>
 
+#define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, from 1970 */
+
 struct ship_target {
-    const char *store;
+    const char *store; /* NULL: to be found */
+    char found[SHIP_STORE_BYTES_MAX];
     char name[300]; /* host/database, for messages: without a password */
     int quiet_ms;
     PGconn *conn;
@@ -36,5 +40,19 @@ annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes
                                  annal_error *err);
 
 extern const struct home_kind home_postgres;
+
+/* Called with each row of an answer. Return 0 to continue. */
+typedef annal_status (*postgres_row_fn)(void *arg, const PGresult *row, annal_error *err);
+
+/* The rows of a SELECT. */
+annal_status postgres_query(struct ship_target *target, const char *sql, const char *const *values,
+                            int count, bool binary, postgres_row_fn fn, void *arg,
+                            annal_error *err);
+
+/* postgres_read.c */
+annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
+                           row_fn fn, void *arg, annal_error *err);
+annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
+                           annal_error *err);
 
 #endif

@@ -57,9 +57,11 @@ struct lane {
 
 /* ---- Targets ---- */
 
+enum { SHIP_STORE_BYTES_MAX = 4600 };
+
 struct ship_where {
     const char *url;
-    const char *store; /* what the store is called there */
+    const char *store; /* what the store is called there; to pull from, NULL is enough */
     uint32_t quiet_ms; /* a target that does not answer for so long is away */
 };
 
@@ -80,6 +82,14 @@ struct ship_compact {
 
 struct ship_compacted {
     uint64_t read, made, removed; /* files */
+};
+
+/* A session as it is at the target: the store that shipped it, and of its journal session, file,
+ * replaces, created_us, the fork, last_seq and last_h. */
+struct ship_origin {
+    char store[SHIP_STORE_BYTES_MAX];
+    uint64_t stores; /* that have a session of this name */
+    annal_session_info info;
 };
 
 /*
@@ -109,8 +119,14 @@ struct ship_kind {
     annal_status (*compact)(struct ship_target *target, const struct ship_compact *options,
                             struct ship_compacted *out, annal_error *err);
 
-    /* Without prove: the events of a session, by seq; only what is still there. */
-    annal_status (*rows)(struct ship_target *target, annal_slice session, row_fn fn, void *arg,
+    /* Without prove: the events of a session after after_seq, by seq; only what is still there. */
+    annal_status (*rows)(struct ship_target *target, annal_slice session, uint64_t after_seq,
+                         row_fn fn, void *arg, annal_error *err);
+
+    /* NULL: sessions cannot be pulled from here. The session of that name in the store that
+     * ship_where names; if it names none, in the one that shipped it last, to which later calls
+     * then refer, too. ANNAL_ERR_NOTFOUND. */
+    annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
                          annal_error *err);
 
     const struct home_kind *homes; /* NULL: this kind of target knows no homes */
@@ -120,6 +136,9 @@ extern const struct ship_kind ship_postgres, ship_lake, ship_bucket;
 
 /* NULL: there is none for this url. */
 const struct ship_kind *ship_kind_of(const char *url);
+
+/* As above, or an exit status after a sentence. */
+int ship_find_kind(const char *url, const struct ship_kind **out);
 
 /* ---- Lanes ---- */
 

@@ -5,12 +5,10 @@
 #include "tools/cli/args.h"
 #include "tools/ship/ship.h"
 
-enum { SHIPPING_NAME_BYTES = 4600 };
-
 struct shipping {
     annal_store *store;
     struct ship_options options;
-    char name[SHIPPING_NAME_BYTES]; /* of the store at the target */
+    char name[SHIP_STORE_BYTES_MAX]; /* of the store at the target */
 };
 
 /* Open the store, and read the operand TARGET and the options below. 0 or an exit status; the

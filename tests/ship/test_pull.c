@@ -1,0 +1,231 @@
+/* annal pull: sessions that were shipped come to another store. */
+#include "tests/ship/pg.h"
+#include "tests/support/random.h"
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct pg pg;
+static const char *url, *first_store;
+
+static void start_server(void)
+{
+    if (pg_start(&pg))
+        pg_do(&pg, "postgres", "CREATE DATABASE fleet");
+}
+
+static void stop_server(void)
+{
+    pg_stop(&pg);
+}
+
+static void set_up(void)
+{
+    cli_setup();
+    first_store = cli.store;
+    if (pg.dir[0] == '\0')
+        return;
+    pg_do(&pg, "fleet", "DROP SCHEMA IF EXISTS annal CASCADE");
+    url = strdup(pg_url(&pg, "fleet", NULL));
+}
+
+static void tear_down(void)
+{
+    free((void *)(uintptr_t)url);
+    url = NULL;
+    cli.store = first_store;
+    cli_teardown();
+}
+
+#define NEEDS_SERVER()                                                                             \
+    do {                                                                                           \
+        if (pg.dir[0] == '\0')                                                                     \
+            return;                                                                                \
+    } while (0)
+
+#define PULL(...) CLI(&cli, NULL, "pull", "--from", url, __VA_ARGS__)
+
+/* Other commands are about another host's store. */
+static void go_to(const char *store)
+{
+    cli.store = store == NULL ? first_store : tmpdir_path(&cli.dir, store);
+}
+
+static char *read_journal(const char *store, const char *name, size_t *out_len)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/events/%s", store, name);
+    return file_read(path, out_len);
+}
+
+static void assert_same_journal(const char *name)
+{
+    size_t there_len, here_len;
+    char *here = read_journal(cli.store, name, &here_len);
+    char *there = read_journal(first_store, name, &there_len);
+    ck_assert_uint_eq(here_len, there_len);
+    ck_assert_mem_eq(here, there, here_len);
+    free(here);
+    free(there);
+}
+
+START_TEST(a_pulled_session_is_the_same_byte_for_byte_and_goes_on)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli,
+              "{\"type\":\"a.b\",\"id\":\"i\u00e91\",\"cause\":\"other:7\",\"data\":{\"t\":"
+              "\"a\\u0000b\\ud800\",\"n\":123456789012345678901234567890, \"x\":1.50}}\n"
+              "{\"type\":\"c\",\"ts\":\"1969-12-31T23:59:59.999999Z\",\"data\":null}\n",
+              "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":{\"x\":[1,-0.0,2.5,\"t\"]}}\n", "append", "s2",
+              "--format", "msgpack");
+    DONE(&cli, "fork", "s1", "--at", "1", "s1b");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1b");
+    DONE(&cli, "ship", url, "--as", "h1");
+    go_to("other");
+    PULL("s1b", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":2,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":2,\"events\":3,\"added\":2,"));
+    PULL("s2");
+    cli_assert_done(&cli);
+    assert_same_journal("s1.jsonl");
+    assert_same_journal("s1b.jsonl");
+    assert_same_journal("s2.mpk");
+    PULL("s1b", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":0,\"added\":0,\"extended\":0,"));
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1b");
+    PULL("s1b");
+    cli_assert_done(&cli);
+    DONE(&cli, "verify");
+}
+END_TEST
+
+START_TEST(what_was_shipped_since_comes_with_the_next_pull)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    DONE(&cli, "ship", url, "--as", "h2");
+    go_to("other");
+    PULL("s1", "--store-name", "h1");
+    cli_assert_done(&cli);
+    go_to(NULL);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    go_to("other");
+    PULL("s1", "--store-name", "h2", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h2\",\"seq\":2,"));
+    PULL("s1", "--json");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":3,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"events\":1,\"added\":0,\"extended\":1,"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "2 stores shipped a session 's1'; h1 did so last"));
+    assert_same_journal("s1.jsonl");
+}
+END_TEST
+
+START_TEST(another_history_here_stays_as_it_is)
+{
+    NEEDS_SERVER();
+    size_t len, len_after;
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    go_to("other");
+    PULL("s1");
+    go_to(NULL);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n{\"type\":\"a\",\"data\":3}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    go_to("other");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":\"x\"}\n", "append", "s1");
+    char *before = cli_journal(&cli, "s1", &len);
+    PULL("s1");
+    cli_assert_refused(&cli, 1, "session 's1' has another history here");
+    char *after = cli_journal(&cli, "s1", &len_after);
+    ck_assert_uint_eq(len, len_after);
+    ck_assert_mem_eq(before, after, len);
+    free(before);
+    free(after);
+    PULL("none");
+    cli_assert_refused(&cli, 1, "there is no session 'none'");
+}
+END_TEST
+
+START_TEST(an_event_that_was_changed_at_the_target_is_refused)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    pg_do(&pg, "fleet", "UPDATE annal._events SET data = '3' WHERE seq = 2");
+    go_to("other");
+    PULL("s1");
+    cli_assert_refused(&cli, 1, "session 's1': event 2 does not get the hash");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    pg_do(&pg, "fleet", "DELETE FROM annal._events WHERE seq = 1");
+    PULL("s1");
+    cli_assert_refused(&cli, 1, "session 's1': event 1 is missing");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+}
+END_TEST
+
+/* Killed wherever it is; then whole. */
+START_TEST(a_pull_that_is_killed_goes_on)
+{
+    NEEDS_SERVER();
+    enum { EVENTS = 200000, ROUNDS = 50 };
+    struct random random = random_init(1);
+    char *input = malloc(EVENTS * 60), *at = input;
+    int killed = 0;
+    for (int i = 0; i < EVENTS; i++)
+        at += sprintf(at, "{\"type\":\"t\",\"data\":{\"n\":%d}}\n", i);
+    DONE_WITH(&cli, input, "append", "s1", "--level", "batch");
+    free(input);
+    DONE(&cli, "fork", "s1", "--at", "100000", "s2");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":0}\n", "append", "s2");
+    DONE(&cli, "ship", url, "--as", "h1");
+    for (int round = 0; round < ROUNDS; round++) {
+        int in, out, status;
+        char name[20];
+        sprintf(name, "other%d", round / 10);
+        go_to(name);
+        const char *const words[] = {"pull", "s2", "--from", url, NULL};
+        pid_t pid = cli_start(&cli, words, &in, &out);
+        const struct timespec wait = {.tv_nsec = (long)(random_below(&random, 900) * 1000000)};
+        nanosleep(&wait, NULL);
+        kill(pid, SIGKILL);
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        killed += WIFSIGNALED(status) ? 1 : 0;
+        close(in);
+        close(out);
+        if (round % 10 != 9)
+            continue;
+        PULL("s2");
+        cli_assert_done(&cli);
+        assert_same_journal("s1.jsonl");
+        assert_same_journal("s2.jsonl");
+        DONE(&cli, "verify");
+    }
+    printf("pull: %d of %d were killed in the middle\n", killed, ROUNDS);
+    ck_assert_int_gt(killed, ROUNDS / 4);
+}
+END_TEST
+
+Suite *suite_pull(void)
+{
+    Suite *suite = suite_create("pull");
+    TCase *cases = suite_case(suite, "pull", set_up, tear_down);
+    tcase_add_unchecked_fixture(cases, start_server, stop_server);
+    tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_goes_on);
+    tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
+    tcase_add_test(cases, another_history_here_stays_as_it_is);
+    tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
+    tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);
+    return suite;
+}

@@ -1,0 +1,62 @@
+/* annal pull: the verb. */
+#include "tools/cli/command.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/ship/pull.h"
+
+enum { TIMEOUT_S = 30 };
+
+static int run(const struct args *args)
+{
+    struct pull_options options = {
+        .from = {.url = args_get(args, "from"),
+                 .store = args_get(args, "store-name"),
+                 .quiet_ms = (uint32_t)args_count(args, "timeout", TIMEOUT_S) * 1000},
+        .session = args_get(args, "SESSION"),
+        .json = args->json};
+    annal_store *store = NULL;
+    if (options.from.url == NULL)
+        return fail_usage("--from is missing: where was the session shipped to?");
+    int exit_status = ship_find_kind(options.from.url, &options.kind);
+    if (exit_status == 0 && options.kind->find == NULL)
+        return fail_refused("sessions cannot be pulled from '%s' yet", options.from.url);
+    if (exit_status == 0)
+        exit_status = store_open(args, OPEN_CREATE, 0, &store);
+    if (exit_status == 0)
+        exit_status = pull_run(store, &options);
+    return store_close(store, out_finish(exit_status));
+}
+
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_ID, NULL, "the session"),
+    OPTION("from", "TARGET", FIELD_TEXT, NULL, "where it was shipped to: postgresql://host/db"),
+    OPTION("store-name", "NAME", FIELD_TEXT, NULL,
+           "the store that shipped it (the one that did so last)"),
+    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,
+                "a target that is silent for so long is away (30)", .least = 1, .most = 3600),
+    CREATE_OPTION,
+    FIELDS_END};
+
+const struct command cmd_pull = {
+    .name = "pull",
+    .summary = "bring a session from a target of 'annal ship' to this store",
+    .about = "The session gets its own journal again, byte for byte, under its own id, and goes\n"
+             "on here. Every event is proved: its hash, which depends on all events before it,\n"
+             "must be the one that it had, up to the last one that the target has. A fork\n"
+             "comes with those that it was forked from.\n"
+             "\n"
+             "It takes its place whole. Until then nothing of it is in the store, and a session\n"
+             "that is here with another history stays as it is; the exit status is then 1.\n"
+             "What is here already is not sent again: pull again to get what was shipped\n"
+             "since, or after an interruption. An append on two hosts makes two histories, so\n"
+             "be sure that the old host has stopped.\n"
+             "\n"
+             "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\",\n"
+             "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events are\n"
+             "those that came.",
+    .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
+                "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n",
+    .fields = fields,
+    .run = run,
+};

@@ -1,0 +1,109 @@
+/* Reading events back from PostgreSQL, to compare them with the journals or to pull sessions. */
+#include "tools/ship/postgres.h"
+
+#include "journal/base/error.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rows {
+    row_fn fn;
+    void *arg;
+};
+
+static annal_slice text_of(const PGresult *row, int column)
+{
+    return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
+}
+
+static uint64_t binary_of(const PGresult *row, int column)
+{
+    uint64_t be = 0;
+    memcpy(&be, PQgetvalue(row, 0, column), sizeof be);
+    return be64toh(be);
+}
+
+static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
+{
+    const struct rows *rows = arg;
+    const annal_event event = {.seq = binary_of(row, 0),
+                               .ts_us = (int64_t)binary_of(row, 1) + EPOCH_US,
+                               .type = text_of(row, 2),
+                               .id = text_of(row, 3),
+                               .cause = text_of(row, 4),
+                               .data = text_of(row, 5),
+                               .h = binary_of(row, 6)};
+    return rows->fn(rows->arg, &event, err);
+}
+
+annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
+                           row_fn fn, void *arg, annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], after[24];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    snprintf(after, sizeof after, "%" PRIu64, after_seq);
+    const char *const values[] = {target->store, name, after};
+    return postgres_query(target,
+                          "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
+                          " WHERE key = (SELECT key FROM annal._heads WHERE store = $1"
+                          " AND session = $2) AND seq > $3 ORDER BY seq",
+                          values, 3, true, give_row, &(struct rows){fn, arg}, err);
+}
+
+/* ---- Where a session is ---- */
+
+static uint64_t number(const PGresult *row, int column)
+{
+    return (uint64_t)strtoll(PQgetvalue(row, 0, column), NULL, 10);
+}
+
+/* The first row. */
+static annal_status take_origin(void *arg, const PGresult *row, annal_error *err)
+{
+    struct ship_origin *out = arg;
+    annal_session_info *info = &out->info;
+    (void)err;
+    if (out->stores > 0)
+        return ANNAL_OK;
+    out->stores = number(row, 9);
+    snprintf(out->store, sizeof out->store, "%s", PQgetvalue(row, 0, 0));
+    snprintf(info->file, sizeof info->file, "%s", PQgetvalue(row, 0, 1));
+    info->created_us = (int64_t)number(row, 2);
+    snprintf(info->fork_session, sizeof info->fork_session, "%s", PQgetvalue(row, 0, 3));
+    info->fork_seq = number(row, 4);
+    info->fork_h = number(row, 5);
+    info->last_seq = number(row, 6);
+    info->last_h = number(row, 7);
+    info->first_seq = info->fork_seq + 1;
+    snprintf(info->replaces, sizeof info->replaces, "%s", PQgetvalue(row, 0, 8));
+    return ANNAL_OK;
+}
+
+annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
+                           annal_error *err)
+{
+    *out = (struct ship_origin){0};
+    snprintf(out->info.session, sizeof out->info.session, "%.*s", ANNAL_FMT(session));
+    const char *const values[] = {target->store, out->info.session};
+    annal_status status = postgres_query(
+        target,
+        "SELECT store, file, (extract(epoch FROM created_at) * 1000000)::bigint, parent, forked_at,"
+        " (SELECT of.h FROM annal._heads AS p JOIN annal._events AS of USING (key)"
+        " WHERE p.store = head.store AND p.session = head.parent AND of.seq = head.forked_at),"
+        " seq, h, NULL, count(*) OVER () FROM annal._heads AS head"
+        " WHERE ($1::text IS NULL OR store = $1) AND session = $2 ORDER BY shipped_at DESC, store",
+        values, 2, false, take_origin, out, err);
+    if (status < 0)
+        return status;
+    if (out->stores == 0)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s' at %s",
+                           out->info.session, target->name);
+    if (target->store == NULL) {
+        snprintf(target->found, sizeof target->found, "%s", out->store);
+        target->store = target->found;
+    }
+    return ANNAL_OK;
+}

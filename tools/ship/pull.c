@@ -1,0 +1,342 @@
+#include "tools/ship/pull.h"
+
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/sys/rebuild.h"
+#include "journal/sys/seam.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+#include "tools/export/staging.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct pull {
+    const struct pull_options *options;
+    struct ship_target *target;
+    struct staging staging;
+    struct progress progress;
+    struct ship_origin origin; /* of the session that was asked for */
+    uint64_t pulled;           /* events */
+    uint64_t there;            /* sessions that were here */
+    annal_error *err;
+};
+
+/* One session, while it is written. */
+struct pulling {
+    struct pull *pull;
+    struct ship_origin origin;
+    annal_session_info here; /* last_seq 0: it is not here */
+    annal__rebuild *rebuild;
+    uint64_t seq; /* of the last event that is written */
+};
+
+static annal_status refuse_history(struct pulling *pulling)
+{
+    return annal__fail(pulling->pull->err, ANNAL_ERR_CONFLICT,
+                       "session '%s' has another history here than at the target; nothing is "
+                       "pulled",
+                       pulling->origin.info.session);
+}
+
+/* ---- What is here ---- */
+
+static annal_status hash_of(annal_store *store, const char *session, uint64_t seq, uint64_t *out_h,
+                            annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event = {0};
+    annal_status status = annal_cursor_open(store, annal_slice_of(session), seq, &cursor, err);
+    if (status >= 0)
+        status = annal_cursor_next(cursor, &event, err);
+    *out_h = status == ANNAL_OK && event.seq == seq ? event.h : 0;
+    annal_cursor_close(cursor);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* ANNAL_END: all of it is here. */
+static annal_status look_here(struct pulling *pulling)
+{
+    struct pull *pull = pulling->pull;
+    const annal_session_info *there = &pulling->origin.info;
+    annal_session_info *here = &pulling->here;
+    annal_error err = {0};
+    uint64_t h = 0;
+    annal_status status =
+        annal_session_info_get(pull->staging.store, annal_slice_of(there->session), here, &err);
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && here->bytes == 0)) {
+        *here = (annal_session_info){0};
+        return ANNAL_OK;
+    }
+    if (status < 0) {
+        *pull->err = err;
+        return status;
+    }
+    if (strcmp(here->file, there->file) != 0)
+        return refuse_history(pulling);
+    if (here->last_seq < there->last_seq)
+        return ANNAL_OK;
+    status = hash_of(pull->staging.store, there->session, there->last_seq, &h, pull->err);
+    if (status < 0)
+        return status;
+    return h == there->last_h ? ANNAL_END : refuse_history(pulling);
+}
+
+static annal_status copy_bytes(struct pull *pull, const char *from, const char *to, uint64_t bytes)
+{
+    annal_status status = ANNAL_OK;
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (in >= 0 && out >= 0 && bytes > 0) {
+        ssize_t copied = copy_file_range(in, NULL, out, NULL, bytes, 0);
+        if (copied <= 0)
+            break;
+        bytes -= (uint64_t)copied;
+    }
+    if (in < 0 || out < 0 || bytes > 0)
+        status = annal__fail_errno(pull->err, "copy %s to %s", from, to);
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return status;
+}
+
+/* Rule (3): the beginning that is here. */
+static annal_status begin_with_what_is_here(struct pulling *pulling)
+{
+    struct pull *pull = pulling->pull;
+    const annal_session_info *here = &pulling->here;
+    char within[BUNDLE_PATH_BYTES], from[PATH_MAX];
+    struct bundle_session as = {.format = here->format};
+    struct stat info;
+    if (here->last_seq <= pulling->origin.info.fork_seq)
+        return ANNAL_OK;
+    memcpy(as.session, here->session, sizeof as.session);
+    bundle_session_path(&as, within);
+    const char *to = staging_path(&pull->staging, within);
+    if (to == NULL)
+        return ANNAL_ERR_NOMEM;
+    if (stat(to, &info) == 0 && (uint64_t)info.st_size >= here->end_offset)
+        return ANNAL_OK;
+    snprintf(from, sizeof from, "%s/%s", annal_store_path(pull->staging.store), within);
+    return copy_bytes(pull, from, to, here->end_offset);
+}
+
+/* ---- What is not ---- */
+
+/* A row_fn. What was shipped since the head was read is left for the next pull. */
+static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
+{
+    struct pulling *pulling = arg;
+    struct pull *pull = pulling->pull;
+    if (event->seq > pulling->origin.info.last_seq)
+        return ANNAL_OK;
+    annal_status status = annal__rebuild_add(pulling->rebuild, event, err);
+    if (status == ANNAL_ERR_CORRUPT && event->seq == pulling->here.last_seq + 1 &&
+        pulling->here.last_seq > 0)
+        return refuse_history(pulling);
+    if (status < 0)
+        return status;
+    pulling->seq = event->seq;
+    pull->pulled++;
+    progress_set(&pull->progress, pull->pulled, pulling->origin.info.session);
+    return ANNAL_OK;
+}
+
+static annal_status write_rows(struct pulling *pulling)
+{
+    struct pull *pull = pulling->pull;
+    const annal_session_info *info = &pulling->origin.info;
+    const char *events = staging_path(&pull->staging, "events");
+    if (events == NULL)
+        return ANNAL_ERR_NOMEM;
+    annal_status status =
+        annal__rebuild_open(events, info, &pulling->rebuild, &pulling->seq, pull->err);
+    if (status >= 0)
+        status = pull->options->kind->rows(pull->target, annal_slice_of(info->session),
+                                           pulling->seq, add_row, pulling, pull->err);
+    if (pulling->rebuild != NULL) {
+        annal_error err = {0};
+        annal_status ended = annal__rebuild_end(pulling->rebuild, &err);
+        if (status >= 0 && ended < 0) {
+            *pull->err = err;
+            status = ended;
+        }
+    }
+    annal__rebuild_close(pulling->rebuild);
+    if (status >= 0 && pulling->seq != info->last_seq)
+        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
+                             "session '%s': event %" PRIu64 " is missing at the target",
+                             info->session, pulling->seq + 1);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* What the journal is to be, for staging_finish(). */
+static annal_status describe(struct pulling *pulling)
+{
+    struct pull *pull = pulling->pull;
+    const annal_session_info *info = &pulling->origin.info;
+    struct bundle_session *session = bundle_add_session(&pull->staging.bundle);
+    struct stat file;
+    char within[BUNDLE_PATH_BYTES];
+    if (session == NULL)
+        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+    *session = (struct bundle_session){.fork_seq = info->fork_seq,
+                                       .last_seq = info->last_seq,
+                                       .h = info->last_h,
+                                       .format = ANNAL_FORMAT_MSGPACK};
+    memcpy(session->session, info->session, sizeof session->session);
+    memcpy(session->file, info->file, sizeof session->file);
+    memcpy(session->fork, info->fork_session, sizeof session->fork);
+    bundle_session_path(session, within);
+    const char *path = staging_path(&pull->staging, within);
+    if (path != NULL && stat(path, &file) != 0) {
+        session->format = ANNAL_FORMAT_JSON;
+        bundle_session_path(session, within);
+        path = staging_path(&pull->staging, within);
+    }
+    if (path == NULL)
+        return ANNAL_ERR_NOMEM;
+    if (stat(path, &file) != 0)
+        return annal__fail_errno(pull->err, "look at %s", path);
+    session->bytes = (uint64_t)file.st_size;
+    return bundle_hash_file(path, session->bytes, session->sha256, pull->err);
+}
+
+static bool is_listed(const struct bundle *bundle, const char *session)
+{
+    for (size_t i = 0; i < bundle->session_count; i++)
+        if (strcmp(bundle->sessions[i].session, session) == 0)
+            return true;
+    return false;
+}
+
+static annal_status pull_session(struct pull *pull, const char *session, uint64_t below_seq);
+
+/* Rule (4). Each fork point is before that of the fork, so this ends. */
+static annal_status pull_parent(struct pull *pull, const annal_session_info *info)
+{
+    if (info->fork_session[0] == '\0')
+        return ANNAL_OK;
+    return pull_session(pull, info->fork_session, info->fork_seq);
+}
+
+/* Its fork point is below below_seq. */
+static annal_status pull_session(struct pull *pull, const char *session, uint64_t below_seq)
+{
+    struct pulling pulling = {.pull = pull};
+    if (is_listed(&pull->staging.bundle, session))
+        return ANNAL_OK;
+    annal_status status = pull->options->kind->find(pull->target, annal_slice_of(session),
+                                                    &pulling.origin, pull->err);
+    if (status >= 0 && pulling.origin.info.fork_seq >= below_seq)
+        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
+                             "session '%s' was forked after event %" PRIu64, session, below_seq);
+    if (status >= 0 && below_seq == UINT64_MAX)
+        pull->origin = pulling.origin;
+    if (status >= 0)
+        status = pull_parent(pull, &pulling.origin.info);
+    if (status >= 0)
+        status = look_here(&pulling);
+    if (status == ANNAL_END) {
+        pull->there++;
+        return ANNAL_OK;
+    }
+    if (status >= 0)
+        status = begin_with_what_is_here(&pulling);
+    if (status >= 0)
+        status = write_rows(&pulling);
+    return status < 0 ? status : describe(&pulling);
+}
+
+/* ---- All of it ---- */
+
+/* What an interrupted pull of this session left is found by it. */
+static uint64_t key_of(const struct pull_options *options)
+{
+    uint64_t h = annal__hash(options->from.url, strlen(options->from.url), 1);
+    if (options->from.store != NULL)
+        h = annal__hash(options->from.store, strlen(options->from.store), h);
+    return annal__hash(options->session, strlen(options->session), h) | 1;
+}
+
+static void print_done(const struct pull *pull)
+{
+    const struct ship_origin *origin = &pull->origin;
+    const struct staging *staging = &pull->staging;
+    uint64_t sessions = staging->bundle.session_count + pull->there;
+    if (pull->options->json) {
+        fputs("{\"session_id\":", stdout);
+        out_json_string(annal_slice_of(pull->options->session));
+        fputs(",\"store\":", stdout);
+        out_json_string(annal_slice_of(origin->store));
+        printf(",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"sessions\":%" PRIu64
+               ",\"events\":%" PRIu64 ",\"added\":%" PRIu64 ",\"extended\":%" PRIu64
+               ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64 "}\n",
+               origin->info.last_seq, origin->info.last_h, sessions, pull->pulled, staging->added,
+               staging->extended, pull->there, staging->missing);
+        return;
+    }
+    char events[HUMAN_BYTES];
+    printf("session '%s' of %s is here, up to event %" PRIu64 " (%016" PRIx64 "): %s event%s came",
+           pull->options->session, origin->store, origin->info.last_seq, origin->info.last_h,
+           human_count(events, pull->pulled), pull->pulled == 1 ? "" : "s");
+    if (sessions > 1)
+        printf(", %" PRIu64 " sessions in all", sessions);
+    fputc('\n', stdout);
+}
+
+static void say_more(const struct pull *pull)
+{
+    if (pull->origin.stores > 1 && pull->options->from.store == NULL)
+        say("%" PRIu64 " stores shipped a session '%s'; %s did so last (--store-name)",
+            pull->origin.stores, pull->options->session, pull->origin.store);
+    if (pull->staging.missing > 0)
+        say("%" PRIu64 " reference%s to artifacts that are not here", pull->staging.missing,
+            pull->staging.missing == 1 ? "" : "s");
+}
+
+static annal_status pull_all(struct pull *pull)
+{
+    const struct pull_options *options = pull->options;
+    annal_status status = annal__store_settle(pull->staging.store, pull->err);
+    if (status >= 0)
+        status = options->kind->open(&options->from, false, &pull->target, pull->err);
+    if (status >= 0)
+        status = staging_begin(&pull->staging, key_of(options));
+    if (status >= 0)
+        status = pull_session(pull, options->session, UINT64_MAX);
+    bundle_sort(&pull->staging.bundle);
+    if (status >= 0 && pull->staging.bundle.session_count > 0)
+        status = staging_finish(&pull->staging);
+    return status;
+}
+
+int pull_run(annal_store *store, const struct pull_options *options)
+{
+    annal_error err = {0};
+    struct pull pull = {
+        .options = options,
+        .staging = {.store = store, .from = "the target", .stage_lock = -1, .err = &err},
+        .err = &err};
+    progress_begin(&pull.progress, "pull", 0);
+    annal_status status = pull_all(&pull);
+    progress_hide(&pull.progress);
+    if (status >= 0) {
+        print_done(&pull);
+        say_more(&pull);
+    }
+    if (status == ANNAL_ERR_BUSY)
+        staging_keep(&pull.staging);
+    else
+        staging_done(&pull.staging);
+    options->kind->close(pull.target);
+    if (status == ANNAL_ERR_BUSY)
+        err.status = ANNAL_ERR_IO; /* the target is away */
+    return status < 0 ? fail_error(&err) : EXIT_DONE;
+}
