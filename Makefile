@@ -129,6 +129,7 @@ test-cluster: setup
 	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
+	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship pull
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
 
