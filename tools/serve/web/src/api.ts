@@ -22,6 +22,8 @@ export interface Session {
   title: string | null;
   time_from: string | null;
   findings: number;
+  failed_requests?: number;
+  unreadable_lines?: number;
   working_directory?: string | null;
   git_branch?: string | null;
   input_tokens?: number;

@@ -4,8 +4,8 @@ import type { Session } from './api';
 import { ChartsPanel } from './charts';
 import { Conversation, type ConversationHandle } from './conversation';
 import * as format from './format';
-import { preview, textOf } from './message';
-import { Model, upTo } from './model';
+import { blocksOf, preview, splitContext } from './message';
+import { Model, upTo, type Turn } from './model';
 import { Controls, prompts, SPEEDS, steps, usePlay } from './replay';
 import { link, parse, replace, type Route } from './route';
 import { StatePanel } from './state';
@@ -226,6 +226,13 @@ function Header({ model, at, all, setAll }: { model: Model; at: number; all: boo
   );
 }
 
+/* The server leaves out a tag at the begin, as agents add them; if its end is left, the user wrote it. */
+function promptOf(model: Model, { prompt }: Turn, place: number): string {
+  if (prompt !== null && !prompt.includes('</')) return prompt;
+  const { said } = splitContext(blocksOf(model.event(place)?.data?.content));
+  return preview(said.map((block) => ('text' in block ? block.text : '')).join(' ')) || (prompt ?? '');
+}
+
 function Prompts({
   model,
   seq,
@@ -260,7 +267,7 @@ function Prompts({
             const turn = model.turns[index]!;
             const place = places[index]!;
             const used = model.usedIn(index, seq);
-            const text = turn.prompt ?? preview(textOf(model.event(place)?.data?.content));
+            const text = promptOf(model, turn, place);
             return (
               <li
                 key={key}

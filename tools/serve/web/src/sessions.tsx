@@ -153,6 +153,16 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             {s.fork_session_id && <span class="tag">fork at {format.count(s.fork_seq)}</span>}
             {fresh > 0 && <span class="tag new">{format.count(fresh)} new</span>}
             {s.findings > 0 && <span class="tag bad">{format.plural(s.findings, 'finding')}</span>}
+            {!!s.unreadable_lines && (
+              <span class="tag bad" title="Lines of its log that could not be read">
+                {format.count(s.unreadable_lines)} unreadable
+              </span>
+            )}
+            {!!s.failed_requests && (
+              <span class="tag bad" title="Requests that the provider did not answer">
+                {format.count(s.failed_requests)} refused
+              </span>
+            )}
           </div>
           <div class="row-facts">
             <Agent name={s.agent_id} />

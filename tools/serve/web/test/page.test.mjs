@@ -431,7 +431,7 @@ test('a moment of the past shows nothing that came later', async () => {
     usage(3, 200),
     event(4, 'turn.failed', { turn_id: 't1', error: 'no' }),
     event(5, 'turn.started', { turn_id: 't2', sequence: 2 }),
-    event(5, 'message.added', { id: 'u2', role: 'user', content: 'Second prompt' }),
+    event(5, 'message.added', { id: 'u2', role: 'user', content: '<b>Second</b> prompt' }),
   ]);
   store.append('then-below', [
     event(1, 'session.created', { title: 'Below', agent_id: 'b', parent_session_id: 'then' }),
@@ -456,7 +456,7 @@ test('a moment of the past shows nothing that came later', async () => {
   assert.match(later, /Below\s+2 events · 7 tokens/);
   assert.match(await overview(7), /· 300 tokens · failed/);
   await page.click('text=1 later');
-  await page.waitForSelector('.prompts >> text=Second prompt');
+  await page.waitForSelector('.prompts >> text=<b>Second</b> prompt');
   quiet(page);
   await page.close();
 });
