@@ -1,8 +1,10 @@
 /* What the first screens say of sessions: ls, search, report, diff. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tests/tools/screen.h"
 #include "tools/cli/command.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,6 +150,54 @@ START_TEST(what_a_log_without_times_used_is_of_no_day)
 }
 END_TEST
 
+START_TEST(an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty)
+{
+    static const char log[] = "{\"type\":\"n\"}\nno JSON\n\n{\"type\":\"m\"}\n{half\n";
+    const char *path = tmpdir_path(&cli.dir, "damaged.jsonl");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "jsonl", "--map", "type=$.type", path);
+    ASSERT_OUT("\n2 lines could not be read, and are kept as import.unreadable:\n  2 in '");
+    ASSERT_OUT("damaged.jsonl', the first is line 2\n");
+    ASSERT_OUT("  jsonl      5  ");
+    DONE(&cli, "import", "jsonl", "--map", "type=$.type", path, "--recheck", "--json");
+    ASSERT_OUT(",\"unreadable\":{\"lines\":2,\"first\":2},\"skips");
+    file_write(tmpdir_path(&cli.dir, "empty.jsonl"), "", 0);
+    CLI(&cli, NULL, "import", "auto", tmpdir_path(&cli.dir, "empty.jsonl"));
+    cli_assert_refused(&cli, EXIT_REFUSED, "empty.jsonl' is empty: left out");
+}
+END_TEST
+
+/* What the command prints on a terminal. */
+static void assert_screen(const char *const *words, const char *has, const char *has_not)
+{
+    static struct screen screen;
+    screen_start(&screen, &cli, words);
+    ck_assert_int_eq(screen_wait(&screen), 0);
+    ck_assert_msg(strstr(screen.text, has) != NULL, "no %s in %s", has, screen.text);
+    ck_assert_msg(strstr(screen.text, has_not) == NULL, "%s in %s", has_not, screen.text);
+    screen_done(&screen);
+}
+
+START_TEST(on_a_terminal_events_are_few_and_no_records_unless_asked_for)
+{
+    char lines[24 * 32] = "";
+    for (int i = 1; i <= 24; i++)
+        sprintf(lines + strlen(lines), "{\"type\":\"%s\",\"data\":\"<%d>\"}\n",
+                i == 1 ? "import.record" : "n", i);
+    DONE_WITH(&cli, lines, "append", "many");
+    assert_screen((const char *[]){"cat", "many", NULL},
+                  "annal: 1 import.record are left out; --all prints them", "<1>");
+    assert_screen((const char *[]){"tail", "many", NULL}, "<15>", "<14>");
+    assert_screen((const char *[]){"query", NULL}, "these are the newest 20 events", "<4>");
+    DONE(&cli, "cat", "many");
+    ASSERT_OUT("<1>");
+    DONE(&cli, "query");
+    ASSERT_OUT("<1>");
+    CLI(&cli, NULL, "completion");
+    cli_assert_refused(&cli, EXIT_USAGE, "bash, zsh and fish");
+}
+END_TEST
+
 #define CALL(command)                                                                              \
     "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Bash\",\"input\":{"          \
     "\"command\":\"git diff 368750cee35f31935640a34ad199e889fc60f1a8 --stat && git diff "          \
@@ -176,6 +226,8 @@ Suite *suite_first_look(void)
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
     tcase_add_test(all, a_phrase_that_is_nowhere_is_searched_for_as_its_words);
     tcase_add_test(all, what_a_log_without_times_used_is_of_no_day);
+    tcase_add_test(all, an_import_says_which_lines_are_unreadable_and_that_a_file_is_empty);
+    tcase_add_test(all, on_a_terminal_events_are_few_and_no_records_unless_asked_for);
     tcase_add_test(all, diff_shows_calls_from_where_they_differ);
     return suite;
 }

@@ -82,6 +82,9 @@ int args_fail_verb(const struct noun *noun, const char *given)
     if (nearest != NULL)
         return fail_usage("there is no verb '%s%s%s': did you mean '%s%s%s'?", name, space, given,
                           name, space, nearest);
+    if (noun == NULL && strcmp(given, "completion") == 0)
+        return fail_usage("there is no verb 'completion': bash, zsh and fish find the words of "
+                          "annal where it is installed, in new shells");
     return fail_usage("there is no verb '%s%s%s': 'annal help%s%s' lists them", name, space, given,
                       space, name);
 }

@@ -1,3 +1,4 @@
+#include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
@@ -7,12 +8,15 @@
 
 #include <annal/journal.h>
 
+#include <inttypes.h>
+
 /* What of a session is asked for, and how it is printed. */
 struct range {
     bool for_people;
     uint64_t from_seq;
     bool has_last;
-    uint64_t last; /* only so many of its last events */
+    uint64_t last;       /* only so many of its last events */
+    bool leaves_records; /* import.record is left out */
 };
 
 static annal_status open_cursor(annal_store *store, annal_slice session, const struct range *range,
@@ -45,6 +49,7 @@ static int print_all(annal_store *store, annal_slice session, const struct range
     uint64_t data_bytes;
     annal_error err = {0};
     struct event_lines lines = {0};
+    uint64_t left = 0;
     int exit_status = EXIT_DONE;
     annal_status status = open_cursor(store, session, range, &cursor, &err);
     while (status >= 0 && out_wanted()) {
@@ -59,6 +64,9 @@ static int print_all(annal_store *store, annal_slice session, const struct range
             annal_damage damage = annal_cursor_damage(cursor);
             event_say_damage(annal__cursor_journal(cursor), &damage);
             exit_status = EXIT_REFUSED;
+        } else if (status == ANNAL_OK && range->leaves_records &&
+                   annal__slice_is(event.type, "import.record")) {
+            left++;
         } else if (status == ANNAL_OK && range->for_people) {
             status = print_line(cursor, session, &event, data_bytes, &lines, &err);
         } else if (status == ANNAL_OK &&
@@ -67,12 +75,16 @@ static int print_all(annal_store *store, annal_slice session, const struct range
         }
     }
     annal_cursor_close(cursor);
+    if (left > 0)
+        say("%" PRIu64 " import.record are left out; --all prints them", left);
     return status < 0 ? fail_error(&err) : exit_status;
 }
 
 static int run(const struct args *args)
 {
-    const struct range range = {.for_people = event_lines_wanted(args),
+    const bool for_people = event_lines_wanted(args);
+    const struct range range = {.for_people = for_people,
+                                .leaves_records = for_people && !args_has(args, "all"),
                                 .from_seq = args_count(args, "from", 1),
                                 .has_last = args_has(args, "last"),
                                 .last = args_count(args, "last", 0)};
@@ -87,17 +99,18 @@ static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
     OPTION("from", "N", FIELD_COUNT, NULL, "begin with event N"),
     OPTION_WITH("last", "N", FIELD_COUNT, NULL, "the last N events only", .without = "from"),
-    FIELDS_END};
+    FLAG("all", NULL, "on a terminal, import.record too"), FIELDS_END};
 
 const struct command cmd_cat = {
     .name = "cat",
     .summary = "print the events of a session, straight from its journal",
     .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
-             "the width. With --json, or into a file or pipe, one JSON object a line: seq, ts,\n"
-             "type, id and cause where the event has them, and data byte for byte as it was\n"
-             "appended; from a msgpack journal, as JSON of the same value. Every hash is\n"
-             "checked on the way; what is damaged is named on standard error, everything else\n"
-             "is printed, and the exit status is 1.",
+             "the width, and leaves import.record out unless --all asks for it. With --json,\n"
+             "or into a file or pipe, one JSON object a line: seq, ts, type, id and cause\n"
+             "where the event has them, and data byte for byte as it was appended; from a\n"
+             "msgpack journal, as JSON of the same value. Every hash is checked on the way;\n"
+             "what is damaged is named on standard error, everything else is printed, and\n"
+             "the exit status is 1.",
     .examples =
         "  annal cat sess_1\n"
         "  annal cat sess_1 --last 50\n"

@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* An importer is a few pages of SQL. */
@@ -39,7 +40,8 @@ struct work {
     const char *path; /* of the log under way */
     const char *kind; /* and what it is */
     uint64_t bytes;   /* of the logs that are done */
-    uint64_t files, same, lines, skipped, unfinished, events, unknown;
+    uint64_t files, same, lines, skipped, unfinished, unreadable, events, unknown;
+    struct buf damaged; /* which logs have lines that are unreadable, for people */
 };
 
 /* ---- Which importer ---- */
@@ -115,9 +117,13 @@ static void print_json(const struct work *work, const struct import_report *repo
         out_json_string(annal_slice_of(report->sessions[i].id));
     }
     printf("],\"lines\":%" PRIu64 ",\"imported\":%" PRIu64 ",\"skipped\":%" PRIu64
-           ",\"events\":%" PRIu64 ",\"skips\":[",
+           ",\"events\":%" PRIu64,
            report->lines, report->imported, report->blank + report->duplicate + report->unfinished,
            report->events);
+    if (report->unreadable > 0)
+        printf(",\"unreadable\":{\"lines\":%" PRIu64 ",\"first\":%" PRIu64 "}", report->unreadable,
+               report->first_unreadable);
+    fputs(",\"skips\":[", stdout);
     const char *comma = "";
     for (size_t i = 0; i < sizeof skips / sizeof skips[0]; i++) {
         if (skips[i].lines == 0)
@@ -140,6 +146,7 @@ static void print_row(const struct work *work, const struct import_report *repor
 {
     char sessions[HUMAN_BYTES];
     table_text(work->table, annal_slice_of(work->path));
+    table_text(work->table, annal_slice_of(work->kind));
     table_count(work->table, report->lines);
     table_count(work->table, report->imported);
     table_count(work->table, report->blank + report->duplicate + report->unfinished);
@@ -174,6 +181,12 @@ static void print_totals(const struct work *work)
            human_count(lines, work->lines), work->lines == 1 ? "" : "s",
            human_count(skipped, work->skipped), human_count(events, work->events),
            work->events == 1 ? "" : "s");
+    if (work->unreadable > 0) {
+        printf("%s line%s could not be read, and %s kept as import.unreadable:\n",
+               human_count(lines, work->unreadable), work->unreadable == 1 ? "" : "s",
+               work->unreadable == 1 ? "is" : "are");
+        out_slice(annal__buf_slice(&work->damaged));
+    }
     if (work->unfinished > 0)
         printf("%s unfinished last line%s: imported once whole\n",
                human_count(lines, work->unfinished), work->unfinished == 1 ? "" : "s");
@@ -184,7 +197,8 @@ static void print_totals(const struct work *work)
 static void show_progress(void *arg, uint64_t bytes_done)
 {
     struct work *work = arg;
-    progress_set(&work->progress, work->bytes + bytes_done, work->path);
+    const char *slash = strrchr(work->path, '/');
+    progress_set(&work->progress, work->bytes + bytes_done, slash != NULL ? slash + 1 : work->path);
 }
 
 /* The importer for a log. One that nobody knows is left out, with a remark. */
@@ -200,15 +214,32 @@ static annal_status importer_of(struct work *work, const char *path, struct impo
     if (status >= 0 && out->kind == NULL) {
         work->unknown++;
         progress_hide(&work->progress);
-        say("'%s' is of no kind that is known: left out%s", path,
-            detected.plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
+        struct stat file;
+        if (stat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == 0)
+            say("'%s' is empty: left out", path);
+        else
+            say("'%s' is of no kind that is known: left out%s", path,
+                detected.plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads"
+                               : "");
     }
     return status;
+}
+
+/* Kept until the table of all files is printed. */
+static void note_unreadable(struct work *work, const struct import_report *report)
+{
+    char lines[HUMAN_BYTES], first[HUMAN_BYTES];
+    work->unreadable += report->unreadable;
+    if (report->unreadable > 0)
+        (void)!annal__buf_printf(&work->damaged, "  %s in '%s', the first is line %s\n",
+                                 human_count(lines, report->unreadable), work->path,
+                                 human_count(first, report->first_unreadable));
 }
 
 static void print_report(struct work *work, const struct import_report *report)
 {
     progress_hide(&work->progress);
+    note_unreadable(work, report);
     if (work->args->json)
         print_json(work, report);
     else
@@ -263,6 +294,7 @@ static int begin_table(struct work *work)
 {
     static const struct column columns[] = {
         {.name = "file", .title = "FILE", .flexible = true, .cut_left = true},
+        {.name = "kind", .title = "KIND"},
         {.name = "lines", .title = "LINES", .right = true},
         {.name = "imported", .title = "IMPORTED", .right = true},
         {.name = "skipped", .title = "SKIPPED", .right = true},
@@ -441,6 +473,7 @@ static int import(const struct args *args)
         close(signals);
     logs_done(&logs);
     annal__free(work.options);
+    annal__buf_done(&work.damaged);
     annal__buf_done(&sql);
     annal__buf_done(&name);
     return exit_status;

@@ -16,6 +16,8 @@
 
 enum { CELL_COLUMNS_MAX = 80 };
 
+enum { BARE_EVENTS = 20 };
+
 struct query {
     const struct args *args;
     enum out_format format;
@@ -107,6 +109,17 @@ static int read_filter(struct query *query, const char **out_path)
     if (exit_status == 0)
         exit_status = read_where(query);
     return exit_status == 0 ? read_range(query) : exit_status;
+}
+
+/* On a terminal, of all events that there are only the newest. */
+static void limit_bare(struct query *query)
+{
+    const struct args *args = query->args;
+    if (args->operand_count > 0 || args->value_count > 0 || !event_lines_wanted(args))
+        return;
+    query->filter.limit = BARE_EVENTS;
+    query->filter.descending = true;
+    say("these are the newest %d events; name a SESSION or an option to see others", BARE_EVENTS);
 }
 
 static int name_sessions(struct query *query)
@@ -399,6 +412,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = index_open_for_events(query.store, &query.list, &query.index);
     if (exit_status == 0)
+        limit_bare(&query);
+    if (exit_status == 0)
         exit_status = answer(&query);
     parquet_close(query.parquet);
     annal_index_close(query.index);
@@ -437,7 +452,8 @@ const struct command cmd_query = {
              "The index finds them, the journals give them, and every hash is checked on the\n"
              "way. What is damaged is named on standard error; then the exit status is 1.\n"
              "On a terminal an event is a line: seq, time, type, who and what, cut to the\n"
-             "width. With --json, or into a file or pipe, it is a JSON object.\n"
+             "width; with nothing asked for, the newest 20. With --json, or into a file or\n"
+             "pipe, it is a JSON object.\n"
              "\n"
              "--order commit keeps each session in order of seq, also where its clock went\n"
              "back. --where is an SQL expression over session_id, seq, timestamp, type, id,\n"

@@ -13,7 +13,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { LOOK_MS = 500 }; /* how often to notice that nobody reads any more */
+enum {
+    LOOK_MS = 500,  /* how often to notice that nobody reads any more */
+    LAST_USUAL = 10 /* on a terminal, as tail(1) */
+};
 
 #define COMMIT_US 1000000 /* how often a cursor is committed */
 
@@ -121,7 +124,8 @@ static int read_begin(struct tailing *tailing)
     annal_tail_options *options = &tailing->options;
     const char *from = args_get(args, "from");
     bool is_seq = from != NULL && parse_number(from, &options->from_seq);
-    options->last = args_count(args, "last", 0);
+    bool begins = from != NULL || args_has(args, "last") || args_has(args, "cursor");
+    options->last = args_count(args, "last", tailing->for_people && !begins ? LAST_USUAL : 0);
     options->from_now =
         from != NULL ? strcmp(from, "now") == 0 : args_has(args, "last") && options->last == 0;
     if (is_seq && args->operand_count != 1)
@@ -223,24 +227,25 @@ static const struct field fields[] = {
 const struct command cmd_tail = {
     .name = "tail",
     .summary = "print events of one session, of several or of all, and follow live",
-    .about = "Prints the events there are: on a terminal a line each, with seq, time, type,\n"
-             "who and what, cut to the width; with --json, or into a file or pipe, one JSON\n"
-             "object a line with session_id, seq, timestamp, type, id, cause and data.\n"
-             "With --follow it then waits, without polling, and prints each new event as soon\n"
-             "as it is durable: no gap between history and present, no repeat. A session that\n"
-             "does not exist yet is waited for. Ctrl-C ends it.\n"
+    .about = "Prints the events there are: on a terminal the last 10 if nothing else is\n"
+             "said, a line each, with seq, time, type, who and what, cut to the width; with\n"
+             "--json, or into a file or pipe, all of them, one JSON object a line with\n"
+             "session_id, seq, timestamp, type, id, cause and data. With --follow it then\n"
+             "waits, without polling, and prints each new event as soon as it is durable: no\n"
+             "gap between history and present, no repeat. A session that does not exist yet\n"
+             "is waited for. Ctrl-C ends it.\n"
              "\n"
              "Events of one session come by seq. Across sessions history comes by time, and\n"
              "what is new in the order in which it was committed.\n"
              "\n"
              "With --cursor the place is kept in the store, once a second and at the end,\n"
-             "after the lines were written; --from and --last count for a new cursor only.\n"
-             "A reader that is killed and comes back gets its last second again, and misses\n"
+             "after the lines were written; --from and --last count for a new cursor only. A\n"
+             "reader that is killed and comes back gets its last second again, and misses\n"
              "nothing. 'annal cursor' lists, shows and drops them.\n"
              "\n"
              "What is damaged is named on standard error, and the exit status is 1. With\n"
-             "--json there is an object for it too, in its place: session_id, seq (0 when that\n"
-             "is not known) and damage, which has offset, length, event_lost and what.",
+             "--json there is an object for it too, in its place: session_id, seq (0 when\n"
+             "that is not known) and damage, which has offset, length, event_lost and what.",
     .examples = "  annal tail sess_1 --follow\n"
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
                 "  annal tail --all --last 20 --type 'tool.*' --follow\n"

@@ -17,8 +17,11 @@ struct import_report {
     uint64_t lines;    /* imported + blank + duplicate + unfinished */
     uint64_t imported; /* lines that the store now has as events */
     uint64_t blank;
-    uint64_t duplicate;    /* the same bytes were in the file before */
-    uint64_t unfinished;   /* a last line without line break that is not a JSON value yet */
+    uint64_t duplicate;        /* the same bytes were in the file before */
+    uint64_t unreadable;       /* imported as what is not JSON */
+    uint64_t first_unreadable; /* number of the first of them, and */
+    uint64_t last_unreadable;  /* of the last */
+    uint64_t unfinished;       /* a last line without line break that is not a JSON value yet */
     uint64_t events;       /* appended now; of two importers at once, both may count the same one */
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
     bool unchanged;        /* it was not read: all of this was so at an earlier import */

@@ -215,6 +215,17 @@ static bool is_pending(const struct import_job *job, size_t session, annal_slice
     return false;
 }
 
+/* A line of several pieces counts once. */
+static void count_unreadable(struct import_report *report, const annal_import_event *event)
+{
+    if (!annal__slice_is(event->draft.type, "import.unreadable") ||
+        (report->unreadable > 0 && event->line == report->last_unreadable))
+        return;
+    if (report->unreadable++ == 0)
+        report->first_unreadable = event->line;
+    report->last_unreadable = event->line;
+}
+
 /* The importer returned an event. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
@@ -225,6 +236,7 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     annal_status status = find_session(job, event->session, &index, err);
     if (status < 0)
         goto done;
+    count_unreadable(&job->report, event);
     if (event->draft.ts_us > 1 && job->last_us == 0)
         give_time(pending, event->draft.ts_us, "of the first line that has one");
     if (event->draft.ts_us > 1)
