@@ -120,7 +120,7 @@ stops: setup
 	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
 		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100) --pace $(or $(PACE),8)
 
-# Servers that it starts itself: PostgreSQL, a server with the protocol of S3. Some fifteen minutes.
+# Servers that it starts itself: PostgreSQL, a server with the protocol of S3, NATS. Some twenty minutes.
 test-cluster: setup
 	@cmake/setup.sh cluster
 	@cmake/duckdb.sh || echo 'SKIPPED: the lake: npm cannot get the library of DuckDB'
@@ -132,6 +132,9 @@ test-cluster: setup
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship pull
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
+	for server in build/cluster/bin/nats-server /usr/sbin/nats-server; do \
+		$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/stream.py build/bench/tools/annal 30 $$server || exit 1; \
+	done
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

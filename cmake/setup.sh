@@ -15,7 +15,7 @@ packages="cmake ninja-build gcc libc6-dev pkg-config
     libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev libarchive-dev libmicrohttpd-dev zlib1g-dev
     check libyajl-dev"
 ci_packages="ccache git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 sqlite3 fish zsh doxygen libpq-dev postgresql
-    libcurl4-openssl-dev"
+    libcurl4-openssl-dev libnats-dev"
 bench_packages="liblmdb-dev librocksdb-dev libhiredis-dev redis-server nats-server libnats-dev libpq-dev postgresql"
 
 case ${1:-} in
@@ -30,7 +30,7 @@ web)
     command -v npm >/dev/null || packages="$packages nodejs npm"
     ;;
 bench) packages="$packages $bench_packages" ;;
-cluster) packages="$packages $ci_packages python3-venv" ;;
+cluster) packages="$packages $ci_packages python3-venv nats-server" ;;
 esac
 
 missing=

@@ -54,8 +54,8 @@ uses tools/report tools/cli tools/show tools/plot tools/export
 uses tools/append tools/cli
 uses tools/otlp tools/cli
 uses tools/serve tools/append tools/otlp tools/cli tools/show tools/export tools/import tools/report
-uses tools/ship tools/cli tools/export
-uses tools/cmd tools/append tools/cli tools/show tools/plot tools/import tools/export tools/report
+uses tools/ship tools/cli tools/export tools/show
+uses tools/cmd tools/append tools/cli tools/show tools/plot tools/import tools/export tools/report tools/ship
 
 # Bindings see what is installed, and their own header; where a second SQLite is in the process, they tell ours how to lock; and they hash names.
 grep -rnE --include='*.[ch]' '^ *# *include *["<]' bindings |
@@ -69,6 +69,7 @@ includes '<xxh.*\.h>' | grep -v '^journal/base/hash\.c:' >>"$bad" || true
 includes '<archive.*\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true
 includes '<zlib\.h>' | grep -v '^tools/otlp/inflate\.c:' >>"$bad" || true
 includes '<microhttpd\.h>' | grep -v '^tools/serve/http\.c:' >>"$bad" || true
+includes '<nats/.*\.h>' | grep -v '^tools/ship/nats' >>"$bad" || true
 includes '<curl/.*\.h>' | grep -v '^tools/ship/lake_s3\.c:' >>"$bad" || true
 includes '<libpq.*\.h>' | grep -v '^tools/ship/postgres\.h:' >>"$bad" || true
 includes '<msgpack.*\.h>' | grep -v '^journal/base/msgpack\.c:' >>"$bad" || true

@@ -2,6 +2,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/sessions.h"
+#include "tools/ship/nats_tail.h"
 #include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
 
@@ -184,8 +185,32 @@ static int check_ends(struct tailing *tailing, int exit_status)
     return exit_status;
 }
 
+/* A stream, not a store. */
+static int run_stream(const struct args *args)
+{
+#ifdef ANNAL_SHIP_NATS
+    struct nats_tail_options options = {.url = args_get(args, "from"),
+                                        .follow = args_has(args, "follow")};
+    annal_slice *sessions = NULL;
+    if (args_has(args, "last") || args_has(args, "type") || args_has(args, "cursor"))
+        return fail_usage("--last, --type and --cursor are for a store, not for %s", options.url);
+    int exit_status = args_list(args, "SESSION", &sessions, &options.session_count);
+    options.sessions = sessions;
+    if (exit_status == 0)
+        exit_status = nats_tail(&options);
+    annal__free(sessions);
+    return exit_status;
+#else
+    (void)args;
+    return fail_refused("this annal was built without libnats: install libnats-dev and build it "
+                        "again");
+#endif
+}
+
 static int run(const struct args *args)
 {
+    if (args_has(args, "from") && strncmp(args_get(args, "from"), "nats://", 7) == 0)
+        return run_stream(args);
     struct tailing tailing = {.args = args,
                               .for_people = event_lines_wanted(args),
                               .lines = {.sessions = args->operand_count != 1}};
@@ -243,11 +268,16 @@ const struct command cmd_tail = {
              "reader that is killed and comes back gets its last second again, and misses\n"
              "nothing. 'annal cursor' lists, shows and drops them.\n"
              "\n"
+             "--from nats://HOST prints what a fleet ships to JetStream ('annal ship'), each\n"
+             "event once and in the order of its session, with the store as first key. What is\n"
+             "not in the stream is named on standard error.\n"
+             "\n"
              "What is damaged is named on standard error, and the exit status is 1. With\n"
              "--json there is an object for it too, in its place: session_id, seq (0 when\n"
              "that is not known) and damage, which has offset, length, event_lost and what.",
     .examples = "  annal tail sess_1 --follow\n"
                 "  annal tail sess_1 --from 100 --follow | jq -r .data.content\n"
+                "  annal tail --from nats://nats.example --follow\n"
                 "  annal tail --all --last 20 --type 'tool.*' --follow\n"
                 "  annal tail --all --from 2h --cursor billing --follow | ./bill\n",
     .fields = fields,

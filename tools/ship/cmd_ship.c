@@ -22,6 +22,10 @@ const struct ship_kind *ship_kind_of(const char *url)
     if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
         return &ship_postgres;
 #endif
+#ifdef ANNAL_SHIP_NATS
+    if (strncmp(url, "nats://", 7) == 0)
+        return &ship_nats;
+#endif
 #ifdef ANNAL_SHIP_S3
     if (strncmp(url, "s3://", 5) == 0)
         return &ship_bucket;
@@ -42,7 +46,11 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
     if (strncmp(url, "s3://", 5) == 0)
         return fail_refused("this annal was built without libcurl: install libcurl4-openssl-dev "
                             "and build it again");
-    return fail_usage("'%s' is no target: it begins with postgresql://, file:/// or s3://", url);
+    if (strncmp(url, "nats://", 7) == 0)
+        return fail_refused("this annal was built without libnats: install libnats-dev and build "
+                            "it again");
+    return fail_usage("'%s' is no target: it begins with postgresql://, file:///, s3:// or nats://",
+                      url);
 }
 
 /* HOST:PATH, unless --as says another name. */
@@ -353,6 +361,9 @@ static int print_check(struct looking *looking)
 
 static int run_check(const struct args *args)
 {
+    const struct ship_kind *kind = ship_kind_of(args_get(args, "TARGET"));
+    if (kind != NULL && kind->prove == NULL && kind->rows == NULL)
+        return fail_usage("a stream is not checked here: 'annal tail --from' says what it lacks");
     return with_lanes(args, print_check);
 }
 
@@ -437,7 +448,8 @@ static const struct command verbs[] = {
               "missing and upgraded when it is older), or to a directory or bucket of Parquet\n"
               "files, which DuckDB's library writes. The word 'to' may be left out. Where a\n"
               "bucket is, and its keys, is in AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID\n"
-              "and AWS_SECRET_ACCESS_KEY.\n"
+              "and AWS_SECRET_ACCESS_KEY. nats://HOST is a stream of JetStream, which 'annal\n"
+              "tail --from nats://HOST' follows; there events arrive at least once.\n"
               "\n"
               "The target decides what it takes. It has a head for each session, its last\n"
               "event there and its hash; only what continues a head is sent, and head and\n"
@@ -501,6 +513,6 @@ static const struct command verbs[] = {
     {0}};
 
 const struct noun noun_ship = {.name = "ship",
-                               .summary = "events at other engines: PostgreSQL, Parquet",
+                               .summary = "events at other engines: PostgreSQL, Parquet, NATS",
                                .verbs = verbs,
                                .usual = "to"};

@@ -132,7 +132,7 @@ struct ship_kind {
     const struct home_kind *homes; /* NULL: this kind of target knows no homes */
 };
 
-extern const struct ship_kind ship_postgres, ship_lake, ship_bucket;
+extern const struct ship_kind ship_postgres, ship_lake, ship_bucket, ship_nats;
 
 /* NULL: there is none for this url. */
 const struct ship_kind *ship_kind_of(const char *url);

@@ -16,7 +16,7 @@ struct shipping {
 int shipping_begin(const struct args *args, struct shipping *shipping);
 
 #define TARGET_OPERAND                                                                             \
-    OPERAND("TARGET", FIELD_TEXT, NULL, "postgresql://host/db, file:///dir or s3://bucket/dir")
+    OPERAND("TARGET", FIELD_TEXT, NULL, "an address: postgresql://, file:///, s3:// or nats://")
 #define TARGET_OPTIONS                                                                             \
     OPTION("session", "GLOB", FIELD_TEXT, NULL,                                                    \
            "only these sessions; it may have *, ? and [abc]"),                                     \

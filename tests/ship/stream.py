@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""stream.py ANNAL ROUNDS NATS_SERVER: a stream on three servers, while shippers, servers and the network fail.
+
+A tail follows all the time. After each fault it must have printed every event of every session once and in order, and
+so must a tail that begins then.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from servers import Annal, Proxy, answers, end, free_port, seeded, start, wait_until
+
+SESSIONS = 4
+
+
+class Cluster:
+    def __init__(self, program, directory, size):
+        self.program, self.directory = program, directory
+        self.ports = [free_port() for _ in range(size)]
+        self.routes = [free_port() for _ in range(size)]
+        self.monitors = [free_port() for _ in range(size)]
+        self.processes = [None] * size
+        for i in range(size):
+            self.restart(i)
+        wait_until("the cluster has a leader", lambda: self.leader_of_all() is not None)
+
+    def restart(self, i):
+        words = [self.program, "-a", "127.0.0.1", "-p", str(self.ports[i]), "-m", str(self.monitors[i]), "-js",
+                 "-sd", f"{self.directory}/{i}", "--server_name", f"n{i}"]
+        if len(self.ports) > 1:
+            words += ["--cluster_name", "c", "--cluster", f"nats://127.0.0.1:{self.routes[i]}",
+                      "--routes", ",".join(f"nats://127.0.0.1:{port}" for port in self.routes)]
+        self.processes[i] = start(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until("a server", lambda: answers(self.ports[i]))
+
+    def ask(self, what):
+        for i, process in enumerate(self.processes):
+            if process.poll() is None:
+                try:
+                    return json.load(urllib.request.urlopen(f"http://127.0.0.1:{self.monitors[i]}/{what}", timeout=2))
+                except OSError:
+                    pass
+        return {}
+
+    def leader_of_all(self):
+        if len(self.ports) == 1:
+            return "n0"
+        meta = self.ask("jsz").get("meta_cluster", {})
+        return meta.get("leader") if meta.get("cluster_size", 0) == len(self.ports) else None
+
+    def leader_of_stream(self):
+        for account in self.ask("jsz?streams=true").get("account_details", []):
+            for stream in account.get("stream_detail", []):
+                if stream["name"] == "ANNAL":
+                    leader = stream.get("cluster", {}).get("leader")
+                    return int(leader[1:]) if leader else 0
+        return 0
+
+
+class Scene:
+    def __init__(self, program, nats_server, directory, size):
+        self.random = seeded()
+        self.directory = directory
+        self.cluster = Cluster(nats_server, directory, size)
+        self.proxies = [Proxy(port) for port in self.cluster.ports]
+        self.url = "nats://" + ",".join(f"127.0.0.1:{proxy.port}" for proxy in self.proxies)
+        self.annal = Annal(program, directory + "/store")
+        self.last = {f"s{i}": 0 for i in range(SESSIONS)}
+        self.shipper = self.second = None
+        self.append()
+        self.annal.run("ship", self.url, "--as", "h1", "--wait", "30")
+        with open(directory + "/tail", "w") as output:
+            self.tail = self.annal.start("tail", "--from", self.url, "--follow", stdout=output, stderr=subprocess.DEVNULL)
+        self.output = open(directory + "/tail")
+        self.seen = dict.fromkeys(self.last, 0)
+        self.rest = ""
+
+    def append(self):
+        for session in self.random.sample(sorted(self.last), 2):
+            count = self.random.randint(1, 100)
+            self.annal.append(session, self.last[session] + 1, count)
+            self.last[session] += count
+
+    def ship(self, batch="30"):
+        return self.annal.start("ship", self.url, "--as", "h1", "--batch", batch, "--timeout", "1", "--follow",
+                                stderr=subprocess.DEVNULL)
+
+    def some(self, most):
+        time.sleep(self.random.random() * most)
+
+    # ---- Faults ----
+
+    def shipper_killed(self):
+        self.some(0.3)
+        end(self.shipper)
+
+    def leader_killed(self):
+        leader = self.cluster.leader_of_stream()
+        end(self.cluster.processes[leader])
+        self.append()
+        self.some(3)
+        self.cluster.restart(leader)
+
+    def server_stopped(self):
+        """SIGSTOP: it is connected, and silent."""
+        process = self.random.choice(self.cluster.processes)
+        process.send_signal(signal.SIGSTOP)
+        self.append()
+        self.some(3)
+        process.send_signal(signal.SIGCONT)
+
+    def network_cut(self):
+        for proxy in self.proxies:
+            proxy.left = self.random.randint(0, 20000)
+        self.some(0.3)
+        for proxy in self.proxies:
+            proxy.mode = "cut"
+        self.append()
+        self.some(0.5)
+
+    def network_stalled(self):
+        for proxy in self.proxies:
+            proxy.mode = "stall"
+        self.append()
+        self.some(2)
+
+    def two_shippers(self):
+        self.second = self.ship("7")
+        self.append()
+        self.some(0.6)
+        end(self.second)
+
+    # ---- What must hold ----
+
+    def take(self, lines, seen, name):
+        for line in lines:
+            event = json.loads(line)
+            session, seq = event["session_id"], event["seq"]
+            if event["store"] != "h1" or event["data"]["n"] != seq or seq != seen[session] + 1:
+                sys.exit(f"FAILED: {name}: after event {seen[session]} of {session}: {line}")
+            seen[session] = seq
+
+    def has_caught_up(self, name):
+        self.rest += self.output.read()
+        lines = self.rest.split("\n")
+        self.rest = lines.pop()
+        self.take(lines, self.seen, name)
+        if self.tail.poll() is not None:
+            sys.exit(f"FAILED: {name}: the tail ended")
+        return self.seen == self.last
+
+    def round(self, fault):
+        name = fault.__name__.replace("_", " ")
+        self.shipper = self.ship()
+        self.append()
+        fault()
+        for proxy in self.proxies:
+            proxy.mode, proxy.left = "pass", None
+        end(self.shipper)
+        self.annal.run("ship", self.url, "--as", "h1", "--batch", "30", "--wait", "60")
+        wait_until(f"{name}: the tail has {self.seen} of {self.last}", lambda: self.has_caught_up(name), 60)
+        again = dict.fromkeys(self.last, 0)
+        self.take(self.annal.run("tail", "--from", self.url).splitlines(), again, name + ", from the beginning")
+        if again != self.last:
+            sys.exit(f"FAILED: {name}: from the beginning it has {again} of {self.last}")
+
+
+def try_long_event(scene):
+    """Larger than a message may be."""
+    text = "x" * 2500000
+    scene.annal.run("append", "long", input=json.dumps({"type": "t", "data": {"n": 1, "text": text}}) + "\n")
+    scene.annal.run("ship", scene.url, "--as", "h1", "--session", "long", "--wait", "30")
+    got = [json.loads(line) for line in scene.annal.run("tail", "--from", scene.url, "long").splitlines()]
+    if len(got) != 1 or got[0]["data"]["text"] != text:
+        sys.exit("FAILED: a long event is another one in the stream")
+    scene.last["long"] = scene.seen["long"] = 0
+    scene.last["long"] = 1
+    wait_until("the tail has the long event", lambda: scene.has_caught_up("long event"))
+
+
+def try_deleted_stream(scene):
+    """Its heads stay, and are of another stream."""
+    scene.annal.run("append", "quiet", input='{"type":"t","data":{"n":1}}\n')
+    scene.last["quiet"] = 1
+    scene.seen["quiet"] = 0
+    scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
+    with socket.create_connection(("127.0.0.1", scene.cluster.ports[0])) as client:
+        client.sendall(b'CONNECT {"verbose":false}\r\nSUB i 1\r\nPUB $JS.API.STREAM.DELETE.ANNAL i 0\r\n\r\n')
+        answer = b""
+        while b"success" not in answer:
+            answer += client.recv(4096)
+    scene.append()
+    scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
+    wait_until("the tail goes on after the stream was deleted", lambda: scene.has_caught_up("deleted stream"))
+    again = dict.fromkeys(scene.last, 0)
+    scene.take(scene.annal.run("tail", "--from", scene.url).splitlines(), again, "deleted stream, from the beginning")
+    if again != scene.last:
+        sys.exit(f"FAILED: deleted stream: from the beginning it has {again} of {scene.last}")
+
+
+def try_lost_stream(scene):
+    """All servers lose everything: what is in the journals is sent again, and the tail skips what it had."""
+    for i, process in enumerate(scene.cluster.processes):
+        end(process)
+        shutil.rmtree(f"{scene.cluster.directory}/{i}")
+    for i in range(len(scene.cluster.processes)):
+        scene.cluster.restart(i)
+    wait_until("the cluster has a leader", lambda: scene.cluster.leader_of_all() is not None)
+    scene.append()
+    scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "60")
+    wait_until("the tail goes on with a new stream", lambda: scene.has_caught_up("lost stream"))
+
+
+def main():
+    program, rounds, nats_server = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    with tempfile.TemporaryDirectory() as directory:
+        scene = Scene(program, nats_server, directory, int(os.environ.get("SERVERS") or 3))
+        faults = [scene.shipper_killed, scene.leader_killed, scene.two_shippers, scene.network_cut, scene.network_stalled,
+                  scene.server_stopped]
+        for i in range(rounds):
+            scene.round(faults[i] if i < len(faults) else scene.random.choice(faults))
+        try_long_event(scene)
+        try_deleted_stream(scene)
+        try_lost_stream(scene)
+        end(scene.tail)
+        for process in scene.cluster.processes:
+            end(process)
+        print(f"{sum(scene.last.values())} events were followed, each once, through {rounds} faults of {len(scene.proxies)} servers")
+
+
+main()

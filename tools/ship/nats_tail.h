@@ -1,0 +1,18 @@
+/* annal tail --from nats://HOST: what a fleet ships, from a stream of JetStream. */
+#ifndef TOOLS_SHIP_NATS_TAIL_H
+#define TOOLS_SHIP_NATS_TAIL_H
+
+#include <annal/base.h>
+
+struct nats_tail_options {
+    const char *url;
+    const annal_slice *sessions; /* none: all */
+    size_t session_count;
+    bool follow;
+};
+
+/* Print each event once, in the order of its session; what is not in the stream is said. An exit
+ * status. */
+int nats_tail(const struct nats_tail_options *options);
+
+#endif
