@@ -182,6 +182,41 @@ START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
 }
 END_TEST
 
+#ifdef ANNAL_SHIP_S3
+/* bucket.py ships to one. */
+START_TEST(a_bucket_needs_keys_and_a_server)
+{
+    append("s1", 1, 1);
+    CLI(&cli, NULL, "ship", "s3://lake/x", "--wait", "0");
+    cli_assert_refused(&cli, 1, "needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+    setenv("AWS_ACCESS_KEY_ID", "key", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+    setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1", 1);
+    CLI(&cli, NULL, "ship", "s3://lake/x", "--wait", "0");
+    cli_assert_refused(&cli, 3, "ship to http://127.0.0.1:1/lake: ");
+    CLI(&cli, NULL, "ship", "s3:///x");
+    cli_assert_refused(&cli, 1, "names no bucket");
+}
+END_TEST
+#endif
+
+#ifdef ANNAL_SHIP_NATS
+/* stream.py ships to one. */
+START_TEST(a_stream_needs_a_server_and_is_not_checked)
+{
+    append("s1", 1, 1);
+    CLI(&cli, NULL, "ship", "nats://u:secret@127.0.0.1:1", "--wait", "0");
+    cli_assert_refused(&cli, 3, "ship to 127.0.0.1:1: ");
+    CLI(&cli, NULL, "ship", "check", "nats://127.0.0.1:1");
+    cli_assert_refused(&cli, 2, "a stream is not checked here");
+    CLI(&cli, NULL, "tail", "--from", "nats://127.0.0.1:1", "--type", "x");
+    cli_assert_refused(&cli, 2, "--type and --cursor are for a store");
+    CLI(&cli, NULL, "tail", "--from", "nats://127.0.0.1:1");
+    cli_assert_refused(&cli, 3, "127.0.0.1:1: ");
+}
+END_TEST
+#endif
+
 static void rest_ms(unsigned ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = (long)ms * 1000000}, NULL);
@@ -227,6 +262,12 @@ Suite *suite_lake(void)
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
+#ifdef ANNAL_SHIP_S3
+    tcase_add_test(cases, a_bucket_needs_keys_and_a_server);
+#endif
+#ifdef ANNAL_SHIP_NATS
+    tcase_add_test(cases, a_stream_needs_a_server_and_is_not_checked);
+#endif
     tcase_add_test(cases, shippers_that_are_killed_leave_nothing_double_and_nothing_out);
     return suite;
 }

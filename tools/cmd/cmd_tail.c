@@ -192,8 +192,8 @@ static int run_stream(const struct args *args)
     struct nats_tail_options options = {.url = args_get(args, "from"),
                                         .follow = args_has(args, "follow")};
     annal_slice *sessions = NULL;
-    if (args_has(args, "last") || args_has(args, "type") || args_has(args, "cursor"))
-        return fail_usage("--last, --type and --cursor are for a store, not for %s", options.url);
+    if (args_has(args, "type") || args_has(args, "cursor"))
+        return fail_usage("--type and --cursor are for a store, not for %s", options.url);
     int exit_status = args_list(args, "SESSION", &sessions, &options.session_count);
     options.sessions = sessions;
     if (exit_status == 0)
