@@ -130,6 +130,7 @@ test-cluster: setup
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship pull
+	python3 tests/serve/serve.py build/bench/tools/annal a_push_and_a_pull_that_are_killed_go_on
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
 	for server in build/cluster/bin/nats-server /usr/sbin/nats-server; do \

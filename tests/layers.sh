@@ -70,7 +70,7 @@ includes '<archive.*\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true
 includes '<zlib\.h>' | grep -v '^tools/otlp/inflate\.c:' >>"$bad" || true
 includes '<microhttpd\.h>' | grep -v '^tools/serve/http\.c:' >>"$bad" || true
 includes '<nats/.*\.h>' | grep -v '^tools/ship/nats' >>"$bad" || true
-includes '<curl/.*\.h>' | grep -v '^tools/ship/lake_s3\.c:' >>"$bad" || true
+includes '<curl/.*\.h>' | grep -vE '^tools/ship/(lake_s3|remote)\.c:' >>"$bad" || true
 includes '<libpq.*\.h>' | grep -v '^tools/ship/postgres\.h:' >>"$bad" || true
 includes '<msgpack.*\.h>' | grep -v '^journal/base/msgpack\.c:' >>"$bad" || true
 

@@ -55,7 +55,7 @@ extern const struct command cmd_doctor, cmd_repair, cmd_replay, cmd_report, cmd_
     cmd_show, cmd_sql, cmd_stats, cmd_tail;
 extern const struct command cmd_prune, cmd_vacuum, cmd_verify, cmd_version;
 
-extern const struct command cmd_backup, cmd_export, cmd_pull, cmd_restore;
+extern const struct command cmd_backup, cmd_export, cmd_pull, cmd_push, cmd_restore;
 
 /* Every verb of one word, in the order in which help lists them; NULL ends it. In commands.c. */
 extern const struct command *const commands[];

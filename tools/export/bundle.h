@@ -83,7 +83,7 @@ annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256
 int bundle_export(annal_store *store, const struct session_list *list);
 
 /* annal import bundle FILE */
-int bundle_import(const struct args *args);
+int bundle_import(const struct args *args, const char *file);
 
 /* Remove what interrupted imports left. */
 void bundle_remove_stale(const annal_store *store);

@@ -220,11 +220,11 @@ static int take(struct taking *taking)
     return status < 0 ? fail_error(taking->err) : EXIT_DONE;
 }
 
-int bundle_import(const struct args *args)
+int bundle_import(const struct args *args, const char *file)
 {
     annal_error err = {0};
     char from[PATH_MAX + 16];
-    struct taking taking = {.args = args, .file = args->operands[1], .err = &err};
+    struct taking taking = {.args = args, .file = file, .err = &err};
     snprintf(from, sizeof from, "bundle '%s'", taking.file);
     taking.staging = (struct staging){.from = from, .stage_lock = -1, .err = &err};
     progress_begin(&taking.progress, "import", 0);

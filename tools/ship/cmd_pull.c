@@ -4,8 +4,16 @@
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/ship/pull.h"
+#include "tools/ship/remote.h"
 
 enum { TIMEOUT_S = 30 };
+
+static int run_remote(const struct args *args)
+{
+    struct remote_where where;
+    int exit_status = remote_where_read(args, args_get(args, "from"), &where);
+    return exit_status != 0 ? exit_status : pull_remote(args, &where);
+}
 
 static int run(const struct args *args)
 {
@@ -18,6 +26,8 @@ static int run(const struct args *args)
     annal_store *store = NULL;
     if (options.from.url == NULL)
         return fail_usage("--from is missing: where was the session shipped to?");
+    if (remote_is_url(options.from.url))
+        return run_remote(args);
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)
         return fail_refused("sessions cannot be pulled from '%s' yet", options.from.url);
@@ -30,17 +40,16 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_ID, NULL, "the session"),
-    OPTION("from", "TARGET", FIELD_TEXT, NULL, "where it was shipped to: postgresql://host/db"),
+    OPTION("from", "TARGET", FIELD_TEXT, NULL, "postgresql://host/db, or https://host:port"),
     OPTION("store-name", "NAME", FIELD_TEXT, NULL,
            "the store that shipped it (the one that did so last)"),
-    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,
-                "a target that is silent for so long is away (30)", .least = 1, .most = 3600),
+    REMOTE_OPTIONS,
     CREATE_OPTION,
     FIELDS_END};
 
 const struct command cmd_pull = {
     .name = "pull",
-    .summary = "bring a session from a target of 'annal ship' to this store",
+    .summary = "bring a session from where it was shipped, or from a server",
     .about = "The session gets its own journal again, byte for byte, under its own id, and\n"
              "goes on here. Every event is proved: its hash, which depends on all events\n"
              "before it, must be the one that it had, up to the last event that the target\n"
@@ -52,11 +61,14 @@ const struct command cmd_pull = {
              "shipped since, or after an interruption. Appends on two hosts make two\n"
              "histories, so be sure that the old host has stopped.\n"
              "\n"
+             "From a server (annal serve) it comes as a bundle, with its artifacts.\n"
+             "\n"
              "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\",\n"
              "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events are\n"
-             "those that came.",
+             "those that came. From a server: what 'annal import bundle --json' prints.",
     .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
-                "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n",
+                "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n"
+                "  annal pull run-17 --from https://host7:7117 --token-file host7.token\n",
     .fields = fields,
     .run = run,
 };

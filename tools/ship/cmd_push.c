@@ -1,0 +1,95 @@
+/* annal push: the verb, and what it shares with annal pull. */
+#include "tools/cli/command.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/ship/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool remote_is_url(const char *url)
+{
+    return strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0;
+}
+
+/* The last word of the first line, so that the file of the server itself is right, too. */
+static int read_token(const char *path, char out[512])
+{
+    char line[512] = "";
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return fail_refused("read '%s': %s", path, strerror(errno));
+    if (fgets(line, sizeof line, file) == NULL)
+        line[0] = '\0';
+    fclose(file);
+    line[strcspn(line, "\r\n")] = '\0';
+    const char *word = strrchr(line, ' ');
+    snprintf(out, 512, "%s", word != NULL ? word + 1 : line);
+    return out[0] != '\0' ? 0 : fail_refused("there is no token in '%s'", path);
+}
+
+int remote_where_read(const struct args *args, const char *url, struct remote_where *out)
+{
+    const char *file = args_get(args, "token-file"), *token = getenv("ANNAL_TOKEN");
+    *out = (struct remote_where){.url = url,
+                                 .ca = args_get(args, "ca"),
+                                 .quiet_ms = (uint32_t)args_count(args, "timeout", 30) * 1000};
+    if (file != NULL)
+        return read_token(file, out->token);
+    snprintf(out->token, sizeof out->token, "%s", token != NULL ? token : "");
+    return 0;
+}
+
+#ifndef ANNAL_SHIP_S3
+int push_run(const struct args *args, const struct remote_where *where)
+{
+    (void)args;
+    (void)where;
+    return fail_refused("this annal was built without libcurl: install libcurl4-openssl-dev and "
+                        "build it again");
+}
+
+int pull_remote(const struct args *args, const struct remote_where *where)
+{
+    return push_run(args, where);
+}
+#endif
+
+static int run(const struct args *args)
+{
+    struct remote_where where;
+    const char *url = args_get(args, "to");
+    if (url == NULL || !remote_is_url(url))
+        return fail_usage("--to needs the address of a server: https://host:port");
+    int exit_status = remote_where_read(args, url, &where);
+    return exit_status != 0 ? exit_status : push_run(args, &where);
+}
+
+static const struct field fields[] = {
+    OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
+    OPTION("to", "URL", FIELD_TEXT, NULL, "of the server: https://host:port"), REMOTE_OPTIONS,
+    FIELDS_END};
+
+const struct command cmd_push = {
+    .name = "push",
+    .summary = "send a session to the server of another store",
+    .about =
+        "The session, those that it was forked from, and their artifacts go to a server\n"
+        "(annal serve), which proves them and takes them over under their own ids, byte\n"
+        "for byte. A session that is there with other content has all refused; the exit\n"
+        "status is then 1.\n"
+        "\n"
+        "Push again after an interruption: what has arrived is not sent again. When the\n"
+        "server has the session already, nothing is sent. The token must have the right\n"
+        "to write; it is the last word of the first line of --token-file, else the value\n"
+        "of ANNAL_TOKEN.\n"
+        "\n"
+        "With --json {\"session_id\", \"seq\", \"h\", \"bytes\", \"sent\", \"already_there\"}.",
+    .examples = "  annal push run-17 --to https://host8:7117 --token-file host8.token\n"
+                "  ANNAL_TOKEN=… annal push run-17 --to http://localhost:7117\n",
+    .fields = fields,
+    .run = run,
+};

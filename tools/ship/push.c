@@ -1,0 +1,245 @@
+/*
+ * Sessions between two stores of which one has a server: as bundles, whose requests tools/serve
+ * describes (transfer.c).
+ *
+ * (1) The same sessions give the same bundle, so an upload is named by the SHA-256 of its bytes,
+ *     and goes on where the server says that it ends.
+ * (2) A download goes on if the server still has the same bundle, which the entity tag says. Its
+ *     beginning is in the directory that an import would use (staging.h).
+ */
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/hash.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/number.h"
+#include "journal/base/slice.h"
+#include "journal/sys/seam.h"
+#include "tools/cli/command.h"
+#include "tools/cli/fields.h"
+#include "tools/cli/open.h"
+#include "tools/cli/out.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/target.h"
+#include "tools/export/staging.h"
+#include "tools/ship/remote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PART_BYTES   ((uint64_t)8 << 20)
+#define ANSWER_BYTES ((size_t)16 << 20)
+
+struct push {
+    struct remote *remote;
+    annal_session_info info;
+    char upload[80]; /* bundle?upload=… */
+    struct remote_body part;
+    uint64_t sent;
+    struct progress progress;
+    struct buf answer;
+};
+
+/* ---- Push ---- */
+
+/* A file that has no name any more. */
+static int make_bundle(annal_store *store, struct push *push, annal_error *err)
+{
+    char path[PATH_MAX], hash[SHA256_TEXT_BYTES];
+    const char *place = getenv("TMPDIR");
+    struct session_name name = {.bytes = push->info.bytes};
+    const struct session_list list = {.names = &name, .count = 1, .bytes = name.bytes};
+    struct target target;
+    struct stat file;
+    memcpy(name.id, push->info.session, sizeof name.id);
+    snprintf(path, sizeof path, "%s/annal-push-XXXXXX",
+             place == NULL || *place == '\0' ? "/tmp" : place);
+    if (mkdtemp(path) == NULL)
+        return fail_storage("make a directory %s: %s", path, strerror(errno));
+    char *end = path + strlen(path);
+    snprintf(end, 10, "/bundle");
+    int exit_status = target_begin(&target, path);
+    if (exit_status == EXIT_DONE) {
+        exit_status = bundle_export(store, &list);
+        int at_end = target_end(&target, exit_status == EXIT_DONE);
+        exit_status = exit_status == EXIT_DONE ? at_end : exit_status;
+    }
+    push->part.fd = exit_status == EXIT_DONE ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (exit_status == EXIT_DONE && (push->part.fd < 0 || fstat(push->part.fd, &file) != 0 ||
+                                     bundle_hash_file(path, (uint64_t)file.st_size, hash, err) < 0))
+        exit_status = fail_storage("read the bundle %s", path);
+    (void)unlink(path);
+    *end = '\0';
+    (void)rmdir(path);
+    if (exit_status == EXIT_DONE) {
+        push->part.total = (uint64_t)file.st_size;
+        snprintf(push->upload, sizeof push->upload, "bundle?upload=push-%.32s", hash);
+    }
+    return exit_status;
+}
+
+/* Whether the server has the session up to its last event. */
+static annal_status is_there(struct push *push, bool *out_there, annal_error *err)
+{
+    char path[300], h[20];
+    snprintf(path, sizeof path, "sessions/%s/events/%" PRIu64 "/proof", push->info.session,
+             push->info.last_seq);
+    snprintf(h, sizeof h, "\"%016" PRIx64 "\"", push->info.last_h);
+    annal_status status = remote_get(push->remote, path, &push->answer, err);
+    *out_there = status >= 0 &&
+                 annal__slice_same(annal__json_member(annal__buf_slice(&push->answer), "hash"),
+                                   annal_slice_of(h));
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+}
+
+static annal_status find_received(struct push *push, annal_error *err)
+{
+    annal_status status = remote_get(push->remote, push->upload, &push->answer, err);
+    if (status < 0)
+        return status;
+    push->part.from =
+        annal__number_read(annal__json_member(annal__buf_slice(&push->answer), "received")).uint;
+    return push->part.from < push->part.total
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_BUSY, "another request sends this bundle");
+}
+
+static annal_status send_parts(struct push *push, annal_error *err)
+{
+    struct remote_body *part = &push->part;
+    annal_status status = find_received(push, err);
+    while (status >= 0 && part->from < part->total) {
+        uint64_t left = part->total - part->from;
+        part->bytes = left < PART_BYTES ? left : PART_BYTES;
+        status = remote_put(push->remote, push->upload, part, &push->answer, err);
+        if (status < 0)
+            break;
+        part->from += part->bytes;
+        push->sent += part->bytes;
+        progress_set(&push->progress, part->from, push->info.session);
+    }
+    return status;
+}
+
+static void print_pushed(const struct push *push, const struct remote_where *where, bool json,
+                         bool there)
+{
+    char bytes[HUMAN_BYTES];
+    const annal_session_info *info = &push->info;
+    if (json)
+        printf("{\"session_id\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64
+               "\",\"bytes\":%" PRIu64 ",\"sent\":%" PRIu64 ",\"already_there\":%s}\n",
+               info->session, info->last_seq, info->last_h, push->part.total, push->sent,
+               there ? "true" : "false");
+    else if (there)
+        printf("%s has session '%s' already, up to event %" PRIu64 "\n", where->url, info->session,
+               info->last_seq);
+    else
+        printf("session '%s' is at %s, up to event %" PRIu64 " (%016" PRIx64 "): %s bytes sent\n",
+               info->session, where->url, info->last_seq, info->last_h,
+               human_count(bytes, push->sent));
+}
+
+static int push_session(annal_store *store, struct push *push, const struct args *args,
+                        const struct remote_where *where)
+{
+    annal_error err = {0};
+    bool there = false;
+    const char *session = args_get(args, "SESSION");
+    annal_status status = annal__store_settle(store, &err);
+    if (status >= 0)
+        status = annal_session_info_get(store, annal_slice_of(session), &push->info, &err);
+    if (status >= 0)
+        status = remote_open(where, &push->remote, &err);
+    if (status >= 0)
+        status = is_there(push, &there, &err);
+    if (status >= 0 && !there) {
+        int exit_status = make_bundle(store, push, &err);
+        if (exit_status != EXIT_DONE)
+            return exit_status;
+        progress_begin(&push->progress, "push", push->part.total);
+        status = send_parts(push, &err);
+        progress_hide(&push->progress);
+    }
+    if (status == ANNAL_ERR_BUSY)
+        err.status = ANNAL_ERR_IO; /* it is away */
+    if (status < 0)
+        return fail_error(&err);
+    print_pushed(push, where, args->json, there);
+    return EXIT_DONE;
+}
+
+int push_run(const struct args *args, const struct remote_where *where)
+{
+    annal_store *store = NULL;
+    struct push push = {.part = {.fd = -1}, .answer = {.limit = ANSWER_BYTES}};
+    int exit_status = store_open(args, OPEN_READ, 0, &store);
+    if (exit_status == EXIT_DONE)
+        exit_status = sessions_resolve(store, args);
+    if (exit_status == EXIT_DONE)
+        exit_status = push_session(store, &push, args, where);
+    if (push.part.fd >= 0)
+        close(push.part.fd);
+    remote_close(push.remote);
+    annal__buf_done(&push.answer);
+    return store_close(store, out_finish(exit_status));
+}
+
+/* ---- Pull ---- */
+
+/* Rule (2): the tag is in a file beside the beginning. */
+static annal_status download(struct staging *staging, struct remote *remote, const char *session,
+                             const char *path)
+{
+    char tag[80] = "", tag_path[PATH_MAX], within[300];
+    struct stat file;
+    struct remote_body body = {.fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+    snprintf(tag_path, sizeof tag_path, "%s.tag", path);
+    snprintf(within, sizeof within, "sessions/%s/bundle", session);
+    if (body.fd < 0 || fstat(body.fd, &file) != 0)
+        return annal__fail_errno(staging->err, "create %s", path);
+    int tag_fd = open(tag_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    ssize_t got = tag_fd < 0 ? -1 : read(tag_fd, tag, sizeof tag - 1);
+    body.from = got > 0 ? (uint64_t)file.st_size : 0;
+    annal_status status = remote_fetch(remote, within, &body, tag, staging->err);
+    if (tag[0] != '\0' && tag_fd >= 0 && pwrite(tag_fd, tag, strlen(tag), 0) < 0)
+        status = annal__fail_errno(staging->err, "write %s", tag_path);
+    if (tag_fd >= 0)
+        close(tag_fd);
+    close(body.fd);
+    return status;
+}
+
+int pull_remote(const struct args *args, const struct remote_where *where)
+{
+    const char *session = args_get(args, "SESSION");
+    struct remote *remote = NULL;
+    annal_error err = {0};
+    struct staging staging = {.from = where->url, .stage_lock = -1, .err = &err};
+    char path[PATH_MAX];
+    int exit_status = store_open(args, OPEN_CREATE, 0, &staging.store);
+    if (exit_status != EXIT_DONE)
+        return store_close(staging.store, exit_status);
+    uint64_t key = annal__hash(where->url, strlen(where->url), 2);
+    annal_status status = remote_open(where, &remote, &err);
+    if (status >= 0)
+        status = staging_begin(&staging, annal__hash(session, strlen(session), key) | 1);
+    if (status >= 0) {
+        snprintf(path, sizeof path, "%s/bundle", staging.stage.ptr);
+        status = download(&staging, remote, session, path);
+    }
+    remote_close(remote);
+    if (status == ANNAL_ERR_BUSY)
+        err.status = ANNAL_ERR_IO;
+    exit_status = status < 0 ? fail_error(&err) : bundle_import(args, path);
+    if (status == ANNAL_ERR_BUSY)
+        staging_keep(&staging);
+    else
+        staging_done(&staging);
+    return store_close(staging.store, exit_status);
+}

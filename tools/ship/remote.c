@@ -1,0 +1,253 @@
+#include "tools/ship/remote.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { URL_BYTES = 2000, ANSWER_BYTES = 16 << 20 };
+
+/* While a server makes or imports a bundle, it is silent. That it is still there, TCP says. */
+enum { WORK_S = 3600, ALIVE_S = 20 };
+
+struct remote {
+    CURL *curl;
+    long quiet_s;
+    char url[URL_BYTES]; /* without a slash at the end */
+    char bearer[600];    /* "": without a token */
+    char why[CURL_ERROR_SIZE];
+
+    struct buf *answer;       /* where what is not a file goes */
+    struct remote_body *file; /* of remote_fetch(); NULL: none */
+    const struct remote_body *part;
+    uint64_t sent;
+    char etag[80];
+    int failed; /* errno of writing */
+};
+
+/* ---- What libcurl calls ---- */
+
+static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
+{
+    struct remote *remote = arg;
+    static const char name[] = "etag:";
+    size_t len = one * count;
+    if (len > sizeof name && strncasecmp(bytes, name, sizeof name - 1) == 0)
+        snprintf(remote->etag, sizeof remote->etag, "%.*s",
+                 (int)strcspn(bytes + sizeof name, "\r\n"), bytes + sizeof name);
+    return len;
+}
+
+/* From a server that has another file by now, it comes from its first byte on. */
+static bool take_piece(struct remote *remote, const char *bytes, size_t len, long code)
+{
+    struct remote_body *file = remote->file;
+    if (code == 200 && file->from > 0) {
+        file->from = 0;
+        if (ftruncate(file->fd, 0) < 0)
+            return false;
+    }
+    while (len > 0) {
+        ssize_t written = pwrite(file->fd, bytes, len, (off_t)(file->from + file->bytes));
+        if (written <= 0)
+            return false;
+        file->bytes += (uint64_t)written;
+        bytes += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+static size_t take_answer(char *bytes, size_t one, size_t count, void *arg)
+{
+    struct remote *remote = arg;
+    long code = 0;
+    size_t len = one * count;
+    curl_easy_getinfo(remote->curl, CURLINFO_RESPONSE_CODE, &code);
+    if (remote->file == NULL || code / 100 != 2)
+        return annal__buf_append(remote->answer, bytes, len) < 0 ? 0 : len;
+    if (take_piece(remote, bytes, len, code))
+        return len;
+    remote->failed = errno;
+    return 0;
+}
+
+static size_t give_part(char *room, size_t one, size_t count, void *arg)
+{
+    struct remote *remote = arg;
+    const struct remote_body *part = remote->part;
+    size_t len = one * count;
+    if (len > part->bytes - remote->sent)
+        len = (size_t)(part->bytes - remote->sent);
+    ssize_t got = pread(part->fd, room, len, (off_t)(part->from + remote->sent));
+    if (got < 0 || (got == 0 && len > 0))
+        return CURL_READFUNC_ABORT;
+    remote->sent += (uint64_t)got;
+    return (size_t)got;
+}
+
+/* ---- A request ---- */
+
+/* {"error":{"code":…,"message":…}} */
+static annal_status fail_answer(const struct remote *remote, long code, annal_error *err)
+{
+    char said[300] = "";
+    annal_slice message = annal__json_member(
+        annal__json_member(annal__buf_slice(remote->answer), "error"), "message");
+    if (message.len > 2)
+        snprintf(said, sizeof said, ": %.*s", (int)message.len - 2, message.ptr + 1);
+    annal_status status = code == 404                                 ? ANNAL_ERR_NOTFOUND
+                          : code == 409                               ? ANNAL_ERR_CONFLICT
+                          : code >= 500 || code == 429 || code == 408 ? ANNAL_ERR_BUSY
+                                                                      : ANNAL_ERR_REFUSED;
+    return annal__fail(err, status, "%s: HTTP status %ld%s%s", remote->url, code, said,
+                       code == 401 || code == 403 ? " (--token-file, or ANNAL_TOKEN)" : "");
+}
+
+static annal_status perform(struct remote *remote, const char *path, const char *const *lines,
+                            annal_error *err)
+{
+    char url[URL_BYTES + 600];
+    struct curl_slist *headers = NULL;
+    CURL *curl = remote->curl;
+    long code = 0;
+    snprintf(url, sizeof url, "%s/api/v1/%s", remote->url, path);
+    if (remote->bearer[0] != '\0')
+        headers = curl_slist_append(headers, remote->bearer);
+    for (; *lines != NULL; lines++)
+        headers = curl_slist_append(headers, *lines);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    remote->why[0] = '\0';
+    annal__buf_clear(remote->answer);
+    CURLcode done = curl_easy_perform(curl);
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+    curl_slist_free_all(headers);
+    if (remote->failed != 0) {
+        errno = remote->failed;
+        return annal__fail_errno(err, "write what %s sends", remote->url);
+    }
+    if (done != CURLE_OK)
+        return annal__fail(
+            err,
+            done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL ? ANNAL_ERR_INVALID
+                                                                              : ANNAL_ERR_BUSY,
+            "%s: %s", remote->url, remote->why[0] != '\0' ? remote->why : curl_easy_strerror(done));
+    return code / 100 == 2 ? ANNAL_OK : fail_answer(remote, code, err);
+}
+
+annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,
+                        annal_error *err)
+{
+    static const char *const none[] = {NULL};
+    remote->answer = answer;
+    remote->file = NULL;
+    curl_easy_setopt(remote->curl, CURLOPT_HTTPGET, 1L);
+    return perform(remote, path, none, err);
+}
+
+annal_status remote_put(struct remote *remote, const char *path, const struct remote_body *part,
+                        struct buf *answer, annal_error *err)
+{
+    char range[120];
+    /* The server need not say that it wants the part before it gets it. */
+    const char *const lines[] = {range, "Expect:", NULL};
+    bool is_last = part->from + part->bytes == part->total;
+    snprintf(range, sizeof range, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64,
+             part->from, part->from + part->bytes - 1, part->total);
+    remote->answer = answer;
+    remote->file = NULL;
+    remote->part = part;
+    remote->sent = 0;
+    curl_easy_setopt(remote->curl, CURLOPT_LOW_SPEED_TIME,
+                     is_last ? (long)WORK_S : remote->quiet_s);
+    curl_easy_setopt(remote->curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(remote->curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)part->bytes);
+    annal_status status = perform(remote, path, lines, err);
+    curl_easy_setopt(remote->curl, CURLOPT_UPLOAD, 0L);
+    return status;
+}
+
+annal_status remote_fetch(struct remote *remote, const char *path, struct remote_body *body,
+                          char same[80], annal_error *err)
+{
+    char range[60], condition[120];
+    struct buf answer = {.limit = ANSWER_BYTES};
+    const char *const lines[] = {range, condition, NULL};
+    static const char *const none[] = {NULL};
+    snprintf(range, sizeof range, "Range: bytes=%" PRIu64 "-", body->from);
+    snprintf(condition, sizeof condition, "If-Range: %s", same);
+    remote->answer = &answer;
+    remote->file = body;
+    remote->failed = 0;
+    remote->etag[0] = '\0';
+    body->bytes = 0;
+    curl_easy_setopt(remote->curl, CURLOPT_LOW_SPEED_TIME, (long)WORK_S);
+    curl_easy_setopt(remote->curl, CURLOPT_HTTPGET, 1L);
+    annal_status status = perform(remote, path, body->from > 0 ? lines : none, err);
+    if (remote->etag[0] != '\0')
+        memcpy(same, remote->etag, sizeof remote->etag);
+    annal__buf_done(&answer);
+    return status;
+}
+
+/* ---- Opening ---- */
+
+annal_status remote_open(const struct remote_where *where, struct remote **out_remote,
+                         annal_error *err)
+{
+    const char *url = where->url;
+    uint32_t quiet_ms = where->quiet_ms;
+    struct remote *remote = annal__zalloc(sizeof *remote);
+    size_t len = strlen(url);
+    while (len > 0 && url[len - 1] == '/')
+        len--;
+    if (remote == NULL || len >= sizeof remote->url) {
+        annal__free(remote);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "the address of the server is too long");
+    }
+    memcpy(remote->url, url, len);
+    if (where->token[0] != '\0')
+        snprintf(remote->bearer, sizeof remote->bearer, "Authorization: Bearer %s", where->token);
+    remote->curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
+    if (remote->curl == NULL) {
+        annal__free(remote);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "libcurl does not start");
+    }
+    CURL *curl = remote->curl;
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, remote->why);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)quiet_ms);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    remote->quiet_s = (long)(quiet_ms / 1000);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, remote->quiet_s);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)ALIVE_S);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, (long)ALIVE_S);
+    if (where->ca != NULL)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, where->ca);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, remote);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, remote);
+    curl_easy_setopt(curl, CURLOPT_READFUNCTION, give_part);
+    curl_easy_setopt(curl, CURLOPT_READDATA, remote);
+    *out_remote = remote;
+    return ANNAL_OK;
+}
+
+void remote_close(struct remote *remote)
+{
+    if (remote == NULL)
+        return;
+    curl_easy_cleanup(remote->curl);
+    annal__free(remote);
+}
