@@ -72,6 +72,7 @@ class Scene:
         end(self.bucket.process)
         self.append()
         time.sleep(1.5)
+        self.proxy.mode = "cut"  # until the bucket has its user
         self.bucket.restart()
         self.annal.environment.update(self.bucket.environment(self.proxy.port))
         end(self.shipper)  # its keys are no longer valid
