@@ -1,8 +1,8 @@
 /*
  * Writing a journal again from what another place knows of it: its header and its events.
  *
- * The bytes must come out the same, because every h is a hash of them. So each event is encoded, and
- * refused unless its h is the one that it had.
+ * The bytes must come out the same, because every h is a hash of them. So each event is encoded,
+ * and refused unless its h is the one that it had.
  */
 #ifndef JOURNAL_SYS_REBUILD_H
 #define JOURNAL_SYS_REBUILD_H
