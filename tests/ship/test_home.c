@@ -189,6 +189,33 @@ START_TEST(a_copy_of_a_store_with_an_older_epoch_is_fenced)
 }
 END_TEST
 
+/* h2 shipped a copy of the session before anybody had it. */
+START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
+{
+    NEEDS_SERVER();
+    const char *heads = "SELECT string_agg(store || ' ' || seq, ', ' ORDER BY store)"
+                        " FROM annal._heads";
+    append("1", 0);
+    H1("ship");
+    move();
+    H2("ship");
+    append("2", 0);
+    H1("ship");
+    ASK(heads, "h1 2, h2 1");
+    H2("home", "take", "s1");
+    cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
+    H1("home", "take", "s1");
+    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 3)\n");
+    ASK(heads, "h1 2, h2 1");
+    /* The target comes back from a backup, of a moment when the home was another one's. */
+    pg_do(&pg, database,
+          "UPDATE annal._homes SET epoch = 1, store = 'h2', until = '-infinity',"
+          " was = 'h1'");
+    H1("home", "take", "s1");
+    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 4)\n");
+}
+END_TEST
+
 static void wait_for(const char *sql, const char *want)
 {
     for (int i = 0; i < 1000; i++) {
@@ -235,6 +262,7 @@ Suite *suite_home(void)
     tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has);
     tcase_add_test(cases, a_session_that_is_not_here_whole_is_not_at_home);
     tcase_add_test(cases, a_copy_of_a_store_with_an_older_epoch_is_fenced);
+    tcase_add_test(cases, a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history);
     tcase_add_test(cases, a_shipper_that_follows_renews_the_leases);
     return suite;
 }

@@ -82,9 +82,11 @@ CREATE TABLE IF NOT EXISTS annal._homes (
     until    timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 70);
 
--- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: that
--- of the store's lease; if it still has it, it is made longer. The head goes with the home, so that the events of the session
--- stay one history.
+-- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: the
+-- earliest that the store can have. If the home is its own, with no later epoch, the lease is made longer; otherwise it is a
+-- new one, whose epoch is later than both, because a target from a backup may have gone back. The head goes with the home, so
+-- that the events of the session stay one history: that of the home before, or at first the longest one. If of_store has a
+-- head of its own, the two change places.
 CREATE OR REPLACE FUNCTION annal.take_home(of_session text, of_store text, of_epoch bigint, seconds integer,
     OUT granted boolean, OUT home text, OUT home_epoch bigint, OUT seconds_left float8) LANGUAGE plpgsql AS $$
 DECLARE
@@ -93,20 +95,22 @@ DECLARE
 BEGIN
     INSERT INTO annal._homes (session) VALUES (of_session) ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT had FROM annal._homes WHERE session = of_session FOR UPDATE;
-    granted := had.store IS NULL OR had.until <= clock_timestamp() OR (had.store = of_store AND had.epoch = of_epoch);
+    granted := had.store IS NULL OR had.until <= clock_timestamp() OR (had.store = of_store AND had.epoch <= of_epoch);
     IF granted THEN
         source := coalesce(had.store, had.was,
-            (SELECT max(store) FROM annal._heads WHERE session = of_session HAVING count(*) = 1), of_store);
+            (SELECT store FROM annal._heads WHERE session = of_session ORDER BY seq DESC, store = of_store DESC LIMIT 1),
+            of_store);
         IF had.store IS DISTINCT FROM of_store OR had.epoch <> of_epoch THEN
-            had.epoch := had.epoch + 1;
+            had.epoch := greatest(had.epoch, of_epoch) + 1;
         END IF;
         had.store := of_store;
         had.until := clock_timestamp() + make_interval(secs => seconds);
         UPDATE annal._homes SET store = had.store, was = source, epoch = had.epoch, until = had.until
             WHERE session = of_session;
-        IF source <> of_store THEN
-            UPDATE annal._heads SET store = of_store WHERE session = of_session AND store = source
-                AND NOT EXISTS (SELECT FROM annal._heads WHERE session = of_session AND store = of_store);
+        IF source <> of_store AND EXISTS (SELECT FROM annal._heads WHERE session = of_session AND store = source) THEN
+            UPDATE annal._heads SET store = '' WHERE session = of_session AND store = of_store;
+            UPDATE annal._heads SET store = of_store WHERE session = of_session AND store = source;
+            UPDATE annal._heads SET store = source WHERE session = of_session AND store = '';
         END IF;
     END IF;
     home := had.store;
