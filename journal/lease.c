@@ -126,16 +126,19 @@ static annal_status refuse(const struct session *session, const annal_lease *lea
 annal_status annal__lease_check(annal_store *store, struct session *session, annal_error *err)
 {
     annal_lease lease = {0};
+    annal_error read = {0};
     if (session->lease_until_us == INT64_MAX ||
         (session->lease_until_us > 0 && annal_lease_now() < session->lease_until_us))
         return ANNAL_OK;
     session->lease_until_us = 0;
-    annal_status status = annal_lease_get(store, annal__session_id(session), &lease, err);
+    annal_status status = annal_lease_get(store, annal__session_id(session), &lease, &read);
     if (status == ANNAL_ERR_NOTFOUND) {
         session->lease_until_us = INT64_MAX;
         return ANNAL_OK;
     }
     if (status < 0) {
+        if (err != NULL)
+            *err = read;
         annal__error_context(err, "append to session '%s': its lease", session->id);
         return status;
     }

@@ -1,6 +1,7 @@
 /*
- * What annal._fold() (tables.sql) is told of the events of a batch, so that it reads only those that
- * change a row: as arrays in PostgreSQL's syntax, which are collected while the events are sent.
+ * What annal._fold() (tables.sql) is told of the events of a batch, so that it reads only those
+ * that change a row: as arrays in PostgreSQL's syntax, which are collected while the events are
+ * sent.
  */
 #ifndef TOOLS_SHIP_DIGEST_H
 #define TOOLS_SHIP_DIGEST_H

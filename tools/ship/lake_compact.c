@@ -7,9 +7,9 @@
  *     after.
  * (2) Files that were replaced keep their names for keep_us, because readers may have begun with an
  *     older list. They are removed by a later run.
- * (3) A shipper that wrote a manifest meanwhile changes nothing about the files that are merged: the
- *     manifest is written again with the next number. Another run of this that replaced one of them
- *     was first: then the new file is removed.
+ * (3) A shipper that wrote a manifest meanwhile changes nothing about the files that are merged:
+ *     the manifest is written again with the next number. Another run of this that replaced one of
+ *     them was first: then the new file is removed.
  */
 #include "tools/ship/lake.h"
 
