@@ -54,6 +54,7 @@ struct annal_writer {
     uint32_t wait_ms;
     const struct codec *codec; /* NULL: any */
     bool spends_reserve;
+    bool ignores_lease;
 
     /* Guarded by the session's lock. */
     uint64_t batched_seq; /* of its last event at level batch; 0: it is not in the list */
@@ -116,6 +117,11 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
 void annal__writer_spend_reserve(annal_writer *writer)
 {
     writer->spends_reserve = true;
+}
+
+void annal__writer_ignore_lease(annal_writer *writer)
+{
+    writer->ignores_lease = true;
 }
 
 /* ---- Events that are lost after their append returned ---- */
@@ -737,7 +743,7 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
             status = find_copies(append, out_seq, err);
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
-        if (status == ANNAL_OK)
+        if (status == ANNAL_OK && !append->writer->ignores_lease)
             status = annal__lease_check(append->store, session, err);
         /* The lock was released while waiting: another thread may have released the session. */
     } while (status == ANNAL_OK &&

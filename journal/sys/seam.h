@@ -73,6 +73,9 @@ int64_t annal__store_waited_us(annal_store *store);
  */
 void annal__writer_spend_reserve(annal_writer *writer);
 
+/* This writer brings what is the history of the session already: it needs no lease. */
+void annal__writer_ignore_lease(annal_writer *writer);
+
 /*
  * A place in the store object for what its tails share (replay/hub.h), because there is no global
  * state: created by the first tail, removed with the last.

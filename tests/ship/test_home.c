@@ -113,6 +113,33 @@ START_TEST(a_session_has_one_home_at_a_time)
 }
 END_TEST
 
+/* Although its lease here is over: pulling needs none. */
+START_TEST(a_session_that_was_pulled_goes_on_where_it_was_before)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    H1("home", "take", "s1");
+    H1("ship");
+    H1("home", "release", "s1");
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store", second);
+    cli_assert_done(&cli);
+    H2("home", "take", "s1");
+    CLI(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1", "--store", second);
+    H2("ship");
+    H2("home", "release", "s1");
+    cli_assert_done(&cli);
+    H1("home", "take", "s1");
+    cli_assert_refused(&cli, 1, "bring it here first, with 'annal pull'");
+    DONE(&cli, "pull", "s1", "--from", url);
+    append("3", 1);
+    H1("home", "take", "s1");
+    cli_assert_done(&cli);
+    append("3", 0);
+    H1("ship");
+    ASK("SELECT string_agg(data::text, ',' ORDER BY seq) FROM annal._events", "1,2,3");
+}
+END_TEST
+
 START_TEST(what_was_not_shipped_keeps_the_home)
 {
     NEEDS_SERVER();
@@ -258,6 +285,7 @@ Suite *suite_home(void)
     TCase *cases = suite_case(suite, "home", set_up, tear_down);
     tcase_add_unchecked_fixture(cases, start_server, stop_server);
     tcase_add_test(cases, a_session_has_one_home_at_a_time);
+    tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);
     tcase_add_test(cases, what_was_not_shipped_keeps_the_home);
     tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has);
     tcase_add_test(cases, a_session_that_is_not_here_whole_is_not_at_home);

@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/sys/seam.h"
 
 #include <string.h>
 
@@ -114,6 +115,8 @@ annal_status session_extend(annal_store *store, annal_store *from, annal_slice s
         status = annal_cursor_open(from, session, info.last_seq + 1, &cursor, err);
     if (status >= 0)
         status = annal_writer_open(store, session, NULL, &writer, err);
+    if (status >= 0)
+        annal__writer_ignore_lease(writer);
     if (status >= 0)
         status = extend(cursor, writer, info.last_seq, &piece, err);
     annal_writer_close(writer);

@@ -65,7 +65,7 @@ static int keep_late(struct homing *homing, const struct place *head, uint64_t e
         return fail_error(&homing->err);
     return fail_refused("session '%s' has events here that are not those at the target, which "
                         "ends with event %" PRIu64 "; all of them are kept in '%s'. Delete '%s' "
-                        "here, and bring it again from the store that had it",
+                        "here, and bring it again with 'annal pull'",
                         homing->session, head->seq, late, homing->session);
 }
 
@@ -99,7 +99,7 @@ static int compare_head(struct homing *homing, const struct home *home)
     if (!is_here || same)
         exit_status = fail_refused("session '%s' ends with event %" PRIu64 " here, and with event "
                                    "%" PRIu64 " at the target: bring it here first, with 'annal "
-                                   "export --format bundle' on the store that had it",
+                                   "pull'",
                                    homing->session, info.last_seq, head.seq);
     else if (status == ANNAL_ERR_CONFLICT)
         exit_status = keep_late(homing, &head, home->epoch);
