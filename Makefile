@@ -136,6 +136,7 @@ test-cluster: setup
 	for server in build/cluster/bin/nats-server /usr/sbin/nats-server; do \
 		$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/stream.py build/bench/tools/annal 30 $$server || exit 1; \
 	done
+	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') /usr/bin/python3 tests/ship/hosts.py build/bench/tools/annal 8 200
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""hosts.py ANNAL HOSTS TASKS: hosts with stores of their own claim tasks, and are frozen for longer than their lease.
+
+Each task is a session. A host takes its home, works on it and ships it. In the end each task was done once, nothing comes after
+that in the tables, and every event that a host appended is in its store or in the tables.
+"""
+
+import glob
+import json
+import os
+import pwd
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from servers import Annal, end, seeded, start, wait_until
+
+LEASE, FREEZE = 2, 3.5
+
+
+class Server:
+    """PostgreSQL on a socket in a directory of its own, not as root."""
+
+    def __init__(self):
+        self.bin = os.path.dirname(max(glob.glob("/usr/lib/postgresql/*/bin/initdb")))
+        self.dir = tempfile.mkdtemp(prefix="annal-pg-", dir="/tmp")
+        self.more = {"cwd": self.dir, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+            self.more.update(user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+        words = ["-D", "data", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8"]
+        subprocess.run([self.bin + "/initdb", *words], check=True, **self.more)
+        words = ["-D", "data", "-k", self.dir, "-c", "listen_addresses=", "-c", "fsync=off"]
+        self.process = start([self.bin + "/postgres", *words], **self.more)
+        self.url = f"postgresql:///postgres?host={self.dir}&user=boss"
+        wait_until("PostgreSQL", lambda: self.ask("SELECT 1") == "1")
+
+    def ask(self, sql):
+        done = subprocess.run([self.bin + "/psql", "-XAt", self.url, "-c", sql], capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def stop(self):
+        end(self.process)
+        shutil.rmtree(self.dir)
+
+
+class Host:
+    """What runs in a process of its own until every task is done."""
+
+    def __init__(self, program, directory, name, url, tasks):
+        self.annal = Annal(program, f"{directory}/{name}")
+        self.accepted = open(f"{directory}/{name}.accepted", "w", encoding="utf-8")
+        self.name, self.target, self.tasks = name, [url, "--as", name, "--timeout", "3"], tasks
+        self.random, self.count = random.Random(name), 0
+
+    def run(self, *words, input=None):
+        return subprocess.run([self.annal.program, *words], input=input, env=self.annal.environment,
+                              capture_output=True, text=True)
+
+    def append(self, task, kind):
+        self.count += 1
+        event = {"type": kind, "id": f"{self.name}-{self.count}", "data": self.name}
+        if self.run("append", task, input=json.dumps(event) + "\n").returncode == 0:
+            print(task, event["id"], file=self.accepted, flush=True)
+
+    def take(self, task):
+        got = self.run("home", "take", task, *self.target, "--for", str(LEASE))
+        if "annal pull" in got.stderr and "late-" not in got.stderr:
+            self.run("pull", task, "--from", self.target[0])
+            got = self.run("home", "take", task, *self.target, "--for", str(LEASE))
+        elif "late-" in got.stderr:
+            self.run("delete", "--yes", task)
+        return got.returncode == 0
+
+    def work(self, task):
+        """True when it is done, by whomever."""
+        if not self.take(task):
+            return False
+        done = '"task.done"' in self.run("cat", task).stdout
+        if not done:
+            self.append(task, "task.worked")
+            self.append(task, "task.done")
+        shipped = self.run("ship", *self.target, "--session", task).returncode == 0
+        self.run("home", "release", task, *self.target)
+        return shipped
+
+    def run_all(self):
+        left = [f"task-{n}" for n in range(self.tasks)]
+        self.run("append", "begun", input='{"type":"host.begun","data":null}\n')
+        while left:
+            self.random.shuffle(left)
+            left = [task for task in left if not self.work(task)]
+
+
+def freeze(chance, processes):
+    """Stop some hosts with all that they run, each for longer than its lease."""
+    frozen = [p for p in processes if p.poll() is None and chance.random() < 0.5]
+    for process in frozen:
+        os.killpg(process.pid, signal.SIGSTOP)
+    time.sleep(FREEZE)
+    for process in frozen:
+        os.killpg(process.pid, signal.SIGCONT)
+    time.sleep(chance.random() * 2)
+    return len(frozen)
+
+
+def ids_of(program, store):
+    lines = Annal(program, store).run("export").splitlines()
+    return {event["id"]: event["session"] for event in map(json.loads, lines) if "id" in event}
+
+
+def check(program, directory, server, hosts, tasks):
+    worked = "SELECT count(*) FROM annal.events WHERE type = 'task.done' AND session_id NOT LIKE '%.late-%'"
+    if server.ask(worked) != str(tasks):
+        sys.exit(f"FAILED: {server.ask(worked)} tasks were done, not {tasks}")
+    after = server.ask("SELECT count(*) FROM annal._events AS e JOIN annal._events AS d ON d.key = e.key AND d.seq < e.seq"
+                       " JOIN annal._heads AS h ON h.key = e.key WHERE d.type = 'task.done' AND session NOT LIKE '%.late-%'")
+    if after != "0":
+        sys.exit(f"FAILED: {after} events come after their task was done: a fenced host shipped them")
+    there = set(server.ask("SELECT id FROM annal._events WHERE id IS NOT NULL").split())
+    late = 0
+    for name in hosts:
+        here = ids_of(program, f"{directory}/{name}")
+        for line in open(f"{directory}/{name}.accepted", encoding="utf-8"):
+            task, event = line.split()
+            late += event not in there or ".late-" in here.get(event, "")
+            if event not in there and event not in here:
+                sys.exit(f"FAILED: event {event} of {task} is neither in store {name} nor in the tables")
+        Annal(program, f"{directory}/{name}").run("verify")
+    return late
+
+
+def main():
+    program, count, tasks = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    if len(sys.argv) > 4:
+        Host(program, sys.argv[4], sys.argv[5], sys.argv[6], tasks).run_all()
+        return
+    chance, server, begun, frozen = seeded(), Server(), time.monotonic(), 0
+    hosts = [f"h{n}" for n in range(count)]
+    with tempfile.TemporaryDirectory() as directory:
+        Annal(program, f"{directory}/first").run("append", "begun", input='{"type":"host.begun","data":null}\n')
+        Annal(program, f"{directory}/first").run("ship", server.url, "--as", "first")
+        words = [sys.executable, os.path.abspath(__file__), program, str(count), str(tasks), directory]
+        processes = [subprocess.Popen([*words, name, server.url], process_group=0) for name in hosts]
+        try:
+            while any(process.poll() is None for process in processes):
+                frozen += freeze(chance, processes)
+                if time.monotonic() - begun > 1200:
+                    sys.exit("FAILED: not done after 20 minutes")
+            if any(process.returncode for process in processes):
+                sys.exit("FAILED: a host ended")
+            late = check(program, directory, server, hosts, tasks)
+        finally:
+            for process in processes:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            server.stop()
+    print(f"{count} hosts, {tasks} tasks, frozen {frozen} times: each done once, {late} late events kept, "
+          f"{time.monotonic() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
