@@ -15,6 +15,7 @@
  * (5) A tail of one session needs no order: it reads to the end. Each second it looks by itself,
  *     and checks whether its journal still has its name.
  */
+#include "replay/sys/tail.h"
 #include "journal/base/clock.h"
 #include "replay/stream.h"
 #include "replay/tail_file.h"
@@ -307,13 +308,19 @@ static annal_status look_at_single(annal_tail *tail, annal_event *out_event, ann
 
 /* ---- Next ---- */
 
+/* The event that was returned is not valid any more. */
+static void pass(annal_tail *tail)
+{
+    if (tail->given == NULL)
+        return;
+    annal__stream_advance(tail->given);
+    tail->given->has_key = false; /* it is still at the top */
+    tail->given = NULL;
+}
+
 static annal_status look(annal_tail *tail, annal_event *out_event, annal_error *err)
 {
-    if (tail->given != NULL) {
-        annal__stream_advance(tail->given);
-        tail->given->has_key = false; /* it is still at the top */
-        tail->given = NULL;
-    }
+    pass(tail);
     return tail->is_single ? look_at_single(tail, out_event, err)
                            : look_at_many(tail, out_event, err);
 }
@@ -366,6 +373,19 @@ annal_status annal_tail_next(annal_tail *tail, uint32_t timeout_ms, annal_event 
             return ANNAL_END;
         annal__hub_wait(&tail->listener,
                         tail->is_single && until_us - now > LOOK_US ? now + LOOK_US : until_us);
+    }
+}
+
+void annal__tail_rest(annal_tail *tail)
+{
+    struct stream *behind;
+    pass(tail);
+    for (struct stream *at = tail->streams.open_first; at != NULL; at = behind) {
+        behind = at->open_behind;
+        if (at->has_head)
+            annal__stream_close(&tail->streams, at);
+        else
+            annal__stream_rest(at);
     }
 }
 

@@ -1,4 +1,5 @@
 #include "journal/sys/delete.h"
+#include "replay/sys/tail.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
 
@@ -95,6 +96,23 @@ START_TEST(history_comes_first_then_what_is_appended)
     append(1);
     ck_next(5, 0);
     ck_none(0);
+}
+END_TEST
+
+START_TEST(a_tail_that_rested_goes_on_after_its_last_event)
+{
+    append(3);
+    open_tail(0);
+    annal__tail_rest(tail);
+    ck_next(1, 0);
+    annal__tail_rest(tail);
+    annal__tail_rest(tail);
+    ck_next(2, 0);
+    ck_next(3, 0);
+    ck_none(0);
+    annal__tail_rest(tail);
+    append(1);
+    ck_next(4, 0);
 }
 END_TEST
 
@@ -428,6 +446,7 @@ Suite *suite_tail(void)
     Suite *suite = suite_create("tail");
     TCase *tc = suite_case(suite, "tail", setup, teardown);
     tcase_add_test(tc, history_comes_first_then_what_is_appended);
+    tcase_add_test(tc, a_tail_that_rested_goes_on_after_its_last_event);
     tcase_add_test(tc, a_tail_begins_at_any_seq);
     tcase_add_loop_test(tc, a_session_that_does_not_exist_yet_is_waited_for, 0, 2);
     tcase_add_test(tc, a_wait_ends_with_its_time);

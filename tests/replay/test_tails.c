@@ -1,5 +1,6 @@
 /* Tails of several sessions, and many tails. */
 #include "journal/sys/delete.h"
+#include "replay/sys/tail.h"
 #include "tests/index/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -114,6 +115,24 @@ START_TEST(history_comes_by_time_and_then_each_append_in_its_order)
     ck_given(tail, "c", 1);
     ck_given(tail, "a", 3);
     ck_given(tail, "c", 2);
+    ck_nothing(tail);
+}
+END_TEST
+
+START_TEST(a_rest_changes_no_order)
+{
+    for (int64_t i = 0; i < 6; i++)
+        fixture_append_at(&f, i % 3 == 0 ? "a" : "b", "a.one", "{}", i * 1000000 + 1);
+    open_tail(NULL);
+    ck_given(tail, "a", 1);
+    annal__tail_rest(tail);
+    ck_given(tail, "b", 1);
+    ck_given(tail, "b", 2);
+    annal__tail_rest(tail);
+    ck_given(tail, "a", 2);
+    ck_given(tail, "b", 3);
+    annal__tail_rest(tail);
+    ck_given(tail, "b", 4);
     ck_nothing(tail);
 }
 END_TEST
@@ -579,6 +598,7 @@ Suite *suite_tails(void)
     Suite *suite = suite_create("tails");
     TCase *tc = suite_case(suite, "tails", setup, teardown);
     tcase_add_test(tc, history_comes_by_time_and_then_each_append_in_its_order);
+    tcase_add_test(tc, a_rest_changes_no_order);
     tcase_add_loop_test(tc, across_sessions_the_order_is_that_of_the_appends, 0, 2);
     tcase_add_test(tc, a_tail_of_named_sessions_gives_these_alone_and_waits_for_those_to_come);
     tcase_add_test(tc, only_events_of_the_types_asked_for_are_given);

@@ -5,6 +5,7 @@ serve.py ANNAL [name of a test …]
 """
 
 import concurrent.futures
+import glob
 import gzip
 import hashlib
 import http.client
@@ -36,12 +37,19 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
+def has_word(pid, word):
+    with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+        return word in file.read().split("\0")
+
+
 class Server:
     """A store in a directory of its own, and the server over it."""
 
     def __init__(self, *words):
         self.dir = tempfile.mkdtemp(prefix="annal-serve-")
         self.store = os.path.join(self.dir, "store")
+        self.scratch = os.path.join(self.dir, "scratch")
+        os.mkdir(self.scratch)
         self.words = words
         self.process = None
 
@@ -50,9 +58,11 @@ class Server:
         return self
 
     def start(self):
+        # What is freed is free: the sanitizer of addresses would keep it for a while.
+        more = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1", "TMPDIR": self.scratch}
         self.process = subprocess.Popen(
             [ANNAL, "--store", self.store, "serve", "--listen", "127.0.0.1:0", *self.words],
-            stdout=subprocess.PIPE, text=True)
+            stdout=subprocess.PIPE, text=True, env=os.environ | more)
         line = self.process.stdout.readline()
         self.port = int(line.rsplit(":", 1)[1].split("/")[0])
         with open(os.path.join(self.store, "serve.token"), encoding="ascii") as file:
@@ -100,6 +110,28 @@ class Server:
         assert got == status, f"{path}: {got} {text[:300]!r}"
         return json.loads(text)
 
+    def memory(self):
+        """In MiB."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) / 1024
+
+    def children(self):
+        """Those that run a program of their own already."""
+        pids = []
+        for path in glob.glob(f"/proc/{self.process.pid}/task/*/children"):
+            with open(path, encoding="ascii") as file:
+                pids += map(int, file.read().split())
+        return [pid for pid in pids if not has_word(pid, "--listen")]
+
+    def send(self, path, method="GET", body=""):
+        """A request whose answer is not read: the connection."""
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", self.port))
+        client.sendall(f"{method} /api/v1{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: {TOKEN}"
+                       f"{self.token}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        return client
+
     def stream(self, path, last=None):
         return Stream(self, path, last)
 
@@ -138,6 +170,13 @@ class Stream:
     def close(self):
         self.answer.close()
         self.connection.close()
+
+
+def wait_for(condition):
+    due = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < due
+        time.sleep(0.002)
 
 
 def seqs(page):
@@ -224,6 +263,37 @@ def test_a_stream_goes_on_where_it_was_cut():
             seen.append(stream.next()[1]["seq"])
         assert seen == list(range(1, 44)), seen
         stream.close()
+
+
+def test_of_a_stream_that_is_not_read_one_event_waits():
+    with Server() as server:
+        server.annal("append", "s", text=('{"type":"a","data":"%s"}\n' % ("x" * 1000000)) * 6)
+        stream = server.stream("?session=s")
+        for _ in range(6):
+            stream.next()
+        stream.close()
+        before = server.memory()
+        slow = [server.send("/stream?session=s") for _ in range(16)]
+        wait_for(lambda: server.memory() - before > 0.9 * len(slow))
+        time.sleep(0.3)
+        each = (server.memory() - before) / len(slow)
+        assert each < 1.6, each
+        for client in slow:
+            client.close()
+
+
+def test_what_is_made_for_a_client_that_left_is_stopped():
+    with Server() as server:
+        server.annal("append", "s", text=('{"type":"a","data":"%s"}\n' % ("x" * 1000)) * 20000)
+        endless = json.dumps({"sql": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"})
+        for words in (("/sessions/s/bundle",), ("/sql", "POST", endless)):
+            client = server.send(*words)
+            wait_for(server.children)
+            for pid in server.children():
+                os.kill(pid, signal.SIGSTOP) # so that it does not end by itself
+            client.close()
+            wait_for(lambda: not server.children())
+        assert not os.listdir(server.scratch), os.listdir(server.scratch)
 
 
 def test_a_journal_that_started_over_is_a_resync():

@@ -4,6 +4,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
+#include "tools/serve/http.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +22,8 @@ extern char **environ;
 
 struct child {
     pid_t pid;
-    int ends[3][2]; /* of the pipes: standard output, standard error, standard input */
-    bool killed;    /* for its time */
+    int ends[3][2];      /* of the pipes: standard output, standard error, standard input */
+    bool late, unwanted; /* and so it was killed: its time is over, its client left */
 };
 
 /* The environment with one more variable; NULL: no memory. */
@@ -103,18 +104,23 @@ static void write_input(struct child *child, annal_slice input)
     child->ends[2][1] = -1;
 }
 
-static void read_all(struct child *child, int64_t due_us, struct buf *out, struct buf *errors)
+static void read_all(struct child *child, const struct child_options *options, int64_t due_us,
+                     struct buf *out, struct buf *errors)
 {
-    struct pollfd ends[2] = {{.fd = child->ends[0][0], .events = POLLIN},
-                             {.fd = child->ends[1][0], .events = POLLIN}};
+    struct pollfd ends[3] = {
+        {.fd = child->ends[0][0], .events = POLLIN},
+        {.fd = child->ends[1][0], .events = POLLIN},
+        {.fd = options->request == NULL ? -1 : http_socket(options->request), .events = POLLRDHUP}};
     while (ends[0].fd >= 0 || ends[1].fd >= 0) {
         int64_t left_us = due_us == 0 ? 0 : due_us - annal__monotonic_us();
-        int ready = poll(ends, 2, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
+        int ready = poll(ends, 3, due_us == 0 ? -1 : left_us > 0 ? (int)(left_us / 1000) + 1 : 0);
         if (ready < 0 && errno != EINTR)
             return;
-        if (ready == 0 && !child->killed) {
-            child->killed = true;
+        child->late |= ready == 0;
+        child->unwanted |= ready > 0 && ends[2].revents != 0;
+        if (child->late || child->unwanted) {
             due_us = 0;
+            ends[2].fd = -1;
             (void)kill(child->pid, SIGKILL);
         }
         for (int i = 0; i < 2; i++) {
@@ -131,7 +137,9 @@ static annal_status end(const struct child *child, struct buf *errors, annal_err
     int how = 0;
     while (waitpid(child->pid, &how, 0) < 0 && errno == EINTR)
         ;
-    if (child->killed)
+    if (child->unwanted)
+        return annal__fail(err, ANNAL_ERR_CLOSED, "it was stopped: its client left");
+    if (child->late)
         return annal__fail(err, ANNAL_ERR_LIMIT, "it was stopped: it took too long");
     if (WIFEXITED(how) && WEXITSTATUS(how) == EXIT_DONE)
         return ANNAL_OK;
@@ -176,7 +184,7 @@ annal_status child_run(const char *store, const char *const *words,
         close(child.ends[2][0]);
         child.ends[0][1] = child.ends[1][1] = child.ends[2][0] = -1;
         write_input(&child, options->input);
-        read_all(&child, due_us, out, &errors);
+        read_all(&child, options, due_us, out, &errors);
         status = end(&child, &errors, err);
     }
     close_ends(&child, 0);

@@ -96,10 +96,12 @@ static bool put(struct flow *flow, annal_slice bytes)
 {
     if (flow->gone || flow->ended)
         return false;
-    if (flow->taken == flow->out.len) {
-        annal__buf_clear(&flow->out);
+    if (flow->taken == flow->out.len || flow->out.len + bytes.len > flow->out.cap) {
+        annal__buf_consume(&flow->out, flow->taken);
         flow->taken = 0;
     }
+    /* A large piece gets as much memory as it needs, not the next power of two. */
+    flow->out.limit = bytes.len > FLOW_BYTES ? flow->out.len + bytes.len : 0;
     if (annal__buf_append_slice(&flow->out, bytes) == ANNAL_OK)
         return true;
     flow->ended = flow->failed = true;
@@ -464,6 +466,12 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     if (*len > 0)
         return take_body(request, bytes, len);
     return request->status != 0 ? send_answer(request) : run_request(http, request);
+}
+
+int http_socket(const struct request *request)
+{
+    const struct peer *peer = peer_of(request->connection);
+    return peer == NULL ? -1 : peer->fd;
 }
 
 void http_answered(struct request *request)

@@ -90,6 +90,12 @@ annal_status http_open(const struct http_options *options, const struct http_pro
 void http_quiesce(struct http *http);
 void http_close(struct http *http);
 
+/*
+ * Its socket, for poll(2) while it is answered: POLLRDHUP says that the client closed it, or its
+ * side of it, and so will not take the answer.
+ */
+int http_socket(const struct request *request);
+
 /* The answer is set: send it. Any thread. */
 void http_answered(struct request *request);
 

@@ -204,7 +204,8 @@ void sql_ask(struct serve *serve, struct request *request)
         child_run(annal_store_path(serve->store), words,
                   &(struct child_options){.variable = QUESTION "=1",
                                           .input = annal__buf_slice(&request->body),
-                                          .most_ms = (uint32_t)question.timeout_ms + BEGIN_MS},
+                                          .most_ms = (uint32_t)question.timeout_ms + BEGIN_MS,
+                                          .request = request},
                   &out, &err);
     char *end = NULL;
     const char *text = status < 0 ? NULL : annal__buf_cstr(&out);

@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/json.h"
+#include "replay/sys/tail.h"
 #include "tools/cli/args.h"
 
 #include <errno.h>
@@ -398,6 +399,14 @@ bool stream_fill(struct stream *stream, struct buf *text, int epoll)
     if (text->len >= FLOW_BYTES)
         atomic_store(&stream->behind, true);
     return status >= 0;
+}
+
+void stream_rest(struct stream *stream)
+{
+    for (size_t i = 0; i < stream->leg_count; i++) {
+        if (stream->legs[i].tail != NULL)
+            annal__tail_rest(stream->legs[i].tail);
+    }
 }
 
 void stream_end(struct stream *stream)

@@ -78,6 +78,9 @@ void stream_watch(struct stream *stream, size_t leg, int epoll);
 /* Append what it has to say, about FLOW_BYTES at most. False: it has ended. */
 bool stream_fill(struct stream *stream, struct buf *text, int epoll);
 
+/* It is not filled for a while: keep no memory for reading. */
+void stream_rest(struct stream *stream);
+
 /* Close its tails; then free the rest. NULL is accepted. */
 void stream_end(struct stream *stream);
 void stream_free(struct stream *stream);

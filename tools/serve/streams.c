@@ -15,9 +15,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define ROUND_MS   1000 /* how often heartbeats are looked at */
-#define READY_MAX  256
-#define TEXT_BYTES ((size_t)1 << 20) /* of the thread's own text, between two streams */
+#define ROUND_MS    1000 /* how often heartbeats are looked at */
+#define READY_MAX   256
+#define TEXT_BYTES  ((size_t)1 << 20) /* of the thread's own text, between two streams */
+#define LARGE_BYTES (2 * FLOW_BYTES)  /* its reader needed as much for them */
 
 struct streams {
     struct serve *serve;
@@ -155,6 +156,8 @@ static void fill(struct streams *streams, struct stream *stream)
     } else {
         atomic_store(&stream->behind, true);
     }
+    if (streams->text.len > LARGE_BYTES)
+        stream_rest(stream);
     if (streams->text.cap > TEXT_BYTES)
         annal__buf_done(&streams->text);
     if (!goes_on)
@@ -186,17 +189,21 @@ static void answer_calls(struct streams *streams)
     }
 }
 
-/* Rule 3. */
+/* Rule 3, and 1: a client that did not take its bytes in a second is slow. */
 static void beat(struct streams *streams)
 {
     int64_t now_us = annal__monotonic_us();
     struct stream *next;
     for (struct stream *stream = streams->first; stream != NULL; stream = next) {
         next = stream->next;
+        if (flow_is_full(stream->flow)) {
+            stream_rest(stream);
+            continue;
+        }
         if (now_us - stream->said_us < INT64_C(1000000) * HEARTBEAT_S)
             continue;
         stream->said_us = now_us;
-        if (!flow_is_full(stream->flow) && !flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
+        if (!flow_put(stream->flow, ANNAL_SLICE(": heartbeat\n\n")))
             drop(streams, stream);
     }
 }
