@@ -43,6 +43,7 @@ uses index/packs/memory index/packs
 uses index/packs/agentweaver index/packs
 uses index/packs/lionagi index/packs
 uses index/packs
+uses tools/load
 uses tools/cli
 uses tools/show tools/cli
 uses tools/manual tools/cli
@@ -66,12 +67,12 @@ includes '<zstd.*\.h>' |
     grep -v -e '^snapshot/' -e '^journal/artifact/frame\.c:' -e '^tools/import/unzst\.c:' >>"$bad" || true
 includes '<sha2.*\.h>' | grep -v '^journal/base/sha256\.c:' >>"$bad" || true
 includes '<xxh.*\.h>' | grep -v '^journal/base/hash\.c:' >>"$bad" || true
-includes '<archive.*\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true
-includes '<zlib\.h>' | grep -v '^tools/otlp/inflate\.c:' >>"$bad" || true
-includes '<microhttpd\.h>' | grep -v '^tools/serve/http\.c:' >>"$bad" || true
-includes '<nats/.*\.h>' | grep -v '^tools/ship/nats' >>"$bad" || true
-includes '<curl/.*\.h>' | grep -vE '^tools/ship/(lake_s3|remote)\.c:' >>"$bad" || true
-includes '<libpq.*\.h>' | grep -v '^tools/ship/postgres\.h:' >>"$bad" || true
+includes '<loaded/archive\.h>' | grep -v '^tools/export/tar\.c:' >>"$bad" || true
+includes '<loaded/zlib\.h>' | grep -v '^tools/otlp/inflate\.c:' >>"$bad" || true
+includes '<loaded/mhd\.h>' | grep -v '^tools/serve/http\.c:' >>"$bad" || true
+includes '<loaded/nats\.h>' | grep -v '^tools/ship/nats' >>"$bad" || true
+includes '<loaded/curl\.h>' | grep -vE '^tools/ship/(lake_s3|remote)\.c:' >>"$bad" || true
+includes '<loaded/pq\.h>' | grep -v '^tools/ship/postgres\.h:' >>"$bad" || true
 includes '<msgpack.*\.h>' | grep -v '^journal/base/msgpack\.c:' >>"$bad" || true
 
 [ ! -s "$bad" ] || {

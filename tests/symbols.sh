@@ -1,5 +1,6 @@
 #!/bin/sh
-# symbols.sh LIBANNAL.A LIBANNAL.SO [ANNAL_SQLITE.SO]: no global mutable state, and nothing shown that is not public.
+# symbols.sh LIBANNAL.A LIBANNAL.SO ANNAL [ANNAL_SQLITE.SO]: no global mutable state, nothing shown that is not public, and
+# no library linked that few need.
 set -eu
 
 # .data.rel.ro is constant: pointers that the loader fills in. __odr_asan is the sanitizer's own.
@@ -18,12 +19,21 @@ shown=$(nm --dynamic --defined-only "$2" | awk '$3 !~ /^annal_[a-z]/ && $3 !~ /a
     exit 1
 }
 
+# What the loader has to load costs every start: tools/load/library.h.
+needed=$(objdump -p "$2" "$3" | awk '$1 == "NEEDED" { print $2 }' |
+    grep -vE '^lib(annal|sqlite3|zstd|xxhash|msgpackc|md|m|c|pthread|[atu]b?san|gcc_s|rt|dl)\.so|^ld-linux' || true)
+[ -z "$needed" ] || {
+    echo "libraries that not every verb needs:"
+    echo "$needed"
+    exit 1
+}
+
 # The extension shows its entry alone, and takes SQLite from whoever loads it.
-[ -n "${3:-}" ] || exit 0
+[ -n "${4:-}" ] || exit 0
 shown=$({
-    nm --dynamic --defined-only "$3" | awk '$3 != "sqlite3_annalsqlite_init" && $3 !~ /asan/ { print $3 }'
-    nm --dynamic --undefined-only "$3" | awk '$2 ~ /^(sqlite3|annal)_/ { print $2 " (undefined)" }'
-    objdump -p "$3" | grep libsqlite3
+    nm --dynamic --defined-only "$4" | awk '$3 != "sqlite3_annalsqlite_init" && $3 !~ /asan/ { print $3 }'
+    nm --dynamic --undefined-only "$4" | awk '$2 ~ /^(sqlite3|annal)_/ { print $2 " (undefined)" }'
+    objdump -p "$4" | grep libsqlite3
 } || true)
 [ -z "$shown" ] || {
     echo "symbols of the extension that do not belong there:"

@@ -5,10 +5,9 @@
 #include "journal/base/sha256.h"
 #include "tools/cli/out.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <loaded/archive.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,8 +57,11 @@ static la_ssize_t put(struct archive *archive, void *arg, const void *bytes, siz
 
 annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
 {
-    struct tar_writer *writer = annal__zalloc(sizeof *writer);
     struct archive *archive = NULL;
+    annal_status status = library_load(&library_archive, err);
+    if (status < 0)
+        return status;
+    struct tar_writer *writer = annal__zalloc(sizeof *writer);
     if (writer == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "write a bundle: no memory");
     writer->sha256 = annal__sha256_begin();
@@ -72,7 +74,7 @@ annal_status tar_writer_new(struct tar_writer **out_writer, annal_error *err)
         archive_write_set_format_pax_restricted(archive) != ARCHIVE_OK ||
         archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
         archive_write_open(archive, writer, NULL, put, NULL) != ARCHIVE_OK) {
-        annal_status status = fail_write(writer, err);
+        status = fail_write(writer, err);
         tar_writer_free(writer);
         return status;
     }
@@ -224,8 +226,10 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
 
 annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err)
 {
+    annal_status status = library_load(&library_archive, err);
+    if (status < 0)
+        return status;
     struct tar_reader *reader = annal__zalloc(sizeof *reader);
-    annal_status status = ANNAL_OK;
     if (reader == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
     reader->path = path;

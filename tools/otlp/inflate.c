@@ -2,7 +2,7 @@
 
 #include "journal/base/error.h"
 
-#include <zlib.h>
+#include <loaded/zlib.h>
 
 #define PIECE_BYTES ((size_t)64 << 10)
 #define GZIP_WINDOW (15 + 16) /* gzip, with the largest window */
@@ -25,9 +25,12 @@ static annal_status inflate_all(z_stream *stream, struct buf *out)
 annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
+    annal_status status = library_load(&library_zlib, err);
+    if (status < 0)
+        return status;
     if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read a gzip body: out of memory");
-    annal_status status = inflate_all(&stream, out);
+    status = inflate_all(&stream, out);
     (void)inflateEnd(&stream);
     if (status == ANNAL_ERR_INVALID)
         return annal__fail(err, status, "the body is not what gzip writes");
@@ -39,11 +42,14 @@ annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err)
 annal_status deflate_gzip(annal_slice in, struct buf *out)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
+    annal_status status = library_load(&library_zlib, NULL);
+    if (status < 0)
+        return status;
     if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
         Z_OK)
         return ANNAL_ERR_NOMEM;
     size_t most = deflateBound(&stream, (uLong)in.len);
-    annal_status status = annal__buf_reserve(out, most);
+    status = annal__buf_reserve(out, most);
     if (status >= 0) {
         stream.next_out = (Bytef *)out->ptr + out->len;
         stream.avail_out = (uInt)most;

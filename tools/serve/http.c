@@ -5,7 +5,7 @@
 #include "journal/base/error.h"
 
 #include <errno.h>
-#include <microhttpd.h>
+#include <loaded/mhd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -612,6 +612,9 @@ static struct MHD_Daemon *start(struct http *http, const struct http_options *op
 annal_status http_open(const struct http_options *options, const struct http_program *program,
                        struct http **out_http, annal_error *err)
 {
+    annal_status status = library_load(&library_mhd, err);
+    if (status < 0)
+        return status;
     struct http *http = annal__zalloc(sizeof *http);
     if (http == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory");

@@ -16,8 +16,8 @@
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 
-#include <curl/curl.h>
 #include <inttypes.h>
+#include <loaded/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,10 +305,13 @@ static annal_status try_condition(struct lake_files *files, annal_error *err)
 static annal_status s3_open(const struct ship_where *where, bool to_write,
                             struct lake_files **out_files, annal_error *err)
 {
+    annal_status status = library_load(&library_curl, err);
+    if (status < 0)
+        return status;
     struct lake_files *files = annal__zalloc(sizeof *files);
     if (files == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = find_place(files, where, err);
+    status = find_place(files, where, err);
     if (status >= 0)
         status = set_up(files, where->quiet_ms, err);
     if (status >= 0 && to_write)

@@ -185,6 +185,9 @@ static natsStatus listen(struct ship_target *target)
 static annal_status nats_open(const struct ship_where *where, bool to_write,
                               struct ship_target **out_target, annal_error *err)
 {
+    annal_status status = library_load(&library_nats, err);
+    if (status < 0)
+        return status;
     struct ship_target *target = annal__zalloc(sizeof *target);
     if (target == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
@@ -192,8 +195,7 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
     target->store = where->store;
     target->quiet_ms = where->quiet_ms;
     target->store_hash = annal__hash(where->store, strlen(where->store), 0);
-    annal_status status =
-        nats_connect(where->url, where->quiet_ms, &target->connection, &target->js, err);
+    status = nats_connect(where->url, where->quiet_ms, &target->connection, &target->js, err);
     if (status >= 0) {
         natsStatus code = to_write ? make_stream(target) : NATS_OK;
         if (code == NATS_OK)

@@ -17,7 +17,7 @@
 
 #include <annal/base.h>
 
-#include <nats/nats.h>
+#include <loaded/nats.h>
 
 enum { NATS_PARTITIONS = 64 };
 

@@ -414,7 +414,9 @@ int nats_tail(const struct nats_tail_options *options)
 {
     struct following following = {.options = options, .next = 1};
     annal_error err = {0};
-    annal_status status = ANNAL_OK;
+    annal_status status = library_load(&library_nats, &err);
+    if (status < 0)
+        return fail_error(&err);
     while (status == ANNAL_OK && out_wanted()) {
         status = step(&following, &err);
         if (status == ANNAL_ERR_NOMEM)

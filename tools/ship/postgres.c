@@ -293,12 +293,15 @@ static annal_status check_schema(struct ship_target *target, bool to_write, anna
 static annal_status postgres_open(const struct ship_where *options, bool to_write,
                                   struct ship_target **out_target, annal_error *err)
 {
+    annal_status status = library_load(&library_pq, err);
+    if (status < 0)
+        return status;
     struct ship_target *target = annal__zalloc(sizeof *target);
     if (target == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     target->store = options->store;
     target->quiet_ms = (int)options->quiet_ms;
-    annal_status status = find_name(target, options->url, err);
+    status = find_name(target, options->url, err);
     if (status >= 0)
         status = connect(target, options->url, err);
     if (status >= 0)

@@ -7,7 +7,7 @@
 
 #include "journal/base/buf.h"
 
-#include <libpq-fe.h>
+#include <loaded/pq.h>
 
 #define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, from 1970 */
 

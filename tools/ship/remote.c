@@ -4,9 +4,9 @@
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <loaded/curl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -205,6 +205,9 @@ annal_status remote_open(const struct remote_where *where, struct remote **out_r
 {
     const char *url = where->url;
     uint32_t quiet_ms = where->quiet_ms;
+    annal_status status = library_load(&library_curl, err);
+    if (status < 0)
+        return status;
     struct remote *remote = annal__zalloc(sizeof *remote);
     size_t len = strlen(url);
     while (len > 0 && url[len - 1] == '/')

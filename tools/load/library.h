@@ -1,0 +1,28 @@
+/*
+ * Libraries that few verbs need are loaded by these verbs. Linked, the loader of the system would
+ * load them for every verb, and most of the time of a short one would be that.
+ *
+ * tools/CMakeLists.txt lists the functions that we use of each. From that is made <loaded/NAME.h>,
+ * which includes the library's own header and leads calls of these functions through a table, and
+ * library_NAME, which has to be loaded before the first call.
+ */
+#ifndef TOOLS_LOAD_LIBRARY_H
+#define TOOLS_LOAD_LIBRARY_H
+
+#include <annal/base.h>
+
+struct library {
+    const char *file;         /* its name when this was built, with its version */
+    const char *const *names; /* of the functions; the last one is NULL */
+    void *table;              /* pointers to them, in this order */
+    bool is_loaded;
+};
+
+/*
+ * Load it, unless that is done; it stays until the process ends. Any thread.
+ *
+ * ANNAL_ERR_UNSUPPORTED   it is not installed, or has not all of the functions
+ */
+annal_status library_load(struct library *library, annal_error *err);
+
+#endif
