@@ -3,6 +3,7 @@
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 
+#include <libpq-fe.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,6 +283,31 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
 }
 END_TEST
 
+/* The first batches of a day come at the same moment, from all hosts. */
+START_TEST(the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    SHIP(NULL);
+    PGconn *first = PQconnectdb(url), *second = PQconnectdb(url);
+    PQclear(PQexec(second, "SELECT to_regclass('annal._schema')")); /* as a shipper does */
+    pg_do(&pg, database, "SELECT annal.drop_before('2999-01-01')");
+    PQclear(PQexec(first, "BEGIN; SELECT annal._today()"));
+    ck_assert_int_eq(PQsendQuery(second, "BEGIN; SELECT annal._today()"), 1);
+    pg_do(&pg, database,
+          "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype ="
+          " 'advisory' AND NOT granted) LOOP"
+          " PERFORM pg_sleep(0.001); END LOOP; END $$");
+    PQclear(PQexec(first, "COMMIT"));
+    PQclear(PQgetResult(second));
+    PGresult *result = PQgetResult(second);
+    ck_assert_msg(PQresultStatus(result) == PGRES_TUPLES_OK, "%s", PQresultErrorMessage(result));
+    PQclear(result);
+    PQfinish(first);
+    PQfinish(second);
+}
+END_TEST
+
 /* ---- Queries ---- */
 
 /* Those of the guide, and all columns of the tables. */
@@ -534,6 +560,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, check_notices_what_is_not_the_journal_s);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
+    tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);
     tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
     tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);

@@ -52,7 +52,8 @@ CREATE TABLE IF NOT EXISTS annal._events (
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
 -- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
--- aside and attached, which does not wait for those who insert.
+-- aside and attached, which does not wait for those who insert. Whether one is there is asked of pg_class: to_regclass() may
+-- answer from a cache that does not know yet what was committed while this waited for the lock.
 CREATE OR REPLACE FUNCTION annal._today() RETURNS date LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -63,7 +64,7 @@ BEGIN
         name := 'events_' || to_char(today + i, 'YYYYMMDD');
         CONTINUE WHEN to_regclass('annal.' || name) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(hashtext('annal'));
-        CONTINUE WHEN to_regclass('annal.' || name) IS NOT NULL;
+        CONTINUE WHEN EXISTS (SELECT FROM pg_class WHERE relname = name AND relnamespace = 'annal'::regnamespace);
         EXECUTE format('CREATE TABLE annal.%I (LIKE annal._events INCLUDING ALL)', name);
         EXECUTE format('ALTER TABLE annal._events ATTACH PARTITION annal.%I FOR VALUES FROM (%L) TO (%L)',
                        name, today + i, today + i + 1);
