@@ -16,6 +16,7 @@
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
 #   make test-cluster [SEED=1]        shippers, networks and servers fail 200 times; the target equals the journals
+#   make fleet                        10,000 hosts ship to one PostgreSQL, until it is the limit; a quarter of an hour
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
 #   make mutate                       whether the tests notice mistakes in the product, one after the other
@@ -34,7 +35,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-cluster test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-cluster fleet test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -125,7 +126,7 @@ test-cluster: setup
 	@cmake/setup.sh cluster
 	@cmake/duckdb.sh || echo 'SKIPPED: the lake: npm cannot get the library of DuckDB'
 	@tests/ship/install.sh
-	cmake --preset bench && cmake --build --preset bench --target test_ship
+	cmake --preset bench && cmake --build --preset bench --target test_ship fleet
 	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
 	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
@@ -133,10 +134,16 @@ test-cluster: setup
 	python3 tests/serve/serve.py build/bench/tools/annal a_push_and_a_pull_that_are_killed_go_on
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
+	tests/ship/fleet.py build/bench --short
 	for server in build/cluster/bin/nats-server /usr/sbin/nats-server; do \
 		$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/stream.py build/bench/tools/annal 30 $$server || exit 1; \
 	done
 	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') /usr/bin/python3 tests/ship/hosts.py build/bench/tools/annal 8 200
+
+fleet: setup
+	@cmake/setup.sh cluster
+	cmake --preset bench && cmake --build --preset bench --target annal_command fleet
+	tests/ship/fleet.py build/bench
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

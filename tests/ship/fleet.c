@@ -2,8 +2,8 @@
  * Many hosts that ship to one PostgreSQL, in one process: a thread for each, with the connection
  * and the code of the real shipper (tools/ship/postgres.c). fleet.py starts the servers.
  *
- *     fleet ship URL HOSTS SECONDS RATE...     events/s of all hosts; the next one after SECONDS
- *     fleet renew URL HOSTS SECONDS            leases of the sessions home-<host>, as fast as it goes
+ *     fleet ship URL HOSTS SECONDS RATE... events/s of all hosts; the next one after SECONDS fleet
+ *     renew URL HOSTS SECONDS leases of the sessions home-<host>, as fast as it goes
  *
  * (1) A host has what a real one has on its way: recorded events, those of one generated session,
  *     over and over, each time as another session. Events come at an even rate. A host ships what
@@ -73,7 +73,8 @@ static _Atomic(const struct step *) current;
 static atomic_bool over;
 
 static atomic_uint connected;
-static atomic_uint_fast64_t events, bytes, batches, aways, looks, batch_times[BUCKETS], lags[BUCKETS];
+static atomic_uint_fast64_t events, bytes, batches, aways, looks, batch_times[BUCKETS],
+    lags[BUCKETS];
 
 /* ---- Measuring ---- */
 
@@ -130,7 +131,8 @@ static void record(void)
     annal_cursor *cursor = NULL;
     annal_event event;
     annal_error err = {0};
-    if (mkdtemp(path) == NULL || annal_store_open(path, &(annal_store_options){.create = true}, &store, &err) < 0 ||
+    if (mkdtemp(path) == NULL ||
+        annal_store_open(path, &(annal_store_options){.create = true}, &store, &err) < 0 ||
         generate_session(store, 0, SESSION_EVENTS, 1, &err) < 0 ||
         annal_cursor_open(store, ANNAL_SLICE("sess_000"), 1, &cursor, &err) < 0)
         fail("record a session", &err);
@@ -317,7 +319,8 @@ static void start_hosts(struct host *hosts, void *(*run)(void *arg))
         hosts[i].number = i;
         hosts[i].infos = calloc(LANES_MAX, sizeof *hosts[i].infos);
         snprintf(hosts[i].store, sizeof hosts[i].store, "host%05u", i);
-        if (hosts[i].infos == NULL || pthread_create(&hosts[i].thread, &attr, run, &hosts[i]) != 0) {
+        if (hosts[i].infos == NULL ||
+            pthread_create(&hosts[i].thread, &attr, run, &hosts[i]) != 0) {
             fprintf(stderr, "fleet: no thread for host %u\n", i);
             exit(1);
         }
@@ -350,8 +353,7 @@ static bool run_step(struct step *step, const struct step *before, int seconds)
     sleep((unsigned)seconds / 2);
     forget_times();
     sleep((unsigned)(seconds - seconds / 2));
-    return print_step(step, begun_events,
-                      (double)(annal__monotonic_us() - step->begin_us) / 1e6);
+    return print_step(step, begun_events, (double)(annal__monotonic_us() - step->begin_us) / 1e6);
 }
 
 static void run_ship(struct host *hosts, int seconds, char **rates, int count)
@@ -403,9 +405,8 @@ static void run_renew(struct host *hosts, int seconds)
     batches = 0;
     forget_times();
     sleep((unsigned)seconds);
-    printf("{\"renewals_s\":%.0f,\"p50_ms\":%.1f,\"p99_ms\":%.1f}\n",
-           (double)batches / seconds, quantile_ms(batch_times, 0.5),
-           quantile_ms(batch_times, 0.99));
+    printf("{\"renewals_s\":%.0f,\"p50_ms\":%.1f,\"p99_ms\":%.1f}\n", (double)batches / seconds,
+           quantile_ms(batch_times, 0.5), quantile_ms(batch_times, 0.99));
 }
 
 int main(int argc, char **argv)
