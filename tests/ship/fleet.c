@@ -2,8 +2,8 @@
  * Many hosts that ship to one PostgreSQL, in one process: a thread for each, with the connection
  * and the code of the real shipper (tools/ship/postgres.c). fleet.py starts the servers.
  *
- *     fleet ship URL HOSTS SECONDS RATE... events/s of all hosts; the next one after SECONDS fleet
- *     renew URL HOSTS SECONDS leases of the sessions home-<host>, as fast as it goes
+ *     fleet ship URL HOSTS SECONDS RATE...   events/s of all hosts; the next one after SECONDS
+ *     fleet renew URL HOSTS SECONDS          leases of the sessions home-<host>
  *
  * (1) A host has what a real one has on its way: recorded events, those of one generated session,
  *     over and over, each time as another session. Events come at an even rate. A host ships what
@@ -11,7 +11,7 @@
  *     the target is slow. When it is away, the host waits as ship.c does, and connects again.
  * (2) The lag of a batch is the age of its oldest event when it was committed. It counts from the
  *     second half of each step on, so it is that of the rate and not of the change.
- * (3) Of the rates each prints one line of JSON. The first one that is not reached (events wait
+ * (3) Each rate prints one line of JSON. The first one that is not reached (events wait
  *     longer than LAG_MS_MAX, or a tenth of them is left over) is the last.
  */
 #include "tests/bench/generate.h"

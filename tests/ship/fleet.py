@@ -241,7 +241,7 @@ def statements(servers):
     for planned, run, calls, text in servers.rows("""
             SELECT round((total_plan_time / calls)::numeric, 3), round((total_exec_time / calls)::numeric, 3), calls,
                    left(regexp_replace(query, '\\s+', ' ', 'g'), 70)
-            FROM pg_stat_statements ORDER BY total_plan_time + total_exec_time DESC LIMIT 12"""):
+            FROM pg_stat_statements WHERE calls > 0 ORDER BY total_plan_time + total_exec_time DESC LIMIT 12"""):
         print(f"{planned:>10} {run:>8} {calls:>7}   {text}")
 
 
