@@ -370,6 +370,10 @@ def test_what_the_index_knows_of_a_session():
         assert sum(row[place] for row in usage["rows"]) == server.get(f"/sessions/{session}")["input_tokens"]
         tree = {row["session_id"]: row for row in server.get("/sessions?tree=1")["sessions"]}
         assert "fork" not in tree and tree[session]["tree"]["sessions"] == 2, tree[session]
+        costs = {row["session_id"]: row["total_cost_usd"] for row in map(json.loads, server.annal("ls", "--json").splitlines())}
+        assert {row["session_id"]: row["total_cost_usd"] for row in server.get("/sessions")["sessions"]} == costs
+        assert abs(tree[session]["tree"]["cost_usd"] - sum(
+            cost or 0 for name, cost in costs.items() if name == "fork" or name.startswith(session))) < 1e-9, costs
         children = server.get(f"/sessions/{session}/children")["sessions"]
         assert sorted(row["session_id"] for row in children)[-1] == "fork" and len(children) == 2
         proof = server.get(f"/sessions/{session}/events/3/proof")

@@ -178,12 +178,11 @@ static annal_status put_head(struct html *html, struct buf *out, annal_error *er
                  {"tools", timeline_tools},
                  {"turns", timeline_turns},
                  {"usage", timeline_usage}};
-    static const char one[] = SESSION_SELECT SESSION_MORE SESSION_FROM " WHERE s.id = ?1";
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = current(html)};
     annal_status status =
         annal__buf_printf(&html->text, "%s\n{\"session\":", html->at > 0 ? "," : "");
     if (status >= 0)
-        status = annal_sql(html->index, ANNAL_SLICE(one),
+        status = annal_sql(html->index, ANNAL_SLICE(SESSION_ONE),
                            &(annal_sql_options){.params = &id, .param_count = 1}, put_session, html,
                            err);
     for (size_t i = 0; status >= 0 && i < sizeof parts / sizeof *parts; i++) {

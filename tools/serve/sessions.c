@@ -49,20 +49,30 @@ static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE
                             " AND above.id = coalesce(f.parent_session_id, s.parent_session_id))";
 
 /*
- * Of each session of the page the totals over itself and all below it, as JSON; none where nothing
- * is below. UNION ends circles: a session is counted once for a root.
+ * The page, with all that is below it. UNION ends circles: a session is counted once for a root.
  */
-static const char trees[] =
+static const char below[] =
     ", edges AS MATERIALIZED (SELECT s.id AS below, coalesce(f.parent_session_id,"
     " s.parent_session_id) AS above FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"
     " WHERE coalesce(f.parent_session_id, s.parent_session_id) IS NOT NULL),"
     " down (root, id) AS (SELECT page_id, page_id FROM page"
-    " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id),"
-    " trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
+    " UNION SELECT down.root, edges.below FROM down JOIN edges ON edges.above = down.id)";
+static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM page)";
+
+/* The usage of those alone: prices are looked up for each row of it. */
+static const char costs[] =
+    ", costs AS MATERIALIZED (SELECT session_id, sum(cost_microusd) / 1e6 AS cost_usd,"
+    " sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens"
+    " FROM usage_costs WHERE session_id IN (SELECT id FROM down) GROUP BY session_id)";
+
+/* Of each session of the page the totals over itself and all below it, as JSON; none where nothing
+ * is below. */
+static const char trees[] =
+    ", trees AS MATERIALIZED (SELECT root, json_object('sessions', count(*) - 1,"
     " 'events', sum(s.events), 'total_tokens', sum(s.total_tokens), 'cost_usd', sum(c.cost_usd),"
     " 'first_at', min(s.created_at), 'last_at', max(s.last_activity_at)) AS tree"
     " FROM down JOIN sessions s ON s.id = down.id"
-    " LEFT JOIN usage_by_session c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
+    " LEFT JOIN costs c ON c.session_id = s.id GROUP BY root HAVING count(*) > 1)";
 
 enum { CONDITIONS = 9, PARAMS = 12 };
 
@@ -166,10 +176,6 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-#define JOINED                                                                                     \
-    " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
-    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
-
 /* First the ids of the page in their order, then what is told of them. */
 static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
 {
@@ -182,13 +188,15 @@ static annal_status ask_page(struct listing *listing, struct buf *sql, annal_err
         (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)listing->limit + 1};
     annal_status status = annal__buf_printf(
         sql,
-        "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" JOINED
+        "WITH RECURSIVE page AS MATERIALIZED (SELECT s.id AS page_id, %s AS page_key" SESSION_JOINED
         "%s%s%s"
-        " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s"
-        " " SESSION_SELECT SESSION_MORE ", page_key, %s AS tree" SESSION_FROM
-        " JOIN page ON page_id = s.id%s ORDER BY page_key %s %s, page_id %s",
+        " AND (?11 IS NULL OR (%s, s.id) %s (?10, ?11)) ORDER BY 2 %s, 1 %s LIMIT ?12)%s%s%s"
+        " " SESSION_SELECT SESSION_MORE ", page_key, %s AS tree" SESSION_JOINED
+        " LEFT JOIN costs c ON c.session_id = s.id JOIN page ON page_id = s.id%s ORDER BY page_key "
+        "%s %s, page_id %s",
         key, usage, conditions, listing->roots ? roots : "", key, ascends ? ">" : "<", order, order,
-        listing->trees ? trees : "", listing->trees ? "tree" : "NULL",
+        listing->trees ? below : alone, costs, listing->trees ? trees : "",
+        listing->trees ? "tree" : "NULL",
         listing->trees ? " LEFT JOIN trees ON trees.root = s.id" : "",
         ascends ? "COLLATE NOCASE" : "", order, order);
     return status < 0
@@ -204,7 +212,7 @@ static annal_status ask(struct listing *listing, annal_error *err)
     annal_status status = ask_page(listing, &sql, err);
     annal__buf_clear(&sql);
     if (status >= 0)
-        status = annal__buf_printf(&sql, "SELECT count(*)" JOINED "%s%s", conditions,
+        status = annal__buf_printf(&sql, "SELECT count(*)" SESSION_JOINED "%s%s", conditions,
                                    listing->roots ? roots : "");
     if (status >= 0)
         status =
@@ -274,7 +282,6 @@ static int add_one(void *arg, const annal_row *row)
 
 void sessions_one(struct serve *serve, struct request *request)
 {
-    static const char one[] = SESSION_SELECT SESSION_MORE SESSION_FROM " WHERE s.id = ?1";
     struct listing listing = {.serve = serve, .request = request};
     const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
     annal_error err = {0};
@@ -283,7 +290,7 @@ void sessions_one(struct serve *serve, struct request *request)
     if (status >= 0)
         status = session_findings_read(serve->index, &listing.findings, &err);
     if (status >= 0)
-        status = annal_sql(serve->index, ANNAL_SLICE(one),
+        status = annal_sql(serve->index, ANNAL_SLICE(SESSION_ONE),
                            &(annal_sql_options){.params = &id, .param_count = 1}, add_one, &listing,
                            &err);
     session_findings_done(&listing.findings);

@@ -30,7 +30,10 @@ enum {
     SESSION_COLUMN_COUNT
 };
 
-/* SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM. */
+/*
+ * SELECT of these columns: after SESSION_SELECT others may follow, then SESSION_FROM, or
+ * SESSION_JOINED and a join of c, which has the columns of usage_by_session.
+ */
 #define SESSION_SELECT                                                                             \
     "SELECT s.id AS session_id, s.status, s.events, s.total_turns, s.total_tokens,"                \
     " c.cost_usd AS total_cost_usd, s.last_activity_at, s.created_at, s.agent_id, s.model,"        \
@@ -44,10 +47,15 @@ enum {
     "  AND type IN ('provider.failed', 'provider_error')) AS failed_requests,"                     \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND type = 'import.unreadable') AS unreadable_lines"
-#define SESSION_FROM                                                                               \
+#define SESSION_JOINED                                                                             \
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
-    " LEFT JOIN sessions p ON p.id = f.parent_session_id"                                          \
-    " LEFT JOIN usage_by_session c ON c.session_id = s.id"
+    " LEFT JOIN sessions p ON p.id = f.parent_session_id"
+#define SESSION_FROM SESSION_JOINED " LEFT JOIN usage_by_session c ON c.session_id = s.id"
+
+/* All of it of the session ?1. */
+#define SESSION_ONE                                                                                \
+    SESSION_SELECT SESSION_MORE SESSION_JOINED                                                     \
+        " LEFT JOIN (SELECT * FROM usage_by_session WHERE session_id = ?1) c WHERE s.id = ?1"
 
 /*
  * Keep of list the sessions of this agent and model, each a part of its name or a pattern with *, ?

@@ -6,7 +6,8 @@
  *     BroadcastChannel. When it closes or is hidden it gives the lock back, and a visible tab takes over.
  * (2) While no tab is visible nothing is read. A tab that becomes visible, or takes over, says `resync`, and pages then
  *     fetch what they miss.
- * (3) Pages ask for what they show when the stream has begun (`ready`), so that nothing falls between the two.
+ * (3) Pages ask for what they show when the stream has begun (`ready`), so that nothing falls between the two. In a
+ *     store of thousands of sessions that takes a while: they do not wait for it, and are told `resync` when it has.
  * (4) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
  */
 import type { Event, Server } from './api';
@@ -23,7 +24,7 @@ interface Message {
 
 const LOCK = 'annal-stream';
 const LONGEST_RETRY_MS = 15_000;
-const LONGEST_WAIT_MS = 300; /* for the stream, before pages ask without it */
+const LONGEST_WAIT_MS = 50; /* for the stream, before pages ask without it */
 
 /* The pieces of an event stream, line by line. */
 export async function readStream(

@@ -45,6 +45,7 @@ class Listing {
   error: string | null = null;
   children = new Map<string, Session[]>();
   private busy = false;
+  private again = false;
   private stop = new AbortController();
 
   constructor(
@@ -54,6 +55,10 @@ class Listing {
 
   close(): void {
     this.stop.abort();
+  }
+
+  get isAsked(): boolean {
+    return this.busy || this.total !== null;
   }
 
   async more(limit = PAGE): Promise<void> {
@@ -67,6 +72,10 @@ class Listing {
 
   /* From the top, as far as was loaded; what lies beyond 500 is loaded again when it is scrolled to. */
   async refresh(): Promise<void> {
+    if (this.busy) {
+      this.again = true;
+      return;
+    }
     await this.run(async () => {
       const page = await this.fetchPage(undefined, Math.min(500, Math.max(PAGE, this.rows.length)), this.stop.signal);
       this.rows = page.sessions;
@@ -83,7 +92,12 @@ class Listing {
       if (!this.stop.signal.aborted) this.error = (e as Error).message;
     }
     this.busy = false;
-    if (!this.stop.signal.aborted) this.changed();
+    if (this.stop.signal.aborted) return;
+    this.changed();
+    if (this.again) {
+      this.again = false;
+      void this.refresh();
+    }
   }
 
   /* What events alone tell at once: that a session is active, and how many events it has. */
@@ -288,7 +302,7 @@ export function Sessions({ route }: { route: Route }) {
   const { query } = route;
   const flat = query.get('flat') === '1';
   const sort = query.get('sort') ?? 'activity';
-  const facets = useAnswer(() => server!.facets(), []);
+  const listed = useRef(false);
   useClock(30_000);
 
   const listing = useMemo(() => {
@@ -302,6 +316,8 @@ export function Sessions({ route }: { route: Route }) {
       );
     return new Listing(fetchPage, redraw);
   }, [query.toString()]);
+  listed.current ||= listing.total !== null;
+  const facets = useAnswer(listed.current ? () => server!.facets() : null, [listed.current]); /* the list comes first */
 
   useEffect(() => {
     void live!.ready.then(() => listing.more());
@@ -321,7 +337,7 @@ export function Sessions({ route }: { route: Route }) {
         later(listing.saw(events) ? 1500 : 150);
         redraw();
       },
-      () => listing.total !== null && later(0),
+      () => listing.isAsked && later(0),
     );
     return () => {
       stop();
