@@ -192,6 +192,41 @@ static annal_status compare(annal_store *store, annal_slice session, const annal
     return ANNAL_OK;
 }
 
+/* With locks/structure. */
+static annal_status renew_held(annal_store *store, annal_slice session, uint64_t epoch,
+                               int64_t until_us, annal_error *err)
+{
+    annal_lease lease = {0};
+    annal_status status = annal_lease_get(store, session, &lease, err);
+    if (status < 0)
+        return status;
+    if (lease.epoch != epoch || lease.seconds == 0)
+        return annal__fail(err, ANNAL_ERR_CONFLICT,
+                           "renew the lease of session '%.*s': that of epoch %" PRIu64
+                           " was given back, or is over",
+                           ANNAL_FMT(session), epoch);
+    if (until_us <= lease.until_us)
+        return ANNAL_OK;
+    lease.until_us = until_us;
+    return write_lease(store, session, &lease, err);
+}
+
+annal_status annal_lease_renew(annal_store *store, annal_slice session, uint64_t epoch,
+                               int64_t until_us, annal_error *err)
+{
+    annal_status status = annal__store_check_writable(store, err);
+    if (status == ANNAL_OK)
+        status = annal_session_id_check(session, err);
+    if (status == ANNAL_OK)
+        status = annal__file_lock_take(store, &store->structure_lock, annal__store_deadline(store),
+                                       0, err);
+    if (status < 0)
+        return status;
+    status = renew_held(store, session, epoch, until_us, err);
+    annal__file_lock_drop(store, &store->structure_lock);
+    return status;
+}
+
 /* Rule (2): nobody has to release the session for this. */
 static annal_status make_longer(annal_store *store, annal_slice session, const annal_lease *lease,
                                 bool *out_done, annal_error *err)

@@ -102,6 +102,26 @@ START_TEST(an_earlier_epoch_does_not_come_back)
 }
 END_TEST
 
+START_TEST(a_renewal_makes_a_lease_longer_but_brings_none_back)
+{
+    annal_error why = {0};
+    annal_lease lease;
+    const int64_t until_us = annal_lease_now() + 90000000;
+    ck_assert_int_eq(annal_lease_renew(store, session, 3, until_us, &why), ANNAL_ERR_NOTFOUND);
+    ck_ok(set(store, 3, -1, err));
+    ck_ok(annal_lease_renew(store, session, 3, until_us, err));
+    ck_ok(append(store, "one", err));
+    ck_ok(annal_lease_renew(store, session, 3, until_us - 1, err)); /* asked for earlier */
+    ck_ok(annal_lease_get(store, session, &lease, err));
+    ck_assert_int_eq(lease.until_us, until_us);
+    ck_assert_int_eq(annal_lease_renew(store, session, 2, until_us, &why), ANNAL_ERR_CONFLICT);
+    lease.until_us = lease.seconds = 0; /* given back while a renewal was under way */
+    ck_ok(annal_lease_set(store, session, &lease, err));
+    ck_assert_int_eq(annal_lease_renew(store, session, 3, until_us, &why), ANNAL_ERR_CONFLICT);
+    ck_assert_int_eq(append(store, "two", &why), ANNAL_ERR_REFUSED);
+}
+END_TEST
+
 START_TEST(a_lease_of_another_boot_is_over_and_a_damaged_one_refuses)
 {
     annal_error why = {0};
@@ -157,6 +177,7 @@ Suite *suite_lease(void)
     tcase_add_test(cases, a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session);
     tcase_add_test(cases, a_lease_that_another_process_sets_is_noticed_at_once);
     tcase_add_test(cases, an_earlier_epoch_does_not_come_back);
+    tcase_add_test(cases, a_renewal_makes_a_lease_longer_but_brings_none_back);
     tcase_add_test(cases, a_lease_of_another_boot_is_over_and_a_damaged_one_refuses);
     tcase_add_test(cases, a_deleted_session_leaves_no_lease);
     return suite;

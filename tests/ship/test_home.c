@@ -1,10 +1,11 @@
 /* annal home against a PostgreSQL that the suite starts: two stores, h1 and h2. */
 #include "tests/ship/pg.h"
+#include "tests/ship/proxy.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/ship/home.h"
 
-#include <annal/lease.h>
-
+#include <libpq-fe.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,19 +170,74 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
     cli_assert_done(&cli);
     H1("ship");
     cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    append("\"later\"", 1); /* the lease ended with that */
     H1("ship", "status", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"not at home\""));
     CLI(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1", "--store", second);
     H2("ship");
     cli_assert_done(&cli);
     ASK("SELECT string_agg(data::text, ',' ORDER BY seq) FROM annal._events", "1,2");
+    H1("ship");
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's1': its 1 event after event 1 came too late "
+                                          "and are kept in 's1.late-1'"));
     end_lease();
     H1("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "all of them are kept in 's1.late-3'");
-    CLI(&cli, NULL, "cat", "s1.late-3");
-    ck_assert_ptr_nonnull(strstr(cli.out, "\"late\""));
+    cli_assert_refused(&cli, 1, "they are kept in 's1.late-1'");
+    H1("ship");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    ASK("SELECT string_agg(coalesce(data ->> 'after_seq', data::text), ',' ORDER BY seq)"
+        " FROM annal.events WHERE session_id = 's1.late-1'",
+        "1,\"late\"");
     H2("home", "take", "s1"); /* it was given back */
     cli_assert_done(&cli);
+    DONE(&cli, "delete", "s1", "--yes");
+    DONE(&cli, "pull", "s1", "--from", url);
+}
+END_TEST
+
+/* What is not late yet, because nobody appended in its place, is not copied. */
+START_TEST(events_that_the_home_may_still_ship_are_not_late)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    H1("home", "take", "s1");
+    H1("ship");
+    move();
+    append("2", 0);
+    end_lease();
+    H2("home", "take", "s1");
+    H1("ship");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
+    H2("home", "release", "s1");
+    H1("home", "take", "s1");
+    cli_assert_done(&cli);
+    H1("ship");
+    ASK("SELECT string_agg(session_id || data::text, ',' ORDER BY seq) FROM annal.events",
+        "s11,s12");
+}
+END_TEST
+
+/* Two sessions whose names begin in the same way, and a session that has the name by chance. */
+START_TEST(a_session_that_is_not_the_copy_keeps_its_name)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    CLI(&cli, "{\"type\":\"a\",\"data\":0}\n", "append", "s1.late-1");
+    H1("home", "take", "s1");
+    H1("ship");
+    move();
+    append("2", 0);
+    end_lease();
+    H2("home", "take", "s1");
+    CLI(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1", "--store", second);
+    H2("ship");
+    H1("ship");
+    ck_assert_ptr_nonnull(strstr(cli.err, "kept in 's1.late-1-2'"));
+    H1("ship");
+    H1("ship");
+    ASK("SELECT string_agg(session_id, ',' ORDER BY session_id, seq) FROM annal.events"
+        " WHERE session_id LIKE 's1.%'",
+        "s1.late-1,s1.late-1-2,s1.late-1-2");
 }
 END_TEST
 
@@ -256,6 +312,194 @@ static void wait_for(const char *sql, const char *want)
     ck_abort_msg("%s never became %s", sql, want);
 }
 
+/* ---- Several at once ---- */
+
+static pid_t start(const char *const *words)
+{
+    int in, out;
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    close(out);
+    return pid;
+}
+
+static int wait_for_end(pid_t pid)
+{
+    int status = -1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void start_proxy(struct proxy *proxy, char through[80])
+{
+    char socket[100];
+    snprintf(socket, sizeof socket, "%s/.s.PGSQL.5432", pg.dir);
+    proxy_start(proxy, socket);
+    snprintf(through, 80, "postgresql://boss@127.0.0.1:%d/fleet", proxy->port);
+}
+
+/* Ship as h1, and stop the network in the middle of the batch. */
+static pid_t start_batch_that_stalls(struct proxy *proxy)
+{
+    char through[80];
+    char *big = calloc(1, 500000);
+    ck_assert_ptr_nonnull(big);
+    memset(big, 'x', 499999);
+    memcpy(big, "{\"type\":\"a\",\"data\":\"", 20);
+    memcpy(big + 499990, "\"}\n", 4);
+    DONE_WITH(&cli, big, "append", "s1");
+    free(big);
+    start_proxy(proxy, through);
+    proxy_set(proxy, PROXY_SLOW);
+    pid_t pid = start((const char *const[]){"ship", through, "--as", "h1", NULL});
+    wait_for("SELECT count(*) FROM pg_locks WHERE relation = to_regclass('annal._homes')"
+             " AND mode = 'RowShareLock'",
+             "1");
+    proxy_set(proxy, PROXY_STALL);
+    return pid;
+}
+
+START_TEST(a_batch_keeps_nobody_from_renewing_and_everybody_from_taking)
+{
+    NEEDS_SERVER();
+    struct proxy proxy;
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "begun", "--store", second);
+    append("1", 0);
+    H1("home", "take", "s1", "--for", "2");
+    H1("ship");
+    pid_t shipper = start_batch_that_stalls(&proxy);
+    pg_do(&pg, database, "CREATE TABLE begun AS SELECT until FROM annal._homes");
+    pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
+    wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until", "1");
+    kill(keeper, SIGTERM);
+    (void)wait_for_end(keeper);
+    pg_do(&pg, database, "DROP TABLE begun");
+    end_lease();
+    pid_t taker = start(
+        (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
+    wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+    proxy_set(&proxy, PROXY_PASS);
+    ck_assert_int_eq(wait_for_end(shipper), 0);
+    ck_assert_int_eq(wait_for_end(taker), 1); /* it lacks what was shipped */
+    ASK("SELECT store || ' ' || seq FROM annal._heads", "h2 2");
+    proxy_stop(&proxy);
+}
+END_TEST
+
+START_TEST(who_takes_a_session_first_waits_for_the_batch_that_ships_it_first)
+{
+    NEEDS_SERVER();
+    struct proxy proxy;
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "begun", "--store", second);
+    pid_t shipper = start_batch_that_stalls(&proxy);
+    pid_t taker = start(
+        (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
+    wait_for("SELECT count(*) FROM annal._homes", "1");
+    proxy_set(&proxy, PROXY_PASS);
+    ck_assert_int_eq(wait_for_end(shipper), 0);
+    ck_assert_int_eq(wait_for_end(taker), 1);
+    proxy_stop(&proxy);
+}
+END_TEST
+
+/* While another connection has the row of a session, a renewal has those before it. */
+static void assert_locked_before(const char *session, const char *others)
+{
+    char sql[100];
+    PGconn *conn = PQconnectdb(url);
+    snprintf(sql, sizeof sql, "BEGIN; SELECT FROM annal._homes WHERE session = '%s' FOR UPDATE",
+             session);
+    PQclear(PQexec(conn, sql));
+    wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+    ASK("SELECT count(*) FROM (SELECT FROM annal._homes FOR UPDATE SKIP LOCKED) AS free", others);
+    PQfinish(conn);
+}
+
+START_TEST(leases_are_renewed_in_the_order_of_their_names)
+{
+    NEEDS_SERVER();
+    static const char *const sessions[] = {"d", "a", "c", "b"};
+    append("1", 0);
+    for (int i = 0; i < 4; i++)
+        H1("home", "take", sessions[i], "--for", "1");
+    pg_do(&pg, database, "ALTER ROLE boss SET enable_mergejoin = off"); /* it sorts, too */
+    pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
+    assert_locked_before("a", "3");
+    assert_locked_before("d", "0");
+    pg_do(&pg, database, "ALTER ROLE boss RESET enable_mergejoin");
+    kill(keeper, SIGTERM);
+    (void)wait_for_end(keeper);
+}
+END_TEST
+
+static annal_store *renewed;
+
+/* Meanwhile another process takes s1 again and gives s2 back. */
+static annal_status renew_slowly(struct ship_target *target, struct home_lease *leases,
+                                 size_t count, annal_error *err)
+{
+    annal_lease lease = {.epoch = 2, .until_us = INT64_MAX, .seconds = 30, .giver = "db"};
+    (void)target;
+    for (size_t i = 0; i < count; i++)
+        leases[i].kept = true;
+    annal_status status = annal_lease_set(renewed, ANNAL_SLICE("s1"), &lease, err);
+    lease = (annal_lease){.epoch = 1, .giver = "db"};
+    return status < 0 ? status : annal_lease_set(renewed, ANNAL_SLICE("s2"), &lease, err);
+}
+
+static const char *name_of_db(const struct ship_target *target)
+{
+    (void)target;
+    return "db";
+}
+
+START_TEST(a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed)
+{
+    static const char *const sessions[] = {"s1", "s2", "s0", "s3"};
+    const struct home_kind kind = {.renew = renew_slowly, .name = name_of_db};
+    annal_lease lease = {.epoch = 1, .seconds = 60, .giver = "db"};
+    annal_error err = {0};
+    int64_t third_us = 0;
+    append("1", 0);
+    ck_assert_int_eq(annal_store_open(tmpdir_path(&cli.dir, "store"), NULL, &renewed, &err), 0);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(annal_lease_set(renewed, annal_slice_of(sessions[i]), &lease, &err), 0);
+    ck_assert_int_eq(home_renew(renewed, &kind, NULL, &third_us, &err), 0);
+    ck_assert_int_eq(third_us, 20000000);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(annal_lease_get(renewed, annal_slice_of(sessions[i]), &lease, &err), 0);
+        ck_assert_uint_eq(lease.epoch, i == 0 ? 2 : 1);
+        ck_assert_int_eq(lease.until_us > 0, i != 1);
+    }
+    ck_assert_int_eq(annal_store_close(renewed, &err), 0);
+}
+END_TEST
+
+/* Which waits longer and longer, but not longer than a third of the lease. */
+START_TEST(a_shipper_whose_target_was_away_renews_soon)
+{
+    NEEDS_SERVER();
+    struct proxy proxy;
+    char through[80];
+    append("1", 0);
+    start_proxy(&proxy, through);
+    CLI(&cli, NULL, "home", "take", "s1", through, "--as", "h1", "--for", "3");
+    cli_assert_done(&cli);
+    pid_t shipper = start((const char *const[]){"ship", through, "--as", "h1", "--follow", NULL});
+    wait_for("SELECT coalesce(sum(seq), 0) FROM annal._heads", "1");
+    proxy_set(&proxy, PROXY_CUT);
+    nanosleep(&(struct timespec){.tv_sec = 20}, NULL);
+    pg_do(&pg, database, "CREATE TABLE begun AS SELECT until FROM annal._homes");
+    proxy_set(&proxy, PROXY_PASS);
+    nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
+    ASK("SELECT h.until > b.until FROM annal._homes AS h, begun AS b", "t");
+    pg_do(&pg, database, "DROP TABLE begun");
+    kill(shipper, SIGTERM);
+    (void)wait_for_end(shipper);
+    proxy_stop(&proxy);
+}
+END_TEST
+
 START_TEST(a_shipper_that_follows_renews_the_leases)
 {
     NEEDS_SERVER();
@@ -288,9 +532,16 @@ Suite *suite_home(void)
     tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);
     tcase_add_test(cases, what_was_not_shipped_keeps_the_home);
     tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has);
+    tcase_add_test(cases, events_that_the_home_may_still_ship_are_not_late);
+    tcase_add_test(cases, a_session_that_is_not_the_copy_keeps_its_name);
     tcase_add_test(cases, a_session_that_is_not_here_whole_is_not_at_home);
     tcase_add_test(cases, a_copy_of_a_store_with_an_older_epoch_is_fenced);
     tcase_add_test(cases, a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history);
+    tcase_add_test(cases, a_batch_keeps_nobody_from_renewing_and_everybody_from_taking);
+    tcase_add_test(cases, who_takes_a_session_first_waits_for_the_batch_that_ships_it_first);
+    tcase_add_test(cases, leases_are_renewed_in_the_order_of_their_names);
+    tcase_add_test(cases, a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed);
+    tcase_add_long_test(cases, a_shipper_whose_target_was_away_renews_soon);
     tcase_add_test(cases, a_shipper_that_follows_renews_the_leases);
     return suite;
 }

@@ -21,7 +21,7 @@ static annal_status keep(struct piece *piece, annal_slice *slice, annal_error *e
 {
     size_t at = piece->bytes.len;
     if (annal__buf_append_slice(&piece->bytes, *slice) < 0)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: no memory");
     slice->ptr = (const char *)at; /* an offset until all are there */
     return ANNAL_OK;
 }
@@ -44,7 +44,7 @@ static annal_status add(struct piece *piece, const annal_event *event, annal_err
         status = keep(piece, &draft.cause, err);
     annal_draft *last = annal__array_add(&piece->drafts, &piece->count, sizeof *last);
     if (last == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "import a bundle: no memory");
+        return annal__fail(err, ANNAL_ERR_NOMEM, "copy events: no memory");
     *last = draft;
     piece->counted += (size_t)event->length + ENVELOPE_BYTES;
     return status;
@@ -84,23 +84,28 @@ static bool is_full(const struct piece *piece, const annal_event *next)
             piece->counted + next->length + ENVELOPE_BYTES > ANNAL_APPEND_BYTES_MAX);
 }
 
-static annal_status extend(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
-                           struct piece *piece, annal_error *err)
+annal_status session_append(annal_cursor *cursor, annal_writer *writer, uint64_t after_seq,
+                            annal_error *err)
 {
     annal_event event;
+    struct piece piece = {0};
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK) {
         status = annal_cursor_next(cursor, &event, err);
         if (status != ANNAL_OK)
             break;
-        if (is_full(piece, &event))
-            status = append(piece, writer, &after_seq, err);
+        if (is_full(&piece, &event))
+            status = append(&piece, writer, &after_seq, err);
         if (status == ANNAL_OK)
-            status = add(piece, &event, err);
+            status = add(&piece, &event, err);
     }
     if (status == ANNAL_DAMAGE)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "import a bundle: it was changed meanwhile");
-    return status == ANNAL_END ? append(piece, writer, &after_seq, err) : status;
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "copy events: one is damaged");
+    if (status == ANNAL_END)
+        status = append(&piece, writer, &after_seq, err);
+    annal__buf_done(&piece.bytes);
+    annal__free(piece.drafts);
+    return status;
 }
 
 annal_status session_extend(annal_store *store, annal_store *from, annal_slice session,
@@ -109,7 +114,6 @@ annal_status session_extend(annal_store *store, annal_store *from, annal_slice s
     annal_session_info info;
     annal_cursor *cursor = NULL;
     annal_writer *writer = NULL;
-    struct piece piece = {0};
     annal_status status = annal_session_info_get(store, session, &info, err);
     if (status >= 0)
         status = annal_cursor_open(from, session, info.last_seq + 1, &cursor, err);
@@ -118,10 +122,8 @@ annal_status session_extend(annal_store *store, annal_store *from, annal_slice s
     if (status >= 0)
         annal__writer_ignore_lease(writer);
     if (status >= 0)
-        status = extend(cursor, writer, info.last_seq, &piece, err);
+        status = session_append(cursor, writer, info.last_seq, err);
     annal_writer_close(writer);
     annal_cursor_close(cursor);
-    annal__buf_done(&piece.bytes);
-    annal__free(piece.drafts);
     return status < 0 ? status : ANNAL_OK;
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LEASE_SECONDS = 30 };
+enum { LEASE_SECONDS = 30, AWAY_US = 1000000 };
 
 struct homing {
     struct shipping shipping;
@@ -51,26 +51,29 @@ static int with_target(const struct args *args, int (*fn)(const struct args *, s
 
 /* ---- take ---- */
 
-/* Rule 3 of home.h: the events here go on in another way than those at the target. */
-static int keep_late(struct homing *homing, const struct place *head, uint64_t epoch)
+/* The journal does not go on from the head: what is late of it is kept (rule 3 of home.h). */
+static int refuse_history(struct homing *homing, const struct place *head, uint64_t last_seq,
+                          uint64_t lost_epoch)
 {
-    char late[ANNAL_SESSION_ID_BYTES_MAX + 40];
-    annal_repair_result copied;
-    annal_store *store = homing->shipping.store;
-    snprintf(late, sizeof late, "%.180s.late-%" PRIu64, homing->session, epoch);
-    annal_status status =
-        annal_session_repair(store, annal_slice_of(homing->session), annal_slice_of(late), NULL,
-                             NULL, NULL, &copied, &homing->err);
-    if (status < 0 && status != ANNAL_ERR_CONFLICT)
-        return fail_error(&homing->err);
-    return fail_refused("session '%s' has events here that are not those at the target, which "
-                        "ends with event %" PRIu64 "; all of them are kept in '%s'. Delete '%s' "
-                        "here, and bring it again with 'annal pull'",
-                        homing->session, head->seq, late, homing->session);
+    struct home_late late;
+    annal_status status = home_keep_late(homing->shipping.store, homing->kind, homing->target,
+                                         homing->session, lost_epoch, &late, &homing->err);
+    if (status < 0)
+        return fail_target(homing);
+    if (late.events == 0)
+        return fail_refused("session '%s' ends with event %" PRIu64 " here, and with event %" PRIu64
+                            " at the target: bring it here first, with 'annal pull'",
+                            homing->session, last_seq, head->seq);
+    return fail_refused("session '%s' has %" PRIu64 " events here after event %" PRIu64
+                        " that are not those at the target, which ends with event %" PRIu64
+                        "; they are kept in '%s'. Delete '%s' here, and bring it again with "
+                        "'annal pull'",
+                        homing->session, late.events, late.after_seq, head->seq, late.name,
+                        homing->session);
 }
 
 /* Whether the journal goes on from the head; else the home is given back. */
-static int compare_head(struct homing *homing, const struct home *home)
+static int compare_head(struct homing *homing, const struct home *home, uint64_t lost_epoch)
 {
     struct place head = {0};
     struct home ignored;
@@ -78,33 +81,21 @@ static int compare_head(struct homing *homing, const struct home *home)
     annal_cursor *cursor = NULL;
     annal_store *store = homing->shipping.store;
     annal_slice session = annal_slice_of(homing->session);
-    bool same = false;
-    int exit_status = 0;
     annal_status status = annal_session_info_get(store, session, &info, &homing->err);
-    bool is_here = status >= 0;
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
-    status = homing->kind->head(homing->target, homing->session, info.last_seq, info.last_h, &head,
-                                &same, &homing->err);
-    if (status < 0)
+    if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return fail_target(homing);
     if (head.at == 0)
         return 0; /* nothing of it is there yet */
-    status = !is_here ? ANNAL_ERR_NOTFOUND
-                      : annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor,
-                                             &homing->err);
+    status =
+        annal_cursor_open_at(store, session, head.seq + 1, head.at, head.h, &cursor, &homing->err);
     annal_cursor_close(cursor);
     if (status >= 0)
         return 0;
-    if (!is_here || same)
-        exit_status = fail_refused("session '%s' ends with event %" PRIu64 " here, and with event "
-                                   "%" PRIu64 " at the target: bring it here first, with 'annal "
-                                   "pull'",
-                                   homing->session, info.last_seq, head.seq);
-    else if (status == ANNAL_ERR_CONFLICT)
-        exit_status = keep_late(homing, &head, home->epoch);
-    else
-        exit_status = fail_error(&homing->err);
+    int exit_status = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND
+                          ? refuse_history(homing, &head, info.last_seq, lost_epoch)
+                          : fail_error(&homing->err);
     if (homing->kind->release(homing->target, homing->session, home->epoch, &ignored,
                               &homing->err) < 0)
         return fail_target(homing);
@@ -136,7 +127,7 @@ static int take(const struct args *args, struct homing *homing)
         return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
-    int exit_status = compare_head(homing, &home);
+    int exit_status = compare_head(homing, &home, old.epoch);
     if (exit_status != 0)
         return exit_status;
     lease.epoch = home.epoch;
@@ -163,7 +154,6 @@ static int release(const struct args *args, struct homing *homing)
 {
     struct place head = {0};
     struct home home;
-    bool same = false;
     annal_lease lease = {0};
     annal_session_info info = {0};
     annal_store *store = homing->shipping.store;
@@ -179,8 +169,7 @@ static int release(const struct args *args, struct homing *homing)
     annal_status status = annal_session_info_get(store, session, &info, &homing->err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
-    if (homing->kind->head(homing->target, homing->session, info.last_seq, info.last_h, &head,
-                           &same, &homing->err) < 0)
+    if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return fail_target(homing);
     if (info.last_seq > head.seq)
         return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
@@ -210,20 +199,21 @@ static int keep(const struct args *args, struct homing *homing)
     (void)args;
     const struct ship_options *options = &homing->shipping.options;
     while (out_wanted()) {
-        int64_t next_us = annal_lease_now() + 1000000;
+        int64_t begun_us = annal_lease_now(), third_us = INT64_MAX;
         annal_status status = ANNAL_OK;
         if (homing->target == NULL)
             status = options->kind->open(&options->target, true, &homing->target, &homing->err);
         if (status >= 0)
-            status = home_renew(homing->shipping.store, homing->kind, homing->target, &next_us,
+            status = home_renew(homing->shipping.store, homing->kind, homing->target, &third_us,
                                 &homing->err);
         if (status < 0 && status != ANNAL_ERR_BUSY)
             return fail_error(&homing->err);
         if (status < 0) {
             options->kind->close(homing->target);
             homing->target = NULL;
+            third_us = third_us < AWAY_US ? third_us : AWAY_US;
         }
-        while (out_wanted() && annal_lease_now() < next_us)
+        while (out_wanted() && annal_lease_now() < begun_us + home_pace(third_us))
             nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     return EXIT_DONE;
@@ -320,7 +310,8 @@ static const struct command verbs[] = {
               "\n"
               "The session here must go on from what the target has. If it does not, because\n"
               "this store appended after its lease was lost, these events are kept in a session\n"
-              "of their own, SESSION.late-EPOCH, and the home is given back.\n"
+              "of their own, SESSION.late-EPOCH, and the home is given back. 'annal ship' keeps\n"
+              "them, too, when the target has other events in their place.\n"
               "\n"
               "A session that was never taken needs no lease. The exit status is 1 when another\n"
               "store has it.",

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RENEW_MS = 5000 }; /* without leases: how often to look for some */
+#define LOOK_US INT64_C(5000000) /* how often to look for new leases */
 
 struct leases {
     annal_store *store;
@@ -36,52 +36,93 @@ static int collect(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
-/* The session belongs to another store now. */
-static annal_status lose(const struct leases *leases, struct home_lease *item, annal_error *err)
+/* The session belongs to another store now: appends are refused, and it is not asked for again. */
+static annal_status end_lease(annal_store *store, const char *session, annal_lease *lease,
+                              annal_error *err)
 {
-    item->lease.until_us = 0;
-    item->lease.seconds = 0; /* and is not asked for again */
-    annal_status status =
-        annal_lease_set(leases->store, annal_slice_of(item->session), &item->lease, err);
+    lease->until_us = 0;
+    lease->seconds = 0;
+    return annal_lease_set(store, annal_slice_of(session), lease, err);
+}
+
+static annal_status note(annal_store *store, struct home_lease *item, int64_t asked_us,
+                         annal_error *err)
+{
+    annal_lease *lease = &item->lease;
+    if (item->kept)
+        return annal_lease_renew(store, annal_slice_of(item->session), lease->epoch,
+                                 asked_us + (int64_t)lease->seconds * 1000000, err);
+    annal_status status = end_lease(store, item->session, lease, err);
     if (status >= 0)
         say("session '%s' is not at home here any more: its lease of epoch %" PRIu64
             " was lost; appends are refused, 'annal home take' says what it needs",
-            item->session, item->lease.epoch);
+            item->session, lease->epoch);
     return status;
 }
 
-static annal_status note(const struct leases *leases, int64_t asked_us, int64_t *out_next_us,
-                         annal_error *err)
+/*
+ * What the target said of each. One that another process changed meanwhile (CONFLICT, NOTFOUND) is
+ * left to that process; one that is busy is tried in the next round; the others do not wait for it.
+ */
+static annal_status note_all(const struct leases *leases, int64_t asked_us, annal_error *err)
 {
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < leases->count && status >= 0; i++) {
-        struct home_lease *item = &leases->list[i];
-        int64_t length_us = (int64_t)item->lease.seconds * 1000000;
-        if (!item->kept) {
-            status = lose(leases, item, err);
-            continue;
-        }
-        item->lease.until_us = asked_us + length_us;
-        status = annal_lease_set(leases->store, annal_slice_of(item->session), &item->lease, err);
-        if (asked_us + length_us / 3 < *out_next_us)
-            *out_next_us = asked_us + length_us / 3;
+    annal_error first = {0};
+    for (size_t i = 0; i < leases->count; i++) {
+        annal_error why = {0};
+        annal_status status = note(leases->store, &leases->list[i], asked_us, &why);
+        if (status < 0 && status != ANNAL_ERR_CONFLICT && status != ANNAL_ERR_NOTFOUND &&
+            status != ANNAL_ERR_BUSY && first.status == 0)
+            first = why;
     }
-    return status;
+    if (first.status < 0 && err != NULL)
+        *err = first;
+    return first.status;
+}
+
+static int64_t third_of(const struct leases *leases)
+{
+    int64_t shortest_us = INT64_MAX;
+    for (size_t i = 0; i < leases->count; i++) {
+        int64_t third_us = (int64_t)leases->list[i].lease.seconds * 1000000 / 3;
+        shortest_us = third_us < shortest_us ? third_us : shortest_us;
+    }
+    return shortest_us;
+}
+
+int64_t home_pace(int64_t third_us)
+{
+    return third_us < LOOK_US ? third_us : LOOK_US;
 }
 
 annal_status home_renew(annal_store *store, const struct home_kind *kind,
-                        struct ship_target *target, int64_t *out_next_us, annal_error *err)
+                        struct ship_target *target, int64_t *out_third_us, annal_error *err)
 {
     struct leases leases = {.store = store, .giver = kind->name(target)};
     int64_t asked_us = annal_lease_now();
-    *out_next_us = asked_us + RENEW_MS * INT64_C(1000);
     annal_status status = annal_lease_sessions(store, collect, &leases, err);
     if (leases.failed)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    *out_third_us = third_of(&leases);
     if (status >= 0 && leases.count > 0)
         status = kind->renew(target, leases.list, leases.count, err);
     if (status >= 0)
-        status = note(&leases, asked_us, out_next_us, err);
+        status = note_all(&leases, asked_us, err);
     annal__free(leases.list);
     return status < 0 ? status : ANNAL_OK;
+}
+
+annal_status home_lost(annal_store *store, const struct home_kind *kind, struct ship_target *target,
+                       const char *session, uint64_t epoch, annal_error *err)
+{
+    annal_lease lease = {0};
+    struct home_late late;
+    if (annal_lease_get(store, annal_slice_of(session), &lease, NULL) >= 0 && lease.seconds > 0 &&
+        lease.epoch == epoch)
+        (void)end_lease(store, session, &lease, NULL); /* busy: at the next look */
+    annal_status status = home_keep_late(store, kind, target, session, epoch, &late, err);
+    if (status >= 0 && late.copied > 0)
+        say("session '%s': its %" PRIu64 " event%s after event %" PRIu64
+            " came too late and are kept in '%s'",
+            session, late.events, late.events == 1 ? "" : "s", late.after_seq, late.name);
+    return status;
 }

@@ -7,8 +7,8 @@
  * (2) A batch is shipped only while the target says that this store has the session with this
  *     epoch. So whatever a store does that was stopped for longer than its lease, the target does
  *     not get it.
- * (3) What it appended too late is kept: if the events here are not those at the target, they are
- *     copied into a new session, SESSION.late-EPOCH, and that is said.
+ * (3) What it appended too late is kept: once the target has other events in their place, they are
+ *     copied into a session of their own (home_late.c), and that is said.
  */
 #ifndef TOOLS_SHIP_HOME_H
 #define TOOLS_SHIP_HOME_H
@@ -45,15 +45,39 @@ struct home_kind {
     annal_status (*release)(struct ship_target *target, const char *session, uint64_t epoch,
                             struct home *out_home, annal_error *err);
     annal_status (*each)(struct ship_target *target, home_fn fn, void *arg, annal_error *err);
-    /* Its head, of whatever store; *out_same: event seq, with hash h, is in its history. */
-    annal_status (*head)(struct ship_target *target, const char *session, uint64_t seq, uint64_t h,
-                         struct place *out_head, bool *out_same, annal_error *err);
+    /* Its head, of whatever store; at 0: it has none. */
+    annal_status (*head)(struct ship_target *target, const char *session, struct place *out_head,
+                         annal_error *err);
+    /* *out_seq: the last of these events, by seq and h, that is in its history; 0: none is. */
+    annal_status (*shared)(struct ship_target *target, const char *session,
+                           const struct place *events, size_t count, uint64_t *out_seq,
+                           annal_error *err);
     const char *(*name)(const struct ship_target *target); /* for messages */
 };
 
-/* Renew all leases of the store at this target; sessions that are lost are told. *out_next_us: when
- * to do it again (CLOCK_BOOTTIME). */
+/* Renew all leases of the store at this target; sessions that are lost are told. *out_third_us: a
+ * third of the shortest of them, also after a failure; INT64_MAX if there are none. */
 annal_status home_renew(annal_store *store, const struct home_kind *kind,
-                        struct ship_target *target, int64_t *out_next_us, annal_error *err);
+                        struct ship_target *target, int64_t *out_third_us, annal_error *err);
+
+/* After how long to renew them again. */
+int64_t home_pace(int64_t third_us);
+
+struct home_late {
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t after_seq;
+    uint64_t events; /* that are late; 0: there is no copy */
+    uint64_t copied; /* by this call, annal.late included */
+};
+
+/* Rule 3, of a lease with this epoch. */
+annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
+                            struct ship_target *target, const char *session, uint64_t epoch,
+                            struct home_late *out, annal_error *err);
+
+/* The target says that the home is not here with this epoch (0: there is no lease): end the lease,
+ * and keep what is late. */
+annal_status home_lost(annal_store *store, const struct home_kind *kind, struct ship_target *target,
+                       const char *session, uint64_t epoch, annal_error *err);
 
 #endif

@@ -27,8 +27,13 @@ static annal_status take(struct ship_target *target, const char *session, uint64
     snprintf(epoch_text, sizeof epoch_text, "%" PRIu64, epoch);
     snprintf(seconds_text, sizeof seconds_text, "%" PRIu32, seconds);
     const char *const values[] = {session, target->store, epoch_text, seconds_text};
-    annal_status status = postgres_run(target, "SELECT * FROM annal.take_home($1, $2, $3, $4)",
-                                       values, 4, &result, err);
+    annal_status status = postgres_run(target,
+                                       "INSERT INTO annal._homes (session) VALUES ($1)"
+                                       " ON CONFLICT DO NOTHING",
+                                       values, 1, NULL, err);
+    if (status >= 0)
+        status = postgres_run(target, "SELECT * FROM annal.take_home($1, $2, $3, $4)", values, 4,
+                              &result, err);
     if (status < 0)
         return status;
     out_home->granted = PQgetvalue(result, 0, 0)[0] == 't';
@@ -49,10 +54,12 @@ static annal_status renew(struct ship_target *target, struct home_lease *leases,
     }
     annal_status status = postgres_run_arrays(
         target,
-        "WITH kept AS (UPDATE annal._homes AS home SET until = clock_timestamp() + make_interval"
-        "(secs => seconds) FROM unnest($2::text[], $3::bigint[], $4::int[])"
-        " AS mine (session, epoch, seconds) WHERE home.session = mine.session AND home.store = $1"
-        " AND home.epoch = mine.epoch RETURNING home.session)"
+        "WITH mine AS MATERIALIZED (SELECT home.session, seconds FROM annal._homes AS home,"
+        " unnest($2::text[], $3::bigint[], $4::int[]) AS mine (session, epoch, seconds)"
+        " WHERE home.session = mine.session AND home.store = $1 AND home.epoch = mine.epoch"
+        " ORDER BY home.session FOR NO KEY UPDATE OF home),"
+        " kept AS (UPDATE annal._homes AS home SET until = clock_timestamp() + make_interval"
+        "(secs => seconds) FROM mine WHERE home.session = mine.session RETURNING home.session)"
         " SELECT kept.session IS NOT NULL FROM unnest($2::text[]) WITH ORDINALITY AS mine"
         " (session, n) LEFT JOIN kept USING (session) ORDER BY n",
         target->store, arrays, 3, &result, err);
@@ -92,7 +99,7 @@ static annal_status each(struct ship_target *target, home_fn fn, void *arg, anna
         target,
         "SELECT session, coalesce(store, ''), epoch,"
         " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"
-        " ORDER BY session",
+        " WHERE epoch > 0 ORDER BY session",
         NULL, 0, &result, err);
     for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
         struct home home = {0};
@@ -104,30 +111,55 @@ static annal_status each(struct ship_target *target, home_fn fn, void *arg, anna
     return status;
 }
 
-static annal_status head(struct ship_target *target, const char *session, uint64_t seq, uint64_t h,
-                         struct place *out_head, bool *out_same, annal_error *err)
+/* The head of a session, in whatever store; $1 is this one. */
+#define ITS_HEAD(session)                                                                          \
+    "annal._heads AS head WHERE session = " session " AND store = coalesce((SELECT"                \
+    " coalesce(store, was) FROM annal._homes WHERE session = " session "), $1)"
+
+static annal_status head(struct ship_target *target, const char *session, struct place *out_head,
+                         annal_error *err)
 {
-    char seq_text[24], h_text[24];
     PGresult *result = NULL;
-    snprintf(seq_text, sizeof seq_text, "%" PRIu64, seq);
-    snprintf(h_text, sizeof h_text, "%" PRId64, (int64_t)h);
-    const char *const values[] = {session, seq_text, h_text, target->store};
-    annal_status status = postgres_run(
-        target,
-        "SELECT seq, h, at, (seq = $2::bigint AND h = $3::bigint) OR EXISTS (SELECT FROM"
-        " annal._events AS event WHERE event.key = head.key AND event.seq = $2::bigint"
-        " AND event.h = $3::bigint) FROM annal._heads AS head WHERE session = $1 AND store ="
-        " coalesce((SELECT store FROM annal._homes WHERE session = $1),"
-        " (SELECT was FROM annal._homes WHERE session = $1), $4)",
-        values, 4, &result, err);
+    const char *const values[] = {target->store, session};
+    annal_status status =
+        postgres_run(target, "SELECT seq, h, at FROM " ITS_HEAD("$2"), values, 2, &result, err);
     if (status < 0)
         return status;
     bool found = PQntuples(result) == 1;
     *out_head = (struct place){0};
-    *out_same = found && PQgetvalue(result, 0, 3)[0] == 't';
     if (found)
         *out_head =
             (struct place){number(result, 0, 0), number(result, 0, 1), number(result, 0, 2)};
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+static annal_status shared(struct ship_target *target, const char *session,
+                           const struct place *events, size_t count, uint64_t *out_seq,
+                           annal_error *err)
+{
+    struct buf arrays[3] = {{0}};
+    PGresult *result = NULL;
+    postgres_add_text(&arrays[0], session);
+    for (size_t i = 0; i < count; i++) {
+        postgres_add_number(&arrays[1], events[i].seq);
+        postgres_add_number(&arrays[2], events[i].h);
+    }
+    annal_status status =
+        postgres_run_arrays(target,
+                            "WITH head AS (SELECT key, seq, h FROM " ITS_HEAD(
+                                "($2::text[])[1]") ")"
+                                                   " SELECT coalesce(max(mine.seq), 0) FROM head, "
+                                                   "unnest($3::bigint[], $4::bigint[])"
+                                                   " AS mine (seq, h) WHERE (mine.seq = head.seq "
+                                                   "AND mine.h = head.h) OR EXISTS (SELECT FROM"
+                                                   " annal._events AS event WHERE event.key = "
+                                                   "head.key AND event.seq = mine.seq"
+                                                   " AND event.h = mine.h)",
+                            target->store, arrays, 3, &result, err);
+    if (status < 0)
+        return status;
+    *out_seq = number(result, 0, 0);
     PQclear(result);
     return ANNAL_OK;
 }
@@ -149,8 +181,8 @@ annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes
     annal_status status = postgres_run_arrays(
         target,
         "WITH home AS MATERIALIZED (SELECT session, store, epoch FROM annal._homes"
-        " WHERE session = ANY ($2::text[]) ORDER BY session FOR SHARE)"
-        " SELECT home.session IS NOT NULL AND (home.store IS DISTINCT FROM $1 OR home.epoch <>"
+        " WHERE session = ANY ($2::text[]) ORDER BY session FOR KEY SHARE)"
+        " SELECT coalesce(home.epoch, 0) > 0 AND (home.store IS DISTINCT FROM $1 OR home.epoch <>"
         " lane.epoch) FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS"
         " lane (session, epoch, n) LEFT JOIN home USING (session) ORDER BY n",
         target->store, arrays, 2, &result, err);
@@ -162,5 +194,10 @@ annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes
     return ANNAL_OK;
 }
 
-const struct home_kind home_postgres = {
-    .take = take, .renew = renew, .release = release, .each = each, .head = head, .name = name};
+const struct home_kind home_postgres = {.take = take,
+                                        .renew = renew,
+                                        .release = release,
+                                        .each = each,
+                                        .head = head,
+                                        .shared = shared,
+                                        .name = name};

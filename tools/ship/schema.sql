@@ -73,8 +73,9 @@ BEGIN
 END $$;
 
 -- Homes. A session that moves between stores has one home at a time: a lease with an epoch. A store whose (store, epoch) is
--- not that of the row does not ship the session: a batch locks the rows of its sessions FOR SHARE, so nobody takes one
--- meanwhile. store: NULL when it was released. was: the store that had it before. Sessions without a row are not concerned.
+-- not that of the row does not ship the session: a batch locks the rows of its sessions FOR KEY SHARE, so nobody takes one
+-- meanwhile, and leases are renewed. store: NULL when it was released. was: the store that had it before. Sessions without a
+-- row are not concerned, nor those with epoch 0, which nobody has taken yet.
 CREATE TABLE IF NOT EXISTS annal._homes (
     session  text COLLATE "C" PRIMARY KEY,
     store    text COLLATE "C",
@@ -83,18 +84,32 @@ CREATE TABLE IF NOT EXISTS annal._homes (
     until    timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 70);
 
+-- Wait until the batches that run now are over. One that began before the row of a session was there has locked nothing.
+CREATE OR REPLACE FUNCTION annal._wait_for_batches() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    running text[] := ARRAY(SELECT virtualtransaction FROM pg_locks WHERE relation = 'annal._homes'::regclass
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND mode = 'RowShareLock');
+BEGIN
+    WHILE EXISTS (SELECT FROM pg_locks WHERE relation = 'annal._homes'::regclass AND mode = 'RowShareLock'
+        AND virtualtransaction = ANY (running)) LOOP
+        PERFORM pg_sleep(0.005);
+    END LOOP;
+END $$;
+
 -- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: the
 -- earliest that the store can have. If the home is its own, with no later epoch, the lease is made longer; otherwise it is a
 -- new one, whose epoch is later than both, because a target from a backup may have gone back. The head goes with the home, so
 -- that the events of the session stay one history: that of the home before, or at first the longest one. If of_store has a
--- head of its own, the two change places.
+-- head of its own, the two change places. The row was inserted, and that committed, before.
 CREATE OR REPLACE FUNCTION annal.take_home(of_session text, of_store text, of_epoch bigint, seconds integer,
     OUT granted boolean, OUT home text, OUT home_epoch bigint, OUT seconds_left float8) LANGUAGE plpgsql AS $$
 DECLARE
     had annal._homes;
     source text;
 BEGIN
-    INSERT INTO annal._homes (session) VALUES (of_session) ON CONFLICT DO NOTHING;
+    IF (SELECT epoch FROM annal._homes WHERE session = of_session) = 0 THEN
+        PERFORM annal._wait_for_batches();
+    END IF;
     SELECT * INTO STRICT had FROM annal._homes WHERE session = of_session FOR UPDATE;
     granted := had.store IS NULL OR had.until <= clock_timestamp() OR (had.store = of_store AND had.epoch <= of_epoch);
     IF granted THEN

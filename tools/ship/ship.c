@@ -41,6 +41,7 @@ struct ship {
     int64_t next_us;       /* when the next batch is due that is not full */
     int64_t look_us;       /* when to look at all heads again */
     int64_t renew_us;      /* when to renew leases (CLOCK_BOOTTIME) */
+    int64_t third_us;      /* of the shortest lease; 0: not known yet */
     int64_t away_since_us; /* 0: it is not */
     unsigned tries;
     struct progress progress;
@@ -190,6 +191,24 @@ static void wait_again(struct ship *ship, const bool *more, bool was_sent)
     }
 }
 
+/* Rule 3 of home.h, after the batch. What fails here is tried again at the next survey. */
+static annal_status note_lost(struct ship *ship, annal_error *err)
+{
+    for (size_t i = 0; i < ship->count; i++) {
+        const struct lane *lane = ship->batch[i];
+        if (lane->state != LANE_AWAY)
+            continue;
+        progress_hide(&ship->progress);
+        annal_status status = home_lost(ship->lanes.store, ship->options->kind->homes, ship->target,
+                                        lane->session, lane->epoch, err);
+        if (status == ANNAL_ERR_BUSY)
+            return status;
+        if (status < 0)
+            say("%s", err->message);
+    }
+    return ANNAL_OK;
+}
+
 static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     bool more[BATCH_LANES] = {false};
@@ -217,7 +236,7 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     ship->batches++;
     if (ship->lanes.first == NULL) /* it has caught up */
         ship->next_us = annal__monotonic_us() + (int64_t)ship->options->kind->pace_ms * 1000;
-    return ANNAL_OK;
+    return note_lost(ship, err);
 }
 
 /* ---- What it says ---- */
@@ -391,6 +410,8 @@ static annal_status back_off(struct ship *ship, annal_error *err)
     if (ship->tries < 7)
         ms = BACKOFF_MS << ship->tries;
     ship->tries++;
+    if (ship->third_us > 0 && ms > ship->third_us / 1000)
+        ms = (uint32_t)(ship->third_us / 1000);
     return rest(ship, with_jitter(ms), err);
 }
 
@@ -445,7 +466,11 @@ static annal_status renew(struct ship *ship, annal_error *err)
     const struct home_kind *homes = ship->options->kind->homes;
     if (homes == NULL || annal_lease_now() < ship->renew_us)
         return ANNAL_OK;
-    return home_renew(ship->lanes.store, homes, ship->target, &ship->renew_us, err);
+    int64_t now_us = annal_lease_now();
+    annal_status status = home_renew(ship->lanes.store, homes, ship->target, &ship->third_us, err);
+    if (status >= 0)
+        ship->renew_us = now_us + home_pace(ship->third_us);
+    return status;
 }
 
 /* One step: ANNAL_END when there is nothing more to do. */

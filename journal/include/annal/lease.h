@@ -25,7 +25,7 @@ extern "C" {
 typedef struct annal_lease {
     uint64_t epoch;   /* rises with each holder; at least 1 */
     int64_t until_us; /* CLOCK_BOOTTIME in microseconds; what is past: appends are refused */
-    uint32_t seconds; /* for how long it is given at a time */
+    uint32_t seconds; /* for how long it is given at a time; 0: it was given back, or lost */
     /* who decides, one line of text for messages; may be "" */
     char giver[ANNAL_LEASE_GIVER_BYTES_MAX + 1];
 } annal_lease;
@@ -44,6 +44,18 @@ ANNAL_API int64_t annal_lease_now(void);
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_set(annal_store *store, annal_slice session,
                                                         const annal_lease *lease, annal_error *err);
+
+/*
+ * Make the lease of this epoch longer, if it is still held: nobody has to release the session. Any
+ * thread.
+ *
+ * ANNAL_ERR_NOTFOUND  the session has no lease
+ * ANNAL_ERR_CONFLICT  its lease is of another epoch, or was given back
+ * ANNAL_ERR_BUSY      another process changes a session, and did not finish in time
+ */
+ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, annal_slice session,
+                                                          uint64_t epoch, int64_t until_us,
+                                                          annal_error *err);
 
 /*
  * The lease of a session; until_us is 0 if the machine was restarted since. Any thread.

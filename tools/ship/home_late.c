@@ -1,0 +1,195 @@
+/*
+ * Events that were appended here after the home of their session was lost.
+ *
+ * (1) They are those after the last event that the target has, too, if the target has others in
+ *     their place. Until then they are not late: if the home comes back first, they are shipped.
+ * (2) They are copied, not forked. A fork needs the journal of its parent, and that one is to be
+ *     replaced by the history at the target.
+ * (3) The copy, SESSION.late-EPOCH of the lease that was lost, begins with an event annal.late that
+ *     says which event they came after. One that was interrupted goes on. A session that has this
+ *     name and other events stays as it is, and the copy gets a number.
+ */
+#include "tools/ship/home.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
+#include "tools/export/extend.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ASKED_AT_ONCE = 1000, NAMES_MAX = 100 };
+
+static const char late_type[] = "annal.late";
+
+struct late {
+    annal_store *store;
+    annal_slice session;
+    annal_session_info info;
+    struct place after; /* the last event that the target has, too */
+    char first[500];    /* the data of annal.late */
+};
+
+/* Events from_seq to to_seq, which exist. */
+static annal_status read_places(const struct late *late, uint64_t from_seq, uint64_t to_seq,
+                                struct place *out, annal_error *err)
+{
+    annal_event event;
+    annal_cursor *cursor = NULL;
+    annal_status status = annal_cursor_open(late->store, late->session, from_seq, &cursor, err);
+    for (uint64_t seq = from_seq; status == ANNAL_OK && seq <= to_seq; seq++) {
+        status = annal_cursor_next(cursor, &event, err);
+        if (status > 0 || (status == ANNAL_OK && event.seq != seq))
+            status =
+                annal__fail(err, ANNAL_ERR_CORRUPT, "session '%.*s': event %" PRIu64 " is damaged",
+                            ANNAL_FMT(late->session), seq);
+        if (status == ANNAL_OK)
+            out[seq - from_seq] = (struct place){.seq = seq, .h = event.h};
+    }
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* Rule (1): from the end backwards, because few events are late. */
+static annal_status find_after(struct late *late, const struct home_kind *kind,
+                               struct ship_target *target, annal_error *err)
+{
+    uint64_t to_seq = late->info.last_seq, shared = 0;
+    annal_status status = ANNAL_OK;
+    struct place *places = annal__zalloc(ASKED_AT_ONCE * sizeof *places);
+    if (places == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "look for late events: no memory");
+    late->after = (struct place){.seq = late->info.first_seq - 1, .h = late->info.fork_h};
+    while (status == ANNAL_OK && shared == 0 && to_seq >= late->info.first_seq) {
+        uint64_t most = to_seq + 1 - late->info.first_seq;
+        uint64_t count = most < ASKED_AT_ONCE ? most : ASKED_AT_ONCE;
+        uint64_t from_seq = to_seq + 1 - count;
+        status = read_places(late, from_seq, to_seq, places, err);
+        if (status == ANNAL_OK)
+            status = kind->shared(target, late->info.session, places, count, &shared, err);
+        if (status == ANNAL_OK && shared != 0)
+            late->after = places[shared - from_seq];
+        to_seq = from_seq - 1;
+    }
+    annal__free(places);
+    return status;
+}
+
+static annal_status is_diverged(const struct late *late, const struct home_kind *kind,
+                                struct ship_target *target, bool *out, annal_error *err)
+{
+    struct place head = {0};
+    annal_cursor *cursor = NULL;
+    annal_status status = kind->head(target, late->info.session, &head, err);
+    *out = false;
+    if (status < 0 || head.at == 0)
+        return status;
+    status = annal_cursor_open_at(late->store, late->session, head.seq + 1, head.at, head.h,
+                                  &cursor, err);
+    annal_cursor_close(cursor);
+    *out = status == ANNAL_ERR_CONFLICT;
+    return *out ? ANNAL_OK : status;
+}
+
+/* ---- The copy ---- */
+
+static bool is_first(const struct late *late, const annal_event *event)
+{
+    return annal__slice_same(event->type, annal_slice_of(late_type)) &&
+           annal__slice_same(event->data, annal_slice_of(late->first));
+}
+
+static bool is_same(const annal_event *one, const annal_event *other)
+{
+    return annal__slice_same(one->type, other->type) && annal__slice_same(one->id, other->id) &&
+           annal__slice_same(one->data, other->data) && one->ts_us == other->ts_us;
+}
+
+/* Rule (3): how far a session of this name is the copy. ANNAL_ERR_CONFLICT: it is another one. */
+static annal_status compare(const struct late *late, annal_slice name, annal_cursor *events,
+                            uint64_t *out_last, annal_error *err)
+{
+    annal_event copied, event;
+    annal_cursor *cursor = NULL;
+    *out_last = 0;
+    annal_status status = annal_cursor_open(late->store, name, 1, &cursor, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &copied, err)) == ANNAL_OK) {
+        bool same = copied.seq > 1 ? annal_cursor_next(events, &event, NULL) == ANNAL_OK &&
+                                         is_same(&copied, &event)
+                                   : is_first(late, &copied);
+        status = same ? ANNAL_OK : ANNAL_ERR_CONFLICT;
+        *out_last = copied.seq;
+    }
+    annal_cursor_close(cursor);
+    return status == ANNAL_DAMAGE ? ANNAL_ERR_CONFLICT : status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status append_rest(const struct late *late, annal_slice name, annal_cursor *events,
+                                uint64_t last_seq, annal_error *err)
+{
+    annal_writer *writer = NULL;
+    annal_format format = late->info.format;
+    const annal_draft first = {.type = annal_slice_of(late_type),
+                               .data = annal_slice_of(late->first)};
+    const annal_append_options options = {.level = ANNAL_LEVEL_SYNC, .expect = ANNAL_EXPECT_SEQ};
+    uint64_t seq = last_seq;
+    annal_status status = annal_writer_open(
+        late->store, name, &(annal_writer_options){.format = format}, &writer, err);
+    if (status == ANNAL_OK && last_seq == 0)
+        status = annal_writer_append(writer, &first, 1, &options, &seq, err);
+    if (status == ANNAL_OK)
+        status = session_append(events, writer, seq, err);
+    annal_writer_close(writer);
+    return status;
+}
+
+static annal_status copy(struct late *late, uint64_t epoch, struct home_late *out, annal_error *err)
+{
+    annal_status status = ANNAL_ERR_CONFLICT;
+    for (int n = 1; status == ANNAL_ERR_CONFLICT && n <= NAMES_MAX; n++) {
+        annal_cursor *events = NULL;
+        uint64_t last_seq = 0;
+        int len = snprintf(out->name, sizeof out->name, "%.170s.late-%" PRIu64, late->info.session,
+                           epoch);
+        if (n > 1)
+            snprintf(out->name + len, sizeof out->name - (size_t)len, "-%d", n);
+        annal_slice name = annal_slice_of(out->name);
+        status = annal_cursor_open(late->store, late->session, late->after.seq + 1, &events, err);
+        if (status == ANNAL_OK)
+            status = compare(late, name, events, &last_seq, err);
+        if (status == ANNAL_OK)
+            status = append_rest(late, name, events, last_seq, err);
+        annal_cursor_close(events);
+        out->copied = out->events + 1 - last_seq;
+    }
+    return status < 0 ? status : ANNAL_OK;
+}
+
+annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
+                            struct ship_target *target, const char *session, uint64_t epoch,
+                            struct home_late *out, annal_error *err)
+{
+    bool diverged = false;
+    struct late late = {.store = store, .session = annal_slice_of(session)};
+    *out = (struct home_late){0};
+    annal_status status = annal_session_info_get(store, late.session, &late.info, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status == ANNAL_OK)
+        status = is_diverged(&late, kind, target, &diverged, err);
+    if (status == ANNAL_OK && diverged)
+        status = find_after(&late, kind, target, err);
+    if (status < 0 || !diverged || late.after.seq == late.info.last_seq)
+        return status;
+    out->after_seq = late.after.seq;
+    out->events = late.info.last_seq - late.after.seq;
+    snprintf(late.first, sizeof late.first,
+             "{\"session\":\"%s\",\"after_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64
+             "\",\"epoch\":%" PRIu64 "}",
+             session, late.after.seq, late.after.h, epoch);
+    return copy(&late, epoch, out, err);
+}
