@@ -143,10 +143,18 @@ START_TEST(what_a_log_without_times_used_is_of_no_day)
 {
     DONE_WITH(&cli,
               "{\"type\":\"session.created\",\"data\":{\"time\":\"of the file\"}}\n"
-              "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7,\"cost_usd\":0.5}}\n",
+              "{\"type\":\"agent.turn.usage\",\"data\":{\"input_tokens\":7,\"cost_usd\":0.5}}\n"
+              "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Sound\"}}\n"
+              "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\"}}\n",
               "append", "timeless");
     DONE(&cli, "report", "timeless");
     ASSERT_OUT("\nno time         1      7       0       0  $0.50\n");
+    ASSERT_OUT("\nSound      1       0       -     -       -\n");
+    ASSERT_OUT("  $0.50       -  -\n");
+    DONE(&cli, "report", "--since", "today");
+    ASSERT_NOT("Sound");
+    ASSERT_NOT("timeless");
+    ASSERT_OUT("\n       1      0       0      -       -     -\n"); /* of "other" */
 }
 END_TEST
 

@@ -104,8 +104,26 @@ START_TEST(a_long_id_is_cut_on_a_terminal_and_nowhere_else)
     CLI(&cli, NULL, "ls");
     cli_assert_done(&cli);
     ck_assert_ptr_null(strstr(cli.out, id));
-    ck_assert_ptr_nonnull(strstr(cli.out, "aaaa\u2026"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\u2026aaaa"));
     ck_assert_uint_le(strcspn(cli.out, "\n"), 80);
+}
+END_TEST
+
+START_TEST(on_a_terminal_a_session_is_the_letters_that_no_other_begins_with)
+{
+#define UUID(last) "019cae51-7a10-7c33-9d02-4be0a1f35c" last
+    static const char *const ids[] = {UUID("70"), UUID("70.agent-1"), UUID("70.agent-2"),
+                                      "019cae51-7b10-7c33-9d02-4be0a1f35c70", "019cae5z"};
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        CLI(&cli, "1\n", "append", ids[i], "--type", "n");
+    cli.columns = "80";
+    DONE(&cli, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n019cae51-7a  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n019cae51-7b  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n019cae5z  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n019cae51\u2026.agent-1  "));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n019cae51\u2026.agent-2  "));
+    DONE(&cli, "cat", "019cae51-7a");
 }
 END_TEST
 
@@ -125,7 +143,10 @@ START_TEST(a_cost_says_what_it_is_the_cost_of)
     ck_order("none some prices ");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"total_cost_usd\":null"));
     CLI(&cli, NULL, "show", "none");
-    ck_assert_ptr_nonnull(strstr(cli.out, "computed_cost_usd    6"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\ncost                 ~$6.00\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\n~   computed from list prices"));
+    CLI(&cli, NULL, "show", "some");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\ncost                 $1.50 of 25%\n"));
 }
 END_TEST
 
@@ -184,6 +205,7 @@ Suite *suite_ls(void)
     tcase_add_test(tcase, ls_filters_and_sorts);
     tcase_add_test(tcase, a_tree_shows_sub_agents_and_forks_below_their_parent);
     tcase_add_test(tcase, a_long_id_is_cut_on_a_terminal_and_nowhere_else);
+    tcase_add_test(tcase, on_a_terminal_a_session_is_the_letters_that_no_other_begins_with);
     tcase_add_test(tcase, a_title_is_one_line_and_has_room_before_other_columns);
     tcase_add_test(tcase, a_cost_says_what_it_is_the_cost_of);
     tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);

@@ -1,6 +1,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "journal/base/slice.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
@@ -16,7 +17,10 @@ enum {
     AT_DEPTH = SESSION_COLUMN_COUNT, /* with --tree: printed as an indent */
     AT_REFUSED,                      /* requests that failed */
     AT_UNREADABLE,                   /* lines of its log */
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 3
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 3,
+    AT_BEFORE =
+        LS_COLUMNS, /* on a terminal: the sessions whose ids come before and after its own */
+    AT_AFTER
 };
 
 /* What has no time was once imported as of the epoch. */
@@ -41,7 +45,10 @@ static const char listed[] =
     ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
     "   AND type IN ('provider.failed', 'provider_error')),"                                       \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
-    "  AND type = 'import.unreadable')"
+    "  AND type = 'import.unreadable'),"                                                           \
+    " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
+    " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
+    "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
 
 static const char flat[] = SHOWN "0" COUNTED " FROM listed ORDER BY place LIMIT ?5";
 
@@ -68,14 +75,11 @@ static const char *const orders[] = {"",
                                      "s.agent_id,",
                                      "s.model,"};
 
-/*
- * A session is cut on a terminal only, to the length of a UUID: its first letters are enough for
- * other verbs.
- */
-#define SESSION_LEAST 36
+/* A session is cut on a terminal only, and on the left: names of the same kind end differently. */
+#define SESSION_LEAST 18
 
 static const struct column columns[LS_COLUMNS] = {
-    {.name = "session_id", .title = "SESSION", .least = SESSION_LEAST},
+    {.name = "session_id", .title = "SESSION", .least = SESSION_LEAST, .cut_left = true},
     {.name = "status", .title = "STATUS", .spare = 8},
     {.name = "events", .title = "EVENTS", .right = true, .spare = 6},
     {.name = "total_turns", .title = "TURNS", .right = true, .spare = 5},
@@ -103,6 +107,7 @@ struct ls {
     struct table *table;
     struct column columns[LS_COLUMNS];
     struct cost_signs signs;
+    struct buf without_price; /* JSON array of sessions, without its end */
     struct session_findings findings;
     int64_t now_us;
     bool terminal;
@@ -123,34 +128,59 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
 
-/* "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the rest has no price. */
-static void show_cost(struct ls *ls, const annal_row *row)
-{
-    const annal_value *values = row->values;
-    if (values[SESSION_COST].kind != ANNAL_VALUE_REAL) {
-        table_shown(ls->table, "-");
-        ls->signs.unknown = ls->signs.unknown || values[SESSION_TOKENS].integer > 0;
-        return;
-    }
-    const char *sign = values[SESSION_COMPUTED].kind == ANNAL_VALUE_NULL ? "" : "~";
-    int64_t tokens = values[SESSION_TOKENS].integer, costed = values[SESSION_COSTED].integer;
-    bool part = costed < tokens && tokens > 0;
-    ls->signs.computed = ls->signs.computed || *sign != '\0';
-    ls->signs.part = ls->signs.part || part;
-    if (values[SESSION_COST].real == 0 && !part)
-        table_shown(ls->table, "%s$0", sign);
-    else if (part)
-        table_shown(ls->table, "%s$%.2f of %d%%", sign, values[SESSION_COST].real,
-                    (int)(100.0 * (double)costed / (double)tokens));
-    else
-        table_shown(ls->table, "%s$%.2f", sign, values[SESSION_COST].real);
-}
-
 /* Two columns for each session above it, as far as a terminal has room. */
 static int indent_of(const annal_row *row)
 {
     int64_t depth = row->values[AT_DEPTH].integer;
     return 2 * (int)(depth < 8 ? depth : 8);
+}
+
+/* The sessions that are shown are those whose models the note below the table may name. */
+static void show_cost(struct ls *ls, const annal_row *row)
+{
+    char text[COST_TEXT_BYTES];
+    const annal_value *values = row->values;
+    const struct cost cost = {&values[SESSION_COST], &values[SESSION_COMPUTED],
+                              &values[SESSION_COSTED], values[SESSION_TOKENS].integer};
+    table_shown(ls->table, "%s", cost_text(text, &cost, &ls->signs));
+    if (!ls->terminal || cost.tokens <= cost.costed_tokens->integer)
+        return;
+    (void)!annal__buf_append(&ls->without_price, ls->without_price.len == 0 ? "[" : ",", 1);
+    (void)!annal__json_quote(&ls->without_price, values[SESSION_ID].bytes);
+}
+
+/* How many letters of an id tell it from all others; sub-agents of it do not count. */
+static size_t letters_needed(const annal_row *row, size_t least)
+{
+    annal_slice id = row->values[SESSION_ID].bytes;
+    for (int at = AT_BEFORE; at <= AT_AFTER; at++) {
+        annal_slice other = row->values[at].bytes;
+        size_t same = 0;
+        while (same < id.len && same < other.len && id.ptr[same] == other.ptr[same])
+            same++;
+        least = same + 1 > least ? same + 1 : least;
+    }
+    return least < id.len ? least : id.len;
+}
+
+/*
+ * On a terminal, a UUID is its first letters. A sub-agent has those of the session above it, too,
+ * "019e44d4….side-f4", but not below it: "….side-f4".
+ */
+static void show_id(struct ls *ls, const annal_row *row)
+{
+    enum { UUID_BYTES = 36, LETTERS_LEAST = 8 };
+    annal_slice id = row->values[SESSION_ID].bytes;
+    size_t shown = id.len;
+    int indent = indent_of(row);
+    bool uuid = ls->terminal && id.len >= UUID_BYTES && id.ptr[8] == '-' && id.ptr[13] == '-';
+    if (uuid)
+        shown = letters_needed(row, LETTERS_LEAST);
+    if (uuid && shown > UUID_BYTES)
+        table_shown(ls->table, "%*s%.*s\u2026%.*s", indent, "", indent > 0 ? 0 : LETTERS_LEAST,
+                    id.ptr, (int)(shown - UUID_BYTES), id.ptr + UUID_BYTES);
+    else if (indent > 0 || shown < id.len)
+        table_shown(ls->table, "%*s%.*s", indent, "", (int)shown, id.ptr);
 }
 
 static const char *shown_count(char text[HUMAN_BYTES * 2], uint64_t count, const char *what)
@@ -193,8 +223,8 @@ static int print_row(void *arg, const annal_row *row)
             time_cell(ls, value, &row->values[SESSION_TIME_FROM]);
         else
             rows_cell(ls->table, value);
-        if (i == SESSION_ID && row->values[AT_DEPTH].integer > 0)
-            table_shown(ls->table, "%*s%.*s", indent_of(row), "", ANNAL_FMT(value->bytes));
+        if (i == SESSION_ID)
+            show_id(ls, row);
         if (i == SESSION_TITLE && value->kind == ANNAL_VALUE_NULL)
             table_shown(ls->table, "-");
         if (i == SESSION_FORK && value->kind == ANNAL_VALUE_TEXT)
@@ -258,7 +288,8 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
                             option_value(args, "agent"),
                             option_value(args, "model"),
                             option_value(args, "since"),
-                            {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit}};
+                            {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit},
+                            {.kind = ANNAL_VALUE_INTEGER, .integer = ls->terminal}};
     if (params[3].kind != ANNAL_VALUE_NULL) {
         annal_time_format(args_time(args, "since"), since);
         params[3].bytes = annal_slice_of(since);
@@ -272,10 +303,18 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     else
         status =
             annal_sql(ls->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){.params = params, .param_count = 5, .as_indexed = true},
+                      &(annal_sql_options){.params = params, .param_count = 6, .as_indexed = true},
                       print_row, ls, err);
     annal__buf_done(&sql);
     return status;
+}
+
+static annal_status print_note(struct ls *ls, annal_error *err)
+{
+    if (ls->without_price.len > 0 && annal__buf_append(&ls->without_price, "]", 1) < 0)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "list the sessions: out of memory");
+    const struct cost_scope scope = {.sessions = annal__buf_slice(&ls->without_price)};
+    return cost_note_print(ls->index, &ls->signs, &scope, err);
 }
 
 static int list(struct ls *ls, annal_store *store, uint64_t limit)
@@ -295,7 +334,8 @@ static int list(struct ls *ls, annal_store *store, uint64_t limit)
     table_free(ls->table);
     session_findings_done(&ls->findings);
     if (costs)
-        status = cost_note_print(ls->index, &ls->signs, (annal_slice){0}, &err);
+        status = print_note(ls, &err);
+    annal__buf_done(&ls->without_price);
     if (status == ANNAL_OK && !ls->any && ls->args->value_count == 0 && is_empty(store))
         say("there are no sessions yet");
     return status < 0 ? fail_error(&err) : (int)status;
@@ -348,8 +388,8 @@ const struct command cmd_ls = {
              "session and from which event on; its totals are of its own events.\n"
              "\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
-             "other session but its sub-agents begins with. append and delete want all of\n"
-             "them.",
+             "other session but its sub-agents begins with. A terminal gets no more than\n"
+             "these; append and delete want the whole id, which --json prints.",
     .examples = "  annal ls --limit 10\n  annal ls --since 7d --agent codex --sort cost\n"
                 "  annal ls --tree\n"
                 "  annal ls --status ended --json | jq -s 'map(.total_tokens) | add'\n",

@@ -7,6 +7,7 @@
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/rows.h"
+#include "tools/show/cost_note.h"
 #include "tools/show/recovery.h"
 
 #include <annal/query.h>
@@ -21,8 +22,10 @@ struct show {
     annal_index *index;
     annal_session_info info;
     struct table *table;
+    size_t columns;      /* of the table */
     const char *heading; /* of the table */
     uint64_t items;      /* printed of the list at hand */
+    struct cost_signs signs;
 };
 
 static int sql(struct show *show, const char *query, annal_row_fn fn)
@@ -164,6 +167,30 @@ static int print_json(struct show *show)
 
 /* ---- For people ---- */
 
+/* What says what it cost is one line for people. */
+static int print_session(void *arg, const annal_row *row)
+{
+    static const char *const costs[] = {"total_cost_usd", "cost_microusd", "cost_usd",
+                                        "computed_cost_usd", "costed_tokens"};
+    struct show *show = arg;
+    char text[COST_TEXT_BYTES];
+    struct cost cost = {.usd = &row->values[row->count - 3],
+                        .computed_usd = &row->values[row->count - 2],
+                        .costed_tokens = &row->values[row->count - 1]};
+    for (size_t i = 0; i < row->count; i++) {
+        bool is_cost = false;
+        for (size_t k = 0; k < sizeof costs / sizeof *costs; k++)
+            is_cost = is_cost || strcmp(row->names[i], costs[k]) == 0;
+        if (strcmp(row->names[i], "total_tokens") == 0)
+            cost.tokens = row->values[i].integer;
+        annal_row one = {.values = &row->values[i], .names = &row->names[i], .count = 1};
+        if (!is_cost)
+            rows_print_lines(NULL, &one);
+    }
+    printf("%-20s %s\n", "cost", cost_text(text, &cost, &show->signs));
+    return 0;
+}
+
 /* A list with its name above it, or nothing at all when it is empty. */
 static void heading(struct show *show, const char *text)
 {
@@ -180,9 +207,20 @@ static int print_item(void *arg, const annal_row *row)
 {
     struct show *show = arg;
     heading(show, show->heading);
-    for (size_t i = 0; i < row->count; i++)
+    for (size_t i = 0; i < show->columns; i++) {
         rows_count_cell(show->table, &row->values[i]);
+        if (row->values[i].kind == ANNAL_VALUE_NULL)
+            table_shown(show->table, "-");
+    }
     table_row(show->table);
+    return 0;
+}
+
+static int note_any(void *arg, const annal_row *row)
+{
+    struct show *show = arg;
+    (void)row;
+    show->items++;
     return 0;
 }
 
@@ -233,6 +271,7 @@ static int print_items(struct show *show, const char *name, const char *query,
 {
     show->heading = name;
     show->items = 0;
+    show->columns = (size_t)count;
     show->table = table_new(OUT_TABLE, columns, count);
     if (show->table == NULL)
         return fail_storage("show session '%.*s': out of memory", ANNAL_FMT(show->session));
@@ -276,22 +315,45 @@ static void print_journal(const annal_session_info *info)
                human_bytes(text, info->bytes - info->end_offset), info->session);
 }
 
-static int print_text(struct show *show)
+/* Few logs say what a turn cost: the column is there if this one does. */
+static int print_turns(struct show *show)
 {
+    static const char costs[] =
+        "SELECT 1 FROM turns WHERE session_id = ?1 AND cost_usd IS NOT NULL LIMIT 1";
     static const char turns[] = "SELECT sequence, status, created_at, completed_at, input_tokens,"
                                 " output_tokens, cost_usd FROM turns WHERE session_id = ?1"
                                 " ORDER BY sequence";
+    show->items = 0;
+    int exit_status = sql(show, costs, note_any);
+    return exit_status != 0
+               ? exit_status
+               : print_items(show, "turns", turns, turn_columns, show->items > 0 ? 7 : 6);
+}
+
+static annal_status print_note(struct show *show, annal_error *err)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 8];
+    snprintf(session, sizeof session, "[\"%s\"]", show->info.session);
+    const struct cost_signs *signs = &show->signs;
+    if (signs->computed || signs->part || signs->unknown)
+        fputc('\n', stdout);
+    return cost_note_print(show->index, signs,
+                           &(struct cost_scope){.sessions = annal_slice_of(session)}, err);
+}
+
+static int print_text(struct show *show)
+{
     annal_error err = {0};
     print_journal(&show->info);
     int lineage = print_lineage(show);
     annal_status status = annal_index_lag_each(show->index, show->session, print_lag, show, &err);
-    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, rows_print_lines);
+    int exit_status = status < 0 ? fail_error(&err) : sql(show, session_row, print_session);
     if (exit_status != 0)
         return exit_status;
     status = annal__index_counts(show->index, show->session, print_type, show, &err);
     if (status < 0)
         return fail_error(&err);
-    exit_status = print_items(show, "turns", turns, turn_columns, 7);
+    exit_status = print_turns(show);
     if (exit_status == 0)
         exit_status = print_items(show, "forks", fork_rows, fork_columns, 3);
     if (exit_status == 0)
@@ -300,6 +362,8 @@ static int print_text(struct show *show)
         return exit_status;
     show->items = 0;
     status = annal_index_findings(show->index, show->session, print_finding, show, &err);
+    if (status >= 0)
+        status = print_note(show, &err);
     return status < 0 ? fail_error(&err) : lineage;
 }
 

@@ -115,7 +115,9 @@ static int print_costs(const struct report_section *sections, size_t count, anna
 {
     annal_error err = {0};
     struct cost_signs signs = cost_signs(sections, count);
-    annal_status status = cost_note_print(index, &signs, scope->sessions, &err);
+    const struct cost_scope costs = {
+        .sessions = scope->sessions, .since = scope->since, .until = scope->until};
+    annal_status status = cost_note_print(index, &signs, &costs, &err);
     return status < 0 ? fail_error(&err) : (int)status;
 }
 

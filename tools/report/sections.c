@@ -4,6 +4,7 @@
 #include "tools/cli/command.h"
 #include "tools/plot/text.h"
 #include "tools/show/gist.h"
+#include "tools/show/session_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,8 +12,12 @@
 
 /* ---- What is asked ---- */
 
-#define IN_SESSIONS    "(?1 IS NULL OR session_id IN (SELECT value FROM json_each(?1)))"
-#define IDS            "(?1 IS NULL OR id IN (SELECT value FROM json_each(?1)))"
+/* Between two times there is nothing of a session whose time is only that of its file. */
+#define TIMELESS       "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
+#define WITH_TIME(id)  "(?2 IS NULL AND ?3 IS NULL OR " id " NOT IN " TIMELESS ")"
+#define NAMED(id)      "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
+#define IN_SESSIONS    NAMED("session_id") " AND " WITH_TIME("session_id")
+#define IDS            NAMED("id") " AND " WITH_TIME("id")
 #define ACTIVE_IN_TIME "(?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)"
 #define CALLED_IN_TIME "(?2 IS NULL OR called_at >= ?2) AND (?3 IS NULL OR called_at < ?3)"
 #define FAILED_IN_TIME "(?2 IS NULL OR returned_at >= ?2) AND (?3 IS NULL OR returned_at < ?3)"
@@ -43,9 +48,9 @@
 
 #define SESSIONS_SQL                                                                               \
     "SELECT id, NULLIF(total_turns, 0), c.calls, coalesce(c.failed + coalesce(r.n, 0), r.n), "     \
-    "total_tokens, u.cost, u.computed, "                                                           \
-    "u.share, CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "    \
-    "INTEGER), title FROM sessions "                                                               \
+    "total_tokens, u.cost, u.computed, u.share, CASE WHEN time_from IS NOT '" SESSION_GUESSED      \
+    "' THEN CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "      \
+    "INTEGER) END, title FROM sessions "                                                           \
     "LEFT JOIN (SELECT session_id, count(*) AS calls, sum(status = 'failed') AS failed "           \
     "FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "                                       \
     "LEFT JOIN (SELECT session_id, sum(events) AS n FROM event_counts WHERE " REFUSED              \
@@ -124,13 +129,15 @@ const struct report_section report_sections[] = {
                  {"seq", "SEQ", CELL_COUNT}}},
     {.name = "models",
      .title = "Tokens and cost by model",
-     .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model ORDER BY 3 DESC, 1 LIMIT ?4",
+     .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model"
+            " HAVING sum(requests + input_tokens + output_tokens + coalesce(cost_microusd, 0)) > 0"
+            " ORDER BY 3 DESC, 1 LIMIT ?4",
      .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
     {.name = "days",
      .title = "Tokens and cost by day (UTC)",
-     .sql = "SELECT * FROM (SELECT CASE WHEN session_id IN (SELECT id FROM sessions WHERE "
-            "time_from IS 'of the file') THEN 'no time' ELSE day END, " USED
-            " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",
+     .sql =
+         "SELECT * FROM (SELECT CASE WHEN session_id IN " TIMELESS
+         " THEN 'no time' ELSE day END, " USED " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",
      .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
     {.name = "sessions",
      .title = "Sessions by tokens",

@@ -1,6 +1,7 @@
 #include "tools/show/cost_note.h"
 
 #include "tools/cli/out.h"
+#include "tools/show/session_rows.h"
 
 #include <stdio.h>
 
@@ -9,7 +10,37 @@ enum { MODELS_SHOWN = 4 };
 static const char without_price[] = "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0"
                                     " AND input_tokens + output_tokens > 0"
                                     " AND (?1 IS NULL OR session_id IN (SELECT value FROM "
-                                    "json_each(?1))) ORDER BY 1 = '', 1 LIMIT ?2";
+                                    "json_each(?1)))"
+                                    " AND (?2 IS NULL OR day >= substr(?2, 1, 10))"
+                                    " AND (?3 IS NULL OR day < ?3)"
+                                    " AND (?2 IS NULL AND ?3 IS NULL OR session_id NOT IN"
+                                    " (SELECT id FROM sessions WHERE time_from IS"
+                                    " '" SESSION_GUESSED "')) ORDER BY 1 = '', 1 LIMIT ?4";
+
+const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost, struct cost_signs *signs)
+{
+    if (cost->usd->kind != ANNAL_VALUE_REAL) {
+        signs->unknown = signs->unknown || cost->tokens > 0;
+        return "-";
+    }
+    double usd = cost->usd->real;
+    const char *sign = cost->computed_usd->kind == ANNAL_VALUE_NULL ? "" : "~";
+    bool part = cost->costed_tokens->integer < cost->tokens;
+    signs->computed = signs->computed || *sign != '\0';
+    signs->part = signs->part || part;
+    int len = usd > 0 && usd < 0.01 ? snprintf(text, COST_TEXT_BYTES, "%s<$0.01", sign)
+                                    : snprintf(text, COST_TEXT_BYTES, "%s$%.*f", sign,
+                                               usd == 0 && !part ? 0 : 2, usd);
+    if (part)
+        snprintf(text + len, COST_TEXT_BYTES - (size_t)len, " of %d%%",
+                 (int)(100.0 * (double)cost->costed_tokens->integer / (double)cost->tokens));
+    return text;
+}
+
+static annal_value text_or_null(annal_slice text)
+{
+    return (annal_value){.kind = text.len > 0 ? ANNAL_VALUE_TEXT : ANNAL_VALUE_NULL, .bytes = text};
+}
 
 static int print_model(void *arg, const annal_row *row)
 {
@@ -28,13 +59,14 @@ static int print_model(void *arg, const annal_row *row)
 }
 
 annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
-                             annal_slice sessions, annal_error *err)
+                             const struct cost_scope *scope, annal_error *err)
 {
     int shown = 0;
-    const annal_value params[] = {
-        {.kind = sessions.len > 0 ? ANNAL_VALUE_TEXT : ANNAL_VALUE_NULL, .bytes = sessions},
-        {.kind = ANNAL_VALUE_INTEGER, .integer = MODELS_SHOWN + 1}};
-    const annal_sql_options options = {.params = params, .param_count = 2, .as_indexed = true};
+    const annal_value params[] = {text_or_null(scope->sessions),
+                                  text_or_null(scope->since),
+                                  text_or_null(scope->until),
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = MODELS_SHOWN + 1}};
+    const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
     if (signs->computed)
         puts("~   computed from list prices: the log gives no cost");
     if (signs->part)

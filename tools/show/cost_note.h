@@ -1,4 +1,4 @@
-/* What the signs in a column of costs mean, below a table that people read. */
+/* Costs as people read them, and below a table what their signs mean. */
 #ifndef TOOLS_SHOW_COST_NOTE_H
 #define TOOLS_SHOW_COST_NOTE_H
 
@@ -11,9 +11,28 @@ struct cost_signs {
     bool unknown;  /* "-" */
 };
 
-/* Print it, with the models that have no price; nothing without signs. sessions: a JSON array of
- * those that are meant; empty: all. */
+/* What a session cost, as usage_by_session has it, and of all its tokens. */
+struct cost {
+    const annal_value *usd, *computed_usd, *costed_tokens;
+    int64_t tokens;
+};
+
+/*
+ * "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the other tokens have no price;
+ * "<$0.01"; "-" if it is not known. Adds to signs what it shows.
+ */
+#define COST_TEXT_BYTES 64
+const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost,
+                      struct cost_signs *signs);
+
+/* Which models without a price are named: all but for what is not empty. */
+struct cost_scope {
+    annal_slice sessions;     /* a JSON array */
+    annal_slice since, until; /* ISO 8601, of a day each */
+};
+
+/* Print what the signs mean, with the models that have no price; nothing without signs. */
 annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
-                             annal_slice sessions, annal_error *err);
+                             const struct cost_scope *scope, annal_error *err);
 
 #endif

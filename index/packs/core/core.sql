@@ -1,4 +1,4 @@
--- pack core   version 9   database sessions.db
+-- pack core   version 10  database sessions.db
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
 -- beside the journals. docs/packs/core.md is the page for users. The columns of sessions down to
@@ -219,12 +219,14 @@ CREATE VIEW usage_by_session AS
            sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY session_id;
 
--- What a call took: as its result says, else from the times of the two events.
+-- What a call took: as its result says, else from the times of the two events, if the log has any.
 CREATE VIEW tool_durations AS
     SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
            COALESCE(duration_ms,
-                    max(0, CAST(round((julianday(returned_at) - julianday(called_at)) * 86400000)
-                                AS INTEGER))) AS duration_ms
+                    CASE WHEN session_id NOT IN (SELECT id FROM sessions
+                                                 WHERE time_from IS 'of the file')
+                         THEN max(0, CAST(round((julianday(returned_at) - julianday(called_at))
+                                                * 86400000) AS INTEGER)) END) AS duration_ms
     FROM tool_calls WHERE status <> 'called';
 
 -- Percentiles by nearest rank, over the calls whose duration is known.

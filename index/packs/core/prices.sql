@@ -1,11 +1,13 @@
 -- The list prices of public models, in dollars for a million tokens: for logs that give tokens and
--- no cost. Those that their makers published at these places, as of 2026-02:
+-- no cost. Those that their makers published at these places, as of 2026-10:
 --   anthropic   platform.claude.com/docs/en/about-claude/pricing; what is written to a cache for
 --               five minutes
---   openai      platform.openai.com/docs/pricing; standard processing
---   google      ai.google.dev/gemini-api/docs/pricing; prompts of up to 200,000 tokens
--- since is the day from which a price holds, or on which the model came out. A price.set event wins
--- over this list: docs/packs/core.md, Costs.
+--   openai      platform.openai.com/docs/pricing; standard processing, prompts of up to 272,000
+--               tokens; gpt-5.3 and later as others quote that page
+--   google      ai.google.dev/gemini-api/docs/pricing; prompts of up to 200,000 tokens;
+--               gemini-3.5-flash as others quote that page
+-- since is the day from which a price holds, or a day before the model was used. A price.set event
+-- wins over this list: docs/packs/core.md, Costs.
 -- One JSON text, because SQLite parses every view whenever it opens a database.
 CREATE VIEW list_prices AS
     SELECT value->>0 AS model, value->>1 AS since, value->>2 AS input, value->>3 AS output,
@@ -26,6 +28,14 @@ CREATE VIEW list_prices AS
     ["claude-opus-4[-.]5*", "2025-11-01", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-opus-4[-.]6*", "2026-02-01", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-sonnet-4[-.]6*", "2026-02-01", 3, 15, 0.3, 3.75, "anthropic"],
+    ["claude-opus-4[-.]7*", "2026-03-01", 5, 25, 0.5, 6.25, "anthropic"],
+    ["claude-opus-4[-.]8*", "2026-05-28", 5, 25, 0.5, 6.25, "anthropic"],
+    ["claude-fable-5", "2026-06-09", 10, 50, 1, 12.5, "anthropic"],
+    ["claude-sonnet-5", "2026-06-01", 2, 10, 0.2, 2.5, "anthropic"],
+    ["claude-opus-5", "2026-07-24", 5, 25, 0.5, 6.25, "anthropic"],
+    ["claude-fable-5[-.]1*", "2026-09-01", 10, 50, 0.25, 12.5, "anthropic"],
+    ["claude-opus-5[-.]5*", "2026-09-01", 4, 20, 0.2, 5, "anthropic"],
+    ["claude-sonnet-5[-.]5*", "2026-09-01", 2, 10, 0.2, 2.5, "anthropic"],
     ["gpt-4o", "2024-10-01", 2.5, 10, 1.25, null, "openai"],
     ["gpt-4o-20??-??-??", "2024-10-01", 2.5, 10, 1.25, null, "openai"],
     ["gpt-4o-mini", "2024-10-01", 0.15, 0.6, 0.075, null, "openai"],
@@ -61,10 +71,16 @@ CREATE VIEW list_prices AS
     ["gpt-5.2", "2025-12-11", 1.75, 14, 0.175, null, "openai"],
     ["gpt-5.2-20??-??-??", "2025-12-11", 1.75, 14, 0.175, null, "openai"],
     ["gpt-5.2-codex", "2025-12-18", 1.75, 14, 0.175, null, "openai"],
+    ["gpt-5.3-codex", "2026-02-01", 1.75, 14, 0.175, null, "openai"],
+    ["gpt-5.4", "2026-03-01", 2.5, 15, 0.25, null, "openai"],
+    ["gpt-5.4-mini", "2026-03-01", 0.75, 4.5, 0.075, null, "openai"],
+    ["gpt-5.4-nano", "2026-03-01", 0.2, 1.25, 0.02, null, "openai"],
+    ["gpt-5.5", "2026-04-01", 5, 30, 0.5, null, "openai"],
     ["gemini-2.0-flash", "2025-02-05", 0.1, 0.4, 0.025, null, "google"],
     ["gemini-2.0-flash-001", "2025-02-05", 0.1, 0.4, 0.025, null, "google"],
     ["gemini-2.5-flash", "2025-06-17", 0.3, 2.5, 0.03, null, "google"],
     ["gemini-2.5-flash-lite", "2025-07-22", 0.1, 0.4, 0.01, null, "google"],
     ["gemini-2.5-pro", "2025-06-17", 1.25, 10, 0.125, null, "google"],
     ["gemini-3-pro-preview", "2025-11-18", 2, 12, 0.2, null, "google"],
-    ["gemini-3-flash-preview", "2025-12-17", 0.5, 3, 0.05, null, "google"]]');
+    ["gemini-3-flash-preview", "2025-12-17", 0.5, 3, 0.05, null, "google"],
+    ["gemini-3.5-flash", "2026-05-19", 1.5, 9, 0.15, null, "google"]]');

@@ -7,7 +7,7 @@
 --
 --  (1) Each run is a session, named after the file, the task and the trial. There are no times.
 --  (2) session.created carries the run, less its conversation, under "extra".
---  (3) A user's message begins a turn.
+--  (3) A user's message begins a turn. A run has its reward when it is over, so its last turn has ended.
 
 -- detect
 SELECT max(CASE WHEN json_type(v, '$.traj') = 'array' AND json_type(v, '$.reward') IS NOT NULL
@@ -71,6 +71,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                              AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.tool_calls') c WHERE c.type <> 'object')
                    THEN '$.tool_calls' ELSE '$.role' END), '{}')) END, NEW.n
     FROM now, messages;
+    INSERT INTO out
+    SELECT NEW.row, max(i) + 1, 0, session, 'turn.completed', NEW.hash || '.ends', json_fields('turn_id', json_text(CAST(max(turn) AS TEXT)),
+           'reason', '"answered"', 'source', source), NEW.n
+    FROM now, messages HAVING max(turn) > 0;
     INSERT INTO out
     SELECT NEW.row, i, 4 + c.key, session, 'tool.called', NEW.hash || '.' || i || '.call.' || c.key,
            json_fields('call_id', coalesce(c.value -> '$.id', json_text(NEW.hash || i || c.key)),
