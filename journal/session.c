@@ -73,6 +73,8 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
         if (session != NULL) {
             session->next = store->buckets[bucket];
             store->buckets[bucket] = session;
+            session->older = store->newest;
+            store->newest = session;
         } else {
             annal__fail(err, ANNAL_ERR_NOMEM, "open session '%.*s': no memory", ANNAL_FMT(id));
         }
@@ -81,39 +83,32 @@ struct session *annal__session_get(annal_store *store, annal_slice id, annal_err
     return session;
 }
 
-/* Structs are never removed, and new ones are added in front: a walk needs the lock for the heads
+/* Structs are never removed, and new ones are added in front: a walk needs the lock for the newest
  * only. */
 annal_status annal__session_each(annal_store *store, session_fn fn, void *arg, annal_error *err)
 {
-    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
-        pthread_mutex_lock(&store->sessions_lock);
-        struct session *session = store->buckets[i];
-        pthread_mutex_unlock(&store->sessions_lock);
-        for (; session != NULL; session = session->next) {
-            annal_status status = fn(arg, session, err);
-            if (status < 0)
-                return status;
-        }
-    }
-    return ANNAL_OK;
+    pthread_mutex_lock(&store->sessions_lock);
+    struct session *session = store->newest;
+    pthread_mutex_unlock(&store->sessions_lock);
+    annal_status status = ANNAL_OK;
+    for (; session != NULL && status >= 0; session = session->older)
+        status = fn(arg, session, err);
+    return status < 0 ? status : ANNAL_OK;
 }
 
 void annal__sessions_done(annal_store *store)
 {
-    for (size_t i = 0; i < SESSION_BUCKETS; i++) {
-        while (store->buckets[i] != NULL) {
-            struct session *session = store->buckets[i];
-            store->buckets[i] = session->next;
-            if (session->fd >= 0)
-                store->io->close(store->io->arg, session->fd);
-            annal__buf_done(&session->header);
-            annal__buf_done(&session->loose);
-            annal__ids_done(&session->ids);
-            pthread_mutex_destroy(&session->lock);
-            pthread_cond_destroy(&session->moved);
-            annal__free(session->path);
-            annal__free(session);
-        }
+    for (struct session *session; (session = store->newest) != NULL;) {
+        store->newest = session->older;
+        if (session->fd >= 0)
+            store->io->close(store->io->arg, session->fd);
+        annal__buf_done(&session->header);
+        annal__buf_done(&session->loose);
+        annal__ids_done(&session->ids);
+        pthread_mutex_destroy(&session->lock);
+        pthread_cond_destroy(&session->moved);
+        annal__free(session->path);
+        annal__free(session);
     }
 }
 

@@ -59,7 +59,8 @@ struct session {
     /* Set once. */
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
     size_t id_bytes;
-    struct session *next; /* in its bucket of the table */
+    struct session *next;  /* in its bucket of the table */
+    struct session *older; /* in the list of all */
 
     pthread_mutex_t lock;
     pthread_cond_t moved; /* state or in_use changed */

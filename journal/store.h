@@ -112,6 +112,7 @@ struct annal_store {
 
     pthread_mutex_t sessions_lock;
     struct session *buckets[SESSION_BUCKETS]; /* guarded by sessions_lock */
+    struct session *newest;                   /* of all; guarded by sessions_lock */
     uint32_t open_journals;                   /* guarded by sessions_lock */
 
     pthread_mutex_t checkpoint_lock;     /* one checkpoint at a time */

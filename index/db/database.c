@@ -388,15 +388,19 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
 {
     static const annal_sql_options defaults;
     sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare_select(db, sql, &stmt, err);
+    return status < 0
+               ? status
+               : annal__db_select_with(stmt, options == NULL ? &defaults : options, fn, arg, err);
+}
+
+annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
+                                   annal_row_fn fn, void *arg, annal_error *err)
+{
     const char **names = NULL;
     annal_value *values = NULL;
     struct bound bound = {0};
-    if (options == NULL)
-        options = &defaults;
-    annal_status status = annal__db_prepare_select(db, sql, &stmt, err);
-    if (status < 0)
-        goto done;
-    status = bind_params(stmt, options, err);
+    annal_status status = bind_params(stmt, options, err);
     if (status < 0)
         goto done;
 
@@ -411,7 +415,7 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
         names[i] = sqlite3_column_name(stmt, (int)i);
     row.names = names;
     int verdict = options->columns == NULL ? 0 : options->columns(arg, &row);
-    annal__bound_begin(&bound, db, &options->limits);
+    annal__bound_begin(&bound, sqlite3_db_handle(stmt), &options->limits);
     status = verdict != 0 ? (annal_status)verdict
                           : hand_out_rows(&bound, stmt, &row, values, fn, arg, err);
 

@@ -79,4 +79,8 @@ annal_value annal__db_value(sqlite3_stmt *stmt, int column);
 annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                               annal_row_fn fn, void *arg, annal_error *err);
 
+/* The same with a statement of annal__db_prepare_select(), which is finalized. */
+annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
+                                   annal_row_fn fn, void *arg, annal_error *err);
+
 #endif

@@ -149,6 +149,10 @@ annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sq
                                    struct stamp *out_stamp, annal_error *err);
 void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 
+/* As annal__derived_reader(); it may be one that was returned, and that is kept no longer. */
+annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err);
+
 /*
  * In a transaction that emptied tables: make it a different database from now on, so that plans
  * that were made before are rejected, and readers see that what they caught up is gone.

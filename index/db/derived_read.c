@@ -199,6 +199,17 @@ annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sq
     return status;
 }
 
+annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
+                                 struct stamp *out_stamp, annal_error *err)
+{
+    annal_status status = annal__derived_borrow(derived, wait_ms, out_db, out_stamp, err);
+    if (status < 0)
+        return status;
+    annal__readers_let_go(&derived->readers, *out_db);
+    set_cache(*out_db, READER_CACHE_KIB);
+    return ANNAL_OK;
+}
+
 void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean)
 {
     annal__readers_give(&derived->readers, db, clean);

@@ -170,6 +170,14 @@ void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean)
     }
 }
 
+void annal__readers_let_go(struct readers *readers, sqlite3 *db)
+{
+    struct reader *reader = find(readers, db);
+    if (reader != NULL)
+        put_back(readers, reader, NULL);
+    finalize_all(db);
+}
+
 annal_status annal__readers_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                     annal_error *err)
 {

@@ -120,10 +120,19 @@ static bool is_for_people(enum pack_section_kind kind)
     return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
+/* Most lines are SQL; this is seen at once. */
+static bool is_comment(annal_slice line)
+{
+    size_t i = 0;
+    while (i < line.len && is_space(line.ptr[i]))
+        i++;
+    return i < line.len && line.ptr[i] == '-';
+}
+
 static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
 {
     annal_slice rest = line;
-    if (!annal__slice_is(take_word(&rest), "--"))
+    if (!is_comment(line) || !annal__slice_is(take_word(&rest), "--"))
         return false;
     annal_slice word = take_word(&rest);
     bool more = take_word(&rest).len > 0;
@@ -579,8 +588,8 @@ bool annal__pack_settles(const annal_pack *pack)
 
 /* ---- Parsing and freeing ---- */
 
-annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
-                              annal_error *err)
+static annal_status parse(const char *name, annal_slice text, annal_pack **out_pack,
+                          annal_error *err)
 {
     struct text rest = {text.ptr, text.ptr + text.len, 1};
     annal_status status = ANNAL_OK;
@@ -610,8 +619,6 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
     status = parse_sections(pack, &rest, text.ptr, err);
     if (status >= 0)
         status = annal__pack_read_verbs(pack, err);
-    if (status >= 0)
-        status = annal__pack_read_sql(pack, err);
     if (status < 0)
         goto done;
     *out_pack = pack;
@@ -622,11 +629,25 @@ done:
     return status;
 }
 
-/* Without the trial, which a test makes: it is built in. */
+annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
+                              annal_error *err)
+{
+    annal_pack *pack = NULL;
+    annal_status status = parse(name, text, &pack, err);
+    if (status >= 0)
+        status = annal__pack_read_sql(pack, err);
+    if (status >= 0)
+        *out_pack = pack;
+    else
+        annal_pack_free(pack);
+    return status;
+}
+
+/* Without the trial, which a test makes: it is built in. Each process that opens an index reads
+ * it, and nobody asks for the names and hashes of a pack that has sessions.db to itself. */
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
-    annal_status status =
-        annal__pack_read("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
+    annal_status status = parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
     if (status >= 0)
         (*out_pack)->tried = true;
     return status;

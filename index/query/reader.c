@@ -154,7 +154,7 @@ annal_status annal__index_add_rest(annal_index *index, sqlite3 *db, const annal_
 
 #define ATTEMPTS_MAX 5
 
-/* annal__derived_reader() or annal__derived_borrow(). */
+/* annal__derived_take() or annal__derived_borrow(). */
 typedef annal_status (*open_fn)(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                 struct stamp *out_stamp, annal_error *err);
 
@@ -253,7 +253,7 @@ annal_status annal__index_read(annal_index *index, const annal_slice *sessions, 
                                bool as_indexed, uint32_t timeout_ms, sqlite3 **out_db,
                                annal_lag *out_lag, annal_error *err)
 {
-    return read_by(annal__derived_reader, index, sessions, count, as_indexed, timeout_ms, out_db,
+    return read_by(annal__derived_take, index, sessions, count, as_indexed, timeout_ms, out_db,
                    out_lag, err);
 }
 

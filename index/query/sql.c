@@ -39,24 +39,24 @@ static int hand_on_row(void *arg, const annal_row *row)
 /*
  * Names are looked up in sessions.db first, so a statement that is correct without the packs means
  * the same with them, and a question to core tables does not wait for those of a pack. Only
- * functions that list databases, tables or columns would list less.
+ * functions that list databases, tables or columns would list less. False: *out_stmt is the
+ * statement.
  */
-static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options)
+static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
+                       sqlite3_stmt **out_stmt)
 {
     static const char *const lists[] = {"pragma", "dbstat"};
-    sqlite3_stmt *stmt = NULL;
     bool asks = options->session.len > 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         for (size_t at = 0, len = strlen(lists[i]); !asks && at + len <= sql.len; at++)
             asks = sqlite3_strnicmp(sql.ptr + at, lists[i], (int)len) == 0;
-    asks = asks || annal__db_prepare_select(db, sql, &stmt, NULL) < 0;
-    sqlite3_finalize(stmt);
-    return asks;
+    return asks || annal__db_prepare_select(db, sql, out_stmt, NULL) < 0;
 }
 
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
     struct stamp ignored;
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
@@ -67,14 +67,16 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
         status = annal__db_load(db, options.extension, err);
-    if (status >= 0 && asks_packs(db, sql, &options)) {
+    if (status >= 0 && asks_packs(db, sql, &options, &stmt)) {
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
         if (status >= 0)
             status = annal__health_add(db, index->store, err);
+        if (status >= 0)
+            status = annal__db_prepare_select(db, sql, &stmt, err);
     }
     if (status >= 0)
-        status = annal__db_select(db, sql, &options, hand_on_row, call, err);
+        status = annal__db_select_with(stmt, &options, hand_on_row, call, err);
     annal__db_close(db);
     return status;
 }
