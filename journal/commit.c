@@ -955,7 +955,8 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     uint64_t full = commit->full;
     commit->wish_bytes = 0;
     pthread_mutex_unlock(&commit->lock);
-    if (region == 0)
+    /* Also if it was asked for again while it was being made. */
+    if (region <= atomic_load(&store->log_region_bytes))
         return ANNAL_OK;
     annal_status status = annal__slot_make_log(store, region, &fresh, err);
     /* Most journals are synced before any thread has to wait for that. */
