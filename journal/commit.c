@@ -945,21 +945,13 @@ static annal_status empty_log(annal_store *store, annal_error *err)
     return ANNAL_OK;
 }
 
-annal_status annal__commit_grow(annal_store *store, annal_error *err)
+/* Most journals are synced before any thread has to wait for that. */
+static annal_status grow_to(annal_store *store, uint64_t region, uint64_t full, annal_error *err)
 {
     struct commit *commit = &store->commit;
     struct log *log = &store->slot.log;
     struct log fresh = {.fd = -1};
-    pthread_mutex_lock(&commit->lock);
-    uint64_t region = commit->failed ? 0 : commit->wish_bytes;
-    uint64_t full = commit->full;
-    commit->wish_bytes = 0;
-    pthread_mutex_unlock(&commit->lock);
-    /* Also if it was asked for again while it was being made. */
-    if (region <= atomic_load(&store->log_region_bytes))
-        return ANNAL_OK;
     annal_status status = annal__slot_make_log(store, region, &fresh, err);
-    /* Most journals are synced before any thread has to wait for that. */
     if (status == ANNAL_OK)
         status = annal__checkpoint_epoch(store, full, err);
     if (status < 0) {
@@ -977,6 +969,19 @@ annal_status annal__commit_grow(annal_store *store, annal_error *err)
     hand_lead_on(commit);
     annal__slot_drop_log(store, &fresh);
     return status;
+}
+
+annal_status annal__commit_grow(annal_store *store, annal_error *err)
+{
+    struct commit *commit = &store->commit;
+    pthread_mutex_lock(&commit->lock);
+    uint64_t region = commit->failed ? 0 : commit->wish_bytes;
+    uint64_t full = commit->full;
+    commit->wish_bytes = 0;
+    pthread_mutex_unlock(&commit->lock);
+    /* A leader may have asked for it again while it was being made. */
+    return region <= atomic_load(&store->log_region_bytes) ? ANNAL_OK
+                                                           : grow_to(store, region, full, err);
 }
 
 /* Take the lead, empty the log, and then run step, unless it is NULL. */

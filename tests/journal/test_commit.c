@@ -468,6 +468,27 @@ START_TEST(an_event_larger_than_a_region_makes_the_log_grow)
 }
 END_TEST
 
+START_TEST(a_larger_log_that_was_asked_for_twice_is_made_once)
+{
+    struct failing_io disk;
+    const struct seams seams = {.io = &disk.io, .clock = &annal__system_clock};
+    failing_io_init(&disk);
+    disk.only = "pwrite";
+    annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    unsigned before = disk.calls;
+    store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
+    ck_ok(annal__commit_grow(store, err));
+    ck_assert_uint_gt(disk.calls, before);
+    ck_assert_uint_eq(atomic_load(&store->log_region_bytes), 4 * LOG_REGION_FIRST);
+    unsigned once = disk.calls;
+    store->commit.wish_bytes = 4 * LOG_REGION_FIRST;
+    ck_ok(annal__commit_grow(store, err));
+    ck_assert_uint_eq(disk.calls, once);
+    store_close(store);
+}
+END_TEST
+
 /* Whatever length of the journal reached the disk beyond the checkpoint, the log has the rest. */
 START_TEST(any_length_of_a_journal_from_the_checkpoint_on_is_made_whole)
 {
@@ -585,6 +606,7 @@ Suite *suite_commit(void)
     tcase_add_test(regions, a_group_of_many_sessions_stands_in_all_their_journals);
     tcase_add_test(regions, sessions_that_append_in_turn_get_one_write_each_for_a_group);
     tcase_add_test(regions, an_event_larger_than_a_region_makes_the_log_grow);
+    tcase_add_test(regions, a_larger_log_that_was_asked_for_twice_is_made_once);
     tcase_add_test(regions, any_length_of_a_journal_from_the_checkpoint_on_is_made_whole);
     tcase_add_test(regions, an_append_that_finds_the_group_full_waits_for_the_next);
     tcase_add_test(regions, large_appends_side_by_side_are_all_taken);
