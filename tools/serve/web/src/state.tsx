@@ -136,13 +136,23 @@ function Facts({ table, changed }: { table: Table; changed: Changed | undefined 
   );
 }
 
+/* More than a state that is near a snapshot takes, also on a slow machine. */
+const SLOW_MS = 1500;
+
 export function StatePanel({ model, at, playing }: { model: Model; at: number; playing: boolean }) {
   const { source } = useApp();
   const asked = Math.min(at, model.last);
   const seldom = useSeldom(asked, 400);
   const rested = useLater(asked, 20);
   const seq = playing ? seldom : rested;
-  const answer = useAnswer<State>(seq > 0 ? (signal) => source.state(model.id, seq, signal) : null, [model, seq]);
+  const took = useRef(0);
+  const ask = async (signal: AbortSignal) => {
+    const began = performance.now();
+    const state = await source.state(model.id, seq, signal);
+    took.current = performance.now() - began;
+    return state;
+  };
+  const answer = useAnswer<State>(seq > 0 ? ask : null, [model, seq]);
   const [only, setOnly] = useState(false);
   /* The stop before this one. While it plays there is none. */
   const stops = useRef<{ now?: State; before?: State }>({});
@@ -172,6 +182,12 @@ export function StatePanel({ model, at, playing }: { model: Model; at: number; p
           </span>
         )}
       </p>
+      {!source.isFile && took.current > SLOW_MS && (
+        <p class="dim">
+          This took {format.duration(took.current)}. If far moments of this session always do, its snapshots are too far
+          from each other: <code>annal snapshot drop {model.id}</code> has them made again.
+        </p>
+      )}
       {before && changes > 0 && (
         <label class="check">
           <input type="checkbox" checked={only} onChange={(e) => setOnly(e.currentTarget.checked)} />

@@ -94,6 +94,17 @@ test('a session of 100,000 events', async () => {
   await page.close();
 });
 
+test('a state that takes long says what makes it quick', async () => {
+  const page = await open(context, server, 's/long?at=500');
+  await page.route('**/state?*', async (route) => {
+    await new Promise((done) => setTimeout(done, 1600));
+    await route.continue();
+  });
+  await page.click('text=State');
+  await page.waitForSelector('text=annal snapshot drop long');
+  await page.close();
+});
+
 test('from a commit in another process to the screen', async () => {
   store.append('live', [...longSession(40)]);
   const page = await open(context, server, 's/live');
