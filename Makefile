@@ -8,6 +8,7 @@
 #   make bench-python                 the Python package beside what people use instead; five minutes
 #   make web                          build the page of annal serve into tools/serve/web/dist; needs Node
 #   make test-web [PART=long]         the same into another place, compare, and use the page in Chromium
+#   make bench-serve [SPARE=2]        annal serve with 1,000 live streams: what is asked, what was measured; a minute
 #   make web-pictures                 docs/serve/*.webp, of the page in Chromium
 #   make faults                       every call of every scene fails in every way that fits it
 #   make flips                        every bit of a journal, a commit log and a snapshot
@@ -35,7 +36,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-cluster fleet test-python bench-python web test-web summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-cluster fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -66,6 +67,10 @@ test-web: setup
 	@cmake/setup.sh web
 	cmake --preset release && cmake --build build/release --target annal_command
 	tools/serve/web/test.sh build/release/tools/annal $(or $(PART),short)
+
+bench-serve: setup
+	cmake --preset bench && cmake --build --preset bench --target annal_command
+	$(if $(SPARE),SPARE='$(SPARE)') tests/serve/load.py build/bench/tools/annal
 
 web-pictures: setup
 	@cmake/setup.sh web

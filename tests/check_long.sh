@@ -75,7 +75,7 @@ run_part() {
         cmake --build --preset dev --target annal_command
         tests/serve/cuts.py build/dev/tools/annal 1000
         tests/serve/attack.py build/dev/tools/annal 600 "$SEED"
-        tests/serve/load.py build/dev/tools/annal
+        make bench-serve
         ;;
     web) make test-web PART=long ;;
     python)

@@ -15,6 +15,8 @@ export const annal = path.resolve(process.env.ANNAL ?? path.join(root, 'build/re
 export const TIDES = '7c1d52a0-3f0e-4b52-9a61-0d6c2f4be811';
 
 export class Store {
+  writers = [];
+
   constructor() {
     this.directory = mkdtempSync(path.join(tmpdir(), 'annal-web-'));
     this.store = path.join(this.directory, 'store');
@@ -48,6 +50,7 @@ export class Store {
   /* A program that goes on appending; `send` writes one event. */
   writer(session) {
     const child = spawn(annal, ['--store', this.store, 'append', session], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.writers.push(child);
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     return {
       async send(event) {
@@ -58,7 +61,9 @@ export class Store {
     };
   }
 
+  /* A test that failed left its writer. */
   remove() {
+    for (const child of this.writers) child.kill();
     rmSync(this.directory, { recursive: true, force: true });
   }
 }
