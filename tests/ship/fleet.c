@@ -6,11 +6,12 @@
  *     fleet renew URL HOSTS SECONDS          leases of the sessions home-<host>
  *
  * (1) A host has what a real one has on its way: recorded events, those of one generated session,
- *     over and over, each time as another session. Events come at an even rate. A host ships what
- *     it has, one batch at a time, and then waits for the pace of the target, so batches grow when
- *     the target is slow. When it is away, the host waits as ship.c does, and connects again.
- * (2) The lag of a batch is the age of its oldest event when it was committed. It counts from the
- *     second half of each step on, so it is that of the rate and not of the change.
+ *     over and over, each time as another session, which is somewhere in the middle at first
+ *     (fleet.py made its head). Events come at an even rate. A host ships what
+ *     it has, one batch at a time, and then waits as ship.c does, so batches grow when the target
+ *     is slow. When it is away, the host waits as ship.c does, and connects again.
+ * (2) The lag of a batch is the age of its oldest event when it was committed. All is counted in the
+ *     second half of each step, so it is that of the rate and not of the change.
  * (3) Each rate prints one line of JSON. The first one that is not reached (events wait
  *     longer than LAG_MS_MAX, or a tenth of them is left over) is the last.
  */
@@ -36,6 +37,7 @@ enum {
     LANES_MAX = 4,
     BATCH_EVENTS = 50000,
     QUIET_MS = 30000,
+    PAUSES = 3, /* as in ship.c */
     BACKOFF_MS = 250,
     BACKOFF_TRIES = 7,
     BACKOFF_MS_MAX = 30000,
@@ -57,7 +59,7 @@ struct host {
     unsigned number;
     char store[24];
     struct ship_target *target;
-    uint64_t sent; /* events */
+    uint64_t begun, sent; /* events: those of its first session that were shipped before, all */
     uint64_t looked_at;
     int64_t next_us, look_us;
     unsigned tries;
@@ -193,7 +195,8 @@ static uint64_t made_by(const struct host *host, int64_t now_us, int64_t *out_ne
     const struct step *step = atomic_load(&current);
     double each = step->rate / host_count / 1e6;
     double phase = (double)host->number / host_count;
-    double made = phase + step->made / host_count + (double)(now_us - step->begin_us) * each;
+    double made = phase + (double)host->begun + step->made / host_count +
+                  (double)(now_us - step->begin_us) * each;
     double wait_us = (floor(made) + 1 - made) / each;
     *out_next_us = now_us + (int64_t)(wait_us < 1e6 ? wait_us + 1 : 1e6);
     return (uint64_t)made;
@@ -266,13 +269,16 @@ static void ship_some(struct host *host, uint64_t made)
         return;
     }
     int64_t end_us = annal__monotonic_us();
-    double oldest = ((double)sent + 1 - (double)host->number / host_count) * host_count;
+    double oldest =
+        ((double)(sent - host->begun) + 1 - (double)host->number / host_count) * host_count;
     count_time(lags, end_us - step->begin_us - (int64_t)((oldest - step->made) / step->rate * 1e6));
     count_time(batch_times, end_us - begin_us);
     atomic_fetch_add(&events, host->sent - sent);
     atomic_fetch_add(&batches, 1);
     host->tries = 0;
-    host->next_us = end_us + ship_postgres.pace_ms * INT64_C(1000);
+    int64_t pace_us = ship_postgres.pace_ms * INT64_C(1000),
+            pause_us = (end_us - begin_us) * PAUSES;
+    host->next_us = end_us + (pause_us > pace_us ? pause_us : pace_us);
 }
 
 static void look_again(struct host *host)
@@ -317,6 +323,7 @@ static void start_hosts(struct host *hosts, void *(*run)(void *arg))
         abort();
     for (unsigned i = 0; i < host_count; i++) {
         hosts[i].number = i;
+        hosts[i].begun = hosts[i].sent = i * 7919ULL % SESSION_EVENTS;
         hosts[i].infos = calloc(LANES_MAX, sizeof *hosts[i].infos);
         snprintf(hosts[i].store, sizeof hosts[i].store, "host%05u", i);
         if (hosts[i].infos == NULL ||
@@ -347,13 +354,16 @@ static bool run_step(struct step *step, const struct step *before, int seconds)
 {
     step->begin_us = annal__monotonic_us();
     step->made = before->made + before->rate * (double)(step->begin_us - before->begin_us) / 1e6;
-    uint64_t begun_events = events;
-    batches = bytes = aways = looks = 0;
     atomic_store(&current, step);
     sleep((unsigned)seconds / 2);
+    uint64_t begun_events = events;
+    int64_t half_us = annal__monotonic_us();
+    batches = bytes = aways = looks = 0;
     forget_times();
+    printf("{}\n"); /* fleet.py begins to count, too */
+    fflush(stdout);
     sleep((unsigned)(seconds - seconds / 2));
-    return print_step(step, begun_events, (double)(annal__monotonic_us() - step->begin_us) / 1e6);
+    return print_step(step, begun_events, (double)(annal__monotonic_us() - half_us) / 1e6);
 }
 
 static void run_ship(struct host *hosts, int seconds, char **rates, int count)

@@ -511,6 +511,46 @@ START_TEST(what_is_appended_is_followed)
 }
 END_TEST
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A batch takes 0.1 s here, so the next one waits for 0.3 s. */
+START_TEST(a_slow_target_gets_fewer_and_larger_batches)
+{
+    NEEDS_SERVER();
+    int in, out, lines, said;
+    double begun = seconds_now();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    pg_do(&pg, database,
+          "CREATE FUNCTION annal.slow() RETURNS trigger LANGUAGE plpgsql AS"
+          " 'BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END';"
+          "CREATE TRIGGER slow AFTER UPDATE ON annal._heads EXECUTE FUNCTION annal.slow()");
+    const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
+    const char *const append[] = {"append", "s1", "--level", "os", NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    pid_t writer = cli_start(&cli, append, &lines, &said);
+    while (seconds_now() < begun + 2) {
+        ck_assert_int_eq(write(lines, "{\"type\":\"a\",\"data\":2}\n", 22), 22);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    close(lines);
+    ck_assert_int_eq(waitpid(writer, NULL, 0), writer);
+    close(said);
+    close(in);
+    close(out);
+    char *batches = pg_ask(&pg, database, "SELECT count(DISTINCT xmin::text) FROM annal._events");
+    ck_assert_double_le(atof(batches), 2 + (seconds_now() - begun) / 0.4);
+    free(batches);
+}
+END_TEST
+
 START_TEST(a_target_that_is_not_there_is_an_answer_in_time)
 {
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -565,6 +605,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
+    tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
     tcase_add_test(cases, a_target_that_is_away_is_tried_again_and_the_lag_is_printed);
     return suite;

@@ -19,6 +19,7 @@ enum {
 };
 #define LOOK_AGAIN_US  ((int64_t)60000000) /* at all heads, while there is nothing to do */
 #define TELL_US        ((int64_t)1000000)
+#define PAUSES         3 /* between small batches: so many times as long as the last one took */
 #define BACKOFF_MS     250
 #define BACKOFF_MS_MAX 30000
 
@@ -209,9 +210,19 @@ static annal_status note_lost(struct ship *ship, annal_error *err)
     return ANNAL_OK;
 }
 
+/* It has caught up. A target that is slow has many hosts or little power: it gets fewer batches,
+ * and larger ones. */
+static void pause_after(struct ship *ship, int64_t begun_us)
+{
+    int64_t now_us = annal__monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
+    int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
+    ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
+}
+
 static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     bool more[BATCH_LANES] = {false};
+    int64_t begun_us = annal__monotonic_us();
     choose_lanes(ship);
     if (ship->count == 0)
         return ANNAL_OK;
@@ -234,8 +245,8 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     ship->events += ship->batch_events;
     ship->bytes += ship->batch_bytes;
     ship->batches++;
-    if (ship->lanes.first == NULL) /* it has caught up */
-        ship->next_us = annal__monotonic_us() + (int64_t)ship->options->kind->pace_ms * 1000;
+    if (ship->lanes.first == NULL)
+        pause_after(ship, begun_us);
     return note_lost(ship, err);
 }
 

@@ -97,7 +97,7 @@ struct ship_origin {
  * close() may be called. Any other failure is final.
  */
 struct ship_kind {
-    uint32_t pace_ms; /* with follow: a batch that is not full waits so long after the last one */
+    uint32_t pace_ms; /* with follow: a batch that is not full waits at least so long */
     annal_status (*open)(const struct ship_where *where, bool to_write,
                          struct ship_target **out_target, annal_error *err);
     void (*close)(struct ship_target *target); /* NULL is accepted */
