@@ -182,6 +182,42 @@ START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
 }
 END_TEST
 
+/* Without it they are all read, as in a lake that never had one. */
+START_TEST(a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it)
+{
+    if (!begin(__func__))
+        return;
+    char first[600], aside[620];
+    append("s1", 1, 6);
+    SHIP("--batch", "2");
+    DONE(&cli, "ship", "compact", url, "--as", "h1");
+    snprintf(first, sizeof first, "%s", tmpdir_path(&cli.dir, "lake/store=h1/_log/00000001.json"));
+    snprintf(aside, sizeof aside, "%s.aside", first);
+    ck_assert_int_eq(rename(first, aside), 0);
+    append("s1", 7, 2);
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1, "manifest 00000001 of the lake is missing");
+    ck_assert_int_eq(rename(aside, first), 0);
+    assert_whole(8);
+
+    const char *checkpoint = tmpdir_path(&cli.dir, "lake/store=h1/_log/_checkpoint");
+    size_t len;
+    char *bytes = file_read(checkpoint, &len);
+    *strstr(bytes, "\"seq\":6") = ' ';
+    file_write(checkpoint, bytes, len);
+    free(bytes);
+    append("s1", 9, 1);
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1, "_checkpoint' is not what the manifests say: remove it");
+    ck_assert_int_eq(unlink(checkpoint), 0);
+    assert_whole(9);
+}
+END_TEST
+
 #ifdef ANNAL_SHIP_S3
 /* bucket.py ships to one. */
 START_TEST(a_bucket_needs_keys_and_a_server)
@@ -262,6 +298,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
+    tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, a_bucket_needs_keys_and_a_server);
 #endif

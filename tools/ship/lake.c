@@ -4,6 +4,7 @@
  *
  *     LAKE/store=<name>/day=<day of arrival>/<number>-<random>.parquet     a batch
  *     LAKE/store=<name>/_log/<number>.json                                 its manifest: 1, 2, 3, …
+ *     LAKE/store=<name>/_log/_checkpoint                                   what manifests 1 to n say
  *
  * (1) A batch is committed when its manifest has its name, which only one shipper can give: a
  *     second one fails and looks again.
@@ -16,6 +17,9 @@
  * (4) A manifest of version 2 has a file that was made of others, which it names. From then on they
  *     are not part of the lake. Their names stay for a while, for readers that began before
  *     (lake_compact.c).
+ * (5) Manifests are never changed, so what the first n of them say is always true. A checkpoint has
+ *     it in one file, from which the others are read on (lake_checkpoint.c). Without it, or if it is
+ *     damaged, all are read.
  */
 #include "tools/ship/lake.h"
 
@@ -120,6 +124,21 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
                              lake->kind->place(lake->files, file->name));
 }
 
+annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file, annal_error *err)
+{
+    struct lake_file *kept = annal__zalloc(sizeof *kept);
+    char *name = annal__strndup(file->name, strlen(file->name));
+    if (kept != NULL && name != NULL) {
+        *kept = *file;
+        kept->name = name;
+        if (tsearch(kept, &lake->tree, compare_files) != NULL)
+            return ANNAL_OK;
+    }
+    annal__free(kept);
+    annal__free(name);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+}
+
 static annal_status take_file(struct ship_target *lake, const char *line, struct manifest *manifest,
                               annal_error *err)
 {
@@ -130,20 +149,9 @@ static annal_status take_file(struct ship_target *lake, const char *line, struct
                &manifest->version, lake->last, &file.rows, &file.bytes, &file.hash) != 5 ||
         manifest->version < LAKE_BATCH || manifest->version > LAKE_MERGE)
         return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
-    struct lake_file *kept = annal__zalloc(sizeof *kept);
-    char *name = annal__strndup(file.name, strlen(file.name));
-    if (kept != NULL && name != NULL) {
-        *kept = file;
-        kept->name = name;
-        if (tsearch(kept, &lake->tree, compare_files) != NULL) {
-            manifest->rows = file.rows;
-            lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
-            return ANNAL_OK;
-        }
-    }
-    annal__free(kept);
-    annal__free(name);
-    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    manifest->rows = file.rows;
+    lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
+    return lake_add_file(lake, &file, err);
 }
 
 struct lake_file *lake_find_file(struct ship_target *lake, const char *name)
@@ -193,17 +201,30 @@ static annal_status take_piece(struct ship_target *lake, const char *line, annal
     return ANNAL_OK;
 }
 
+annal_status lake_end_text(struct buf *text, size_t count)
+{
+    return annal__buf_printf(text, LAST_LINE, count, annal__hash(text->ptr, text->len, 0));
+}
+
+bool lake_check_text(char *text, size_t len, size_t *out_count)
+{
+    uint64_t h = 0;
+    char *end = len > 1 ? memrchr(text, '\n', len - 1) : NULL;
+    if (end == NULL ||
+        sscanf(end + 1, "{\"pieces\":%zu,\"h\":\"%" SCNx64 "\"}", out_count, &h) != 2 ||
+        h != annal__hash(text, (size_t)(end + 1 - text), 0))
+        return false;
+    *end = '\0';
+    return true;
+}
+
 /* Its bytes are proven before any of it counts. */
 static annal_status read_manifest(struct ship_target *lake, char *text, size_t len,
                                   annal_error *err)
 {
     size_t pieces = 0, said = 0;
-    uint64_t h = 0;
-    char *end = len > 1 ? memrchr(text, '\n', len - 1) : NULL;
-    if (end == NULL || sscanf(end + 1, "{\"pieces\":%zu,\"h\":\"%" SCNx64 "\"}", &said, &h) != 2 ||
-        h != annal__hash(text, (size_t)(end + 1 - text), 0))
+    if (!lake_check_text(text, len, &said))
         return fail_manifest(lake->number + 1, "is damaged", err);
-    *end = '\0';
     char *rest = NULL, *line = strtok_r(text, "\n", &rest);
     struct manifest manifest = {0};
     annal_status status = take_file(lake, line != NULL ? line : "", &manifest, err);
@@ -218,24 +239,36 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
     return status;
 }
 
+annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
+                            annal_error *err)
+{
+    annal_status status = lake->kind->read(lake->files, name, add_text, out, err);
+    return status >= 0 && annal__buf_cstr(out) == NULL
+               ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
+               : status;
+}
+
+/* ANNAL_ERR_NOTFOUND: there is none. */
+static annal_status read_next(struct ship_target *lake, annal_error *err)
+{
+    char name[NAME_BYTES];
+    struct buf text = {0};
+    log_name(name, lake->number + 1);
+    annal_status status = lake_read_text(lake, name, &text, err);
+    if (status >= 0)
+        status = read_manifest(lake, text.ptr, text.len, err);
+    if (status >= 0)
+        lake->number++;
+    annal__buf_done(&text);
+    return status;
+}
+
 /* Those that were written since; then the file of the last one gets its name. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err)
 {
-    struct buf text = {0};
     annal_status status = ANNAL_OK;
-    while (status >= 0) {
-        char name[NAME_BYTES];
-        log_name(name, lake->number + 1);
-        annal__buf_clear(&text);
-        status = lake->kind->read(lake->files, name, add_text, &text, err);
-        if (status >= 0 && annal__buf_cstr(&text) == NULL)
-            status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-        if (status >= 0)
-            status = read_manifest(lake, text.ptr, text.len, err);
-        if (status >= 0)
-            lake->number++;
-    }
-    annal__buf_done(&text);
+    while (status >= 0)
+        status = read_next(lake, err);
     return status == ANNAL_ERR_NOTFOUND ? settle(lake, err) : status;
 }
 
@@ -248,7 +281,7 @@ static void free_file(void *arg)
     annal__free(file);
 }
 
-static void forget(struct ship_target *lake)
+void lake_forget(struct ship_target *lake)
 {
     lanes_done(&lake->heads);
     tdestroy(lake->tree, free_file);
@@ -261,7 +294,7 @@ static void lake_close(struct ship_target *lake)
     if (lake == NULL)
         return;
     lake->kind->close(lake->files);
-    forget(lake);
+    lake_forget(lake);
     annal__buf_done(&lake->texts);
     annal__free(lake->rows);
     annal__free(lake);
@@ -277,7 +310,11 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
     lake->to_write = to_write;
     annal_status status = kind->open(where, to_write, &lake->files, err);
     if (status >= 0)
+        status = lake_read_checkpoint(lake, err);
+    if (status >= 0)
         status = lake_read_log(lake, err);
+    if (status >= 0 && to_write && lake->number >= lake->checkpoint + CHECKPOINT_EVERY)
+        status = lake_write_checkpoint(lake, err);
     if (status >= 0 && !to_write && lake->number == 0)
         status = annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: nothing was shipped to '%s' yet",
                              kind->place(lake->files, ""));
@@ -449,8 +486,7 @@ annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *
     if (status >= 0)
         status = annal__buf_append_slice(&text, annal__buf_slice(&manifest->lines));
     if (status >= 0)
-        status = annal__buf_printf(&text, LAST_LINE, manifest->count,
-                                   annal__hash(text.ptr, text.len, 0));
+        status = lake_end_text(&text, manifest->count);
     if (status < 0)
         status = annal__fail(err, status, "ship: out of memory");
     log_name(name, lake->number + 1);
@@ -528,10 +564,21 @@ static void prove_each(const void *node, VISIT which, void *closure)
         proving->status = prove_file(proving->lake, file, proving->err);
 }
 
+/* Also that the checkpoint says what the manifests say that it stands for. */
 static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, annal_error *err)
 {
-    forget(lake);
-    struct proving proving = {lake, err, lake_read_log(lake, err)};
+    annal_status status = ANNAL_OK;
+    uint64_t checkpoint = lake->checkpoint;
+    lake_forget(lake);
+    while (lake->number < checkpoint && status >= 0)
+        status = read_next(lake, err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        status = fail_manifest(lake->number + 1, "is missing", err);
+    if (status >= 0)
+        status = lake_prove_checkpoint(lake, err);
+    if (status >= 0)
+        status = lake_read_log(lake, err);
+    struct proving proving = {lake, err, status};
     *out_events = lake->events;
     if (proving.status >= 0)
         twalk_r(lake->tree, prove_each, &proving);

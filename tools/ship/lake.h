@@ -57,7 +57,7 @@ extern const struct lake_files_kind lake_dir, lake_s3;
 
 /* ---- The lake: lake.c has its rules ---- */
 
-enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999 };
+enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY = 1000 };
 
 struct lake_file {
     const char *name;
@@ -81,6 +81,7 @@ struct ship_target {
     struct lanes heads;    /* there: as the manifests say */
     void *tree;            /* struct lake_file by name, of tsearch(3) */
     uint64_t number;       /* of the last manifest that was read */
+    uint64_t checkpoint;   /* of the last manifest that is in the checkpoint; 0: there is none */
     char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
     uint64_t events;
     bool to_write;
@@ -93,6 +94,27 @@ struct ship_target {
 
 /* Read the manifests that were written since. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err);
+
+/* A whole file, and a 0 after it. */
+annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
+                            annal_error *err);
+
+/* The last line of a manifest and of a checkpoint proves those before it. check: false if they are
+ * not what was written; else the last line is cut off. */
+annal_status lake_end_text(struct buf *text, size_t count);
+bool lake_check_text(char *text, size_t len, size_t *out_count);
+
+/* Begin again, before the first manifest. */
+void lake_forget(struct ship_target *lake);
+
+annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file,
+                           annal_error *err);
+
+/* lake_checkpoint.c. Read: nothing if there is none, or if it is damaged. Write: all that was
+ * read, in the place of the one before. Prove: it says what the manifests say that were read. */
+annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err);
+annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err);
+annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err);
 
 /* NULL: no manifest names it. */
 struct lake_file *lake_find_file(struct ship_target *lake, const char *name);

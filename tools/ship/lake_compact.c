@@ -201,5 +201,5 @@ annal_status lake_compact(struct ship_target *lake, const struct ship_compact *o
     }
     annal__buf_done(&merge->removed);
     annal__free(merge);
-    return status;
+    return status < 0 ? status : lake_write_checkpoint(lake, err);
 }

@@ -1,0 +1,170 @@
+/*
+ * What the first n manifests of a lake say, in one file, so that opening it does not read them all:
+ *
+ *     {"annal_lake":1,"checkpoint":n,"events":…}
+ *     {"file":"…","rows":…,"bytes":…,"hash":"…","replaced_us":…}    each file that was not removed
+ *     {"session":"…","seq":…,"h":"…","at":…}                        each head
+ *     {"pieces":…,"h":"…"}                                          as in manifests
+ *
+ * (1) It is written by whoever opened the lake to write and had to read many manifests, and by
+ *     compaction. The old one is removed first. If there is none for a moment, or after a crash, all
+ *     manifests are read: it is never needed.
+ * (2) Of two at once one gets the name; both are true.
+ * (3) The order of its lines is fixed, so that it can be compared with what the manifests say.
+ */
+#include "tools/ship/lake.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+
+#include <inttypes.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char file_name[] = "_log/_checkpoint";
+
+struct printing {
+    struct buf text;
+    size_t count;
+    annal_status status;
+};
+
+static void print_file(const void *node, VISIT which, void *closure)
+{
+    struct printing *printing = closure;
+    const struct lake_file *file = *(struct lake_file *const *)node;
+    if ((which != postorder && which != leaf) || file->is_removed || printing->status < 0)
+        return;
+    printing->status =
+        annal__buf_printf(&printing->text,
+                          "{\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64
+                          ",\"hash\":\"%016" PRIx64 "\",\"replaced_us\":%" PRId64 "}\n",
+                          file->name, file->rows, file->bytes, file->hash, file->replaced_us);
+    printing->count++;
+}
+
+static int print_head(void *arg, struct lane *lane)
+{
+    struct printing *printing = arg;
+    if (!lane->has_head)
+        return 0;
+    printing->status = annal__buf_printf(
+        &printing->text,
+        "{\"session\":\"%s\",\"seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n",
+        lane->session, lane->there.seq, lane->there.h, lane->there.at);
+    printing->count++;
+    return printing->status < 0;
+}
+
+static annal_status print(struct ship_target *lake, struct buf *out, annal_error *err)
+{
+    struct printing printing = {0};
+    printing.status = annal__buf_printf(
+        &printing.text, "{\"annal_lake\":%d,\"checkpoint\":%" PRIu64 ",\"events\":%" PRIu64 "}\n",
+        LAKE_BATCH, lake->number, lake->events);
+    twalk_r(lake->tree, print_file, &printing);
+    if (printing.status >= 0)
+        (void)lanes_each(&lake->heads, print_head, &printing);
+    if (printing.status >= 0)
+        printing.status = lake_end_text(&printing.text, printing.count);
+    *out = printing.text;
+    return printing.status >= 0 ? ANNAL_OK
+                                : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+}
+
+annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err)
+{
+    struct buf text = {0};
+    annal_status status = print(lake, &text, err);
+    if (status >= 0)
+        status = lake->kind->remove(lake->files, file_name, err);
+    if (status >= 0)
+        status = lake->kind->create(lake->files, file_name, annal__buf_slice(&text), err);
+    annal__buf_done(&text);
+    if (status == ANNAL_ERR_CONFLICT) /* rule 2 */
+        return ANNAL_OK;
+    if (status >= 0)
+        lake->checkpoint = lake->number;
+    return status;
+}
+
+static annal_status take_line(struct ship_target *lake, const char *line, annal_error *err)
+{
+    char name[NAME_BYTES], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct lake_file file = {.name = name};
+    struct place head;
+    if (sscanf(line,
+               "{\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
+               ",\"hash\":\"%" SCNx64 "\",\"replaced_us\":%" SCNd64 "}",
+               name, &file.rows, &file.bytes, &file.hash, &file.replaced_us) == 5)
+        return lake_add_file(lake, &file, err);
+    if (sscanf(line,
+               "{\"session\":\"%200[^\"]\",\"seq\":%" SCNu64 ",\"h\":\"%" SCNx64
+               "\",\"at\":%" SCNu64 "}",
+               session, &head.seq, &head.h, &head.at) != 4)
+        return ANNAL_ERR_CORRUPT;
+    struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
+    if (lane == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    lane->has_head = true;
+    lane->there = head;
+    return ANNAL_OK;
+}
+
+/* ANNAL_ERR_CORRUPT: it is damaged, or of another version. */
+static annal_status take(struct ship_target *lake, struct buf *text, annal_error *err)
+{
+    size_t said = 0, count = 0;
+    int version = 0;
+    uint64_t number = 0;
+    char *rest = NULL, *line = lake_check_text(text->ptr, text->len, &said)
+                                   ? strtok_r(text->ptr, "\n", &rest)
+                                   : NULL;
+    if (line == NULL ||
+        sscanf(line, "{\"annal_lake\":%d,\"checkpoint\":%" SCNu64 ",\"events\":%" SCNu64 "}",
+               &version, &number, &lake->events) != 3 ||
+        version != LAKE_BATCH)
+        return ANNAL_ERR_CORRUPT;
+    annal_status status = ANNAL_OK;
+    for (; status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL; count++)
+        status = take_line(lake, line, err);
+    if (status >= 0 && count != said)
+        status = ANNAL_ERR_CORRUPT;
+    if (status >= 0)
+        lake->number = lake->checkpoint = number;
+    return status;
+}
+
+annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
+{
+    struct buf text = {0};
+    annal_status status = lake_read_text(lake, file_name, &text, err);
+    if (status >= 0)
+        status = take(lake, &text, err);
+    annal__buf_done(&text);
+    if (status != ANNAL_ERR_NOTFOUND && status != ANNAL_ERR_CORRUPT)
+        return status;
+    lake_forget(lake);
+    return ANNAL_OK;
+}
+
+/* One that somebody else wrote meanwhile is left for the next time. */
+annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err)
+{
+    struct buf want = {0}, text = {0};
+    char number[40];
+    size_t count;
+    snprintf(number, sizeof number, "\"checkpoint\":%" PRIu64 ",", lake->number);
+    annal_status status = lake_read_text(lake, file_name, &text, err);
+    if (status >= 0)
+        status = print(lake, &want, err);
+    if (status >= 0 && (text.len != want.len || memcmp(text.ptr, want.ptr, want.len) != 0) &&
+        (strstr(text.ptr, number) != NULL || !lake_check_text(text.ptr, text.len, &count)))
+        status = annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "ship: '%s' is not what the manifests say: remove it",
+                             lake->kind->place(lake->files, file_name));
+    annal__buf_done(&text);
+    annal__buf_done(&want);
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+}
