@@ -518,7 +518,7 @@ static double seconds_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* A batch takes 0.1 s here, so the next one waits for 0.3 s. */
+/* A batch takes 0.2 s here, so the next one waits for 0.6 s. */
 START_TEST(a_slow_target_gets_fewer_and_larger_batches)
 {
     NEEDS_SERVER();
@@ -528,7 +528,7 @@ START_TEST(a_slow_target_gets_fewer_and_larger_batches)
     DONE(&cli, "ship", url, "--as", "h1");
     pg_do(&pg, database,
           "CREATE FUNCTION annal.slow() RETURNS trigger LANGUAGE plpgsql AS"
-          " 'BEGIN PERFORM pg_sleep(0.1); RETURN NULL; END';"
+          " 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END';"
           "CREATE TRIGGER slow AFTER UPDATE ON annal._heads EXECUTE FUNCTION annal.slow()");
     const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
     const char *const append[] = {"append", "s1", "--level", "os", NULL};
@@ -546,7 +546,7 @@ START_TEST(a_slow_target_gets_fewer_and_larger_batches)
     close(in);
     close(out);
     char *batches = pg_ask(&pg, database, "SELECT count(DISTINCT xmin::text) FROM annal._events");
-    ck_assert_double_le(atof(batches), 2 + (seconds_now() - begun) / 0.4);
+    ck_assert_double_le(atof(batches), 2 + (seconds_now() - begun) / 0.8);
     free(batches);
 }
 END_TEST

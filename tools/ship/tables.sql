@@ -193,7 +193,7 @@ BEGIN
         FROM (SELECT key, seq, member,
                      coalesce(CASE WHEN type = 'session.updated' THEN data -> 'set' ->> member END, data ->> member) AS value
               FROM fresh CROSS JOIN unnest(ARRAY['flow_id', 'agent_id', 'provider', 'model', 'created_at', 'title',
-                                                 'working_directory', 'git_branch', 'parent_session_id']) AS member
+                                                 'working_directory', 'git_branch', 'parent_session_id', 'time']) AS member
               WHERE type IN ('session.created', 'session_start', 'session.updated')) AS said
         WHERE value IS NOT NULL GROUP BY key),
     status_events AS (

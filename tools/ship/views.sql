@@ -145,10 +145,13 @@ CREATE OR REPLACE VIEW annal.dangling AS
 CREATE OR REPLACE VIEW annal.tool_durations AS
     SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
            coalesce(duration_ms,
-                    CASE WHEN called_at IS NOT NULL
+                    CASE WHEN called_at IS NOT NULL AND NOT EXISTS (
+                              SELECT FROM annal._heads h JOIN annal._session_rows r USING (key)
+                              WHERE h.store = c.store AND h.session = c.session_id AND r.said ->> 'time' = 'of the file'
+                                    AND r.said ->> 'created_at' IS NULL)
                          THEN greatest(0, round(extract(epoch FROM returned_at::timestamptz - called_at::timestamptz)
                                                 * 1000)::bigint) END) AS duration_ms, store
-    FROM annal.tool_calls WHERE status <> 'called';
+    FROM annal.tool_calls c WHERE status <> 'called';
 
 CREATE OR REPLACE VIEW annal.tool_stats AS
     SELECT tool, count(*) AS calls, count(*) FILTER (WHERE status = 'returned') AS returned,
