@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """hosts.py ANNAL HOSTS TASKS: hosts with stores of their own claim tasks, and are frozen for longer than their lease.
 
-Each task is a session. A host takes its home, works on it and ships it. In the end each task was done once, nothing comes after
-that in the tables, and every event that a host appended is in its store or in the tables.
+Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary is killed
+once. In the end each task was done once, nothing comes after that in the tables, and every event that a host appended is in its
+store or in the tables.
 """
 
 import glob
@@ -19,11 +20,16 @@ import time
 
 from servers import Annal, end, seeded, start, wait_until
 
-LEASE, FREEZE = 2, 3.5
+LEASE, FREEZE, FAIL_OVER = 2, 3.5, 20
+WANTED = 12  # of the tasks that are left: so few that hosts often want the same
 
 
-class Server:
-    """PostgreSQL on a socket in a directory of its own, not as root."""
+def psql(url, sql):
+    return subprocess.run(["psql", "-XAt", url, "-c", sql], capture_output=True, text=True).stdout.strip()
+
+
+class Fleet:
+    """PostgreSQL with two standbys, one of which has each commit before it is answered, behind a pooler."""
 
     def __init__(self):
         self.bin = os.path.dirname(max(glob.glob("/usr/lib/postgresql/*/bin/initdb")))
@@ -33,19 +39,55 @@ class Server:
             user = pwd.getpwnam("postgres")
             os.chown(self.dir, user.pw_uid, user.pw_gid)
             self.more.update(user=user.pw_uid, group=user.pw_gid, extra_groups=[])
-        words = ["-D", "data", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8"]
-        subprocess.run([self.bin + "/initdb", *words], check=True, **self.more)
-        words = ["-D", "data", "-k", self.dir, "-c", "listen_addresses=", "-c", "fsync=off"]
-        self.process = start([self.bin + "/postgres", *words], **self.more)
-        self.url = f"postgresql:///postgres?host={self.dir}&user=boss"
-        wait_until("PostgreSQL", lambda: self.ask("SELECT 1") == "1")
+        self.servers, self.primary = {}, "p0"
+        self.program("initdb", "-D", "p0", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8")
+        self.start_server("p0")
+        self.ask("ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (p1, p2)'")
+        for name in ("p1", "p2"):
+            self.program("pg_basebackup", "-h", self.dir, "-p", "5430", "-U", "boss", "-D", name, "-R", "-c", "fast")
+            self.start_server(name)
+        self.ask("SELECT pg_reload_conf()")
+        wait_until("the standbys", lambda: self.ask("SELECT count(*) FROM pg_stat_replication WHERE sync_state IN"
+                                                    " ('sync', 'potential')") == "2")
+        self.point_pooler()
+        self.pooler = start(["/usr/sbin/pgbouncer", "pooler.ini"], **self.more)
+        self.url = f"postgresql:///fleet?host={self.dir}&port=6432&user=boss"
+        wait_until("the pooler", lambda: psql(self.url, "SELECT 1") == "1")
 
-    def ask(self, sql):
-        done = subprocess.run([self.bin + "/psql", "-XAt", self.url, "-c", sql], capture_output=True, text=True)
-        return done.stdout.strip()
+    def program(self, name, *words):
+        subprocess.run([f"{self.bin}/{name}", *words], check=True, **self.more)
+
+    def start_server(self, name):
+        words = ["-D", name, "-k", self.dir, "-p", f"543{name[1]}", "-c", f"cluster_name={name}", "-c", "listen_addresses=",
+                 "-c", "fsync=off", "-c", "shared_buffers=32MB"]
+        self.servers[name] = start([f"{self.bin}/postgres", *words], **self.more)
+        wait_until(f"PostgreSQL {name}", lambda: self.ask("SELECT 1", name) == "1")
+
+    def point_pooler(self):
+        """To the primary, with as few connections as it gives."""
+        with open(f"{self.dir}/pooler.ini", "w", encoding="utf-8") as file:
+            print(f"[databases]\nfleet = host={self.dir} port=543{self.primary[1]} dbname=postgres user=boss\n[pgbouncer]\n"
+                  f"unix_socket_dir = {self.dir}\nlisten_port = 6432\nauth_type = any\npool_mode = transaction\n"
+                  "default_pool_size = 12\nserver_login_retry = 1\nignore_startup_parameters = extra_float_digits", file=file)
+        os.chmod(file.name, 0o644)
+
+    def ask(self, sql, name=None):
+        return psql(f"postgresql:///postgres?host={self.dir}&port=543{(name or self.primary)[1]}&user=boss", sql)
+
+    def fail_over(self):
+        """The primary is killed, p1 takes over, and p2 follows it."""
+        end(self.servers.pop(self.primary))
+        self.primary = "p1"
+        self.ask(f"ALTER SYSTEM SET primary_conninfo = 'host={self.dir} port=5431 user=boss'", "p2")
+        self.ask("SELECT pg_reload_conf()", "p2")
+        self.ask("SELECT pg_promote()")
+        self.point_pooler()
+        os.kill(self.pooler.pid, signal.SIGHUP)
+        wait_until("the new primary", lambda: psql(self.url, "CREATE TABLE IF NOT EXISTS taken_over ()") == "CREATE TABLE")
 
     def stop(self):
-        end(self.process)
+        for process in (self.pooler, *self.servers.values()):
+            end(process)
         shutil.rmtree(self.dir)
 
 
@@ -78,23 +120,22 @@ class Host:
         return got.returncode == 0
 
     def work(self, task):
-        """True when it is done, by whomever."""
         if not self.take(task):
-            return False
-        done = '"task.done"' in self.run("cat", task).stdout
-        if not done:
+            return
+        if '"task.done"' not in self.run("cat", task).stdout:
             self.append(task, "task.worked")
+            time.sleep(self.random.random() * 0.3)
             self.append(task, "task.done")
-        shipped = self.run("ship", *self.target, "--session", task).returncode == 0
+        self.run("ship", *self.target, "--session", task)
         self.run("home", "release", task, *self.target)
-        return shipped
 
     def run_all(self):
-        left = [f"task-{n}" for n in range(self.tasks)]
+        left = {f"task-{n}" for n in range(self.tasks)}
         self.run("append", "begun", input='{"type":"host.begun","data":null}\n')
         while left:
-            self.random.shuffle(left)
-            left = [task for task in left if not self.work(task)]
+            self.work(self.random.choice(sorted(left)[:WANTED]))
+            left -= set(psql(self.target[0], "SELECT session_id FROM annal.events WHERE type = 'task.done'").split())
+        self.run("ship", *self.target)
 
 
 def freeze(chance, processes):
@@ -140,7 +181,7 @@ def main():
     if len(sys.argv) > 4:
         Host(program, sys.argv[4], sys.argv[5], sys.argv[6], tasks).run_all()
         return
-    chance, server, begun, frozen = seeded(), Server(), time.monotonic(), 0
+    chance, server, begun, frozen = seeded(), Fleet(), time.monotonic(), 0
     hosts = [f"h{n}" for n in range(count)]
     with tempfile.TemporaryDirectory() as directory:
         Annal(program, f"{directory}/first").run("append", "begun", input='{"type":"host.begun","data":null}\n')
@@ -150,6 +191,8 @@ def main():
         try:
             while any(process.poll() is None for process in processes):
                 frozen += freeze(chance, processes)
+                if server.primary == "p0" and time.monotonic() - begun > FAIL_OVER:
+                    server.fail_over()
                 if time.monotonic() - begun > 1200:
                     sys.exit("FAILED: not done after 20 minutes")
             if any(process.returncode for process in processes):
