@@ -4,6 +4,7 @@
 After each fault the shipper goes on by itself; then the lake equals the journal, by the command's check and by DuckDB.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -109,6 +110,17 @@ def refuse(scene):
     scene.annal.environment = environment
 
 
+def pull(scene):
+    """Another host gets a session back, with the journal that it had."""
+    here = scene.annal.environment["ANNAL_STORE"]
+    other = Annal(scene.annal.program, here + ".other", **scene.bucket.environment(scene.proxy.port))
+    name = sorted(os.listdir(f"{here}/events"))[0]
+    other.run("pull", name.split(".")[0], "--from", URL, "--store-name", "h1")
+    with open(f"{here}/events/{name}", "rb") as a, open(f"{here}.other/events/{name}", "rb") as b:
+        if a.read() != b.read():
+            sys.exit(f"FAILED: {name} was pulled, and is another journal")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         scene = Scene(sys.argv[1], directory)
@@ -119,6 +131,7 @@ def main():
             if (i + 1) % 20 == 0:
                 print(f"{i + 1} faults", flush=True)
         refuse(scene)
+        pull(scene)
         print(f"{scene.events} events are in the bucket once, after {sys.argv[2]} faults")
 
 

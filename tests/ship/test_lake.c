@@ -218,6 +218,57 @@ START_TEST(a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it)
 }
 END_TEST
 
+static void assert_same_journal(const char *store, const char *name)
+{
+    char path[300];
+    size_t here_len, there_len;
+    snprintf(path, sizeof path, "%s/events/%s", store, name);
+    char *there = file_read(path, &there_len);
+    snprintf(path, sizeof path, "%s/events/%s", cli.store, name);
+    char *here = file_read(path, &here_len);
+    ck_assert_uint_eq(here_len, there_len);
+    ck_assert_mem_eq(here, there, here_len);
+    free(here);
+    free(there);
+}
+
+START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
+{
+    if (!begin(__func__))
+        return;
+    const char *first = cli.store;
+    DONE_WITH(&cli,
+              "{\"type\":\"a.b\",\"id\":\"i\u00e91\",\"cause\":\"other:7\",\"data\":{\"t\":"
+              "\"a\\u0000b\\ud800|\\n\",\"n\":123456789012345678901234567890, \"x\":1.50}}\n"
+              "{\"type\":\"c\",\"ts\":\"1969-12-31T23:59:59.999999Z\",\"data\":null}\n",
+              "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":{\"x\":[1,-0.0,2.5,\"t\"]}}\n", "append", "s2",
+              "--format", "msgpack");
+    SHIP(NULL);
+    DONE(&cli, "fork", "s1", "--at", "1", "s1b");
+    append("s1b", 2, 3);
+    SHIP(NULL);
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--keep", "0");
+    append("s1b", 5, 3);
+    SHIP("--batch", "2");
+    cli_assert_done(&cli);
+    cli.store = tmpdir_path(&cli.dir, "other");
+    CLI(&cli, NULL, "pull", "s1b", "--from", url);
+    cli_assert_refused(&cli, 1, "--store-name which store shipped");
+    DONE(&cli, "pull", "s1b", "--from", url, "--store-name", "h1", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":7,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":2,\"events\":8,\"added\":2,"));
+    DONE(&cli, "pull", "s2", "--from", url, "--store-name", "h1");
+    assert_same_journal(first, "s1.jsonl");
+    assert_same_journal(first, "s1b.jsonl");
+    assert_same_journal(first, "s2.mpk");
+    DONE(&cli, "verify");
+    CLI(&cli, NULL, "pull", "none", "--from", url, "--store-name", "h1");
+    cli_assert_refused(&cli, 1, "there is no session 'none'");
+    cli.store = first;
+}
+END_TEST
+
 #ifdef ANNAL_SHIP_S3
 /* bucket.py ships to one. */
 START_TEST(a_bucket_needs_keys_and_a_server)
@@ -299,6 +350,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
     tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it);
+    tcase_add_test(cases, a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, a_bucket_needs_keys_and_a_server);
 #endif

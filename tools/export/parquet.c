@@ -340,6 +340,26 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
     return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
 }
 
+int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count, const char *sql)
+{
+    struct buf from = {0}, copy = {0};
+    annal_status status = write_files(&from, paths, count);
+    if (status == ANNAL_OK)
+        status =
+            annal__buf_printf(&copy, "COPY (WITH f AS (SELECT * FROM %s) %s) TO ", from.ptr, sql);
+    if (status == ANNAL_OK)
+        status = add_quoted(&copy, parquet->aside.name);
+    if (status == ANNAL_OK)
+        status = annal__buf_printf(&copy, " (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '', "
+                                          "ESCAPE '', USE_TMP_FILE false)");
+    int exit_status = status == ANNAL_OK
+                          ? run(parquet, &copy)
+                          : fail_storage("write '%s': out of memory", parquet->aside.path);
+    annal__buf_done(&from);
+    annal__buf_done(&copy);
+    return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
+}
+
 int parquet_write(struct parquet *parquet, const struct parquet_column *columns, size_t count,
                   parquet_next_fn next, void *arg)
 {

@@ -49,6 +49,10 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
  * before the file is put in its place, to be the same rows. */
 int parquet_merge(struct parquet *parquet, const char *const *paths, size_t count);
 
+/* Instead: write what SQL says of the rows of Parquet files, "SELECT … FROM f …", as lines of text
+ * with | between the values, none of which has a | or a line end in it. */
+int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count, const char *sql);
+
 /* Where FILE will stand; lives until parquet_close(). */
 const char *parquet_directory(const struct parquet *parquet);
 

@@ -40,7 +40,8 @@ static int run(const struct args *args)
 
 static const struct field fields[] = {
     OPERAND("SESSION", FIELD_ID, NULL, "the session"),
-    OPTION("from", "TARGET", FIELD_TEXT, NULL, "postgresql://host/db, or https://host:port"),
+    OPTION("from", "TARGET", FIELD_TEXT, NULL,
+           "postgresql://, file:///, s3:// or https:// address"),
     OPTION("store-name", "NAME", FIELD_TEXT, NULL,
            "the store that shipped it (the one that did so last)"),
     REMOTE_OPTIONS,
@@ -61,13 +62,15 @@ const struct command cmd_pull = {
              "shipped since, or after an interruption. Appends on two hosts make two\n"
              "histories, so be sure that the old host has stopped.\n"
              "\n"
-             "From a server (annal serve) it comes as a bundle, with its artifacts.\n"
+             "A lake (file:///, s3://) needs --store-name, and DuckDB's library to read its\n"
+             "files. From a server (annal serve) it comes as a bundle, with its artifacts.\n"
              "\n"
              "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\",\n"
              "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events are\n"
              "those that came. From a server: what 'annal import bundle --json' prints.",
     .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
                 "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n"
+                "  annal pull run-17 --from s3://bucket/lake --store-name host7\n"
                 "  annal pull run-17 --from https://host7:7117 --token-file host7.token\n",
     .fields = fields,
     .run = run,

@@ -86,9 +86,9 @@ static void log_name(char name[NAME_BYTES], uint64_t number)
 #define HEAD_LINE                                                                                  \
     "{\"annal_lake\":%d,\"file\":\"%s\",\"rows\":%" PRIu64 ",\"bytes\":%" PRIu64                   \
     ",\"hash\":\"%016" PRIx64 "\"}\n"
-#define PIECE_LINE                                                                                 \
+#define PIECE                                                                                      \
     "{\"session\":\"%s\",\"first_seq\":%" PRIu64 ",\"h_before\":\"%016" PRIx64                     \
-    "\",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64 "}\n"
+    "\",\"last_seq\":%" PRIu64 ",\"h\":\"%016" PRIx64 "\",\"at\":%" PRIu64
 #define LAST_LINE "{\"pieces\":%zu,\"h\":\"%016" PRIx64 "\"}\n"
 
 struct manifest {
@@ -177,6 +177,8 @@ static annal_status take_replaced(struct ship_target *lake, const char *line,
     if (!removed) {
         file->replaced_us = at_us;
         manifest->replaced_rows += file->rows;
+        if (file->has_events)
+            lake_find_file(lake, lake->last)->has_events = true;
     }
     return ANNAL_OK;
 }
@@ -191,6 +193,8 @@ static annal_status take_piece(struct ship_target *lake, const char *line, annal
                "\",\"last_seq\":%" SCNu64 ",\"h\":\"%" SCNx64 "\",\"at\":%" SCNu64 "}",
                session, &first, &before, &last.seq, &last.h, &last.at) != 6)
         return fail_manifest(lake->number + 1, "is damaged", err);
+    if (lake->found != NULL && strcmp(session, lake->found->info.session) == 0)
+        lake_take_piece(lake, line, lake_find_file(lake, lake->last));
     struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
     if (lane == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
@@ -293,7 +297,8 @@ static void lake_close(struct ship_target *lake)
 {
     if (lake == NULL)
         return;
-    lake->kind->close(lake->files);
+    if (lake->files != NULL)
+        lake->kind->close(lake->files);
     lake_forget(lake);
     annal__buf_done(&lake->texts);
     annal__free(lake->rows);
@@ -308,6 +313,13 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     lake->kind = kind;
     lake->to_write = to_write;
+    if (where->store == NULL) {
+        lake_close(lake);
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "pull: say with --store-name which store shipped "
+                           "the session: a lake has a directory for each");
+    }
+    snprintf(lake->store, sizeof lake->store, "%s", where->store);
     annal_status status = kind->open(where, to_write, &lake->files, err);
     if (status >= 0)
         status = lake_read_checkpoint(lake, err);
@@ -443,8 +455,12 @@ static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_
         const struct place *from = &lanes[i]->there, *to = &lanes[i]->next;
         if (to->seq == from->seq)
             continue;
-        status = annal__buf_printf(&manifest->lines, PIECE_LINE, lanes[i]->session, from->seq + 1,
+        status = annal__buf_printf(&manifest->lines, PIECE, lanes[i]->session, from->seq + 1,
                                    from->h, to->seq, to->h, to->at);
+        if (status >= 0 && lanes[i]->info != NULL)
+            status = lake_print_header(lanes[i]->info, &manifest->lines);
+        if (status >= 0)
+            status = annal__buf_printf(&manifest->lines, "}\n");
         manifest->count++;
     }
     return status;
@@ -600,7 +616,9 @@ const struct ship_kind ship_bucket = {.pace_ms = 60000,
                                       .put = lake_put,
                                       .commit = lake_commit,
                                       .prove = lake_prove,
-                                      .compact = lake_compact};
+                                      .compact = lake_compact,
+                                      .rows = lake_rows,
+                                      .find = lake_find};
 #endif
 
 const struct ship_kind ship_lake = {.pace_ms = 60000,
@@ -611,4 +629,6 @@ const struct ship_kind ship_lake = {.pace_ms = 60000,
                                     .put = lake_put,
                                     .commit = lake_commit,
                                     .prove = lake_prove,
-                                    .compact = lake_compact};
+                                    .compact = lake_compact,
+                                    .rows = lake_rows,
+                                    .find = lake_find};

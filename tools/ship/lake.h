@@ -64,6 +64,7 @@ struct lake_file {
     uint64_t rows, bytes, hash;
     int64_t replaced_us; /* 0: it is part of the lake */
     bool is_removed;
+    bool has_events; /* of the session that is looked for */
 };
 
 struct lake_row {
@@ -85,6 +86,9 @@ struct ship_target {
     char last[NAME_BYTES]; /* the file of the last manifest; "": it has its name */
     uint64_t events;
     bool to_write;
+    char store[SHIP_STORE_BYTES_MAX];
+    struct ship_origin *found; /* the session that is looked for, while manifests are read, or NULL */
+    char looked_for[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of which files say whether they have events */
 
     struct lake_row *rows;
     size_t row_count, row_room, row_given;
@@ -137,6 +141,15 @@ annal_status lake_measure(struct lake_manifest *manifest, const char *path, anna
 /* Write it as the next one; ANNAL_ERR_CONFLICT: somebody else was first. */
 annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
                           annal_error *err);
+
+/* lake_read.c. The first piece of a session has the header of its journal; a lake that an older annal
+ * began lacks it. */
+annal_status lake_print_header(const annal_session_info *info, struct buf *out);
+void lake_take_piece(struct ship_target *lake, const char *line, struct lake_file *file);
+annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
+                       annal_error *err);
+annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
+                       void *arg, annal_error *err);
 
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err);
