@@ -3,7 +3,8 @@
 
 Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary is killed
 once. In the end each task was done once, nothing comes after that in the tables, and every event that a host appended is in its
-store or in the tables.
+store or in the tables. Then they claim tasks of one backlog, whose session they take in turns: each task is claimed once, by the
+host that was told so.
 """
 
 import glob
@@ -138,6 +139,25 @@ class Host:
         self.run("ship", *self.target)
 
 
+class Claimant(Host):
+    """Claims tasks of the backlog until none is ready. A claim is certain when it was shipped."""
+
+    def run_all(self):
+        self.run("pack", "enable", "agentweaver")
+        while not self.claim():
+            time.sleep(self.random.random() * 0.2)
+
+    def claim(self):
+        if not self.take("proj_shop"):
+            return False
+        claimed = self.run("backlog", "claim", "shop", "--user", self.name, "--json")
+        shipped = self.run("ship", *self.target, "--session", "proj_shop").returncode == 0
+        self.run("home", "release", "proj_shop", *self.target)
+        if claimed.returncode == 0 and shipped:
+            print(json.loads(claimed.stdout)["data"]["task_id"], file=self.accepted, flush=True)
+        return "is not ready" in claimed.stderr
+
+
 def freeze(chance, processes):
     """Stop some hosts with all that they run, each for longer than its lease."""
     frozen = [p for p in processes if p.poll() is None and chance.random() < 0.5]
@@ -176,36 +196,66 @@ def check(program, directory, server, hosts, tasks):
     return late
 
 
+def check_claims(server, directory, hosts, tasks):
+    claims = server.ask("SELECT data ->> 'task_id', data -> 'run' ->> 'submitting_user' FROM annal.events"
+                        " WHERE type = 'backlog.claimed' AND session_id = 'proj_shop'").split()
+    if len(claims) != tasks or len({claim.split("|")[0] for claim in claims}) != tasks:
+        sys.exit(f"FAILED: {tasks} tasks have these claims: {claims}")
+    for name in hosts:
+        for task in open(f"{directory}/{name}.accepted", encoding="utf-8").read().split():
+            if f"{task}|{name}" not in claims:
+                sys.exit(f"FAILED: {name} was told that it has {task}: {claims}")
+
+
+def play(scene, server, chance, words, hosts):
+    """Run the hosts of a scene to their end; how often one was frozen."""
+    begun, frozen = time.monotonic(), 0
+    processes = [subprocess.Popen([*words, name, server.url, scene], process_group=0) for name in hosts]
+    try:
+        while any(process.poll() is None for process in processes):
+            frozen += freeze(chance, processes)
+            if server.primary == "p0" and time.monotonic() - begun > FAIL_OVER:
+                server.fail_over()
+            if time.monotonic() - begun > 1200:
+                sys.exit("FAILED: not done after 20 minutes")
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if any(process.returncode for process in processes):
+        sys.exit("FAILED: a host ended")
+    return frozen
+
+
 def main():
     program, count, tasks = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if len(sys.argv) > 4:
-        Host(program, sys.argv[4], sys.argv[5], sys.argv[6], tasks).run_all()
+        kind = Claimant if sys.argv[7] == "claims" else Host
+        kind(program, sys.argv[4], sys.argv[5], sys.argv[6], tasks).run_all()
         return
-    chance, server, begun, frozen = seeded(), Fleet(), time.monotonic(), 0
+    chance, server, begun = seeded(), Fleet(), time.monotonic()
     hosts = [f"h{n}" for n in range(count)]
-    with tempfile.TemporaryDirectory() as directory:
-        Annal(program, f"{directory}/first").run("append", "begun", input='{"type":"host.begun","data":null}\n')
-        Annal(program, f"{directory}/first").run("ship", server.url, "--as", "first")
-        words = [sys.executable, os.path.abspath(__file__), program, str(count), str(tasks), directory]
-        processes = [subprocess.Popen([*words, name, server.url], process_group=0) for name in hosts]
-        try:
-            while any(process.poll() is None for process in processes):
-                frozen += freeze(chance, processes)
-                if server.primary == "p0" and time.monotonic() - begun > FAIL_OVER:
-                    server.fail_over()
-                if time.monotonic() - begun > 1200:
-                    sys.exit("FAILED: not done after 20 minutes")
-            if any(process.returncode for process in processes):
-                sys.exit("FAILED: a host ended")
-            late = check(program, directory, server, hosts, tasks)
-        finally:
-            for process in processes:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            server.stop()
-    print(f"{count} hosts, {tasks} tasks, frozen {frozen} times: each done once, {late} late events kept, "
-          f"{time.monotonic() - begun:.0f} s")
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            first, claims = Annal(program, f"{directory}/first"), tasks // 4
+            first.run("pack", "enable", "agentweaver")
+            first.run("project", "create", "shop")
+            for n in range(1, claims + 1):
+                first.run("backlog", "add", "shop", "mend the pump")
+                first.run("backlog", "commit", "shop", f"t{n}")
+            first.run("ship", server.url, "--as", "first")
+            words = [sys.executable, os.path.abspath(__file__), program, str(count), str(tasks), directory]
+            frozen = play("tasks", server, chance, words, hosts)
+            late, middle = check(program, directory, server, hosts, tasks), time.monotonic()
+            print(f"{count} hosts, {tasks} tasks, frozen {frozen} times: each done once, {late} late events kept, "
+                  f"{middle - begun:.0f} s")
+            frozen = play("claims", server, chance, words, hosts)
+            check_claims(server, directory, hosts, claims)
+            print(f"{count} hosts, {claims} tasks of one backlog, frozen {frozen} times: each claimed once, "
+                  f"{time.monotonic() - middle:.0f} s")
+    finally:
+        server.stop()
 
 
 if __name__ == "__main__":

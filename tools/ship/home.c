@@ -121,8 +121,7 @@ annal_status home_lost(annal_store *store, const struct home_kind *kind, struct 
         (void)end_lease(store, session, &lease, NULL); /* busy: at the next look */
     annal_status status = home_keep_late(store, kind, target, session, epoch, &late, err);
     if (status >= 0 && late.copied > 0)
-        say("session '%s': its %" PRIu64 " event%s after event %" PRIu64
-            " came too late and are kept in '%s'",
+        say("session '%s': %" PRIu64 " event%s after event %" PRIu64 " came too late: kept in '%s'",
             session, late.events, late.events == 1 ? "" : "s", late.after_seq, late.name);
     return status;
 }

@@ -107,25 +107,29 @@ static bool is_same(const annal_event *one, const annal_event *other)
            annal__slice_same(one->data, other->data) && one->ts_us == other->ts_us;
 }
 
-/* Rule (3): how far a session of this name is the copy. ANNAL_ERR_CONFLICT: it is another one. */
+/* Rule (3): whether a session of this name, if there is one, is the copy, and how far. */
 static annal_status compare(const struct late *late, annal_slice name, annal_cursor *events,
-                            uint64_t *out_last, annal_error *err)
+                            bool *out_same, uint64_t *out_last, annal_error *err)
 {
     annal_event copied, event;
     annal_cursor *cursor = NULL;
+    *out_same = true;
     *out_last = 0;
     annal_status status = annal_cursor_open(late->store, name, 1, &cursor, err);
     if (status == ANNAL_ERR_NOTFOUND)
         return ANNAL_OK;
-    while (status == ANNAL_OK && (status = annal_cursor_next(cursor, &copied, err)) == ANNAL_OK) {
-        bool same = copied.seq > 1 ? annal_cursor_next(events, &event, NULL) == ANNAL_OK &&
-                                         is_same(&copied, &event)
-                                   : is_first(late, &copied);
-        status = same ? ANNAL_OK : ANNAL_ERR_CONFLICT;
-        *out_last = copied.seq;
+    while (status == ANNAL_OK && *out_same) {
+        status = annal_cursor_next(cursor, &copied, err);
+        if (status == ANNAL_OK && copied.seq == 1)
+            *out_same = is_first(late, &copied);
+        else if (status == ANNAL_OK)
+            *out_same =
+                annal_cursor_next(events, &event, err) == ANNAL_OK && is_same(&copied, &event);
+        *out_last = status == ANNAL_OK ? copied.seq : *out_last;
     }
     annal_cursor_close(cursor);
-    return status == ANNAL_DAMAGE ? ANNAL_ERR_CONFLICT : status < 0 ? status : ANNAL_OK;
+    *out_same = *out_same && status != ANNAL_DAMAGE;
+    return status < 0 ? status : ANNAL_OK;
 }
 
 static annal_status append_rest(const struct late *late, annal_slice name, annal_cursor *events,
@@ -147,26 +151,41 @@ static annal_status append_rest(const struct late *late, annal_slice name, annal
     return status;
 }
 
-static annal_status copy(struct late *late, uint64_t epoch, struct home_late *out, annal_error *err)
+/* To the session out->name, if that is the copy, or can become it. */
+static annal_status copy_to(const struct late *late, struct home_late *out, bool *out_same,
+                            annal_error *err)
 {
-    annal_status status = ANNAL_ERR_CONFLICT;
-    for (int n = 1; status == ANNAL_ERR_CONFLICT && n <= NAMES_MAX; n++) {
-        annal_cursor *events = NULL;
-        uint64_t last_seq = 0;
+    annal_cursor *events = NULL;
+    uint64_t last_seq = 0;
+    annal_slice name = annal_slice_of(out->name);
+    annal_status status =
+        annal_cursor_open(late->store, late->session, late->after.seq + 1, &events, err);
+    if (status == ANNAL_OK)
+        status = compare(late, name, events, out_same, &last_seq, err);
+    if (status == ANNAL_OK && *out_same)
+        status = append_rest(late, name, events, last_seq, err);
+    annal_cursor_close(events);
+    out->copied = out->events + 1 - last_seq;
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status copy(const struct late *late, uint64_t epoch, struct home_late *out,
+                         annal_error *err)
+{
+    bool same = false;
+    annal_status status = ANNAL_OK;
+    for (int n = 1; status == ANNAL_OK && !same && n <= NAMES_MAX; n++) {
         int len = snprintf(out->name, sizeof out->name, "%.170s.late-%" PRIu64, late->info.session,
                            epoch);
         if (n > 1)
             snprintf(out->name + len, sizeof out->name - (size_t)len, "-%d", n);
-        annal_slice name = annal_slice_of(out->name);
-        status = annal_cursor_open(late->store, late->session, late->after.seq + 1, &events, err);
-        if (status == ANNAL_OK)
-            status = compare(late, name, events, &last_seq, err);
-        if (status == ANNAL_OK)
-            status = append_rest(late, name, events, last_seq, err);
-        annal_cursor_close(events);
-        out->copied = out->events + 1 - last_seq;
+        status = copy_to(late, out, &same, err);
     }
-    return status < 0 ? status : ANNAL_OK;
+    if (status == ANNAL_OK && !same)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "keep the late events of session '%s': there is another session '%s'",
+                             late->info.session, out->name);
+    return status;
 }
 
 annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
