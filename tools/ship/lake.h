@@ -87,8 +87,10 @@ struct ship_target {
     uint64_t events;
     bool to_write;
     char store[SHIP_STORE_BYTES_MAX];
-    struct ship_origin *found; /* the session that is looked for, while manifests are read, or NULL */
-    char looked_for[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* of which files say whether they have events */
+    struct ship_origin
+        *found; /* the session that is looked for, while manifests are read, or NULL */
+    char looked_for[ANNAL_SESSION_ID_BYTES_MAX +
+                    1]; /* of which files say whether they have events */
 
     struct lake_row *rows;
     size_t row_count, row_room, row_given;
@@ -142,8 +144,8 @@ annal_status lake_measure(struct lake_manifest *manifest, const char *path, anna
 annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
                           annal_error *err);
 
-/* lake_read.c. The first piece of a session has the header of its journal; a lake that an older annal
- * began lacks it. */
+/* lake_read.c. The first piece of a session has the header of its journal; a lake that an older
+ * annal began lacks it. */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
 void lake_take_piece(struct ship_target *lake, const char *line, struct lake_file *file);
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
