@@ -147,8 +147,10 @@ test-cluster: setup
 
 fleet: setup
 	@cmake/setup.sh cluster
-	cmake --preset bench && cmake --build --preset bench --target annal_command fleet
-	tests/ship/fleet.py build/bench
+	cmake --preset bench && cmake --build --preset bench --target annal_command fleet draw
+	tests/ship/fleet.py build/bench --to build/fleet.json
+	tests/ship/fleet.py build/bench --hosts 50 --sessions 10000 --seconds 20 --rates 100,500,2000,4000,8000 --to build/fleet-50.json
+	tests/ship/fleet.py build/bench --draw docs/scale --from build/fleet.json,build/fleet-50.json
 
 power: setup
 	cmake --preset bench && cmake --build --preset bench --target test_power

@@ -214,7 +214,8 @@ static size_t choose_lanes(struct host *host, uint64_t count, struct lane **out)
         *info = (annal_session_info){.first_seq = 1, .created_us = recorded[0].ts_us};
         snprintf(info->session, sizeof info->session, "%s", host->names[lanes]);
         snprintf(info->file, sizeof info->file, "%08x%08" PRIx64, host->number, at);
-        *lane = (struct lane){.session = host->names[lanes], .info = info};
+        *lane = (struct lane){.session = host->names[lanes]};
+        lane->info = at % SESSION_EVENTS == 0 ? info : NULL;
         out[lanes] = lane;
         at += SESSION_EVENTS - at % SESSION_EVENTS;
     }

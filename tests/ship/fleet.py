@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """fleet.py BUILD [--short] [--hosts N] [--sessions N] [--pool N] [--seconds N] [--rates R,R,…] [--to FILE]
+fleet.py BUILD --draw DIRECTORY --from FILE,FILE
 
 Ten thousand hosts ship to one PostgreSQL through a pooler, with the code of the real shipper (fleet.c), at rates that rise
 until one is not reached. Prints what each rate costs, which limit it was, then renewals of leases, `annal ship status`, and
@@ -125,18 +126,22 @@ log_disconnections = 0
         shutil.rmtree(self.dir)
 
 
-def seconds_of(pid):
+def stat_of(pid):
     with open(f"/proc/{pid}/stat") as stat:
-        return sum(map(int, stat.read().rsplit(")", 1)[1].split()[11:13])) / TICKS
+        return stat.read().rsplit(")", 1)[1].split()
 
 
-def seconds_of_children(parent):
-    seconds = 0
+def seconds_of(pid):
+    return sum(map(int, stat_of(pid)[11:13])) / TICKS
+
+
+def seconds_of_server(postmaster):
+    """Of all its processes, also those that have ended."""
+    seconds = sum(map(int, stat_of(postmaster)[11:15])) / TICKS
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{pid}/stat") as stat:
-                if stat.read().rsplit(")", 1)[1].split()[1] == str(parent):
-                    seconds += seconds_of(pid)
+            if stat_of(pid)[1] == str(postmaster):
+                seconds += seconds_of(pid)
         except OSError:
             pass
     return seconds
@@ -160,7 +165,7 @@ class Watch(threading.Thread):
         wal, commits = self.servers.rows("SELECT pg_current_wal_lsn() - '0/0', xact_commit FROM pg_stat_database "
                                          "WHERE datname = 'fleet'")[0]
         return {"at": time.monotonic(), "wal": int(wal), "commits": int(commits), "idle": idle_seconds(),
-                "postgres_cpu": seconds_of_children(self.servers.postgres.pid), "pooler_cpu": seconds_of(self.servers.pooler.pid),
+                "postgres_cpu": seconds_of_server(self.servers.postgres.pid), "pooler_cpu": seconds_of(self.servers.pooler.pid),
                 "load_cpu": seconds_of(self.load)}
 
     def take(self):
@@ -275,12 +280,14 @@ def renew(servers, options):
 
 
 def status(servers, options):
-    """annal ship status of a host of 100 sessions, none of which is there."""
+    """annal ship status of a host with a session of its own and those that the target has, among the homes of all."""
     annal = Annal(f"{options.build}/tools/annal", f"{servers.dir}/store")
     annal.append("s1", 1, 1)
     begun = time.monotonic()
     lines = annal.run("ship", "status", servers.url(), "--as", "host00000", "--json").splitlines()
     seconds = time.monotonic() - begun
+    if len(lines) != 102:
+        sys.exit(f"FAILED: annal ship status shows {len(lines)} sessions; the host has one here and 101 there")
     asked = servers.rows("EXPLAIN (ANALYZE, BUFFERS, FORMAT json) SELECT session, seq, h, at FROM annal._heads WHERE store = 'host00000'")
     plan = json.loads("".join(line[0] for line in asked))[0]
     pages = plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
@@ -301,6 +308,35 @@ def sizes(servers):
     return result
 
 
+def draw(options):
+    """Pictures of docs/scale.md, from what was measured: of 10,000 hosts, and of few, whose batches are larger."""
+    results = []
+    for name in options.measured.split(","):
+        with open(name) as file:
+            results.append(json.load(file))
+
+    def picture(name, title, x_label, y_label, points):
+        with open(f"{options.draw}/{name}.svg", "w") as out:
+            subprocess.run([f"{options.build}/tests/ship/draw", title, x_label, y_label], text=True, stdout=out, check=True,
+                           input="".join(f"{x} {y} {line}\n" for x, y, line in points))
+
+    os.makedirs(options.draw, exist_ok=True)
+    steps = results[0]["steps"]
+    picture("lag", f"{results[0]['options']['hosts']:,} hosts: how old events are when they are committed", "events a second, of all hosts",
+            "seconds", [(step["rate"], step[name] / 1000, line) for name, line in
+                        (("lag_p50_ms", "half of them"), ("lag_p99_ms", "99 of 100"), ("batch_p50_ms", "half of the batches take"))
+                        for step in steps if step[name] > 0])
+    picture("cost", "PostgreSQL: what larger batches save", "events of a batch", "microseconds of processor an event",
+            [(step["events_s"] / step["batches_s"], step["postgres_cpu_s"] / step["events_s"] * 1e6, f"{result['options']['hosts']:,} hosts")
+             for result in results for step in sorted(result["steps"], key=lambda step: step["events_s"] / step["batches_s"])])
+    rows = {name: size["rows"] and (size["heap"] + size["indexes"] + size["toast"]) / size["rows"] for name, size in
+            results[-1]["sizes"].items()}
+    each = {"events": rows["_events"], "rows of turns": rows["_turn_rows"] / 20, "rows of sessions": rows["_session_rows"] / 1000,
+            "heads": rows["_heads"] / 1000}
+    picture("bytes", "Bytes in PostgreSQL: a session has 1,000 events and 50 turns", "events", "GB",
+            [(events, events * size / 1e9, line) for line, size in each.items() for events in (1e6, 1e7, 1e8, 1e9)])
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("build")
@@ -311,8 +347,12 @@ def main():
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--rates")
     parser.add_argument("--to")
+    parser.add_argument("--draw")
+    parser.add_argument("--from", dest="measured")
     options = parser.parse_args()
-    usual = (1000, 10000, 6, "50,100") if options.short else (10000, 1000000, 30, "100,200,400,800,1600,3200,6400,12800,25600")
+    if options.draw:
+        return draw(options)
+    usual = (1000, 10000, 6, "50,100") if options.short else (10000, 1000000, 120, "200,400,800,1600,3200")
     for name, value in zip(("hosts", "sessions", "seconds", "rates"), usual):
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -132,6 +132,37 @@ START_TEST(what_was_shipped_since_comes_with_the_next_pull)
 }
 END_TEST
 
+START_TEST(with_a_session_come_its_sub_agents_and_forks)
+{
+    NEEDS_SERVER();
+    static const char created[] =
+        "{\"type\":\"session.created\",\"data\":{\"parent_session_id\":\"%s\"}}\n";
+    char line[200];
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "lead");
+    snprintf(line, sizeof line, created, "lead");
+    DONE_WITH(&cli, line, "append", "agent");
+    DONE(&cli, "fork", "agent", "--at", "1", "try2");
+    snprintf(line, sizeof line, created, "try2");
+    DONE_WITH(&cli, line, "append", "deep");
+    snprintf(line, sizeof line, created, "deep");
+    DONE_WITH(&cli, line, "append", "try2");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "other");
+    DONE(&cli, "ship", url, "--as", "h1");
+    go_to("other");
+    PULL("lead", "--tree", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"session_id\":\"lead\",\"store\":\"h1\",\"seq\":1,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":4,\"events\":4,\"added\":4,"));
+    assert_same_journal("deep.jsonl");
+    assert_same_journal("try2.jsonl");
+    ck_assert_int_eq(cli_journals(&cli), 4);
+    PULL("lead", "--tree", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":4,\"events\":0,\"added\":0,"));
+    CLI(&cli, NULL, "pull", "lead", "--from", "file:///none", "--tree");
+    cli_assert_refused(&cli, 2, "--tree is for a database");
+}
+END_TEST
+
 START_TEST(another_history_here_stays_as_it_is)
 {
     NEEDS_SERVER();
@@ -224,6 +255,7 @@ Suite *suite_pull(void)
     tcase_add_unchecked_fixture(cases, start_server, stop_server);
     tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_goes_on);
     tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
+    tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);
     tcase_add_test(cases, another_history_here_stays_as_it_is);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
     tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);

@@ -11,6 +11,8 @@ enum { TIMEOUT_S = 30 };
 static int run_remote(const struct args *args)
 {
     struct remote_where where;
+    if (args_has(args, "tree"))
+        return fail_usage("--tree is for a database: a server gives one session");
     int exit_status = remote_where_read(args, args_get(args, "from"), &where);
     return exit_status != 0 ? exit_status : pull_remote(args, &where);
 }
@@ -22,6 +24,7 @@ static int run(const struct args *args)
                  .store = args_get(args, "store-name"),
                  .quiet_ms = (uint32_t)args_count(args, "timeout", TIMEOUT_S) * 1000},
         .session = args_get(args, "SESSION"),
+        .tree = args_has(args, "tree"),
         .json = args->json};
     annal_store *store = NULL;
     if (options.from.url == NULL)
@@ -31,6 +34,8 @@ static int run(const struct args *args)
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)
         return fail_refused("sessions cannot be pulled from '%s' yet", options.from.url);
+    if (exit_status == 0 && options.tree && options.kind->tree == NULL)
+        return fail_usage("--tree is for a database: a lake does not know sub-agents");
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_CREATE, 0, &store);
     if (exit_status == 0)
@@ -44,6 +49,7 @@ static const struct field fields[] = {
            "postgresql://, file:///, s3:// or https:// address"),
     OPTION("store-name", "NAME", FIELD_TEXT, NULL,
            "the store that shipped it (the one that did so last)"),
+    FLAG("tree", NULL, "also its sub-agents and forks, and theirs"),
     REMOTE_OPTIONS,
     CREATE_OPTION,
     FIELDS_END};
@@ -70,6 +76,7 @@ const struct command cmd_pull = {
              "those that came. From a server: what 'annal import bundle --json' prints.",
     .examples = "  annal pull run-17 --from postgresql://db.example/fleet\n"
                 "  annal pull run-17 --from postgresql://db.example/fleet --store-name host7\n"
+                "  annal pull run-17 --from postgresql://db.example/fleet --tree\n"
                 "  annal pull run-17 --from s3://bucket/lake --store-name host7\n"
                 "  annal pull run-17 --from https://host7:7117 --token-file host7.token\n",
     .fields = fields,

@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,14 @@ struct lane *lane_of(struct lanes *lanes, annal_slice session)
         return found != NULL ? *found : NULL;
     }
     return made;
+}
+
+struct lane *lane_find(const struct lanes *lanes, annal_slice session)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    struct lane *const *found = tfind(&(struct lane){.session = name}, &lanes->tree, compare);
+    return found != NULL ? *found : NULL;
 }
 
 void lanes_done(struct lanes *lanes)

@@ -643,4 +643,5 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .commit = postgres_commit,
                                         .rows = postgres_rows,
                                         .find = postgres_find,
+                                        .tree = postgres_tree,
                                         .homes = &home_postgres};

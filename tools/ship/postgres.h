@@ -54,5 +54,7 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
                            row_fn fn, void *arg, annal_error *err);
 annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
                            annal_error *err);
+annal_status postgres_tree(struct ship_target *target, annal_slice session, session_fn fn,
+                           void *arg, annal_error *err);
 
 #endif

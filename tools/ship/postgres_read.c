@@ -107,3 +107,31 @@ annal_status postgres_find(struct ship_target *target, annal_slice session, stru
     }
     return ANNAL_OK;
 }
+
+struct sessions {
+    session_fn fn;
+    void *arg;
+};
+
+static annal_status give_session(void *arg, const PGresult *row, annal_error *err)
+{
+    const struct sessions *sessions = arg;
+    return sessions->fn(sessions->arg, text_of(row, 0), err);
+}
+
+annal_status postgres_tree(struct ship_target *target, annal_slice session, session_fn fn,
+                           void *arg, annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    const char *const values[] = {target->store, name};
+    return postgres_query(
+        target,
+        "WITH RECURSIVE link AS MATERIALIZED (SELECT session, parent, said ->> 'parent_session_id'"
+        " AS agent_of FROM annal._heads LEFT JOIN annal._session_rows USING (key) WHERE store = "
+        "$1),"
+        " tree AS (SELECT $2::text COLLATE \"C\" AS session UNION SELECT link.session FROM tree"
+        " JOIN link ON tree.session IN (link.parent, link.agent_of))"
+        " SELECT session FROM tree WHERE session <> $2",
+        values, 2, true, give_session, &(struct sessions){fn, arg}, err);
+}

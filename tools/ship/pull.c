@@ -1,5 +1,6 @@
 #include "tools/ship/pull.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/sys/rebuild.h"
@@ -15,6 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+struct name {
+    char text[ANNAL_SESSION_ID_BYTES_MAX + 1];
+};
+
 struct pull {
     const struct pull_options *options;
     struct ship_target *target;
@@ -23,6 +28,9 @@ struct pull {
     struct ship_origin origin; /* of the session that was asked for */
     uint64_t pulled;           /* events */
     uint64_t there;            /* sessions that were here */
+    struct name *seen,
+        *tree; /* sessions: that it came to; with options->tree, what belongs to it */
+    size_t seen_count, tree_count;
     annal_error *err;
 };
 
@@ -208,10 +216,20 @@ static annal_status describe(struct pulling *pulling)
     return bundle_hash_file(path, session->bytes, session->sha256, pull->err);
 }
 
-static bool is_listed(const struct bundle *bundle, const char *session)
+static annal_status add_name(struct pull *pull, struct name **names, size_t *count,
+                             annal_slice session)
 {
-    for (size_t i = 0; i < bundle->session_count; i++)
-        if (strcmp(bundle->sessions[i].session, session) == 0)
+    struct name *name = annal__array_add(names, count, sizeof *name);
+    if (name == NULL)
+        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+    snprintf(name->text, sizeof name->text, "%.*s", ANNAL_FMT(session));
+    return ANNAL_OK;
+}
+
+static bool was_seen(const struct pull *pull, const char *session)
+{
+    for (size_t i = 0; i < pull->seen_count; i++)
+        if (strcmp(pull->seen[i].text, session) == 0)
             return true;
     return false;
 }
@@ -230,14 +248,16 @@ static annal_status pull_parent(struct pull *pull, const annal_session_info *inf
 static annal_status pull_session(struct pull *pull, const char *session, uint64_t below_seq)
 {
     struct pulling pulling = {.pull = pull};
-    if (is_listed(&pull->staging.bundle, session))
+    if (was_seen(pull, session))
         return ANNAL_OK;
-    annal_status status = pull->options->kind->find(pull->target, annal_slice_of(session),
-                                                    &pulling.origin, pull->err);
+    annal_status status = add_name(pull, &pull->seen, &pull->seen_count, annal_slice_of(session));
+    if (status >= 0)
+        status = pull->options->kind->find(pull->target, annal_slice_of(session), &pulling.origin,
+                                           pull->err);
     if (status >= 0 && pulling.origin.info.fork_seq >= below_seq)
         status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
                              "session '%s' was forked after event %" PRIu64, session, below_seq);
-    if (status >= 0 && below_seq == UINT64_MAX)
+    if (status >= 0 && session == pull->options->session)
         pull->origin = pulling.origin;
     if (status >= 0)
         status = pull_parent(pull, &pulling.origin.info);
@@ -252,6 +272,22 @@ static annal_status pull_session(struct pull *pull, const char *session, uint64_
     if (status >= 0)
         status = write_rows(&pulling);
     return status < 0 ? status : describe(&pulling);
+}
+
+static annal_status add_to_tree(void *arg, annal_slice session, annal_error *err)
+{
+    struct pull *pull = arg;
+    (void)err;
+    return add_name(pull, &pull->tree, &pull->tree_count, session);
+}
+
+static annal_status pull_tree(struct pull *pull)
+{
+    annal_status status = pull->options->kind->tree(
+        pull->target, annal_slice_of(pull->options->session), add_to_tree, pull, pull->err);
+    for (size_t i = 0; i < pull->tree_count && status >= 0; i++)
+        status = pull_session(pull, pull->tree[i].text, UINT64_MAX);
+    return status;
 }
 
 /* ---- All of it ---- */
@@ -311,6 +347,8 @@ static annal_status pull_all(struct pull *pull)
         status = staging_begin(&pull->staging, key_of(options));
     if (status >= 0)
         status = pull_session(pull, options->session, UINT64_MAX);
+    if (status >= 0 && options->tree)
+        status = pull_tree(pull);
     bundle_sort(&pull->staging.bundle);
     if (status >= 0 && pull->staging.bundle.session_count > 0)
         status = staging_finish(&pull->staging);
@@ -336,6 +374,8 @@ int pull_run(annal_store *store, const struct pull_options *options)
     else
         staging_done(&pull.staging);
     options->kind->close(pull.target);
+    annal__free(pull.seen);
+    annal__free(pull.tree);
     if (status == ANNAL_ERR_BUSY)
         err.status = ANNAL_ERR_IO; /* the target is away */
     return status < 0 ? fail_error(&err) : EXIT_DONE;

@@ -9,7 +9,8 @@
  *     in the store, and a session that is here with another history stays as it is.
  * (3) What is here already is not asked for: neither the beginning of a session that is shorter
  *     here, nor what a pull that was interrupted has written.
- * (4) Of a fork, those that it was forked from come first.
+ * (4) Of a fork, those that it was forked from come first. With a tree, sub-agents and forks come
+ *     after it.
  */
 #ifndef TOOLS_SHIP_PULL_H
 #define TOOLS_SHIP_PULL_H
@@ -21,6 +22,7 @@ struct pull_options {
     struct ship_where from;
     const struct ship_kind *kind;
     const char *session;
+    bool tree; /* also its sub-agents and forks */
     bool json;
 };
 

@@ -75,6 +75,9 @@ typedef annal_status (*head_fn)(void *arg, annal_slice session, const struct pla
 /* An event as the target has it. */
 typedef annal_status (*row_fn)(void *arg, const annal_event *event, annal_error *err);
 
+/* A session of the target. Return 0 to continue. */
+typedef annal_status (*session_fn)(void *arg, annal_slice session, annal_error *err);
+
 struct ship_compact {
     bool today;      /* also the day that is not over */
     int64_t keep_us; /* for so long the files that were replaced stay */
@@ -129,6 +132,11 @@ struct ship_kind {
     annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
                          annal_error *err);
 
+    /* With find, if not NULL: the sub-agents and forks of a session, theirs, and so on; in the same
+     * store, and in any order. */
+    annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
+                         annal_error *err);
+
     const struct home_kind *homes; /* NULL: this kind of target knows no homes */
 };
 
@@ -153,6 +161,7 @@ struct lanes {
 
 /* That of a session; a new one if there is none. NULL: no memory. */
 struct lane *lane_of(struct lanes *lanes, annal_slice session);
+struct lane *lane_find(const struct lanes *lanes, annal_slice session); /* NULL: there is none */
 bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
 void lane_wait(struct lanes *lanes, struct lane *lane);
 struct lane *lane_take(struct lanes *lanes);
