@@ -1,8 +1,8 @@
 /*
  * The keeper's chore: sessions.db, the packs and search.db follow what this process appends.
  *
- * (1) It only tries locks, and stops after a while: the keeper has other work. ANNAL_END says that
- *     work is left, which is done when it is called again.
+ * (1) It only tries locks, and stops after a while, or when the keeper is needed for a batch or a
+ *     checkpoint. ANNAL_END says that work is left, which is done when it is called again.
  * (2) A pack that it meets for the first time is caught up on all journals, in such slices, so that
  *     a store that opens with a newly enabled pack catches up. From then on only sessions that
  *     changed are looked at.
@@ -12,6 +12,7 @@
  *     append.
  * (4) search.db comes last, and only after somebody has searched.
  */
+#include "journal/sys/chore.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
 #include "journal/base/error.h"
@@ -41,9 +42,14 @@ static annal_status work_off(struct round *round, struct follower *follower, str
 {
     annal_index_progress progress = {0};
     annal_status status = ANNAL_OK;
+    bool over = annal__deadline_passed(round->stop_us);
     plan->next = 0;
-    while (status >= 0 && plan->next < plan->count && !annal__deadline_passed(round->stop_us))
+    plan->in_chore = true;
+    while (status >= 0 && plan->next < plan->count && !over) {
         status = annal__follower_batch(follower, plan, 0, round->stop_us, false, &progress, err);
+        over =
+            annal__deadline_passed(round->stop_us) || annal__keeper_is_needed(round->index->store);
+    }
     round->left = round->left || plan->next < plan->count || follower->began_anew;
     return status;
 }

@@ -66,13 +66,39 @@ static void release_wanted(annal_store *store)
         (void)annal__session_each(store, release_if_wanted, store, &err);
 }
 
+/* Lock of the commit held. */
+static bool is_batch_due(const annal_store *store, int64_t now_us)
+{
+    int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;
+    return first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000;
+}
+
+/* The last epoch that needs a checkpoint; 0: none does. Lock of the commit held. */
+static uint64_t find_full(const annal_store *store)
+{
+    const struct commit *commit = &store->commit;
+    return commit->failed || commit->full <= commit->released ? 0 : commit->full;
+}
+
+bool annal__keeper_is_needed(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    int64_t now_us = annal__now_us(store);
+    pthread_mutex_lock(&store->commit.lock);
+    bool needed =
+        is_batch_due(store, now_us) || (find_full(store) > 0 && now_us >= keeper->retry_us);
+    pthread_mutex_unlock(&store->commit.lock);
+    keeper->chore_makes_way = needed && !keeper->chore_leaves;
+    return keeper->chore_makes_way;
+}
+
 static void commit_batches(annal_store *store, int64_t now_us)
 {
     annal_error err = {0};
     pthread_mutex_lock(&store->commit.lock);
-    int64_t first_us = store->commit.failed ? 0 : store->commit.current->first_us;
+    bool due = is_batch_due(store, now_us);
     pthread_mutex_unlock(&store->commit.lock);
-    if (first_us > 0 && now_us - first_us >= (int64_t)store->batch_ms * 1000)
+    if (due)
         complain(store, "commit a batch", annal__commit_flush(store, &err), &err);
 }
 
@@ -81,12 +107,11 @@ static annal_status checkpoint_when_due(annal_store *store, int64_t now_us, anna
 {
     struct keeper *keeper = &store->keeper;
     pthread_mutex_lock(&store->commit.lock);
-    uint64_t full = store->commit.failed ? 0 : store->commit.full;
-    bool wanted = full > store->commit.released;
+    uint64_t full = find_full(store);
     bool written = !store->commit.failed && store->commit.durable > keeper->rotated_group;
     uint64_t group = store->commit.durable;
     pthread_mutex_unlock(&store->commit.lock);
-    annal_status status = wanted ? annal__checkpoint_epoch(store, full, err) : ANNAL_OK;
+    annal_status status = full > 0 ? annal__checkpoint_epoch(store, full, err) : ANNAL_OK;
     if (!written)
         keeper->rotated_us = now_us;
     if (status == ANNAL_OK && written &&
@@ -145,9 +170,13 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     annal_error err = {0};
     state->ran_at_change = atomic_load(&store->changes);
     state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
+    store->keeper.chore_makes_way = false;
     annal_status status = state->chore.run(state->chore.arg, &err);
-    if (status > 0)
+    if (status > 0) {
         state->ran_at_change--; /* never the current number of changes: it is due again */
+        if (store->keeper.chore_makes_way)
+            state->due_us = now_us;
+    }
     complain(store, state->chore.name, status, &err);
 }
 
@@ -336,8 +365,10 @@ void annal__chore_remove(annal_store *store, void *arg)
     for (size_t i = 0; i < keeper->chore_count; i++) {
         if (keeper->chores[i].chore.arg != arg)
             continue;
+        keeper->chore_leaves = true;
         if (!gives_way(keeper, &keeper->chores[i]))
             run_chore(store, &keeper->chores[i], annal__now_us(store));
+        keeper->chore_leaves = false;
         keeper->chore_count--;
         memmove(&keeper->chores[i], &keeper->chores[i + 1],
                 (keeper->chore_count - i) * sizeof *keeper->chores);

@@ -10,7 +10,8 @@
  *     are deleted, and it is read from its first event.
  * (4) A transaction ends after ROWS_MAX rows, BYTES_MAX of journal or SLICE_MS, whichever comes
  *     first: large enough to be fast, short enough that others get the lock. If others asked for
- *     the lock, it is left alone for a moment (lock.h, rule 6).
+ *     the lock, it is left alone for a moment (lock.h, rule 6). The keeper's ends earlier if a
+ *     batch or a checkpoint is due.
  * (5) A journal that cannot be read (permission, a format of a newer version) does not stop the
  *     others: its session stays as it is, all others are done, and then the failure is reported.
  * (6) Only what is in a session's own journal is indexed: of a fork, the events after its fork
@@ -29,6 +30,7 @@
 #include "index/follow/plan.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/sys/chore.h"
 #include "journal/sys/seam.h"
 
 #include <errno.h>
@@ -48,6 +50,7 @@
 struct batch {
     struct follower *follower;
     int64_t deadline_us;
+    bool in_chore;
     uint64_t rows;
     uint64_t bytes;
     uint64_t turn_rows; /* where the turn of the current session ends; rule 8 */
@@ -69,11 +72,19 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
     return annal__follower_finding(batch->follower, &finding, err);
 }
 
+/* A chore makes way only after some rows, so that it gets on. */
+static bool must_end(const struct batch *batch)
+{
+    return annal__deadline_passed(batch->deadline_us) ||
+           (batch->in_chore && batch->rows > 0 &&
+            annal__keeper_is_needed(batch->follower->derived->store));
+}
+
 static bool batch_full(struct batch *batch)
 {
     return batch->rows >= ROWS_MAX || batch->bytes >= BYTES_MAX ||
            batch->rows >= batch->turn_rows ||
-           (batch->rows % ROWS_PER_CLOCK == 0 && annal__deadline_passed(batch->deadline_us));
+           (batch->rows % ROWS_PER_CLOCK == 0 && must_end(batch));
 }
 
 /* Rule 5. Whether a failure of a journal may be noted and skipped; any other goes to err. */
@@ -263,13 +274,13 @@ annal_status annal__follower_batch(struct follower *follower, struct plan *plan,
     }
     int64_t begun_us = annal__monotonic_us(), slice_us = annal__deadline_after(SLICE_MS);
     struct batch batch = {.follower = follower,
+                          .in_chore = plan->in_chore,
                           .deadline_us = slice_us < work_until_us ? slice_us : work_until_us};
     size_t next = plan->next;
     bool full = false;
     while (status >= 0 && next < plan->count && !full) {
         status = take_turn(&batch, plan, &next, err);
-        full = batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX ||
-               annal__deadline_passed(batch.deadline_us);
+        full = batch.bytes >= BYTES_MAX || batch.rows >= ROWS_MAX || must_end(&batch);
     }
     struct stamp stamp = {derived->stamp.id, derived->stamp.commits + 1};
     plan->wanted = annal__index_lock_is_wanted(&derived->lock, begun_us);

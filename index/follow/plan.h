@@ -28,6 +28,7 @@ struct plan {
     size_t next;            /* tasks before it are done */
     size_t turn;            /* the task whose turn it is; indexer.c */
     bool unsettled;         /* for verify: nothing is settled at the targets (indexer.c, rule 9) */
+    bool in_chore;          /* a transaction ends early if the keeper is needed */
     bool wanted;            /* others waited for the lock meanwhile: lock.h, rule 6 */
     annal_error unreadable; /* the first journal that could not be read, and why */
 };

@@ -11,7 +11,7 @@
  * this store object became readable in their journals, at the latest after period_ms, and once more
  * from annal__chore_remove(). It must not wait for other processes, and must not append to this
  * store. A result below 0 is logged; ANNAL_END says that work is left: it is called again after
- * period_ms.
+ * period_ms, or at once if it made way for the keeper.
  */
 typedef struct annal__chore {
     const char *name; /* static */
@@ -21,6 +21,13 @@ typedef struct annal__chore {
     bool single; /* not run while an earlier one has this name, or one that is not single */
     bool early;  /* the first run is period_ms after it was added, even if nothing was appended */
 } annal__chore;
+
+/*
+ * For run: whether the keeper has other work that is due, a batch or a checkpoint. A chore that
+ * works for more than some milliseconds asks between its steps, and makes way by returning
+ * ANNAL_END; if it is being removed, it is never asked to.
+ */
+bool annal__keeper_is_needed(annal_store *store);
 
 /* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__chore_add(annal_store *store, const annal__chore *chore,

@@ -520,6 +520,19 @@ START_TEST(a_chore_that_finds_the_lock_taken_comes_again)
 }
 END_TEST
 
+START_TEST(a_chore_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it)
+{
+    fixture_append_session(&f, "s1");
+    fixture_append_session(&f, "s2");
+    f.store->commit.full = f.store->commit.released + 1;
+    ck_assert_int_eq(annal__index_follow(f.index, NULL), ANNAL_END);
+    ck_assert_uint_eq(indexed(), 8);
+    f.store->commit.full = f.store->commit.released;
+    ck_ok(annal__index_follow(f.index, err));
+    ck_assert_uint_eq(indexed(), 16);
+}
+END_TEST
+
 Suite *suite_indexer(void)
 {
     Suite *suite = suite_create("indexer");
@@ -548,5 +561,6 @@ Suite *suite_indexer(void)
     tcase_add_test(all, events_are_counted_by_type);
     tcase_add_test(all, an_index_that_follows_needs_no_reader);
     tcase_add_test(all, a_chore_that_finds_the_lock_taken_comes_again);
+    tcase_add_test(all, a_chore_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it);
     return suite;
 }

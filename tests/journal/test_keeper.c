@@ -75,6 +75,49 @@ START_TEST(a_chore_runs_after_appends_and_once_more_when_it_is_removed)
 }
 END_TEST
 
+/* A chore that asks whether the keeper is needed, after it was made so. */
+struct asking {
+    annal_store *store;
+    int runs;
+    bool fills; /* a region of the log is full from then on */
+    bool needed;
+};
+
+static annal_status ask(void *arg, annal_error *err)
+{
+    struct asking *asking = arg;
+    struct commit *commit = &asking->store->commit;
+    (void)err;
+    asking->runs++;
+    if (asking->fills)
+        commit->full = commit->released + 1;
+    asking->needed = annal__keeper_is_needed(asking->store);
+    return asking->needed ? ANNAL_END : ANNAL_OK;
+}
+
+START_TEST(a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once)
+{
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    struct asking asking = {.store = store, .fills = true};
+    const annal__chore chore = {.name = "ask", .period_ms = 3600000, .run = ask, .arg = &asking};
+    ck_ok(annal__chore_add(store, &chore, err));
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC); /* runs it in passing */
+    ck_assert_int_eq(asking.runs, 1);
+    ck_assert(asking.needed);
+    asking.fills = false;
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(asking.runs, 2);
+    ck_assert(!asking.needed);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(asking.runs, 2); /* an hour has not passed */
+    asking.fills = true;
+    annal__chore_remove(store, &asking);
+    ck_assert_int_eq(asking.runs, 3);
+    ck_assert(!asking.needed);
+    store_close(store);
+}
+END_TEST
+
 START_TEST(a_keeper_has_sixteen_chores_and_forgets_only_those_it_has)
 {
     annal_store *store = store_open(tmpdir_path(&dir, "store"));
@@ -122,6 +165,7 @@ Suite *suite_keeper(void)
     tcase_add_test(keeper, the_keeper_commits_a_batch_soon_without_being_asked);
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
+    tcase_add_test(keeper, a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once);
     tcase_add_test(keeper, a_keeper_has_sixteen_chores_and_forgets_only_those_it_has);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
     return suite;
