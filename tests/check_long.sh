@@ -29,7 +29,7 @@ mutate      small mistakes in the product, one at a time: each makes a suite of 
 serve       annal serve: 1,000 cuts of streams, 40 kills, random requests for ten minutes, 1,000 live streams
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
-imports     ten logs made of each log of tests/data: nothing of them is lost
+imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
 END
 }
 
@@ -86,6 +86,7 @@ run_part() {
         cmake --preset bench
         cmake --build --preset bench --target annal_command
         python3 tests/tools/import/audit_import.py build/bench/tools/annal tests/data --mutants 10
+        python3 tests/tools/import/count_logs.py build/bench/tools/annal tests/data ${ANNAL_TEST_DATA:+"$ANNAL_TEST_DATA"}
         ;;
     esac
 }

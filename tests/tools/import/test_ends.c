@@ -193,6 +193,18 @@ START_TEST(a_session_was_created_at_the_first_time_of_its_own_lines)
 }
 END_TEST
 
+START_TEST(a_session_of_pi_is_as_old_as_a_message_before_its_own_line)
+{
+    static const char log[] = "{\"type\":\"session\",\"id\":\"s1\",\"cwd\":\"/\",\"timestamp\":"
+                              "\"2026-01-02T03:04:05Z\"}\n" PI_SAID("01") PI_SAID("09");
+    const char *path = tmpdir_path(&cli.dir, "s1.jsonl");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "pi", path);
+    DONE(&cli, "sql", "--json", "SELECT created_at FROM sessions");
+    ck_assert_str_eq(cli.out, "{\"created_at\":\"2026-01-02T03:04:01.000000Z\"}\n");
+}
+END_TEST
+
 Suite *suite_ends(void)
 {
     Suite *suite = suite_create("ends");
@@ -203,5 +215,6 @@ Suite *suite_ends(void)
     tcase_add_test(tc, an_answer_of_opencode_that_is_complete_ends_its_turn);
     tcase_add_test(tc, what_the_api_refused_is_a_failure_of_the_provider);
     tcase_add_test(tc, a_session_was_created_at_the_first_time_of_its_own_lines);
+    tcase_add_test(tc, a_session_of_pi_is_as_old_as_a_message_before_its_own_line);
     return suite;
 }

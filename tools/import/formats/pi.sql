@@ -9,7 +9,8 @@
 --      events. All branches of the tree are imported, in the order of the file.
 --  (3) A user's message begins a turn and ends the one before. An answer that asks for no tool ends it,
 --      too; that is told where the next turn begins or the log ends.
---  (4) input_tokens are input, cache reads and cache writes together: pi counts them apart.
+--  (4) A session is as old as the first time of its lines, which may be before that of its own line.
+--  (5) input_tokens are input, cache reads and cache writes together: pi counts them apart.
 
 -- detect
 SELECT max(CASE
@@ -19,9 +20,9 @@ SELECT max(CASE
     ELSE 0 END) FROM lines
 
 -- once
-CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
+CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
                    model TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
-INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 FROM source;
+INSERT INTO file SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 FROM source;
 
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 CREATE TABLE now (j TEXT, m TEXT, type TEXT, role TEXT, source TEXT, main TEXT);
@@ -61,6 +62,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET made = 1, model = coalesce(
         (SELECT CASE main WHEN 'meta' THEN j ->> '$.modelId' WHEN 'model' THEN j ->> '$.modelId' END
          FROM now), model);
+    INSERT INTO out
+    SELECT NEW.row, 0, f.session, f.ts, 'session.updated', NEW.hash || '.0',
+           json_fields('set', json_fields('created_at', j -> '$.timestamp'), 'source', n.source), NEW.n
+    FROM file f, now n WHERE f.ts < f.first;
+    UPDATE file SET first = min(coalesce(first, ts), ts) WHERE ts > 1;
 
     -- A turn ends where the next one begins.
     INSERT INTO out
