@@ -59,15 +59,15 @@ CREATE TABLE ends (
     PRIMARY KEY (session, call)
 ) WITHOUT ROWID;
 
--- What was found out about each line of the batch.
+-- What was found out about each line of the batch. base and what follows it is of a count of tokens,
+-- said and what follows it of a result.
 CREATE TABLE facts (
-    row INTEGER PRIMARY KEY, n INTEGER, hash TEXT,
-    type TEXT, kind TEXT, at INTEGER, session TEXT, ts INTEGER, is_new INTEGER, first_meta INTEGER,
-    model TEXT, cwd TEXT, new_model TEXT, new_cwd TEXT,
-    starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER,
-    base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
-    reasoning INTEGER, main TEXT,
-    before INTEGER, copied INTEGER, said TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER
+    row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, kind TEXT, at INTEGER, session TEXT, ts INTEGER,
+    made INTEGER, first_meta INTEGER, is_new INTEGER, copied INTEGER, model TEXT, new_model TEXT,
+    new_cwd TEXT, starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER, marked INTEGER,
+    main TEXT,
+    base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
+    said TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -99,87 +99,107 @@ FROM (SELECT row, substr(said, 1, 100) AS said,
                   THEN coalesce(said -> '$.metadata', said -> '$') END AS meta
       FROM facts);
 
-CREATE TRIGGER line AFTER INSERT ON lines BEGIN
-    -- What the line itself says.
-    INSERT INTO facts (row, n, hash, type, kind, at, session, model, cwd)
-    SELECT NEW.row, NEW.n, NEW.hash, j ->> '$.type', j ->> '$.payload.type',
-           time_us(j ->> '$.timestamp'),
-           CASE WHEN j ->> '$.type' = 'session_meta' THEN session_id(nullif(j ->> '$.payload.id', '')) END,
-           CASE WHEN j ->> '$.type' = 'turn_context' THEN j ->> '$.payload.model' END,
-           CASE WHEN j ->> '$.type' IN ('turn_context', 'session_meta') THEN j ->> '$.payload.cwd' END
-    FROM (SELECT NEW.json AS j);
-    UPDATE facts SET first_meta = 1
-    WHERE row = NEW.row AND session IS NOT NULL AND NOT (SELECT named FROM file);
-    UPDATE facts SET before = (SELECT ts FROM file) WHERE row = NEW.row;
-    UPDATE file SET
-        session = coalesce((SELECT session FROM facts WHERE row = NEW.row AND first_meta), session),
-        named = named OR EXISTS (SELECT 1 FROM facts WHERE row = NEW.row AND first_meta),
-        ts = coalesce((SELECT at FROM facts WHERE row = NEW.row), ts);
-    UPDATE facts SET session = (SELECT session FROM file), ts = (SELECT ts FROM file)
-    WHERE row = NEW.row;
+-- The events that a line may give, in their order.
+CREATE TABLE kinds (k INTEGER PRIMARY KEY);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6);
 
-    -- Whether it is a copy of a line of the parent.
-    UPDATE file SET made = NULL
-    WHERE (SELECT (f.type = 'turn_context' OR f.type = 'event_msg'
-                   AND f.kind IN ('task_started', 'turn_started', 'user_message'))
-                  AND f.ts >= file.made
-                  AND CASE
-                      WHEN f.session GLOB '????????-????-7*'
-                           AND NEW.json ->> '$.payload.turn_id' GLOB '????????-????-7*'
-                          THEN NEW.json ->> '$.payload.turn_id' > f.session
-                      WHEN json_type(NEW.json, '$.payload.started_at') = 'integer'
-                          THEN NEW.json ->> '$.payload.started_at' >= file.made / 1000000
-                      ELSE f.ts - f.before >= 1000000 END
-           FROM facts f WHERE f.row = NEW.row);
-    UPDATE facts SET copied = 1 WHERE row = NEW.row AND (SELECT made FROM file) IS NOT NULL;
-    UPDATE file SET made = coalesce(time_us(NEW.json ->> '$.payload.timestamp'), ts)
-    WHERE nullif(NEW.json ->> '$.payload.forked_from_id', '') IS NOT NULL
-      AND (SELECT first_meta FROM facts WHERE row = NEW.row);
+-- What each line of the batch says by itself. marks: it tells of a task; says: it may begin a turn.
+CREATE VIEW said AS
+SELECT row, n, hash, j, type, kind, time_us(j ->> '$.timestamp') AS at,
+       CASE WHEN type = 'session_meta' THEN session_id(nullif(j ->> '$.payload.id', '')) END AS session,
+       CASE WHEN type = 'session_meta' THEN nullif(j ->> '$.payload.forked_from_id', '') END AS parent,
+       CASE WHEN type = 'turn_context' THEN j ->> '$.payload.model' END AS model,
+       CASE WHEN type IN ('turn_context', 'session_meta') THEN j ->> '$.payload.cwd' END AS cwd,
+       CASE WHEN type IN ('turn_context', 'event_msg') THEN j ->> '$.payload.turn_id' END AS turn,
+       type = 'event_msg' AND kind IN ('task_started', 'turn_started') AS marks,
+       type = 'event_msg' AND kind = 'user_message' AS says,
+       type = 'event_msg' AND kind IN ('task_complete', 'turn_complete', 'turn_aborted') AS ends,
+       CASE WHEN j IS NULL THEN 'unreadable'
+            WHEN type = 'compacted' THEN 'checkpoint'
+            WHEN type IS NOT 'response_item' THEN 'record'
+            WHEN kind = 'message' AND json_type(j, '$.payload.content') IS NOT NULL THEN 'message'
+            WHEN kind = 'reasoning' THEN 'reasoning'
+            WHEN kind LIKE '%\_call' ESCAPE '\' THEN 'call'
+            WHEN kind LIKE '%\_output' ESCAPE '\' THEN 'result'
+            ELSE 'record' END AS main
+FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.payload.type' AS kind
+      FROM (SELECT row, n, hash, line_json(row) AS j FROM lines)) ORDER BY row;
 
-    -- What is new about the session.
-    UPDATE facts SET is_new = 1
-    WHERE row = NEW.row AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session = facts.session);
-    INSERT INTO sessions (session, turns, marked)
-    SELECT session, 0, 0 FROM facts WHERE row = NEW.row AND is_new;
-    UPDATE facts SET (new_model, new_cwd) = (
-        SELECT CASE WHEN facts.model IS NOT s.model THEN facts.model END,
-               CASE WHEN facts.cwd IS NOT s.cwd THEN facts.cwd END
-        FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row AND (type = 'turn_context' OR first_meta);
-    UPDATE sessions SET (model, cwd) = (
-        SELECT coalesce(f.new_model, sessions.model), coalesce(f.new_cwd, sessions.cwd)
-        FROM facts f WHERE f.row = NEW.row)
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row);
+-- One line after the other: whose it is, whether it is a copy of a line of the parent, what is new about
+-- the session, and what it does to the turn. A LIMIT makes SQLite compute a column once.
+CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
+    INSERT INTO facts (row, n, hash, kind, at, session, ts, made, first_meta, is_new, copied, model,
+                       new_model, new_cwd, starts, ends, next_ends, turn, turns, marked, main)
+    SELECT NEW.row, NEW.n, NEW.hash, NEW.kind, NEW.at, x.session, x.ts,
+           CASE WHEN x.first_meta AND NEW.parent IS NOT NULL
+               THEN coalesce(time_us(NEW.j ->> '$.payload.timestamp'), x.ts) ELSE x.made END,
+           x.first_meta, s.session IS NULL, CASE WHEN x.made IS NOT NULL THEN 1 END,
+           coalesce(CASE WHEN x.tells THEN NEW.model END, s.model),
+           CASE WHEN x.tells AND NEW.model IS NOT s.model THEN NEW.model END,
+           CASE WHEN x.tells AND NEW.cwd IS NOT s.cwd THEN NEW.cwd END,
+           x.starts, x.ends, CASE WHEN x.starts IS NOT NULL THEN s.turn END,
+           coalesce(x.starts, x.ends, s.turn), coalesce(s.turns, 0) + (x.starts IS NOT NULL),
+           coalesce(s.marked, 0) OR NEW.marks IS 1,
+           CASE WHEN x.first_meta THEN 'meta'
+                WHEN NEW.main <> 'record' THEN NEW.main
+                WHEN NEW.type = 'turn_context' AND (coalesce(NEW.model, s.model) IS NOT s.model
+                                                   OR coalesce(NEW.cwd, s.cwd) IS NOT s.cwd) THEN 'updated'
+                WHEN x.starts IS NOT NULL AND NOT NEW.says THEN 'start'
+                WHEN x.ends IS NOT NULL THEN 'end'
+                ELSE 'record' END
+    FROM (
+        SELECT w.session, w.ts, w.first_meta, w.first_meta OR NEW.type IS 'turn_context' AS tells,
+               CASE WHEN NOT coalesce((NEW.type = 'turn_context' OR NEW.marks OR NEW.says)
+                                      AND w.ts >= w.made
+                                      AND CASE
+                                          WHEN w.session GLOB '????????-????-7*'
+                                               AND NEW.turn GLOB '????????-????-7*'
+                                              THEN NEW.turn > w.session
+                                          WHEN json_type(NEW.j, '$.payload.started_at') = 'integer'
+                                              THEN NEW.j ->> '$.payload.started_at' >= w.made / 1000000
+                                          ELSE w.ts - w.before >= 1000000 END, 0)
+                   THEN w.made END AS made,
+               CASE WHEN NEW.marks THEN coalesce(NEW.turn, NEW.hash)
+                    WHEN NEW.says AND NOT coalesce((SELECT k.marked FROM sessions k
+                                                    WHERE k.session = w.session), 0)
+                        THEN NEW.hash END AS starts,
+               CASE WHEN NEW.ends THEN coalesce(NEW.turn, (SELECT k.turn FROM sessions k
+                                                           WHERE k.session = w.session)) END AS ends
+        FROM (SELECT CASE WHEN named OR NEW.session IS NULL THEN session ELSE NEW.session END AS session,
+                     coalesce(NEW.at, ts) AS ts, ts AS before, made,
+                     NOT named AND NEW.session IS NOT NULL AS first_meta
+              FROM file LIMIT 1) w
+        LIMIT 1) x
+    LEFT JOIN sessions s ON s.session = x.session;
+    INSERT INTO left_behind VALUES (NEW.row);
+    INSERT INTO counts SELECT NEW.row, NEW.j, NEW.type WHERE NEW.kind = 'token_count';
+    INSERT INTO ended SELECT NEW.row, NEW.j, NEW.type
+    WHERE NEW.kind IN ('exec_command_end', 'patch_apply_end');
+    INSERT INTO results SELECT NEW.row, NEW.j WHERE NEW.main = 'result';
+END;
 
-    -- Turns: what this line starts, what it ends, and what it ends by starting another.
-    UPDATE facts SET starts = coalesce(NEW.json ->> '$.payload.turn_id', hash)
-    WHERE row = NEW.row AND type = 'event_msg' AND kind IN ('task_started', 'turn_started');
-    UPDATE sessions SET marked = 1
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND starts IS NOT NULL);
-    UPDATE facts SET starts = hash
-    WHERE row = NEW.row AND type = 'event_msg' AND kind = 'user_message'
-      AND NOT (SELECT s.marked FROM sessions s WHERE s.session = facts.session);
-    UPDATE facts SET ends = coalesce(NEW.json ->> '$.payload.turn_id',
-                                     (SELECT s.turn FROM sessions s WHERE s.session = facts.session))
-    WHERE row = NEW.row AND type = 'event_msg'
-      AND kind IN ('task_complete', 'turn_complete', 'turn_aborted');
-    UPDATE facts SET next_ends = (SELECT s.turn FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row AND starts IS NOT NULL;
-    UPDATE facts SET turn = coalesce(starts, ends,
-        (SELECT s.turn FROM sessions s WHERE s.session = facts.session))
-    WHERE row = NEW.row;
-    UPDATE sessions SET turn = NULL
-    WHERE (session, turn) = (SELECT session, ends FROM facts WHERE row = NEW.row);
-    UPDATE sessions SET turn = (SELECT starts FROM facts WHERE row = NEW.row), turns = turns + 1
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND starts IS NOT NULL);
-    UPDATE facts SET turns = (SELECT s.turns FROM sessions s WHERE s.session = facts.session),
-                     model = (SELECT s.model FROM sessions s WHERE s.session = facts.session)
-    WHERE row = NEW.row;
+-- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
+-- an INSERT into a table that its program has read.
+CREATE VIEW left_behind (row) AS VALUES (0);
+CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
+    UPDATE file SET (session, ts, named, made) = (
+        SELECT f.session, f.ts, named OR f.first_meta, f.made FROM facts f WHERE row = NEW.row);
+    INSERT INTO sessions (session, model, cwd, turn, turns, marked, forked)
+    SELECT session, new_model, new_cwd, starts, turns, marked,
+           CASE WHEN first_meta AND made IS NOT NULL THEN 1 END
+    FROM facts
+    WHERE row = NEW.row AND (is_new OR first_meta
+                             OR coalesce(new_model, new_cwd, starts, ends) IS NOT NULL)
+    ON CONFLICT DO UPDATE SET
+        model = coalesce(excluded.model, model), cwd = coalesce(excluded.cwd, cwd),
+        turn = CASE WHEN excluded.turn IS NOT NULL THEN excluded.turn
+                    WHEN turn IS NOT (SELECT ends FROM facts WHERE row = NEW.row) THEN turn END,
+        turns = excluded.turns, marked = excluded.marked, forked = coalesce(excluded.forked, forked);
+END;
 
-    -- What was used since the last count. base: 1 when the last count is to be taken off.
-    UPDATE sessions SET forked = 1
-    WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND first_meta)
-      AND (SELECT made FROM file) IS NOT NULL;
+-- What was used since the last count. base: 1 when the last count is to be taken off.
+CREATE VIEW counts (row, j, type) AS VALUES (0, '', '');
+CREATE TRIGGER count INSTEAD OF INSERT ON counts WHEN NEW.type = 'event_msg' BEGIN
     UPDATE sessions SET (input, cached, written, output, reasoning, total) = (
         SELECT coalesce(t ->> '$.input_tokens', 0) - coalesce(l ->> '$.input_tokens', 0),
                coalesce(t ->> '$.cached_input_tokens', 0) - coalesce(l ->> '$.cached_input_tokens', 0),
@@ -188,164 +208,146 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                coalesce(t ->> '$.output_tokens', 0) - coalesce(l ->> '$.output_tokens', 0),
                coalesce(t ->> '$.reasoning_output_tokens', 0)
                    - coalesce(l ->> '$.reasoning_output_tokens', 0), 0
-        FROM (SELECT NEW.json -> '$.payload.info.total_token_usage' AS t,
-                     NEW.json -> '$.payload.info.last_token_usage' AS l))
-    WHERE forked AND (SELECT made FROM file) IS NULL
-      AND session = (SELECT session FROM facts
-                     WHERE row = NEW.row AND type = 'event_msg' AND kind = 'token_count')
-      AND json_type(NEW.json, '$.payload.info.last_token_usage') = 'object';
-    UPDATE facts SET base = coalesce(
-        (SELECT NEW.json ->> '$.payload.info.total_token_usage.total_tokens' >= s.total
-         FROM sessions s WHERE s.session = facts.session), 0)
-    WHERE row = NEW.row AND type = 'event_msg' AND kind = 'token_count'
-      AND json_type(NEW.json, '$.payload.info.total_token_usage') = 'object';
-    UPDATE facts SET (input, cached, written, output, reasoning) = (
-        SELECT CAST(coalesce(u ->> '$.input_tokens', 0) AS INTEGER) - base * coalesce(s.input, 0),
-               CAST(coalesce(u ->> '$.cached_input_tokens', 0) AS INTEGER) - base * coalesce(s.cached, 0),
+        FROM (SELECT NEW.j -> '$.payload.info.total_token_usage' AS t,
+                     NEW.j -> '$.payload.info.last_token_usage' AS l))
+    WHERE session = (SELECT session FROM file WHERE made IS NULL) AND forked
+      AND json_type(NEW.j, '$.payload.info.last_token_usage') = 'object';
+    UPDATE facts SET (base, input, cached, written, output, reasoning) = (
+        SELECT base, CAST(coalesce(u ->> '$.input_tokens', 0) AS INTEGER) - base * coalesce(input, 0),
+               CAST(coalesce(u ->> '$.cached_input_tokens', 0) AS INTEGER) - base * coalesce(cached, 0),
                CAST(coalesce(u ->> '$.cache_write_input_tokens', 0) AS INTEGER)
-                   - base * coalesce(s.written, 0),
-               CAST(coalesce(u ->> '$.output_tokens', 0) AS INTEGER) - base * coalesce(s.output, 0),
+                   - base * coalesce(written, 0),
+               CAST(coalesce(u ->> '$.output_tokens', 0) AS INTEGER) - base * coalesce(output, 0),
                CAST(coalesce(u ->> '$.reasoning_output_tokens', 0) AS INTEGER)
-                   - base * coalesce(s.reasoning, 0)
-        FROM sessions s, (SELECT NEW.json -> '$.payload.info.total_token_usage' AS u)
-        WHERE s.session = facts.session)
-    WHERE row = NEW.row AND base IS NOT NULL;
+                   - base * coalesce(reasoning, 0)
+        FROM (SELECT s.*, u, coalesce(u ->> '$.total_tokens' >= s.total, 0) AS base
+              FROM sessions s, (SELECT NEW.j -> '$.payload.info.total_token_usage' AS u)
+              WHERE s.session = facts.session))
+    WHERE row = NEW.row AND json_type(NEW.j, '$.payload.info.total_token_usage') = 'object';
+    UPDATE facts SET main = 'usage'
+    WHERE row = NEW.row AND copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0);
     UPDATE sessions SET (forked, input, cached, written, output, reasoning, total) = (
         SELECT NULL, f.input + f.base * coalesce(sessions.input, 0),
                f.cached + f.base * coalesce(sessions.cached, 0),
                f.written + f.base * coalesce(sessions.written, 0),
                f.output + f.base * coalesce(sessions.output, 0),
                f.reasoning + f.base * coalesce(sessions.reasoning, 0),
-               coalesce(NEW.json ->> '$.payload.info.total_token_usage.total_tokens', 0)
+               coalesce(NEW.j ->> '$.payload.info.total_token_usage.total_tokens', 0)
         FROM facts f WHERE f.row = NEW.row)
     WHERE session = (SELECT session FROM facts WHERE row = NEW.row AND base IS NOT NULL);
+END;
 
-    -- How a call ended.
+-- How a call ended.
+CREATE VIEW ended (row, j, type) AS VALUES (0, '', '');
+CREATE TRIGGER end INSTEAD OF INSERT ON ended WHEN NEW.type = 'event_msg' BEGIN
     INSERT OR REPLACE INTO ends
     SELECT f.session, p ->> '$.call_id',
            CASE WHEN json_type(p, '$.exit_code') = 'integer' THEN p ->> '$.exit_code' END,
            CAST(p ->> '$.duration.secs' * 1000 + p ->> '$.duration.nanos' / 1000000 AS INTEGER),
            coalesce(p ->> '$.exit_code' <> 0, p ->> '$.status' IN ('failed', 'declined'),
                     p ->> '$.success' = 0)
-    FROM facts f, (SELECT NEW.json -> '$.payload' AS p)
-    WHERE f.row = NEW.row AND f.type = 'event_msg' AND json_type(p, '$.call_id') = 'text'
-      AND f.kind IN ('exec_command_end', 'patch_apply_end');
-    UPDATE facts SET said = CASE json_type(NEW.json, '$.payload.output')
-            WHEN 'text' THEN NEW.json ->> '$.payload.output'
-            WHEN 'array' THEN NEW.json ->> '$.payload.output[0].text'
-            WHEN 'object' THEN NEW.json ->> '$.payload.output.content' END
-    WHERE row = NEW.row AND type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\';
+    FROM facts f, (SELECT NEW.j -> '$.payload' AS p)
+    WHERE f.row = NEW.row AND json_type(p, '$.call_id') = 'text';
+END;
+
+CREATE VIEW results (row, j) AS VALUES (0, '');
+CREATE TRIGGER result INSTEAD OF INSERT ON results BEGIN
+    UPDATE facts SET said = CASE json_type(NEW.j, '$.payload.output')
+            WHEN 'text' THEN NEW.j ->> '$.payload.output'
+            WHEN 'array' THEN NEW.j ->> '$.payload.output[0].text'
+            WHEN 'object' THEN NEW.j ->> '$.payload.output.content' END
+    WHERE row = NEW.row;
     UPDATE facts SET (exit_code, ms, failed) = (
         SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
-               coalesce(CASE WHEN json_type(NEW.json, '$.payload.output.success') IN ('true', 'false')
-                            THEN NOT NEW.json ->> '$.payload.output.success' END,
+               coalesce(CASE WHEN json_type(NEW.j, '$.payload.output.success') IN ('true', 'false')
+                            THEN NOT NEW.j ->> '$.payload.output.success' END,
                         o.exit_code <> 0, o.refused, e.failed)
         FROM outputs o LEFT JOIN ends e
-             ON e.session = facts.session AND e.call = NEW.json ->> '$.payload.call_id'
+             ON e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id'
         WHERE o.row = NEW.row)
-    WHERE row = NEW.row AND type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\';
-
-    -- Which event carries the line.
-    UPDATE facts SET main = CASE
-        WHEN NEW.json IS NULL THEN 'unreadable'
-        WHEN first_meta THEN 'meta'
-        WHEN type = 'turn_context' AND (new_model IS NOT NULL OR new_cwd IS NOT NULL) THEN 'updated'
-        WHEN type = 'compacted' THEN 'checkpoint'
-        WHEN type = 'response_item' AND kind = 'message'
-             AND json_type(NEW.json, '$.payload.content') IS NOT NULL THEN 'message'
-        WHEN type = 'response_item' AND kind = 'reasoning' THEN 'reasoning'
-        WHEN type = 'response_item' AND kind LIKE '%\_call' ESCAPE '\' THEN 'call'
-        WHEN type = 'response_item' AND kind LIKE '%\_output' ESCAPE '\' THEN 'result'
-        WHEN starts IS NOT NULL AND kind <> 'user_message' THEN 'start'
-        WHEN ends IS NOT NULL THEN 'end'
-        WHEN copied IS NULL AND (input <> 0 OR cached <> 0 OR written <> 0 OR output <> 0)
-            THEN 'usage'
-        ELSE 'record' END
     WHERE row = NEW.row;
 END;
 
 -- A line with its facts, and where it came from.
 CREATE VIEW work AS
-SELECT f.*, l.json AS j, l.unreadable,
+SELECT f.*, l.j, l.unreadable,
        json_fields('kind', json_text(s.kind), 'file', json_text(s.file), 'line', f.n,
-                   'record', coalesce(l.json -> '$.ordinal', nullif(l.json -> '$.payload.id', 'null')),
+                   'record', coalesce(l.j -> '$.ordinal', nullif(l.j -> '$.payload.id', 'null')),
                    'copied', CASE WHEN f.copied THEN 'true' END) AS source,
-       json_text(f.turn) AS turn_id
-FROM facts f JOIN lines l USING (row) CROSS JOIN source s;
+       json_text(f.turn) AS turn_id,
+       json_text(session_id(coalesce(l.j ->> '$.payload.parent_thread_id',
+           l.j ->> '$.payload.source.subagent.thread_spawn.parent_thread_id',
+           l.j ->> '$.payload.forked_from_id'))) AS parent,
+       json_remove(l.j, '$.payload.model_provider', '$.payload.cwd', '$.payload.git.branch',
+                   '$.payload.timestamp') AS rest
+FROM facts f CROSS JOIN (SELECT row, unreadable, line_json(row) AS j FROM lines) l USING (row) CROSS JOIN source s;
 
 -- batch
 
-SELECT u.session, u.ts, u.type, id, cause,
-       CASE WHEN f.at IS NULL AND u.ts > 1
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, line
+INSERT INTO said SELECT * FROM said;
+
+-- CROSS JOIN keeps the order: line, kind.
+SELECT session, ts, type, id, NULL,
+       CASE WHEN at IS NULL AND ts > 1
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n
 FROM (
-    SELECT row, 0 AS k, session, ts, 'session.created' AS type, 'session.created' AS id, NULL AS cause,
-           json_fields('id', json_text(session), 'agent_id', '"codex"', 'status', '"idle"',
-                       'source', source) AS data,
-           n AS line
-    FROM work WHERE is_new AND main <> 'meta'
-    UNION ALL
-    SELECT row, 0, session, ts, CASE WHEN is_new THEN 'session.created' ELSE 'session.updated' END,
-           CASE WHEN is_new THEN 'session.created' ELSE hash || '.0' END, NULL,
-           CASE WHEN is_new THEN json_fields(
-               'id', json_text(session), 'agent_id', '"codex"', 'provider', m -> '$.model_provider',
-               'status', '"idle"', 'working_directory', m -> '$.cwd', 'git_branch', m -> '$.git.branch',
-               'parent_session_id', parent, 'created_at', m -> '$.timestamp', 'source', source,
-               'extra', rest)
-           ELSE json_fields(
-               'set', json_fields('provider', m -> '$.model_provider', 'working_directory', m -> '$.cwd',
-                                  'git_branch', m -> '$.git.branch', 'parent_session_id', parent,
-                                  'created_at', m -> '$.timestamp'),
-               'source', source, 'extra', rest) END, n
-    FROM (SELECT w.*, m,
-                 json_text(session_id(coalesce(m ->> '$.parent_thread_id',
-                     m ->> '$.source.subagent.thread_spawn.parent_thread_id',
-                     m ->> '$.forked_from_id'))) AS parent,
-                 json_remove(j, '$.payload.model_provider', '$.payload.cwd', '$.payload.git.branch',
-                             '$.payload.timestamp') AS rest
-          FROM (SELECT *, j -> '$.payload' AS m FROM work WHERE main = 'meta') w)
-    UNION ALL
-    SELECT row, 1, session, ts, 'session.updated', hash || '.1', NULL,
-           json_fields('set', json_fields('model', CASE WHEN new_model IS NOT NULL
-                                                       THEN j -> '$.payload.model' END,
-                                          'working_directory', CASE WHEN new_cwd IS NOT NULL
-                                                                   THEN j -> '$.payload.cwd' END),
-                       'turn_id', turn_id, 'source', source,
-                       'extra', json_remove(j, CASE WHEN new_model IS NOT NULL THEN '$.payload.model'
-                                                    ELSE '$." "' END,
-                                            CASE WHEN new_cwd IS NOT NULL THEN '$.payload.cwd'
-                                                 ELSE '$." "' END)), n
-    FROM work WHERE main = 'updated'
-    UNION ALL
-    SELECT row, 2, session, ts, 'turn.completed', hash || '.2', NULL,
-           json_fields('turn_id', json_text(next_ends), 'reason', '"next_turn"', 'source', source), n
-    FROM work WHERE next_ends IS NOT NULL
-    UNION ALL
-    SELECT row, 3, session, ts, 'turn.started', hash || '.3', NULL,
-           json_fields('turn_id', turn_id, 'sequence', turns, 'status', '"running"', 'source', source,
-                       'extra', CASE WHEN main = 'start' THEN json_remove(j, '$.payload.turn_id') END), n
-    FROM work WHERE starts IS NOT NULL
-    UNION ALL
-    SELECT row, 4, session, ts, 'agent.turn.usage', hash || '.usage', NULL,
-           json_fields('turn_id', turn_id, 'model', json_text(model), 'input_tokens', input,
-                       'output_tokens', output, 'cached_input_tokens', cached,
-                       'cache_write_tokens', written, 'reasoning_output_tokens', reasoning,
-                       'total_tokens', input + output, 'source', source, 'extra', j), n
-    FROM work WHERE main = 'usage'
-    UNION ALL
-    -- The event that carries the line.
-    SELECT row, 5, session, ts,
-           CASE main
-           WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added'
-           WHEN 'call' THEN 'tool.called'
-           WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END
-           WHEN 'checkpoint' THEN 'checkpoint.noted'
-           WHEN 'end' THEN CASE WHEN kind = 'turn_aborted' THEN 'turn.cancelled'
-                                WHEN coalesce(json_type(j, '$.payload.error'), 'null') <> 'null'
-                                    THEN 'turn.failed'
-                                ELSE 'turn.completed' END
-           WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END,
-           hash || '.5', NULL,
+    SELECT session, ts, at, n,
+           CASE k
+           WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE 'session.updated' END
+           WHEN 1 THEN 'session.updated'
+           WHEN 2 THEN 'turn.completed'
+           WHEN 3 THEN 'turn.started'
+           WHEN 4 THEN 'agent.turn.usage'
+           WHEN 5 THEN
+               CASE main
+               WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added'
+               WHEN 'call' THEN 'tool.called'
+               WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END
+               WHEN 'checkpoint' THEN 'checkpoint.noted'
+               WHEN 'end' THEN CASE WHEN kind = 'turn_aborted' THEN 'turn.cancelled'
+                                    WHEN coalesce(json_type(j, '$.payload.error'), 'null') <> 'null'
+                                        THEN 'turn.failed'
+                                    ELSE 'turn.completed' END
+               WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
+           ELSE CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'tool.failed'
+                     ELSE 'tool.returned' END END AS type,
+           CASE WHEN k = 0 AND is_new THEN 'session.created' WHEN k = 4 THEN hash || '.usage'
+                ELSE hash || '.' || k END AS id,
+           CASE k
+           WHEN 0 THEN
+               CASE WHEN main <> 'meta' THEN json_fields(
+                   'id', json_text(session), 'agent_id', '"codex"', 'status', '"idle"', 'source', source)
+               WHEN is_new THEN json_fields(
+                   'id', json_text(session), 'agent_id', '"codex"', 'provider', j -> '$.payload.model_provider',
+                   'status', '"idle"', 'working_directory', j -> '$.payload.cwd',
+                   'git_branch', j -> '$.payload.git.branch', 'parent_session_id', parent,
+                   'created_at', j -> '$.payload.timestamp', 'source', source, 'extra', rest)
+               ELSE json_fields(
+                   'set', json_fields('provider', j -> '$.payload.model_provider',
+                                      'working_directory', j -> '$.payload.cwd',
+                                      'git_branch', j -> '$.payload.git.branch',
+                                      'parent_session_id', parent, 'created_at', j -> '$.payload.timestamp'),
+                   'source', source, 'extra', rest) END
+           WHEN 1 THEN json_fields(
+               'set', json_fields('model', CASE WHEN new_model IS NOT NULL THEN j -> '$.payload.model' END,
+                                  'working_directory', CASE WHEN new_cwd IS NOT NULL
+                                                           THEN j -> '$.payload.cwd' END),
+               'turn_id', turn_id, 'source', source,
+               'extra', json_remove(j, CASE WHEN new_model IS NOT NULL THEN '$.payload.model'
+                                            ELSE '$." "' END,
+                                    CASE WHEN new_cwd IS NOT NULL THEN '$.payload.cwd' ELSE '$." "' END))
+           WHEN 2 THEN json_fields(
+               'turn_id', json_text(next_ends), 'reason', '"next_turn"', 'source', source)
+           WHEN 3 THEN json_fields(
+               'turn_id', turn_id, 'sequence', turns, 'status', '"running"', 'source', source,
+               'extra', CASE WHEN main = 'start' THEN json_remove(j, '$.payload.turn_id') END)
+           WHEN 4 THEN json_fields(
+               'turn_id', turn_id, 'model', json_text(model), 'input_tokens', input,
+               'output_tokens', output, 'cached_input_tokens', cached,
+               'cache_write_tokens', written, 'reasoning_output_tokens', reasoning,
+               'total_tokens', input + output, 'source', source, 'extra', j)
+           WHEN 5 THEN
+           -- The event that carries the line.
            CASE main
            WHEN 'message' THEN json_fields(
                'id', coalesce(nullif(j -> '$.payload.id', 'null'), json_text(hash)),
@@ -391,24 +393,24 @@ FROM (
            ELSE json_fields(
                'kind', j -> '$.type', 'turn_id', turn_id, 'source', source,
                'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type') ELSE j END)
-           END, n
-    FROM work WHERE main NOT IN ('meta', 'updated', 'start', 'usage')
-    UNION ALL
-    SELECT row, 6, session, ts,
-           CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'tool.failed'
-                ELSE 'tool.returned' END,
-           hash || '.6', NULL,
-           json_fields(
+           END
+           ELSE json_fields(
                'call_id', coalesce(nullif(j -> '$.payload.call_id', 'null'),
                                    nullif(j -> '$.payload.id', 'null'), json_text(hash)),
                'success', CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'false'
                                WHEN j ->> '$.payload.status' = 'completed' THEN 'true' END,
-               'turn_id', turn_id, 'source', source), n
-    FROM work
-    WHERE main = 'call' AND coalesce(j ->> '$.payload.status', '') NOT IN ('in_progress', 'searching')
-      AND kind IN ('web_search_call', 'image_generation_call', 'file_search_call',
-                   'code_interpreter_call', 'mcp_call')
-) u JOIN facts f USING (row)
-ORDER BY row, k;
+               'turn_id', turn_id, 'source', source) END AS data
+    FROM work CROSS JOIN kinds
+    WHERE CASE k
+          WHEN 0 THEN is_new OR main = 'meta'
+          WHEN 1 THEN main = 'updated'
+          WHEN 2 THEN next_ends IS NOT NULL
+          WHEN 3 THEN starts IS NOT NULL
+          WHEN 4 THEN main = 'usage'
+          WHEN 5 THEN main NOT IN ('meta', 'updated', 'start', 'usage')
+          ELSE main = 'call' AND kind IN ('web_search_call', 'image_generation_call', 'file_search_call',
+                                          'code_interpreter_call', 'mcp_call')
+               AND coalesce(j ->> '$.payload.status', '') NOT IN ('in_progress', 'searching') END
+);
 
 DELETE FROM facts;
