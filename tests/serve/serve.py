@@ -37,9 +37,13 @@ with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools/
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data")
 
 
-def has_word(pid, word):
-    with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
-        return word in file.read().split("\0")
+def proc(path):
+    """What such a file says; of what has ended, nothing."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 class Server:
@@ -50,6 +54,7 @@ class Server:
         self.store = os.path.join(self.dir, "store")
         self.scratch = os.path.join(self.dir, "scratch")
         os.mkdir(self.scratch)
+        self.environment = {"TMPDIR": self.scratch}
         self.words = words
         self.process = None
 
@@ -58,11 +63,9 @@ class Server:
         return self
 
     def start(self):
-        # What is freed is free: the sanitizer of addresses would keep it for a while.
-        more = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1", "TMPDIR": self.scratch}
         self.process = subprocess.Popen(
             [ANNAL, "--store", self.store, "serve", "--listen", "127.0.0.1:0", *self.words],
-            stdout=subprocess.PIPE, text=True, env=os.environ | more)
+            stdout=subprocess.PIPE, text=True, env=os.environ | self.environment)
         line = self.process.stdout.readline()
         self.port = int(line.rsplit(":", 1)[1].split("/")[0])
         with open(os.path.join(self.store, "serve.token"), encoding="ascii") as file:
@@ -117,11 +120,9 @@ class Server:
 
     def children(self):
         """Those that run a program of their own already."""
-        pids = []
-        for path in glob.glob(f"/proc/{self.process.pid}/task/*/children"):
-            with open(path, encoding="ascii") as file:
-                pids += map(int, file.read().split())
-        return [pid for pid in pids if not has_word(pid, "--listen")]
+        pids = " ".join(map(proc, glob.glob(f"/proc/{self.process.pid}/task/*/children"))).split()
+        words = {int(pid): proc(f"/proc/{pid}/cmdline").split("\0") for pid in pids}
+        return [pid for pid in words if words[pid] != [""] and "--listen" not in words[pid]]
 
     def send(self, path, method="GET", body=""):
         """A request whose answer is not read: the connection."""
@@ -172,8 +173,8 @@ class Stream:
         self.connection.close()
 
 
-def wait_for(condition):
-    due = time.monotonic() + 10
+def wait_for(condition, seconds=10):
+    due = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < due
         time.sleep(0.002)
@@ -266,7 +267,10 @@ def test_a_stream_goes_on_where_it_was_cut():
 
 
 def test_of_a_stream_that_is_not_read_one_event_waits():
-    with Server() as server:
+    server = Server()
+    # What is freed is free: the sanitizer of addresses would keep it for a while.
+    server.environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
+    with server:
         server.annal("append", "s", text=('{"type":"a","data":"%s"}\n' % ("x" * 1000000)) * 6)
         stream = server.stream("?session=s")
         for _ in range(6):
@@ -294,6 +298,22 @@ def test_what_is_made_for_a_client_that_left_is_stopped():
             client.close()
             wait_for(lambda: not server.children())
         assert not os.listdir(server.scratch), os.listdir(server.scratch)
+
+
+def test_a_request_whose_client_left_before_its_turn_is_not_run():
+    server = Server()
+    log = os.path.join(server.dir, "log")
+    server.words = ("--log", log)
+    endless = json.dumps({"sql": "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c",
+                          "timeout_ms": 1500})
+    with server:
+        clients = [server.send("/sql", "POST", endless) for _ in range(2)]
+        wait_for(lambda: len(server.children()) == 2)
+        server.send("/sql", "POST", endless).close()
+        wait_for(lambda: sum("/sql" in line for line in open(log, encoding="utf-8")) == 3)
+        assert not server.children()
+        for client in clients:
+            client.close()
 
 
 def test_a_journal_that_started_over_is_a_resync():

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <loaded/mhd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -64,6 +65,13 @@ struct flow *flow_new(struct request *request, const struct flow_source *source)
     request->flow = flow;
     pthread_mutex_unlock(&request->http->lock);
     return flow;
+}
+
+void flow_keep(struct flow *flow)
+{
+    pthread_mutex_lock(&flow->lock);
+    flow->users++;
+    pthread_mutex_unlock(&flow->lock);
 }
 
 void flow_drop(struct flow *flow)
@@ -433,6 +441,7 @@ static enum MHD_Result take_body(struct request *request, const char *bytes, siz
 static enum MHD_Result run_request(struct http *http, struct request *request)
 {
     MHD_suspend_connection(request->connection);
+    request->whole_us = annal__monotonic_us();
     if (http->program.run(http->program.arg, request))
         http_answered(request);
     return MHD_YES;
@@ -472,6 +481,12 @@ int http_socket(const struct request *request)
 {
     const struct peer *peer = peer_of(request->connection);
     return peer == NULL ? -1 : peer->fd;
+}
+
+bool http_is_left(const struct request *request)
+{
+    struct pollfd end = {.fd = http_socket(request), .events = POLLRDHUP};
+    return poll(&end, 1, 0) > 0;
 }
 
 void http_answered(struct request *request)

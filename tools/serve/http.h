@@ -35,7 +35,7 @@ struct request {
     struct buf body;
     int body_fd;       /* the body goes to this file, not to body; closed at the end; -1: none */
     size_t body_limit; /* set by admit(); a longer body is refused */
-    int64_t begun_us;
+    int64_t begun_us, whole_us; /* its head came; its body, too */
     _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
 
     /* For the program, which sets them in admit(). */
@@ -92,9 +92,10 @@ void http_close(struct http *http);
 
 /*
  * Its socket, for poll(2) while it is answered: POLLRDHUP says that the client closed it, or its
- * side of it, and so will not take the answer.
+ * side of it, and so will not take the answer. Whether it says so now.
  */
 int http_socket(const struct request *request);
+bool http_is_left(const struct request *request);
 
 /* The answer is set: send it. Any thread. */
 void http_answered(struct request *request);
@@ -138,6 +139,7 @@ struct flow_source {
 /* Held by its request and by whoever fills it: both drop it. NULL: no memory. */
 struct flow *flow_new(struct request *request, const struct flow_source *source);
 void flow_drop(struct flow *flow);
+void flow_keep(struct flow *flow); /* for one more, who drops it */
 
 /*
  * Append, and wake the connection if it waits. False: the client is gone, or there is no memory for

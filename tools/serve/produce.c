@@ -2,14 +2,29 @@
 
 #include "journal/base/alloc.h"
 
+#include <stdatomic.h>
+
 #define PRODUCE_S 3600u
+
+/*
+ * One thread at a time fills, and one ends it. The connection may ask for more, or be gone, while a
+ * filling runs: when the server ends, its flows end under those who fill them. That filling then
+ * sees it when it puts what it has.
+ */
+enum { RESTS, FILLS, DONE };
 
 struct production {
     struct producer producer;
     struct pool *pool;
     struct flow *flow;
-    bool done; /* the flow was dropped */
+    _Atomic int state;
 };
+
+static bool enter(struct production *production, int state)
+{
+    int rests = RESTS;
+    return atomic_compare_exchange_strong(&production->state, &rests, state);
+}
 
 static void free_production(void *arg)
 {
@@ -20,22 +35,29 @@ static void free_production(void *arg)
 
 static void end(struct production *production, annal_slice bytes, bool failed)
 {
-    production->done = true;
-    flow_put_last(production->flow, bytes, failed);
-    flow_drop(production->flow);
+    struct flow *flow = production->flow;
+    atomic_store(&production->state, DONE);
+    flow_put_last(flow, bytes, failed);
+    flow_drop(flow);
 }
 
 static void fill(void *arg)
 {
     struct production *production = arg;
+    struct flow *flow = production->flow;
     struct buf out = {0};
     annal_status status = ANNAL_END;
-    if (!flow_is_gone(production->flow))
+    if (!flow_is_gone(flow))
         status = production->producer.fill(production->producer.arg, &out);
-    if (status == ANNAL_OK)
-        (void)flow_put(production->flow, annal__buf_slice(&out));
-    else
+    if (status == ANNAL_OK) {
+        flow_keep(flow);
+        atomic_store(&production->state, RESTS); /* more may be wanted as soon as this is put */
+        if (!flow_put(flow, annal__buf_slice(&out)) && enter(production, DONE))
+            end(production, (annal_slice){0}, true);
+        flow_drop(flow);
+    } else {
         end(production, annal__buf_slice(&out), status < 0);
+    }
     annal__buf_done(&out);
 }
 
@@ -43,7 +65,7 @@ static void fill(void *arg)
 static void want(void *arg)
 {
     struct production *production = arg;
-    if (!production->done &&
+    if (enter(production, FILLS) &&
         !pool_submit(production->pool, production->producer.lane, fill, production))
         end(production, (annal_slice){0}, true);
 }

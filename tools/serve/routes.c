@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define API              "/api/v1"
+#define PATIENCE_US      1000000 /* so long a client that closed its side may still read */
 #define APPEND_BYTES_MAX ((size_t)80 << 20)
 #define OTLP_BYTES_MAX   ((size_t)16 << 20)
 #define BUNDLE_BYTES_MAX ((size_t)1 << 40) /* on the disk, not in memory */
@@ -286,10 +287,14 @@ void serve_admit(void *arg, struct request *request)
 
 /* ---- Running ---- */
 
+/* Where many wait, those whose clients have left take no time from the others. */
 static void run_job(void *arg)
 {
     struct request *request = arg;
-    request->route->run(request->program, request);
+    if (annal__monotonic_us() - request->whole_us > PATIENCE_US && http_is_left(request))
+        answer_error(request, 503, "left", "the client left before its turn came");
+    else
+        request->route->run(request->program, request);
     http_answered(request);
 }
 

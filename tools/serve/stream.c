@@ -263,6 +263,7 @@ void stream_watch(struct stream *stream, size_t leg, int epoll)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.ptr = stream};
     int fd;
+    stream->epoll = epoll;
     if (annal_tail_fd(stream->legs[leg].tail, &fd, NULL) >= 0)
         (void)epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
@@ -409,10 +410,21 @@ void stream_rest(struct stream *stream)
     }
 }
 
+/* To close it is not enough: a child that is being spawned has the descriptor, too, until it runs
+ * its program, and so long the epoll goes on to tell of it. */
+static void unwatch(const struct stream *stream, annal_tail *tail)
+{
+    int fd;
+    if (stream->epoll > 0 && annal_tail_fd(tail, &fd, NULL) >= 0)
+        (void)epoll_ctl(stream->epoll, EPOLL_CTL_DEL, fd, NULL);
+}
+
 void stream_end(struct stream *stream)
 {
     for (size_t i = 0; i < stream->leg_count; i++) {
-        annal_tail_close(stream->legs[i].tail); /* its descriptor leaves the epoll with it */
+        if (stream->legs[i].tail != NULL)
+            unwatch(stream, stream->legs[i].tail);
+        annal_tail_close(stream->legs[i].tail);
         stream->legs[i].tail = NULL;
     }
 }

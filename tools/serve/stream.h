@@ -58,6 +58,7 @@ struct stream {
 
     /* Of the thread of the streams. */
     struct stream *previous, *next;
+    int epoll; /* that watches its tails; 0: none does */
     bool is_added;
     int64_t said_us;
     _Atomic bool behind; /* there may be more than was read */
