@@ -648,9 +648,14 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
 annal_status annal__pack_core(annal_pack **out_pack, annal_error *err)
 {
     annal_status status = parse("packs/core.sql", annal_slice_of(annal__sql_core), out_pack, err);
-    if (status >= 0)
-        (*out_pack)->tried = true;
-    return status;
+    if (status < 0)
+        return status;
+    (*out_pack)->tried = true;
+    (*out_pack)->blank = annal__zalloc(sizeof *(*out_pack)->blank);
+    if ((*out_pack)->blank != NULL)
+        return ANNAL_OK;
+    annal_pack_free(*out_pack);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "the core pack");
 }
 
 void annal_pack_free(annal_pack *pack)
@@ -667,6 +672,9 @@ void annal_pack_free(annal_pack *pack)
         annal__free(pack->sections[i].sql);
     }
     annal__free(pack->sections);
+    if (pack->blank != NULL)
+        annal__free(atomic_load(pack->blank));
+    annal__free(pack->blank);
     annal__free(pack->tables);
     annal__free(pack->own);
     annal__free(pack->name);

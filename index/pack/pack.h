@@ -5,6 +5,7 @@
 #include <annal/pack.h>
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 
 struct annal_noun;
 
@@ -34,6 +35,12 @@ struct pack_section {
     unsigned line;       /* where sql begins, 1 for the first line of the file */
 };
 
+/* The pages of a state in which nothing happened: the tables of a pack. */
+struct pack_blank {
+    uint64_t count;
+    char pages[]; /* of ANNAL_STATE_PAGE_BYTES */
+};
+
 struct annal_pack {
     char *name;
     char *database; /* a path with at most one *, relative to folder */
@@ -51,6 +58,8 @@ struct annal_pack {
     uint64_t handlers_hash; /* of what fills them: PACK_ON and PACK_SETTLE */
     struct pack_section *sections;
     size_t section_count;
+    /* built in: filled by the first state, copied by all others; see state.c */
+    struct pack_blank *_Atomic *blank;
     struct annal_noun *nouns; /* one without a name ends them */
 };
 

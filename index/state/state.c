@@ -71,17 +71,61 @@ static annal_status state_alloc(annal_slice session, const annal_pack *const *pa
     return ANNAL_OK;
 }
 
+static annal_status make_tables(annal_state *state, annal_error *err)
+{
+    annal_status status = annal__db_exec(
+        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
+    for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
+        status = annal__pack_try_tables(state->packs[i], state->db, err);
+    return status;
+}
+
+/*
+ * To create the tables takes as long as to apply some hundred events, and their pages are always
+ * the same. So the first state of the core pack leaves a copy of them with it.
+ */
+static void keep_blank(const annal_state *state, const annal_pack *pack)
+{
+    uint64_t count = annal__pages_count(state->pages);
+    struct pack_blank *none = NULL;
+    struct pack_blank *blank =
+        annal__zalloc(sizeof *blank + (size_t)count * ANNAL_STATE_PAGE_BYTES);
+    bool kept = blank != NULL;
+    for (uint64_t page = 1; kept && page <= count; page++)
+        kept = annal__pages_read(state->pages, page,
+                                 blank->pages + (page - 1) * ANNAL_STATE_PAGE_BYTES, NULL) >= 0;
+    if (kept) {
+        blank->count = count;
+        kept = atomic_compare_exchange_strong(pack->blank, &none, blank);
+    }
+    if (!kept) /* the next state does */
+        annal__free(blank);
+}
+
+static annal_status read_blank(void *arg, uint64_t page, void *out, annal_error *err)
+{
+    const struct pack_blank *blank = arg;
+    (void)err;
+    memcpy(out, blank->pages + (page - 1) * ANNAL_STATE_PAGE_BYTES, ANNAL_STATE_PAGE_BYTES);
+    return ANNAL_OK;
+}
+
 annal_status annal__state_new(annal_slice session, const annal_pack *const *packs,
                               size_t pack_count, annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
-    annal_status status = state_alloc(session, packs, pack_count, NULL, &state, err);
+    const annal_pack *core = packs != NULL && pack_count == 1 ? packs[0] : NULL;
+    bool copies = core != NULL && core->blank != NULL;
+    struct pack_blank *blank = copies ? atomic_load(core->blank) : NULL;
+    const annal__state_source source = {
+        .page_count = blank == NULL ? 0 : blank->count, .read = read_blank, .arg = blank};
+    annal_status status =
+        state_alloc(session, packs, pack_count, blank == NULL ? NULL : &source, &state, err);
     if (status < 0)
         goto done;
-    status = annal__db_exec(
-        state->db, "CREATE TABLE _state (session_id TEXT, seq INTEGER, refused INTEGER)", err);
-    for (size_t i = 0; status >= 0 && i < state->pack_count; i++)
-        status = annal__pack_try_tables(state->packs[i], state->db, err);
+    status = blank == NULL ? make_tables(state, err) : annal__pages_own(state->pages, err);
+    if (status >= 0 && copies && blank == NULL)
+        keep_blank(state, core);
     if (status >= 0)
         status =
             annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);

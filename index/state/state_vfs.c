@@ -181,6 +181,25 @@ void annal__pages_rebase(struct state_pages *pages, const annal__state_source *s
     pages->shared = source->page_count;
 }
 
+annal_status annal__pages_own(struct state_pages *pages, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (uint64_t page = 1; status >= 0 && page <= pages->shared; page++) {
+        bool is_new = false;
+        char *block = block_of(pages, page, &is_new);
+        if (block == NULL)
+            status =
+                annal__fail(err, ANNAL_ERR_NOMEM, "page %llu of a state", (unsigned long long)page);
+        else if (is_new)
+            status = pages->source.read(pages->source.arg, page, block, err);
+    }
+    if (status < 0)
+        return status;
+    close_source(pages);
+    pages->shared = 0;
+    return ANNAL_OK;
+}
+
 /* ---- Failing, rule (5) ---- */
 
 static int fail_page(struct state_pages *pages, annal_status status)

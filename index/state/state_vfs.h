@@ -43,6 +43,9 @@ bool annal__pages_changed(const struct state_pages *pages, uint64_t page);
  * written over it. We own it. */
 void annal__pages_rebase(struct state_pages *pages, const annal__state_source *source);
 
+/* Copy all pages of the source, as if they had been written, and close it. */
+annal_status annal__pages_own(struct state_pages *pages, annal_error *err);
+
 /* Release the memory of written pages, as far as a file in this directory can take them. */
 void annal__pages_put_away(struct state_pages *pages, const char *directory);
 

@@ -1,3 +1,5 @@
+#include "index/pack/pack.h"
+#include "index/sys/pack.h"
 #include "index/sys/state.h"
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"
@@ -272,6 +274,51 @@ START_TEST(a_state_that_was_reset_is_a_new_one_of_another_session)
 }
 END_TEST
 
+static char *all_pages(annal_state *state, uint64_t *out_count)
+{
+    ck_ok(annal__state_page_count(state, out_count, err));
+    char *pages = malloc(*out_count * ANNAL_STATE_PAGE_BYTES);
+    for (uint64_t page = 1; page <= *out_count; page++)
+        ck_ok(annal__state_page(state, page, pages + (page - 1) * ANNAL_STATE_PAGE_BYTES, err));
+    return pages;
+}
+
+static int count_page(void *arg, uint64_t page)
+{
+    (void)page;
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
+START_TEST(a_second_state_of_the_core_pack_has_the_same_pages_without_creating_tables)
+{
+    annal_pack *core = NULL;
+    uint64_t count[2], changed = 0;
+    char *pages[2];
+    ck_ok(annal__pack_core(&core, err));
+    for (int i = 0; i < 2; i++) {
+        annal_state *state = NULL;
+        ck_assert((atomic_load(core->blank) != NULL) == (i > 0));
+        ck_ok(
+            annal__state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){core}, 1, &state, err));
+        apply(state, 1, "session.created", "{\"model\":\"m\"}");
+        apply(state, 2, "turn.started", "{\"turn_id\":\"t\"}");
+        pages[i] = all_pages(state, &count[i]);
+        memset(pages[i] + 24, 0, 4); /* how often SQLite opened it to write */
+        memset(pages[i] + 92, 0, 4);
+        if (i > 0)
+            ck_ok(annal__state_changed(state, count_page, &changed, err));
+        annal_state_free(state);
+    }
+    ck_assert_uint_eq(count[0], count[1]);
+    ck_assert_uint_eq(changed, count[1]); /* a snapshot of it needs nothing else */
+    ck_assert_mem_eq(pages[0], pages[1], count[0] * ANNAL_STATE_PAGE_BYTES);
+    free(pages[0]);
+    free(pages[1]);
+    annal_pack_free(core);
+}
+END_TEST
+
 START_TEST(events_come_in_order)
 {
     annal_state *state = core_state();
@@ -333,6 +380,8 @@ Suite *suite_state(void)
     tcase_add_test(state, an_event_that_a_handler_cannot_take_changes_nothing_and_is_counted);
     tcase_add_test(state, the_envelope_can_be_bound);
     tcase_add_test(state, a_state_that_was_reset_is_a_new_one_of_another_session);
+    tcase_add_test(state,
+                   a_second_state_of_the_core_pack_has_the_same_pages_without_creating_tables);
     tcase_add_test(state, events_come_in_order);
     tcase_add_test(state, sql_over_a_state_only_reads);
     tcase_add_test(state, the_pack_version_changes_with_any_byte_of_a_pack);
