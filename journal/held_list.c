@@ -218,6 +218,15 @@ void annal__held_remove_all(const struct held *held)
     }
 }
 
+bool annal__held_has_note(const struct held *held, uint64_t whole)
+{
+    uint32_t entries = annal__held_entries(held);
+    for (uint32_t i = 0; whole != 0 && i < entries; i++)
+        if (atomic_load(&annal__held_entry(held, i)->whole) == whole)
+            return true;
+    return false;
+}
+
 bool annal__held_is_to_wipe(const struct held *held, uint32_t *out_wanted)
 {
     uint32_t wanted = atomic_load(&held->header->wipe_wanted);

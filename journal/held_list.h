@@ -14,6 +14,10 @@
  * (7) A process that deleted a session raises `wipe_wanted`, rings the owner's bell, and sleeps on
  *     `wipe_done`. The owner overwrites what its log does not need, and answers with the number
  *     that it saw. If the owner ends before it answers, the slot's log is removed once it is empty.
+ * (8) An owner that gives a session back notes in the entry what the journal looks like now that
+ *     all of it is on the disk. The note outlives the name, until another is noted there: a process
+ *     that gets the slot in this boot, takes the session and finds the journal as noted, need not
+ *     sync what it did not write.
  *
  * All numbers are in the machine's byte order: the file never leaves the machine.
  */
@@ -65,7 +69,8 @@ struct held_entry {
     _Atomic uint32_t word;  /* futex */
     _Atomic uint32_t loose; /* has bytes of level os that nobody was told are durable */
     uint32_t id_bytes;
-    char id[ANNAL_SESSION_ID_BYTES_MAX + 36]; /* makes 256 bytes */
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 28];
+    _Atomic uint64_t whole; /* rule (8): a hash; 0: nothing is noted */
 };
 
 struct held {
@@ -118,5 +123,8 @@ annal_status annal__held_add(struct held *held, annal_slice session, uint32_t *o
                              annal_error *err);
 void annal__held_remove(const struct held *held, uint32_t index);
 void annal__held_remove_all(const struct held *held);
+
+/* Whether an entry has this note, rule (8). */
+bool annal__held_has_note(const struct held *held, uint64_t whole);
 
 #endif

@@ -241,6 +241,39 @@ annal_status annal__session_begin(annal_store *store, struct session *session,
     return ANNAL_OK;
 }
 
+/*
+ * A hash of what the journal looks like in this boot: file, length, times. 0: it has another length
+ * than expected, or cannot be looked at.
+ */
+static uint64_t look_of(const annal_store *store, const struct session *session, uint64_t end)
+{
+    struct stat file;
+    if (store->io->fstat(store->io->arg, session->fd, &file) < 0 || (uint64_t)file.st_size != end)
+        return 0;
+    const int64_t facts[] = {(int64_t)file.st_dev, (int64_t)file.st_ino, file.st_size,
+                             file.st_mtim.tv_sec,  file.st_mtim.tv_nsec, file.st_ctim.tv_sec,
+                             file.st_ctim.tv_nsec};
+    return annal__hash(facts, sizeof facts, annal__hash(store->boot, sizeof store->boot, 0));
+}
+
+/*
+ * held_list.h, rule (8). The journal gets a time just before that of its last write: whoever writes
+ * to it later, even in the same tick of the clock, gives it another one.
+ */
+static void note_whole(const annal_store *store, const struct session *session)
+{
+    uint64_t whole = 0;
+    struct stat file;
+    if (store->io->fstat(store->io->arg, session->fd, &file) == 0) {
+        struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, file.st_mtim};
+        times[1].tv_sec -= times[1].tv_nsec == 0;
+        times[1].tv_nsec = (times[1].tv_nsec == 0 ? 1000000000 : times[1].tv_nsec) - 1;
+        if (store->io->futimens(store->io->arg, session->fd, times) == 0)
+            whole = look_of(store, session, session->end);
+    }
+    atomic_store(&annal__held_entry(&store->slot.held, session->held_index)->whole, whole);
+}
+
 static annal_status continue_journal(annal_store *store, struct session *session, annal_error *err)
 {
     struct journal_tail tail;
@@ -274,7 +307,8 @@ static annal_status continue_journal(annal_store *store, struct session *session
     if (tail.end == 0)
         return annal__session_begin(store, session, session->codec, err);
     /* It may have been copied into place and never synced. */
-    if (annal__store_fdatasync(store, session->fd) < 0)
+    if (!annal__held_has_note(&store->slot.held, look_of(store, session, tail.end)) &&
+        annal__store_fdatasync(store, session->fd) < 0)
         return annal__fail_errno(err, "sync the journal of session '%s'", session->id);
     memcpy(session->file, tail.header.file, sizeof session->file);
     session->create_logged = session->exists = true;
@@ -431,6 +465,8 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     if (status < 0)
         return status;
     annal__session_set_loose(store, session, false);
+    if (session->fd >= 0)
+        note_whole(store, session);
     close_journal(store, session);
     return ANNAL_OK;
 }

@@ -170,6 +170,12 @@ static int sys_list(void *arg, const char *path, io_list_fn fn, void *fn_arg)
     return result;
 }
 
+static int sys_futimens(void *arg, int fd, const struct timespec times[2])
+{
+    (void)arg;
+    return futimens(fd, times);
+}
+
 static int sys_flock(void *arg, int fd, int operation)
 {
     (void)arg;
@@ -228,6 +234,7 @@ const struct io annal__system_io = {
     .fsync = sys_fsync,
     .ftruncate = sys_ftruncate,
     .fstat = sys_fstat,
+    .futimens = sys_futimens,
     .stat = sys_stat,
     .identify = sys_identify,
     .measure = sys_measure,

@@ -45,6 +45,7 @@ struct io {
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);
     int (*fstat)(void *arg, int fd, struct stat *out);
+    int (*futimens)(void *arg, int fd, const struct timespec times[2]);
     /* lstat: does not follow links */
     int (*stat)(void *arg, const char *path, struct stat *out);
     /*

@@ -59,6 +59,10 @@ try "pkg-config, shared" env LD_LIBRARY_PATH="$libdir" "$work/shared"
 $CC ${CFLAGS:-} -o "$work/static" "$source/user.c" $(pkg-config --cflags annal) \
     "$libdir/libannal.a" $(pkg-config --static --libs annal | sed 's/-lannal//')
 try "pkg-config, static" "$work/static"
+! objdump -p "$work/static" | grep -q 'NEEDED.*sqlite' || {
+    echo "a program without an index is linked with SQLite"
+    exit 1
+}
 
 mkdir "$work/package"
 cp "$source/user.c" "$work/package"

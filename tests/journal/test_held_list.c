@@ -162,12 +162,28 @@ START_TEST(a_list_does_not_look_empty_when_its_file_cannot_be_asked)
 }
 END_TEST
 
+START_TEST(a_note_outlives_the_name_and_the_one_that_gets_its_entry)
+{
+    uint32_t index, again;
+    char text[24];
+    ck_ok(annal__held_add(&held, name(text, 1), &index, err));
+    atomic_store(&annal__held_entry(&held, index)->whole, 5);
+    annal__held_remove(&held, index);
+    ck_ok(annal__held_add(&held, name(text, 2), &again, err));
+    ck_assert_uint_eq(again, index);
+    ck_assert(annal__held_has_note(&held, 5));
+    ck_assert(!annal__held_has_note(&held, 6));
+    ck_assert(!annal__held_has_note(&held, 0)); /* that of all others */
+}
+END_TEST
+
 Suite *suite_held_list(void)
 {
     Suite *suite = suite_create("held_list");
     TCase *tests = suite_case(suite, "held", set_up, tear_down);
     tcase_add_test(tests, a_list_speaks_of_one_boot_and_one_log);
     tcase_add_test(tests, a_list_speaks_of_both_logs_while_one_takes_the_place_of_the_other);
+    tcase_add_test(tests, a_note_outlives_the_name_and_the_one_that_gets_its_entry);
     tcase_add_test(tests, a_missing_list_is_empty_and_speaks_of_nothing);
     tcase_add_test(tests, a_name_is_seen_through_another_map_until_it_is_removed);
     tcase_add_test(tests, removing_an_entry_changes_the_word_that_others_sleep_on);

@@ -483,6 +483,43 @@ START_TEST(a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_wh
 }
 END_TEST
 
+/* How many syncs one append to session s takes, besides those of opening and of closing. */
+static uint64_t append_and_count_syncs(const uint8_t boot[16], uint64_t number)
+{
+    const struct seams seams = {&annal__system_io, &annal__system_clock, boot};
+    annal_store *store = store_open_seams(tmpdir_path(&dir, "store"), &seams);
+    uint64_t before = atomic_load(&store->metrics.own.counters[METRIC_SYNCS]);
+    append_numbers(store, "s", number, number, ANNAL_LEVEL_SYNC);
+    uint64_t after = atomic_load(&store->metrics.own.counters[METRIC_SYNCS]);
+    store_close(store);
+    return after - before;
+}
+
+/* held_list.h, rule (8). */
+START_TEST(a_journal_that_nobody_wrote_since_it_was_given_back_is_not_synced_when_it_is_taken)
+{
+    static const uint8_t boot[16] = "a boot", next_boot[16] = "the next boot";
+    size_t len;
+    const char *path = tmpdir_path(&dir, "store/events/s.jsonl");
+    append_and_count_syncs(boot, 1);
+    ck_assert_uint_eq(append_and_count_syncs(boot, 2), 1); /* the log's */
+    ck_assert_uint_eq(append_and_count_syncs(next_boot, 3), 2);
+    ck_assert_uint_eq(append_and_count_syncs(next_boot, 4), 1);
+    /* The same bytes, written again into the same file: they may be lost. */
+    char *bytes = file_read(path, &len);
+    file_write(path, bytes, len);
+    ck_assert_uint_eq(append_and_count_syncs(next_boot, 5), 2);
+    ck_assert_uint_eq(append_and_count_syncs(next_boot, 6), 1);
+    /* Another file that was moved into its place. */
+    free(bytes);
+    bytes = file_read(path, &len);
+    file_write(tmpdir_path(&dir, "copy"), bytes, len);
+    ck_assert_int_eq(rename(tmpdir_path(&dir, "copy"), path), 0);
+    ck_assert_uint_eq(append_and_count_syncs(next_boot, 7), 2);
+    free(bytes);
+}
+END_TEST
+
 Suite *suite_session(void)
 {
     Suite *suite = suite_create("session");
@@ -497,6 +534,8 @@ Suite *suite_session(void)
         tails, a_name_without_bytes_that_cannot_be_looked_at_just_now_is_not_called_another_file);
     tcase_add_test(tails, a_fifo_in_the_place_of_a_journal_is_refused_and_waits_for_nobody);
     tcase_add_test(tails, a_file_that_is_no_journal_of_this_session_takes_no_events_and_says_why);
+    tcase_add_test(
+        tails, a_journal_that_nobody_wrote_since_it_was_given_back_is_not_synced_when_it_is_taken);
     TCase *sharing = suite_case(suite, "sharing", tmpdir_setup, tmpdir_teardown);
     tcase_add_test(sharing, many_threads_of_two_stores_share_sessions_with_few_descriptors);
     tcase_add_test(sharing,

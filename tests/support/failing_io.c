@@ -21,6 +21,7 @@ enum call {
     FSYNC,
     FTRUNCATE,
     FSTAT,
+    FUTIMENS,
     STAT,
     IDENTIFY,
     RENAME,
@@ -52,6 +53,7 @@ static const struct {
     [FSYNC] = {"fsync", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FTRUNCATE] = {"ftruncate", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FSTAT] = {"fstat", false, {EIO, ENOMEM}},
+    [FUTIMENS] = {"futimens", false, {EIO, EACCES, EROFS}},
     [STAT] = {"stat", false, {EIO, EACCES, ENOMEM}},
     [IDENTIFY] = {"identify", false, {EIO, EACCES, ENOMEM}},
     [RENAME] = {"rename", true, {EIO, ENOSPC, EDQUOT, EACCES, EROFS}},
@@ -251,6 +253,11 @@ static int f_list(void *arg, const char *path, io_list_fn fn, void *fn_arg)
     return -1;
 }
 
+static int f_futimens(void *arg, int fd, const struct timespec times[2])
+{
+    return fails(arg, FUTIMENS) ? -1 : annal__system_io.futimens(NULL, fd, times);
+}
+
 static int f_flock(void *arg, int fd, int operation)
 {
     return fails(arg, FLOCK) ? -1 : annal__system_io.flock(NULL, fd, operation);
@@ -298,6 +305,7 @@ void failing_io_init(struct failing_io *disk)
                .fsync = f_fsync,
                .ftruncate = f_ftruncate,
                .fstat = f_fstat,
+               .futimens = f_futimens,
                .stat = f_stat,
                .identify = f_identify,
                .measure = f_measure,

@@ -361,7 +361,7 @@ static ssize_t d_pwrite(void *arg, int fd, const void *bytes, size_t len, uint64
     if (failed != 0)
         return fail(failed);
     sim_inode_write(inode, bytes, len, offset);
-    inode->changed_us = process->disk->now_us;
+    sim_inode_touch(inode, process->disk->now_us);
     return (ssize_t)len;
 }
 
@@ -377,6 +377,18 @@ static int d_ftruncate(void *arg, int fd, uint64_t len)
     if (inode->map != NULL && len < inode->map_len)
         memset(inode->map + len, 0, inode->map_len - (size_t)len);
     sim_inode_resize(inode, len);
+    sim_inode_touch(inode, process->disk->now_us);
+    return 0;
+}
+
+static int d_futimens(void *arg, int fd, const struct timespec times[2])
+{
+    struct sim_process *process = arg;
+    struct sim_inode *inode = file_of(process, fd);
+    if (inode == NULL)
+        return -1;
+    inode->changed_us = process->disk->now_us;
+    inode->written = times[1];
     return 0;
 }
 
@@ -580,7 +592,9 @@ static int look(const struct sim_inode *inode, struct stat *out)
                          .st_blksize = 4096,
                          .st_size = (off_t)inode->cache->size,
                          .st_blocks = (blkcnt_t)(inode->cache->size + 511) / 512,
-                         .st_mtime = inode->changed_us / 1000000};
+                         .st_mtim = inode->written,
+                         .st_ctim = {.tv_sec = inode->changed_us / 1000000,
+                                     .tv_nsec = inode->changed_us % 1000000 * 1000}};
     return 0;
 }
 
@@ -717,6 +731,7 @@ struct sim_process *sim_process_new(struct sim_disk *disk)
                .fsync = d_fsync,
                .ftruncate = d_ftruncate,
                .fstat = d_fstat,
+               .futimens = d_futimens,
                .stat = d_stat,
                .identify = d_identify,
                .measure = d_measure,

@@ -196,6 +196,13 @@ struct sim_inode *sim_inode_get(const struct sim_disk *disk, uint64_t number)
     return NULL;
 }
 
+void sim_inode_touch(struct sim_inode *inode, int64_t now_us)
+{
+    inode->changed_us = now_us;
+    inode->written =
+        (struct timespec){.tv_sec = now_us / 1000000, .tv_nsec = now_us % 1000000 * 1000};
+}
+
 struct sim_inode *sim_inode_add(struct sim_disk *disk, uint64_t number, bool is_dir, mode_t mode)
 {
     struct sim_inode *inode = sim_alloc(1, sizeof *inode);
@@ -203,7 +210,7 @@ struct sim_inode *sim_inode_add(struct sim_disk *disk, uint64_t number, bool is_
     inode->is_dir = is_dir;
     inode->mode = mode;
     inode->map_fd = -1;
-    inode->changed_us = disk->now_us;
+    sim_inode_touch(inode, disk->now_us);
     inode->cache = image_new(0);
     inode->durable = sim_image_ref(inode->cache);
     disk->inodes = (struct sim_inode **)sim_grow(disk->inodes, disk->inode_count, &disk->inode_room,

@@ -46,7 +46,8 @@ struct sim_inode {
     uint64_t number;
     bool is_dir;
     mode_t mode;
-    int64_t changed_us;
+    int64_t changed_us;      /* st_ctim */
+    struct timespec written; /* st_mtim */
 
     struct sim_image *cache; /* what processes see, but for `map` */
     struct sim_image *durable;
@@ -94,6 +95,8 @@ void sim_entries_remove(struct sim_entries *entries, const char *name);
 void sim_entries_copy(struct sim_entries *to, const struct sim_entries *from);
 
 struct sim_inode *sim_inode_get(const struct sim_disk *disk, uint64_t number);
+/* Its times after a write. */
+void sim_inode_touch(struct sim_inode *inode, int64_t now_us);
 /* Of a disk that is being made: the same number, mode and kind, and nothing in it. */
 struct sim_inode *sim_inode_add(struct sim_disk *disk, uint64_t number, bool is_dir, mode_t mode);
 void sim_inode_write(struct sim_inode *inode, const void *bytes, size_t len, uint64_t offset);

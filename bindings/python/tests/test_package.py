@@ -61,6 +61,11 @@ def test_the_module_shows_its_entry_alone() -> None:
     assert [line.split()[2] for line in shown.stdout.splitlines()] == ["PyInit__native"]
 
 
+def test_a_program_without_a_loop_does_not_load_asyncio() -> None:
+    code = "import libannal, sys; sys.exit('asyncio' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_version_is_that_of_the_library() -> None:
     assert f'version = "{annal.__version__}"' in (BINDING / "pyproject.toml").read_text()
 

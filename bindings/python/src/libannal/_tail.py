@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -76,6 +75,8 @@ class Tail(Resource):
 
     async def _readable(self) -> None:
         """Return when there may be something new. Cancelled, it leaves nothing in the loop."""
+        import asyncio  # a program without a loop does not pay for it
+
         loop = asyncio.get_running_loop()
         descriptor = self.fileno()
         ready = loop.create_future()
