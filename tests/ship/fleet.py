@@ -328,7 +328,7 @@ def draw(options):
     steps = results[0]["steps"]
     picture("lag", f"{results[0]['options']['hosts']:,} hosts: how old events are when they are committed", "events a second, of all hosts",
             "seconds", [(step["rate"], step[name] / 1000, line) for name, line in
-                        (("lag_p50_ms", "half of them"), ("lag_p99_ms", "99 of 100"), ("batch_p50_ms", "half of the batches take"))
+                        (("lag_p50_ms", "half of them"), ("lag_p99_ms", "99 of 100"), ("batch_p50_ms", "a batch takes"))
                         for step in steps if step[name] > 0])
     picture("cost", "PostgreSQL: what larger batches save", "events of a batch", "microseconds of processor an event",
             [(step["events_s"] / step["batches_s"], step["postgres_cpu_s"] / step["events_s"] * 1e6, f"{result['options']['hosts']:,} hosts")
