@@ -79,6 +79,23 @@ START_TEST(a_report_names_the_requests_that_failed)
 }
 END_TEST
 
+START_TEST(of_a_traceback_a_report_shows_what_failed)
+{
+    DONE_WITH(&cli,
+              "{\"type\":\"tool.called\",\"data\":{\"call_id\":\"c\",\"tool\":\"Bash\"}}\n"
+              "{\"type\":\"tool.failed\",\"data\":{\"call_id\":\"c\",\"output\":\"Exit code 1\\n"
+              "Traceback (most recent call last):\\n  File \\\"a.py\\\", line 1\\n    low()\\n"
+              "ValueError: low water\\n\\nDuring handling:\\n\\n"
+              "Traceback (most recent call last):\\n  File \\\"b.py\\\", line 2\\n"
+              "KeyError: 'tide'\\nbye\\n\"}}\n",
+              "append", ID);
+    cli.columns = "100";
+    DONE(&cli, "report", ID);
+    ASSERT_OUT("  KeyError: 'tide'  ");
+    ASSERT_NOT("Traceback");
+}
+END_TEST
+
 START_TEST(signs_of_costs_are_explained_where_they_are_shown)
 {
     DONE(&cli, "report", ID);
@@ -229,6 +246,7 @@ Suite *suite_first_look(void)
     tcase_add_test(all, ls_shows_the_agent_on_a_narrow_terminal);
     tcase_add_test(all, health_says_that_requests_failed_and_that_lines_were_unreadable);
     tcase_add_test(all, a_report_names_the_requests_that_failed);
+    tcase_add_test(all, of_a_traceback_a_report_shows_what_failed);
     tcase_add_test(all, signs_of_costs_are_explained_where_they_are_shown);
     tcase_add_test(all, report_and_search_take_an_agent_and_a_model_as_ls_does);
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);

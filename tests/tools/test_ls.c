@@ -131,7 +131,7 @@ START_TEST(a_cost_says_what_it_is_the_cost_of)
 {
     CLI(&cli, "{\"input_tokens\":200000,\"model\":\"x\"}", "append", "none", "--type",
         "agent.turn.usage");
-    CLI(&cli, "{\"input_tokens\":1000,\"cost_usd\":1.5}\n{\"input_tokens\":3000}", "append", "some",
+    CLI(&cli, "{\"input_tokens\":1000,\"cost_usd\":1.5}\n{\"input_tokens\":2990}", "append", "some",
         "--type", "agent.turn.usage");
     CLI(&cli, "{\"model\":\"x\",\"input\":30,\"output\":60}", "append", "prices", "--type",
         "price.set");
@@ -147,6 +147,8 @@ START_TEST(a_cost_says_what_it_is_the_cost_of)
     ck_assert_ptr_nonnull(strstr(cli.out, "\n~   computed from list prices"));
     CLI(&cli, NULL, "show", "some");
     ck_assert_ptr_nonnull(strstr(cli.out, "\ncost                 $1.50 of 25%\n"));
+    CLI(&cli, NULL, "report", "some");
+    ck_assert_ptr_nonnull(strstr(cli.out, "  $1.50 of 25%\n"));
 }
 END_TEST
 

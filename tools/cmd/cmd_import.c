@@ -182,9 +182,9 @@ static void print_totals(const struct work *work)
            human_count(skipped, work->skipped), human_count(events, work->events),
            work->events == 1 ? "" : "s");
     if (work->unreadable > 0) {
-        printf("%s line%s could not be read, and %s kept as import.unreadable:\n",
+        printf("%s line%s could not be read, and %s kept as import.unreadable%s\n",
                human_count(lines, work->unreadable), work->unreadable == 1 ? "" : "s",
-               work->unreadable == 1 ? "is" : "are");
+               work->unreadable == 1 ? "is" : "are", work->damaged.len > 0 ? ":" : "");
         out_slice(annal__buf_slice(&work->damaged));
     }
     if (work->unfinished > 0)
@@ -388,6 +388,7 @@ static int follow(struct work *work, int signals)
     work->lines = totals.lines;
     work->skipped = totals.skipped;
     work->unfinished = totals.unfinished;
+    work->unreadable = totals.unreadable;
     work->events = totals.events;
     work->unknown = totals.unknown;
     if (!work->args->json)

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -328,7 +329,8 @@ static struct follow_totals totals_of(const struct import_report *report)
     return (struct follow_totals){.files = 1,
                                   .lines = report->lines,
                                   .skipped = report->blank + report->duplicate + report->unfinished,
-                                  .unfinished = report->unfinished};
+                                  .unfinished = report->unfinished,
+                                  .unreadable = report->unreadable};
 }
 
 static void add_totals(struct follow_totals *sum, const struct follow_totals *more)
@@ -336,7 +338,21 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->lines += more->lines;
     sum->skipped += more->skipped;
     sum->unfinished += more->unfinished;
+    sum->unreadable += more->unreadable;
     sum->events += more->events;
+}
+
+/* What an import tells at its end is told here as soon as it is seen. */
+static void tell_unreadable(const struct followed *log, const struct import_report *report,
+                            uint64_t lines)
+{
+    if (lines == 1)
+        say("import '%s': line %" PRIu64 " could not be read, and is kept as import.unreadable",
+            log->path, report->last_unreadable);
+    else if (lines > 1)
+        say("import '%s': %" PRIu64 " lines could not be read, and are kept as import.unreadable; "
+            "the last is line %" PRIu64,
+            log->path, lines, report->last_unreadable);
 }
 
 /* Report what a job took; the job itself reports everything since it was opened. */
@@ -345,12 +361,14 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
 {
     const struct follow_options *options = follow->options;
     struct import_report report = *import_report(reading->job);
-    uint64_t events = reading->totals.events;
+    uint64_t events = reading->totals.events, unreadable = reading->totals.unreadable;
     report.events -= events_before;
     reading->totals = totals_of(&report);
     reading->totals.events = events + report.events;
     if (report.events > 0 || !log->was_read)
         options->took(options->arg, log->path, log->importer.kind, &report);
+    if (report.unreadable > unreadable)
+        tell_unreadable(log, &report, report.unreadable - unreadable);
     if (report.damaged && !log->was_refused)
         say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
     log->was_refused = report.damaged;

@@ -25,7 +25,7 @@
  * The results of all logs. lines, and what is skipped of them, refer to the logs as they are now.
  */
 struct follow_totals {
-    uint64_t files, lines, skipped, unfinished, events, unknown;
+    uint64_t files, lines, skipped, unfinished, unreadable, events, unknown;
 };
 
 struct follow_options {

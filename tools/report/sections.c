@@ -3,10 +3,10 @@
 #include "journal/base/alloc.h"
 #include "tools/cli/command.h"
 #include "tools/plot/text.h"
+#include "tools/show/cost_note.h"
 #include "tools/show/gist.h"
 #include "tools/show/session_rows.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,7 +209,7 @@ static void show_cost(struct buf *out, const annal_value *values)
     (void)!annal__buf_printf(out, "%s%s", computed ? "~" : "",
                              text_exact(text, whole(&values[0]), UNIT_MICROUSD));
     if (values[2].kind == ANNAL_VALUE_REAL && values[2].real < 1)
-        (void)!annal__buf_printf(out, " of %d%%", (int)ceil(100 * values[2].real));
+        (void)!annal__buf_printf(out, " of %d%%", cost_percent(values[2].real));
 }
 
 static size_t session_len(annal_slice id)

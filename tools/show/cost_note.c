@@ -17,6 +17,12 @@ static const char without_price[] = "SELECT DISTINCT model FROM usage_costs WHER
                                     " (SELECT id FROM sessions WHERE time_from IS"
                                     " '" SESSION_GUESSED "')) ORDER BY 1 = '', 1 LIMIT ?4";
 
+int cost_percent(double share)
+{
+    int percent = (int)(100 * share);
+    return percent == 0 && share > 0 ? 1 : percent;
+}
+
 const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost, struct cost_signs *signs)
 {
     if (cost->usd->kind != ANNAL_VALUE_REAL) {
@@ -33,7 +39,7 @@ const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost, struc
                                                usd == 0 && !part ? 0 : 2, usd);
     if (part)
         snprintf(text + len, COST_TEXT_BYTES - (size_t)len, " of %d%%",
-                 (int)(100.0 * (double)cost->costed_tokens->integer / (double)cost->tokens));
+                 cost_percent((double)cost->costed_tokens->integer / (double)cost->tokens));
     return text;
 }
 

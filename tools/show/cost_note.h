@@ -17,6 +17,9 @@ struct cost {
     int64_t tokens;
 };
 
+/* 27 of 0.279: rounded down, so that 100 means all, but to 1 at least if there is any. */
+int cost_percent(double share);
+
 /*
  * "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the other tokens have no price;
  * "<$0.01"; "-" if it is not known. Adds to signs what it shows.

@@ -98,12 +98,48 @@ static const char *skip_head(const char *text)
     return text;
 }
 
+/* The line that a traceback of Python ends with, the last one if there are several; else empty. */
+static annal_slice end_of_traceback(annal_slice text)
+{
+    static const char begins[] = "Traceback (most recent call last):\n";
+    const char *end = text.ptr + text.len, *line = NULL;
+    for (const char *at = text.ptr; at != NULL;) {
+        at = memmem(at, (size_t)(end - at), begins, sizeof begins - 1);
+        if (at != NULL)
+            line = at += sizeof begins - 1;
+    }
+    while (line != NULL && line < end && *line == ' ') {
+        line = memchr(line, '\n', (size_t)(end - line));
+        line = line == NULL ? end : line + 1;
+    }
+    if (line == NULL)
+        return (annal_slice){0};
+    const char *stop = memchr(line, '\n', (size_t)(end - line));
+    return (annal_slice){line, (size_t)((stop == NULL ? end : stop) - line)};
+}
+
+/* A traceback says at its end what failed, and its beginning is that of all others. */
+static bool put_traceback(struct buf *out, annal_slice raw)
+{
+    struct buf scratch = {0};
+    annal_slice text = {0}, line = {0};
+    if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0)
+        line = end_of_traceback(text);
+    (void)!annal__buf_append_slice(out, line);
+    annal__buf_done(&scratch);
+    return line.len > 0;
+}
+
 void gist_output(struct buf *out, annal_slice output)
 {
     struct buf scratch = {0}, line = {0};
     annal_slice value = unfold(output, &scratch);
     annal_slice inner = first_of(value, (const char *const[]){"output", NULL});
     annal_slice text = content_text(inner.len > 0 ? inner : value);
+    if (put_traceback(out, text)) {
+        annal__buf_done(&scratch);
+        return;
+    }
     excerpt_line(&line, text.len > 0 ? text : value, GIST_CHARS + HEAD_BYTES);
     while (line.len > 0 && line.ptr[line.len - 1] == ' ')
         line.len--;

@@ -578,7 +578,8 @@ START_TEST(at_the_end_it_says_what_was_imported)
     }
     close(pipes[1]);
     wait_said("follows 1 log; Ctrl-C ends it");
-    put("a.jsonl", "a", "\n");
+    put("a.jsonl", "a", "\nno JSON\n");
+    wait_said("line 5 could not be read, and is kept as import.unreadable");
     put_lines("a.jsonl", "a", 3, 4);
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, &how, 0), pid);
@@ -586,7 +587,9 @@ START_TEST(at_the_end_it_says_what_was_imported)
     for (ssize_t got, at = 0; (got = read(pipes[0], text + at, sizeof text - 1 - (size_t)at)) > 0;)
         at += got;
     close(pipes[0]);
-    ck_assert_msg(strstr(text, "1 file, 6 lines, 2 of them skipped: 5 events added\n") != NULL,
+    ck_assert_msg(strstr(text,
+                         "1 file, 7 lines, 2 of them skipped: 6 events added\n"
+                         "1 line could not be read, and is kept as import.unreadable\n") != NULL,
                   "%s", text);
 }
 END_TEST
