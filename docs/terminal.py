@@ -19,7 +19,7 @@ SESSION = "019cae51-7a10-7c33-9d02-4be0a1f35c70"
 # A command, and how many lines of its output are shown: the first ones, or if negative the last ones.
 COMMANDS = [
     ("""echo '{"tool":"Bash","input":"make"}' | annal append run-1 --type tool.called""", 1),
-    ("annal import auto tests/data/claude-code tests/data/codex", -1),
+    ("annal import auto tests/data/claude-code tests/data/codex", -3),
     ("annal ls --limit 3", 4),
     ("annal search high water --limit 1", 3),
     ('annal sql "SELECT tool, calls, p50_ms FROM tool_stats ORDER BY calls DESC LIMIT 2"', 3),

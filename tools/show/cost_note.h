@@ -21,8 +21,8 @@ struct cost {
 int cost_percent(double share);
 
 /*
- * "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the other tokens have no price;
- * "<$0.01"; "-" if it is not known. Adds to signs what it shows.
+ * "$10.72"; "~$10.72" if some of it was computed; "$10.72 of 27%" if the other tokens have no
+ * price; "<$0.01"; "-" if it is not known. Adds to signs what it shows.
  */
 #define COST_TEXT_BYTES 64
 const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost,
