@@ -26,7 +26,7 @@ model       who may write a session: every state of the model, with SPIN
 fuzz_bytes  libFuzzer on what reads bytes: json, msgpack, scan, log, snapshot, data, otlp; 4 minutes each
 fuzz_text   libFuzzer on what reads text of people: pack, import, document, args; 6 minutes each
 mutate      small mistakes in the product, one at a time: each makes a suite of make test fail
-serve       annal serve: 1,000 cuts of streams, 40 kills, random requests, clients that leave, 1,000 live streams
+serve       annal serve: cuts of streams, kills, random requests, clients that leave, OpenTelemetry, 1,000 streams
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
@@ -75,6 +75,9 @@ run_part() {
         cmake --build --preset dev --target annal_command
         tests/serve/cuts.py build/dev/tools/annal 1000
         tests/serve/attack.py build/dev/tools/annal 600 "$SEED"
+        cmake/setup.sh web
+        (cd tests/serve/otel && npm ci --ignore-scripts --no-audit --no-fund --silent)
+        node tests/serve/otel/exporters.mjs build/dev/tools/annal
         tests/serve/leave.py build/dev/tools/annal 300 "$SEED"
         make bench-serve
         ;;
