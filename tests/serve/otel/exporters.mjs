@@ -22,6 +22,9 @@ diag.setLogger({ ...new DiagConsoleLogger(), error: warn, warn }, DiagLogLevel.W
 
 const named = (attributes) => Object.fromEntries(Object.entries(attributes).map(([k, v]) => [`gen_ai.${k}`, v]));
 
+/* The SDK says the begin of a span in whole milliseconds, its end more exactly. */
+const aWhile = () => new Promise((done) => setTimeout(done, 3));
+
 async function spans(url, headers, conversation, Exporter, compression) {
   const exporter = new Exporter({ url: `${url}/v1/traces`, headers, compression });
   const provider = new NodeTracerProvider({
@@ -46,7 +49,9 @@ async function spans(url, headers, conversation, Exporter, compression) {
   };
   begin('chat gpt-4o', first, below).end();
   const tool = { 'operation.name': 'execute_tool', 'tool.name': 'tides', 'tool.call.id': 'c1' };
+  await aWhile();
   begin('execute_tool tides', tool, below).end();
+  await aWhile();
   const older = {
     'operation.name': 'chat',
     system: 'openai',
@@ -58,6 +63,7 @@ async function spans(url, headers, conversation, Exporter, compression) {
   const message = JSON.stringify({ role: 'assistant', content: 'Low water at noon.' });
   chat.addEvent('gen_ai.choice', { index: 0, finish_reason: 'stop', message });
   chat.end();
+  await aWhile();
   agent.end();
   await provider.forceFlush();
   await provider.shutdown();
