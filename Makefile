@@ -16,7 +16,8 @@
 #                                     reader that looks after each of a million answers
 #   make soak ROUNDS=100000 SEED=1    writers are killed with SIGKILL; what was acknowledged is there
 #   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
-#   make test-cluster [SEED=1]        shippers, networks and servers fail 200 times; the target equals the journals
+#   make test-cluster [PART='a b'] [SEED=1]  shippers, networks and servers fail, and the target equals the
+#                                     journals: tests/ship/cluster.sh --list
 #   make fleet                        10,000 hosts ship to one PostgreSQL, until it is the limit; a quarter of an hour
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
@@ -126,24 +127,13 @@ stops: setup
 	/usr/bin/python3 tests/crash/stops.py build/bench/tools/annal --rounds $(or $(ROUNDS),300) --seed $(or $(SEED),1) \
 		--seconds $(or $(PAUSE),20) --spare $(or $(SPARE),100) --pace $(or $(PACE),8)
 
-# Servers that it starts itself: PostgreSQL, a server with the protocol of S3, NATS. Some twenty minutes.
+# Servers that it starts itself: PostgreSQL, a server with the protocol of S3, NATS. tests/ship/cluster.sh --list: the parts.
 test-cluster: setup
 	@cmake/setup.sh cluster
 	@cmake/duckdb.sh || echo 'SKIPPED: the lake: npm cannot get the library of DuckDB'
 	@tests/ship/install.sh
 	cmake --preset bench && cmake --build --preset bench --target test_ship fleet
-	cd build/bench && ANNAL_TEST_FULL=1 $(if $(SEED),ANNAL_TEST_SEED='$(SEED)') CK_FORK=no tests/ship/test_ship faults
-	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship lake
-	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship ship
-	cd build/bench && ANNAL_TEST_FULL=1 tests/ship/test_ship pull
-	python3 tests/serve/serve.py build/bench/tools/annal a_push_and_a_pull_that_are_killed_go_on
-	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/bucket.py build/bench/tools/annal 100
-	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/compact.py build/bench/tools/annal 60
-	tests/ship/fleet.py build/bench --short
-	for server in build/cluster/bin/nats-server /usr/sbin/nats-server; do \
-		$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') build/cluster/bin/python tests/ship/stream.py build/bench/tools/annal 30 $$server || exit 1; \
-	done
-	$(if $(SEED),ANNAL_TEST_SEED='$(SEED)') /usr/bin/python3 tests/ship/hosts.py build/bench/tools/annal 8 200
+	@$(if $(SEED),SEED='$(SEED)') tests/ship/cluster.sh $(PART)
 
 fleet: setup
 	@cmake/setup.sh cluster

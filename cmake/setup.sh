@@ -30,7 +30,7 @@ web)
     command -v npm >/dev/null || packages="$packages nodejs npm"
     ;;
 bench) packages="$packages $bench_packages" ;;
-cluster) packages="$packages $ci_packages python3-venv nats-server pgbouncer" ;;
+cluster) packages="$packages $ci_packages python3-venv nats-server pgbouncer libfaketime" ;;
 esac
 
 missing=

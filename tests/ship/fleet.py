@@ -63,7 +63,7 @@ class Servers:
 
     def __init__(self, pool, clients, memory):
         self.bin = sorted(os.listdir(PROGRAMS), key=int)[-1]
-        self.dir = tempfile.mkdtemp(prefix="annal-fleet-", dir="/tmp")
+        self.dir = tempfile.mkdtemp(prefix="annal-fleet-", dir=os.environ.get("ANNAL_TEST_SERVERS", "/tmp"))
         user = pwd.getpwnam("postgres")
         self.user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"] if os.geteuid() == 0 else []
         if self.user:

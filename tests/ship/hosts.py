@@ -34,7 +34,7 @@ class Fleet:
 
     def __init__(self):
         self.bin = os.path.dirname(max(glob.glob("/usr/lib/postgresql/*/bin/initdb")))
-        self.dir = tempfile.mkdtemp(prefix="annal-pg-", dir="/tmp")
+        self.dir = tempfile.mkdtemp(prefix="annal-pg-", dir=os.environ.get("ANNAL_TEST_SERVERS", "/tmp"))
         self.more = {"cwd": self.dir, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         if os.geteuid() == 0:
             user = pwd.getpwnam("postgres")
@@ -210,7 +210,7 @@ def check_claims(server, directory, hosts, tasks):
 def play(scene, server, chance, words, hosts):
     """Run the hosts of a scene to their end; how often one was frozen."""
     begun, frozen = time.monotonic(), 0
-    processes = [subprocess.Popen([*words, name, server.url, scene], process_group=0) for name in hosts]
+    processes = [start([*words, name, server.url, scene], process_group=0) for name in hosts]
     try:
         while any(process.poll() is None for process in processes):
             frozen += freeze(chance, processes)

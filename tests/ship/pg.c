@@ -7,10 +7,12 @@
 #include <grp.h>
 #include <libpq-fe.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +20,9 @@
 #include <unistd.h>
 
 enum { WORDS_MAX = 24, NOBODY = 65534 };
+
+/* Where directories of servers are made. */
+static const char *disk;
 
 /* Where its programs are; "": nowhere. */
 static const char *bin_directory(void)
@@ -39,6 +44,17 @@ static void user_of(uid_t *uid, gid_t *gid)
     *gid = geteuid() != 0 ? getegid() : user != NULL ? user->pw_gid : NOBODY;
 }
 
+void clock_set(const char *offset)
+{
+    if (offset == NULL) {
+        unsetenv("LD_PRELOAD");
+        return;
+    }
+    setenv("LD_PRELOAD", "/usr/$LIB/faketime/libfaketime.so.1", 1);
+    setenv("FAKETIME", offset, 1);
+    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+}
+
 static pid_t start(const struct pg *pg, const char *program, const char *const *words,
                    const char *out)
 {
@@ -46,7 +62,8 @@ static pid_t start(const struct pg *pg, const char *program, const char *const *
     const char *argv[WORDS_MAX] = {path};
     uid_t uid;
     gid_t gid;
-    snprintf(path, sizeof path, "%s/%s", bin_directory(), program);
+    snprintf(path, sizeof path, "%s%s%s", *program != '/' ? bin_directory() : "",
+             *program != '/' ? "/" : "", program);
     snprintf(log, sizeof log, "%s/log", pg->dir);
     for (int i = 0; words[i] != NULL && i + 2 < WORDS_MAX; i++)
         argv[i + 1] = words[i];
@@ -63,7 +80,7 @@ static pid_t start(const struct pg *pg, const char *program, const char *const *
         _exit(126);
     closefrom(STDERR_FILENO + 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    unsetenv("LD_PRELOAD");
+    clock_set(pg->clock);
     execv(path, (char *const *)argv);
     _exit(127);
 }
@@ -114,6 +131,8 @@ void pg_restart(struct pg *pg)
                                  "-c", "fsync=off",
                                  "-c", "max_connections=30",
                                  "-c", "shared_buffers=32MB",
+                                 "-c", "min_wal_size=32MB",
+                                 "-c", "max_wal_size=128MB",
                                  NULL};
     for (int i = 0; i < 3000; i++) {
         if (pg->pid == 0 || waitpid(pg->pid, NULL, WNOHANG) == pg->pid)
@@ -125,13 +144,27 @@ void pg_restart(struct pg *pg)
     ck_abort_msg("PostgreSQL does not start: see %s/log", pg->dir);
 }
 
-/* Not in $TMPDIR: the path of a socket is short. */
+bool pg_make_small_disk(void)
+{
+    bool made = unshare(CLONE_NEWNS) == 0 &&
+                mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+                mount("tmpfs", "/srv", "tmpfs", 0, "size=1g") == 0;
+    if (made)
+        disk = "/srv";
+    return made;
+}
+
+/* Not in $TMPDIR: the path of a socket is short, and the server is another user. */
 static void make_directory(struct pg *pg)
 {
     uid_t uid;
     gid_t gid;
+    if (disk == NULL)
+        disk = getenv("ANNAL_TEST_SERVERS");
+    if (disk == NULL)
+        disk = "/tmp";
     *pg = (struct pg){0};
-    snprintf(pg->dir, sizeof pg->dir, "/tmp/annal-pg-XXXXXX");
+    snprintf(pg->dir, sizeof pg->dir, "%s/annal-pg-XXXXXX", disk);
     ck_assert_ptr_nonnull(mkdtemp(pg->dir));
     user_of(&uid, &gid);
     ck_assert_int_eq(chown(pg->dir, uid, gid), 0);
@@ -159,6 +192,30 @@ void pg_start_standby(const struct pg *primary, struct pg *standby)
     make_directory(standby);
     pg_program(standby, "pg_basebackup", words, NULL);
     pg_restart(standby);
+}
+
+void pg_promote(const struct pg *standby)
+{
+    pg_do(standby, "postgres", "SELECT pg_promote()");
+}
+
+pid_t pg_start_pooler(const struct pg *pg)
+{
+    char path[100];
+    uid_t uid;
+    gid_t gid;
+    snprintf(path, sizeof path, "%s/pooler.ini", pg->dir);
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    fprintf(
+        file,
+        "[databases]\n* = host=%s user=boss\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n"
+        "unix_socket_dir = %s\nauth_type = any\npool_mode = transaction\ndefault_pool_size = 4\n",
+        pg->dir, pg->dir);
+    ck_assert_int_eq(fclose(file), 0);
+    user_of(&uid, &gid);
+    ck_assert_int_eq(chown(path, uid, gid), 0);
+    return start(pg, "/usr/sbin/pgbouncer", (const char *const[]){"-q", path, NULL}, NULL);
 }
 
 void pg_kill(struct pg *pg, int with_signal)

@@ -11,13 +11,25 @@
 struct pg {
     char dir[64]; /* "": there is no server */
     pid_t pid;
+    const char *clock; /* of libfaketime, "+1h"; NULL: the system's */
 };
 
-/* False if there is no PostgreSQL on this machine; what is missing was said. */
+/* In the environment of this process: programs that it starts have this clock. NULL: no more. */
+void clock_set(const char *offset);
+
+/* From now on servers are on a small file system that nobody else sees, and that ends with this
+ * process. False if this user may not make one. */
+bool pg_make_small_disk(void);
+
+/* In a directory of its own in $ANNAL_TEST_SERVERS, or in /tmp. False if there is no PostgreSQL on
+ * this machine; what is missing was said. */
 bool pg_start(struct pg *pg);
 
 /* A hot standby of it, in a directory of its own. */
 void pg_start_standby(const struct pg *primary, struct pg *standby);
+
+/* A standby accepts writes. */
+void pg_promote(const struct pg *standby);
 
 /* Kill it, and wait until it is gone; and start it again in the same directory. */
 void pg_kill(struct pg *pg, int with_signal);
@@ -33,6 +45,10 @@ const char *pg_url(const struct pg *pg, const char *database, const char *role);
  * statement that fails fails the test. */
 char *pg_ask(const struct pg *pg, const char *database, const char *sql);
 void pg_do(const struct pg *pg, const char *database, const char *sql);
+
+/* pgbouncer, which gives out a connection for one transaction, on port 6432. The caller kills
+ * it. */
+pid_t pg_start_pooler(const struct pg *pg);
 
 /* Run one of PostgreSQL's programs; its output goes to out, or nowhere. */
 void pg_program(const struct pg *pg, const char *program, const char *const *words,

@@ -10,6 +10,7 @@
 
 #include <annal/journal.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,17 +65,18 @@ static _Noreturn void write_on(const char *path, struct writing *writing, struct
     const annal_store_options options = {.create = true};
     if (annal_store_open(path, &options, &store, NULL) < 0)
         _exit(2);
-    for (;;) {
+    for (unsigned appends = 0;;) {
         if (atomic_load(&writing->rest)) {
             if (!atomic_load(&writing->rests) && annal_sync(store, NULL) < 0)
                 _exit(4);
             atomic_store(&writing->rests, true);
             rest_ms(2);
+            appends = 0;
             continue;
         }
         atomic_store(&writing->rests, false);
         append_some(store, writing, &random);
-        rest_ms(2);
+        rest_ms(2 + appends++ / 20); /* a long round has not many more events than a short one */
     }
 }
 
@@ -85,10 +87,10 @@ static struct scene {
     struct proxy proxy;
     struct random random;
     struct writing *writing;
-    pid_t writer, shipper, second;
+    pid_t writer, shipper, second, pooler;
     char url[200];
-    char socket[120];
-    char dump[120];
+    char socket[120]; /* a link to that of the server or the pooler */
+    bool has_dump;    /* in the directory of the server */
 } scene;
 
 /* With --json it ends when nobody reads its output any more: also when this process fails. */
@@ -111,14 +113,22 @@ static void end(pid_t *pid)
     *pid = 0;
 }
 
+static void point_at(const char *name)
+{
+    char path[120];
+    snprintf(path, sizeof path, "%s/%s", scene.pg.dir, name);
+    (void)unlink(scene.socket);
+    ck_assert_int_eq(symlink(path, scene.socket), 0);
+}
+
 static bool begin(void)
 {
     cli_setup();
     scene = (struct scene){.random = random_init(1)};
     if (!pg_start(&scene.pg))
         return false;
-    snprintf(scene.socket, sizeof scene.socket, "%s/.s.PGSQL.5432", scene.pg.dir);
-    snprintf(scene.dump, sizeof scene.dump, "%s/dump", scene.pg.dir);
+    snprintf(scene.socket, sizeof scene.socket, "%s", tmpdir_path(&cli.dir, "server"));
+    point_at(".s.PGSQL.5432");
     pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet");
     DONE(&cli, "ship", "schema");
     pg_do(&scene.pg, "fleet", cli.out);
@@ -145,6 +155,7 @@ static void finish(void)
         end(&scene.shipper);
         end(&scene.second);
         end(&scene.writer);
+        end(&scene.pooler);
         proxy_stop(&scene.proxy);
         munmap(scene.writing, sizeof *scene.writing);
     }
@@ -214,10 +225,18 @@ static void ship_twice_at_once(void)
     }
 }
 
+static const char *dump(void)
+{
+    static char path[120];
+    snprintf(path, sizeof path, "%s/dump", scene.pg.dir);
+    return path;
+}
+
 static void take_a_dump(void)
 {
     const char *const words[] = {"-h", scene.pg.dir, "-U", "boss", "-Fc", "fleet", NULL};
-    pg_program(&scene.pg, "pg_dump", words, scene.dump);
+    pg_program(&scene.pg, "pg_dump", words, dump());
+    scene.has_dump = true;
 }
 
 static void wait_until(const char *sql, const char *want, const char *fault)
@@ -247,12 +266,12 @@ static void ship_a_quiet_session(void)
     wait_until(sql, "1", "before a restore");
 }
 
-/* As docs/ship.md says: beside it, then renamed. */
+/* As docs/ship.md says: beside it, then renamed. The dump is of now, or of some rounds ago. */
 static void restore_the_target(void)
 {
-    const char *const words[] = {"-h", scene.pg.dir, "-U",       "boss",
-                                 "-d", "fleet_new",  scene.dump, NULL};
-    take_a_dump();
+    const char *const words[] = {"-h", scene.pg.dir, "-U", "boss", "-d", "fleet_new", dump(), NULL};
+    if (!scene.has_dump || some(2) == 0)
+        take_a_dump();
     ship_a_quiet_session();
     rest_ms(some(300));
     pg_do(&scene.pg, "postgres", "CREATE DATABASE fleet_new");
@@ -261,15 +280,99 @@ static void restore_the_target(void)
     pg_do(&scene.pg, "postgres", "ALTER DATABASE fleet_new RENAME TO fleet");
 }
 
+/* A new standby takes over, which has all, or lacks the newest. */
+static void fail_over(void)
+{
+    struct pg standby;
+    pg_start_standby(&scene.pg, &standby);
+    rest_ms(some(300));
+    if (some(2) == 0) {
+        pg_do(&standby, "postgres", "ALTER SYSTEM SET primary_conninfo = ''");
+        pg_do(&standby, "postgres", "SELECT pg_reload_conf()");
+        rest_ms(some(500));
+    }
+    standby.clock = scene.pg.clock;
+    pg_stop(&scene.pg);
+    scene.pg = standby;
+    scene.has_dump = false;
+    rest_ms(some(200));
+    pg_promote(&scene.pg);
+    point_at(".s.PGSQL.5432");
+}
+
+/* The disk of the server is full: it refuses, or it ends. */
+static void fill_the_disk(void)
+{
+    char path[120];
+    snprintf(path, sizeof path, "%s/ballast", scene.pg.dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    off_t len = 0;
+    for (off_t step = 16 << 20; step >= 4096;)
+        if (posix_fallocate(fd, len, step) == 0)
+            len += step;
+        else
+            step /= 2;
+    rest_ms(300 + some(700));
+    close(fd);
+    ck_assert_int_eq(unlink(path), 0);
+    pg_restart(&scene.pg);
+}
+
+/* Of the server, so that days of arrival come twice and out of order, and of a shipper. */
+static void set_a_clock(void)
+{
+    static const char *const offsets[] = {"-1h", "+1h", "+25h", NULL};
+    scene.pg.clock = offsets[some(4)];
+    pg_kill(&scene.pg, SIGQUIT);
+    pg_restart(&scene.pg);
+    end(&scene.shipper);
+    clock_set(offsets[some(2)]);
+    scene.shipper = start_shipper("50");
+    clock_set(NULL);
+}
+
+static void put_a_pooler_between(void)
+{
+    scene.pooler = pg_start_pooler(&scene.pg);
+    point_at(".s.PGSQL.6432");
+    proxy_set(&scene.proxy, PROXY_CUT);
+    rest_ms(100);
+    proxy_set(&scene.proxy, PROXY_PASS);
+    rest_ms(some(500));
+    if (some(2) == 0) {
+        end(&scene.pooler);
+        rest_ms(some(200));
+        scene.pooler = pg_start_pooler(&scene.pg);
+    }
+}
+
+static void remove_the_pooler(void)
+{
+    if (scene.pooler == 0)
+        return;
+    end(&scene.pooler);
+    point_at(".s.PGSQL.5432");
+}
+
 static const struct fault {
     const char *name;
     void (*fn)(void);
-} faults[] = {{"shipper killed", kill_the_shipper},   {"network cut", cut_the_network},
-              {"network stalled", stall_the_network}, {"network slow", slow_the_network},
-              {"server killed", kill_the_server},     {"connections ended", end_the_connections},
-              {"two shippers", ship_twice_at_once},   {"target restored", restore_the_target}};
+} faults[] = {{"shipper killed", kill_the_shipper},
+              {"network cut", cut_the_network},
+              {"network stalled", stall_the_network},
+              {"network slow", slow_the_network},
+              {"server killed", kill_the_server},
+              {"connections ended", end_the_connections},
+              {"two shippers", ship_twice_at_once},
+              {"target restored", restore_the_target},
+              /* These take long, or need what make test-cluster installs. */
+              {"failover", fail_over},
+              {"clock", set_a_clock},
+              {"pooler", put_a_pooler_between},
+              {"disk full", fill_the_disk}};
 
-enum { FAULTS = sizeof faults / sizeof *faults };
+enum { FAULTS = sizeof faults / sizeof *faults, LONG_FAULTS = 4 };
 
 /* ---- What must hold after each ---- */
 
@@ -290,6 +393,17 @@ static void assert_equal(const char *fault)
     ck_assert_msg(strcmp(cli.out, want) == 0, "%s: %s, not %s; %s", fault, cli.out, want, cli.err);
     snprintf(want, sizeof want, "%llu", events);
     ck_text(pg_ask(&scene.pg, "fleet", "SELECT count(*) FROM annal._events"), want);
+    ck_text(pg_ask(&scene.pg, "fleet",
+                   "SELECT count(*) FROM annal._heads h LEFT JOIN annal._session_rows r USING (key)"
+                   " WHERE r.seq IS DISTINCT FROM h.seq"),
+            "0");
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 static void run_round(const struct fault *fault)
@@ -308,14 +422,35 @@ static void run_round(const struct fault *fault)
     ck_assert_msg(waitpid(scene.shipper, NULL, WNOHANG) == 0, "%s: the shipper ended", fault->name);
     assert_caught_up(fault->name);
     assert_equal(fault->name);
+    remove_the_pooler();
 }
 
 START_TEST(after_each_fault_the_target_equals_the_journals)
 {
-    unsigned rounds = full_or(200, FAULTS);
+    unsigned usual = FAULTS - LONG_FAULTS, rounds = full_or(200, usual),
+             kinds = full_or(FAULTS, usual);
+    if (kinds == FAULTS && !pg_make_small_disk()) {
+        fprintf(stderr, "SKIPPED: disk full: only root can make a file system for it\n");
+        kinds--;
+    }
+    struct {
+        unsigned rounds;
+        uint64_t ms;
+    } done[FAULTS] = {0};
     bool there = begin();
-    for (unsigned i = 0; there && i < rounds; i++)
-        run_round(&faults[i < FAULTS ? i : some(FAULTS)]);
+    for (unsigned i = 0; there && i < rounds; i++) {
+        unsigned kind = i < kinds ? i : some(kinds);
+        uint64_t began = now_ms();
+        run_round(&faults[kind]);
+        done[kind].rounds++;
+        done[kind].ms += now_ms() - began;
+        if ((i + 1) % 20 == 0)
+            printf("%u rounds, %llu events\n", i + 1,
+                   (unsigned long long)atomic_load(&scene.writing->events));
+    }
+    for (unsigned i = 0; there && i < kinds; i++)
+        printf("%-20s %3u rounds %6.1f s\n", faults[i].name, done[i].rounds,
+               (double)done[i].ms / 1e3);
     finish();
 }
 END_TEST
