@@ -220,6 +220,13 @@ START_TEST(on_a_terminal_events_are_few_and_no_records_unless_asked_for)
     ASSERT_OUT("<1>");
     CLI(&cli, NULL, "completion");
     cli_assert_refused(&cli, EXIT_USAGE, "bash, zsh and fish");
+    CLI(&cli, NULL, "report", "many", "--sort", "cost");
+    cli_assert_refused(
+        &cli, EXIT_USAGE,
+        "annal report has no option '--sort' ('annal ls' has it): 'annal help report'");
+    CLI(&cli, NULL, "show", "many", "--timeout", "1");
+    cli_assert_refused(&cli, EXIT_USAGE,
+                       ", 'annal query', 'annal sql' have it): 'annal help show'");
 }
 END_TEST
 

@@ -89,11 +89,35 @@ int args_fail_verb(const struct noun *noun, const char *given)
                       space, name);
 }
 
+#define OWNERS_BYTES 128
+
+/* " ('annal ls' has it)": the verbs of one word whose option it is, three at most; else nothing. */
+static const char *say_owners(char text[OWNERS_BYTES], const char *option)
+{
+    enum { OWNERS_MAX = 3 };
+    const char *owners[OWNERS_MAX];
+    int count = 0;
+    for (int i = 0; commands[i] != NULL && count < OWNERS_MAX; i++) {
+        const struct option *own;
+        for (int at = 0; (own = command_option(commands[i], &at)) != NULL;) {
+            if (count < OWNERS_MAX && strcmp(own->name, option) == 0)
+                owners[count++] = commands[i]->name;
+        }
+    }
+    text[0] = '\0';
+    for (int i = 0, len = 0; i < count; i++)
+        len += snprintf(text + len, OWNERS_BYTES - (size_t)len, "%s'annal %s'",
+                        i == 0 ? " (" : ", ", owners[i]);
+    if (count > 0)
+        strcat(text, count == 1 ? " has it)" : " have it)");
+    return text;
+}
+
 static int fail_option(const struct args *args, const char *given)
 {
     const char *nearest = NULL;
     size_t how_far = SIZE_MAX;
-    char verb[VERB_BYTES];
+    char verb[VERB_BYTES], owners[OWNERS_BYTES];
     const struct command *command = args->command;
     const struct option *option;
     bool common = command == NULL || !command->no_store;
@@ -103,11 +127,11 @@ static int fail_option(const struct args *args, const char *given)
         consider(given, option->name, &nearest, &how_far);
     args_verb(args, verb);
     const char *space = verb[0] != '\0' ? " " : "";
-    if (nearest != NULL)
+    if (say_owners(owners, given)[0] == '\0' && nearest != NULL)
         return fail_usage("annal%s%s has no option '--%s': did you mean '--%s'?", space, verb,
                           given, nearest);
-    return fail_usage("annal%s%s has no option '--%s': 'annal help%s%s' lists them", space, verb,
-                      given, space, verb);
+    return fail_usage("annal%s%s has no option '--%s'%s: 'annal help%s%s' lists them", space, verb,
+                      given, owners, space, verb);
 }
 
 static bool is_called(const struct option *option, const char *name, size_t len)
