@@ -10,8 +10,8 @@
  *     (fleet.py made its head). Events come at an even rate. A host ships what
  *     it has, one batch at a time, and then waits as ship.c does, so batches grow when the target
  *     is slow. When it is away, the host waits as ship.c does, and connects again.
- * (2) The lag of a batch is the age of its oldest event when it was committed. All is counted in the
- *     second half of each step, so it is that of the rate and not of the change.
+ * (2) The lag of a batch is the age of its oldest event when it was committed. All is counted in
+ *     the second half of each step, so it is that of the rate and not of the change.
  * (3) Each rate prints one line of JSON. The first one that is not reached (events wait
  *     longer than LAG_MS_MAX, or a tenth of them is left over) is the last.
  */

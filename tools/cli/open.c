@@ -197,3 +197,17 @@ int store_close(annal_store *store, int exit_status)
     }
     return exit_status;
 }
+
+int store_with_index(const struct args *args, int (*fn)(const struct args *args, annal_index *))
+{
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
+        exit_status = fail_error(&err);
+    if (exit_status == 0)
+        exit_status = fn(args, index);
+    annal_index_close(index);
+    return store_close(store, exit_status);
+}

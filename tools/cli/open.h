@@ -4,6 +4,7 @@
 
 #include "tools/cli/fields.h"
 
+#include <annal/index.h>
 #include <annal/store.h>
 
 enum open_mode {
@@ -19,6 +20,9 @@ enum open_mode {
  */
 int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
                annal_store **out_store);
+
+/* Open the store for writing, and its index; then fn's exit status, or that of a failure. */
+int store_with_index(const struct args *args, int (*fn)(const struct args *args, annal_index *));
 
 /* As store_open(), with the sentence in err in place of the line on stderr. */
 int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,

@@ -35,7 +35,7 @@ static int print_one(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static int run(const struct args *args)
+static int checkpoint_all(const struct args *args, annal_index *index)
 {
     struct checkpoint checkpoint = {.args = args};
     static const annal_wal_mode modes[] = {ANNAL_WAL_TRUNCATE, ANNAL_WAL_PASSIVE, ANNAL_WAL_FULL,
@@ -43,18 +43,14 @@ static int run(const struct args *args)
     int choice = args_choice(args, "mode");
     annal_wal_mode mode = modes[choice < 0 ? 0 : choice];
     annal_error err = {0};
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 &&
-        annal_index_wal_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 && checkpoint.failed)
-        exit_status = EXIT_STORAGE;
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    if (annal_index_wal_checkpoint(index, mode, print_one, &checkpoint, &err) < 0)
+        return fail_error(&err);
+    return checkpoint.failed ? EXIT_STORAGE : EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    return store_with_index(args, checkpoint_all);
 }
 
 static const struct field fields[] = {OPTION_WITH("mode", "MODE", FIELD_CHOICE, NULL,

@@ -46,16 +46,7 @@ static int rebuild(const struct args *args, annal_index *index)
 
 static int run(const struct args *args)
 {
-    annal_error err = {0};
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0)
-        exit_status = rebuild(args, index);
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    return store_with_index(args, rebuild);
 }
 
 const struct command cmd_reindex = {

@@ -31,21 +31,18 @@ static int print_one(void *arg, const annal_maintenance *what)
     return 0;
 }
 
-static int run(const struct args *args)
+static int vacuum_all(const struct args *args, annal_index *index)
 {
     struct vacuum vacuum = {.args = args};
     annal_error err = {0};
-    annal_store *store = NULL;
-    annal_index *index = NULL;
-    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
-    if (exit_status == 0 && annal_index_open(store, NULL, &index, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 && annal_index_vacuum(index, print_one, &vacuum, &err) < 0)
-        exit_status = fail_error(&err);
-    if (exit_status == 0 && vacuum.failed)
-        exit_status = EXIT_STORAGE;
-    annal_index_close(index);
-    return store_close(store, exit_status);
+    if (annal_index_vacuum(index, print_one, &vacuum, &err) < 0)
+        return fail_error(&err);
+    return vacuum.failed ? EXIT_STORAGE : EXIT_DONE;
+}
+
+static int run(const struct args *args)
+{
+    return store_with_index(args, vacuum_all);
 }
 
 const struct command cmd_vacuum = {

@@ -2,9 +2,9 @@
  * A lake: Parquet files that DuckDB, ClickHouse and Spark read, in a directory or in a bucket
  * (lake.h). DuckDB's library writes them (tools/export/parquet.h).
  *
- *     LAKE/store=<name>/day=<day of arrival>/<number>-<random>.parquet     a batch
- *     LAKE/store=<name>/_log/<number>.json                                 its manifest: 1, 2, 3, …
- *     LAKE/store=<name>/_log/_checkpoint                                   what manifests 1 to n say
+ *     LAKE/store=<name>/day=<day of arrival>/<number>-<random>.parquet    a batch
+ *     LAKE/store=<name>/_log/<number>.json                                its manifest: 1, 2, 3, …
+ *     LAKE/store=<name>/_log/_checkpoint                                  what manifests 1 to n say
  *
  * (1) A batch is committed when its manifest has its name, which only one shipper can give: a
  *     second one fails and looks again.
@@ -18,8 +18,8 @@
  *     are not part of the lake. Their names stay for a while, for readers that began before
  *     (lake_compact.c).
  * (5) Manifests are never changed, so what the first n of them say is always true. A checkpoint has
- *     it in one file, from which the others are read on (lake_checkpoint.c). Without it, or if it is
- *     damaged, all are read.
+ *     it in one file, from which the others are read on (lake_checkpoint.c). Without it, or if it
+ *     is damaged, all are read.
  */
 #include "tools/ship/lake.h"
 
@@ -601,6 +601,14 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     return proving.status;
 }
 
+/* They differ in where their files are. */
+#define LAKE_KIND(opens)                                                                           \
+    {                                                                                              \
+        .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \
+        .begin = lake_begin, .put = lake_put, .commit = lake_commit, .prove = lake_prove,          \
+        .compact = lake_compact, .rows = lake_rows, .find = lake_find                              \
+    }
+
 #ifdef ANNAL_SHIP_S3
 static annal_status open_bucket(const struct ship_where *where, bool to_write,
                                 struct ship_target **out_target, annal_error *err)
@@ -608,27 +616,7 @@ static annal_status open_bucket(const struct ship_where *where, bool to_write,
     return lake_open(&lake_s3, where, to_write, out_target, err);
 }
 
-const struct ship_kind ship_bucket = {.pace_ms = 60000,
-                                      .open = open_bucket,
-                                      .close = lake_close,
-                                      .heads = lake_heads,
-                                      .begin = lake_begin,
-                                      .put = lake_put,
-                                      .commit = lake_commit,
-                                      .prove = lake_prove,
-                                      .compact = lake_compact,
-                                      .rows = lake_rows,
-                                      .find = lake_find};
+const struct ship_kind ship_bucket = LAKE_KIND(open_bucket);
 #endif
 
-const struct ship_kind ship_lake = {.pace_ms = 60000,
-                                    .open = open_dir,
-                                    .close = lake_close,
-                                    .heads = lake_heads,
-                                    .begin = lake_begin,
-                                    .put = lake_put,
-                                    .commit = lake_commit,
-                                    .prove = lake_prove,
-                                    .compact = lake_compact,
-                                    .rows = lake_rows,
-                                    .find = lake_find};
+const struct ship_kind ship_lake = LAKE_KIND(open_dir);

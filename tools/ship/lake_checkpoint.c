@@ -7,8 +7,8 @@
  *     {"pieces":…,"h":"…"}                                          as in manifests
  *
  * (1) It is written by whoever opened the lake to write and had to read many manifests, and by
- *     compaction. The old one is removed first. If there is none for a moment, or after a crash, all
- *     manifests are read: it is never needed.
+ *     compaction. The old one is removed first. If there is none for a moment, or after a crash,
+ *     all manifests are read: it is never needed.
  * (2) Of two at once one gets the name; both are true.
  * (3) The order of its lines is fixed, so that it can be compared with what the manifests say.
  */
