@@ -105,8 +105,9 @@ export function Search({ route }: { route: Route }) {
                   <p class="hit-text">{s.title || s.session_id}</p>
                   <p class="hit-facts">
                     <Agent name={s.agent_id} />
+                    {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
                     <span>{format.plural(s.events, 'event')}</span>
-                    <span>{costText(s)}</span>
+                    {costText(s) !== '–' && <span>{costText(s)}</span>}
                     <Ago time={s.last_activity_at} />
                   </p>
                 </a>

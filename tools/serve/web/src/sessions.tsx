@@ -184,11 +184,11 @@ function SessionRow(props: { row: Row; chosen: boolean; open: boolean; toggle: (
             {s.status !== 'idle' && <span class={`status ${s.status}`}>{s.status}</span>}
             {s.working_directory && <span title={s.working_directory}>{format.lastPart(s.working_directory)}</span>}
             {props.flat && up && <span>of {up.slice(0, 8)}</span>}
-            {s.tree && (
-              <span>{format.plural(s.tree.sessions, s.tree.sessions === 1 ? 'session' : 'session')} below</span>
-            )}
+            {s.tree && <span>{format.plural(s.tree.sessions, 'session')} below</span>}
             <span class="only-small">
-              <Ago time={s.last_activity_at} /> · {format.tokens(tokens)} tokens · {costText(s)}
+              <Ago time={s.last_activity_at} />
+              {tokens > 0 && ` · ${format.tokens(tokens)} tokens`}
+              {cost(s)[0] !== null && ` · ${costText(s)}`}
             </span>
           </div>
         </div>
