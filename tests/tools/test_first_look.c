@@ -118,6 +118,25 @@ START_TEST(signs_of_costs_are_explained_where_they_are_shown)
 }
 END_TEST
 
+START_TEST(the_models_of_2026_have_a_price)
+{
+    static const char *const models[] = {
+        "claude-fable-5", "claude-opus-4-7", "claude-opus-5-5-20260922",
+        "gpt-5.4",        "gpt-5.5",         "gemini-3.5-flash"};
+    char line[128] =
+        "{\"model\":\"claude-fable-5\",\"input_tokens\":1000000,\"output_tokens\":10000}\n";
+    DONE_WITH(&cli, line, "append", "priced", "--type", "agent.turn.usage");
+    DONE(&cli, "ls");
+    ASSERT_OUT("  ~$10.50  ");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        snprintf(line, sizeof line, "SELECT count(*) FROM list_prices WHERE '%s' GLOB model",
+                 models[i]);
+        DONE(&cli, "sql", "--format", "csv", line);
+        ck_assert_msg(strstr(cli.out, "\n1") != NULL, "%s: %s", models[i], cli.out);
+    }
+}
+END_TEST
+
 START_TEST(report_and_search_take_an_agent_and_a_model_as_ls_does)
 {
     DONE(&cli, "report", "--agent", "claude");
@@ -255,6 +274,7 @@ Suite *suite_first_look(void)
     tcase_add_test(all, a_report_names_the_requests_that_failed);
     tcase_add_test(all, of_a_traceback_a_report_shows_what_failed);
     tcase_add_test(all, signs_of_costs_are_explained_where_they_are_shown);
+    tcase_add_test(all, the_models_of_2026_have_a_price);
     tcase_add_test(all, report_and_search_take_an_agent_and_a_model_as_ls_does);
     tcase_add_test(all, a_hit_names_agent_and_title_of_its_session);
     tcase_add_test(all, a_phrase_that_is_nowhere_is_searched_for_as_its_words);

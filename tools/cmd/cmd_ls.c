@@ -18,8 +18,7 @@ enum {
     AT_REFUSED,                      /* requests that failed */
     AT_UNREADABLE,                   /* lines of its log */
     LS_COLUMNS = SESSION_COLUMN_COUNT + 3,
-    AT_BEFORE =
-        LS_COLUMNS, /* on a terminal: the sessions whose ids come before and after its own */
+    AT_BEFORE = LS_COLUMNS, /* on a terminal: the id before its own, and the one after */
     AT_AFTER
 };
 

@@ -28,10 +28,10 @@ int cost_percent(double share);
 const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost,
                       struct cost_signs *signs);
 
-/* Which models without a price are named: all but for what is not empty. */
+/* Of what the note names models without a price; what is empty does not limit it. */
 struct cost_scope {
     annal_slice sessions;     /* a JSON array */
-    annal_slice since, until; /* ISO 8601, of a day each */
+    annal_slice since, until; /* ISO 8601 */
 };
 
 /* Print what the signs mean, with the models that have no price; nothing without signs. */

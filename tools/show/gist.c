@@ -125,6 +125,11 @@ static bool put_traceback(struct buf *out, annal_slice raw)
     annal_slice text = {0}, line = {0};
     if (raw.len > 0 && raw.ptr[0] == '"' && annal__json_text(raw, &scratch, &text) >= 0)
         line = end_of_traceback(text);
+    if (line.len > GIST_CHARS) {
+        line.len = GIST_CHARS;
+        while (((unsigned char)line.ptr[line.len] & 0xC0) == 0x80) /* within a character */
+            line.len--;
+    }
     (void)!annal__buf_append_slice(out, line);
     annal__buf_done(&scratch);
     return line.len > 0;
