@@ -35,8 +35,8 @@ static bool read_path(annal_slice rest, annal_slice *out_session, const char **o
            memcmp(*out_hex + HEX, ARTIFACT_SUFFIX "\"", suffix) == 0;
 }
 
-annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
-                                        annal__artifact_missing_fn fn, void *arg, annal_error *err)
+annal_status annal__artifact_references(annal_slice data, annal__artifact_reference_fn fn,
+                                        void *arg, annal_error *err)
 {
     const size_t len = strlen(PATH_MEMBER);
     const char *end = data.ptr + data.len;
@@ -44,22 +44,42 @@ annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
     for (const char *at = data.ptr; status == ANNAL_OK;) {
         const char *found = memmem(at, (size_t)(end - at), PATH_MEMBER, len);
         annal_slice session;
-        annal_artifact_info info;
         const char *hex = NULL;
         if (found == NULL)
             break;
         at = found + len;
         if (found > data.ptr && found[-1] == '\\')
             continue; /* a string that contains such a text */
-        if (!read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
-            continue;
-        status = annal__artifact_look(store, session, hex, &info, err);
-        if (status == ANNAL_ERR_NOTFOUND) {
-            const char *stop = hex + HEX + strlen(ARTIFACT_SUFFIX);
-            status = (annal_status)fn(arg, (annal_slice){at, (size_t)(stop - at)});
-        }
+        if (read_path((annal_slice){at, (size_t)(end - at)}, &session, &hex))
+            status = fn(arg, session, (annal_slice){hex, HEX}, err);
     }
     return status;
+}
+
+struct checking {
+    annal_store *store;
+    annal__artifact_missing_fn fn;
+    void *arg;
+};
+
+static annal_status check_reference(void *arg, annal_slice session, annal_slice sha256,
+                                    annal_error *err)
+{
+    const struct checking *checking = arg;
+    annal_artifact_info info;
+    annal_status status = annal__artifact_look(checking->store, session, sha256.ptr, &info, err);
+    if (status != ANNAL_ERR_NOTFOUND)
+        return status;
+    const char *path = session.ptr - strlen(FOLDER);
+    const char *stop = sha256.ptr + HEX + strlen(ARTIFACT_SUFFIX);
+    return (annal_status)checking->fn(checking->arg, (annal_slice){path, (size_t)(stop - path)});
+}
+
+annal_status annal__artifact_check_data(annal_store *store, annal_slice data,
+                                        annal__artifact_missing_fn fn, void *arg, annal_error *err)
+{
+    return annal__artifact_references(data, check_reference, &(struct checking){store, fn, arg},
+                                      err);
 }
 
 struct proving {

@@ -29,6 +29,14 @@ ANNAL_MUST_CHECK annal_status annal__artifact_externalize(annal_store *store, an
                                                           annal_slice data, annal_slice *out_data,
                                                           annal_error *err);
 
+/* Called with each reference of an event's data (JSON): the session in whose directory the artifact
+ * is, and its hash, of 64 digits without an end. */
+typedef annal_status (*annal__artifact_reference_fn)(void *arg, annal_slice session,
+                                                     annal_slice sha256, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__artifact_references(annal_slice data,
+                                                         annal__artifact_reference_fn fn, void *arg,
+                                                         annal_error *err);
+
 /* Called with a reference, "artifacts/…", that names nothing. Return 0 to continue; any other value
  * stops, and is returned. */
 typedef int (*annal__artifact_missing_fn)(void *arg, annal_slice path);

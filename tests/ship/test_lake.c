@@ -244,6 +244,8 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
               "append", "s1");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":{\"x\":[1,-0.0,2.5,\"t\"]}}\n", "append", "s2",
               "--format", "msgpack");
+    DONE_WITH(&cli, "much", "artifact", "put", "s2", "-");
+    DONE_WITH(&cli, "much", "artifact", "put", "s2", "-");
     SHIP(NULL);
     DONE(&cli, "fork", "s1", "--at", "1", "s1b");
     append("s1b", 2, 3);
@@ -258,7 +260,8 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     DONE(&cli, "pull", "s1b", "--from", url, "--store-name", "h1", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"store\":\"h1\",\"seq\":7,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":2,\"events\":8,\"added\":2,"));
-    DONE(&cli, "pull", "s2", "--from", url, "--store-name", "h1");
+    DONE(&cli, "pull", "s2", "--from", url, "--store-name", "h1", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"missing_artifacts\":0}"));
     assert_same_journal(first, "s1.jsonl");
     assert_same_journal(first, "s1b.jsonl");
     assert_same_journal(first, "s2.mpk");

@@ -163,6 +163,34 @@ START_TEST(with_a_session_come_its_sub_agents_and_forks)
 }
 END_TEST
 
+START_TEST(artifacts_come_once_by_their_hash)
+{
+    NEEDS_SERVER();
+    char *content = calloc(1, 3000), name[65];
+    memset(content, 'x', 2999);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE_WITH(&cli, content, "artifact", "put", "s1", "-", "--name", "one");
+    DONE_WITH(&cli, content, "artifact", "put", "s1", "-", "--name", "two", "--json");
+    snprintf(name, sizeof name, "%s", strstr(cli.out, "\"sha256\":\"") + 10);
+    DONE(&cli, "ship", url, "--as", "h1");
+    ck_text(
+        pg_ask(&pg, "fleet", "SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts"),
+        "1 2999");
+    go_to("other");
+    pg_do(&pg, "fleet", "UPDATE annal.artifacts SET bytes = 'y'");
+    PULL("s1");
+    cli_assert_refused(&cli, 1, "has other content at the target");
+    pg_do(&pg, "fleet", "UPDATE annal.artifacts SET bytes = convert_to(repeat('x', 2999), 'UTF8')");
+    PULL("s1", "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"missing_artifacts\":0}"));
+    DONE(&cli, "verify");
+    DONE(&cli, "artifact", "get", "s1", name);
+    ck_assert_str_eq(cli.out, content);
+    free(content);
+}
+END_TEST
+
 START_TEST(another_history_here_stays_as_it_is)
 {
     NEEDS_SERVER();
@@ -256,6 +284,7 @@ Suite *suite_pull(void)
     tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_goes_on);
     tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
     tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);
+    tcase_add_test(cases, artifacts_come_once_by_their_hash);
     tcase_add_test(cases, another_history_here_stays_as_it_is);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
     tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);

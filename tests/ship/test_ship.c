@@ -256,7 +256,7 @@ START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
     snprintf(sql, sizeof sql,
              "GRANT USAGE ON SCHEMA annal TO agent; GRANT SELECT ON annal._schema TO agent;"
              "GRANT SELECT, INSERT, UPDATE ON annal._heads, annal._homes TO agent;"
-             "GRANT SELECT, INSERT ON annal._events TO agent");
+             "GRANT SELECT, INSERT ON annal._events, annal.artifacts TO agent");
     pg_do(&pg, database, sql);
     DONE(&cli, "ship", as_agent, "--as", "h1");
     assert_same("1");

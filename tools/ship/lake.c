@@ -566,6 +566,39 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
     return lake_read_log(lake, err); /* rule 2: this gives the file its name */
 }
 
+/* ---- Artifacts: LAKE/store=<name>/artifacts/<sha256>, the content ---- */
+
+static void artifact_name(char name[NAME_BYTES], const char *sha256)
+{
+    snprintf(name, NAME_BYTES, "artifacts/%s", sha256);
+}
+
+/* Whether it is there shows when it is made. */
+static annal_status lake_has(struct ship_target *lake, const char *sha256, bool *out,
+                             annal_error *err)
+{
+    (void)lake, (void)sha256, (void)err;
+    *out = false;
+    return ANNAL_OK;
+}
+
+static annal_status lake_keep(struct ship_target *lake, const char *sha256, annal_slice content,
+                              annal_error *err)
+{
+    char name[NAME_BYTES];
+    artifact_name(name, sha256);
+    annal_status status = lake->kind->create(lake->files, name, content, err);
+    return status == ANNAL_ERR_CONFLICT ? ANNAL_OK : status;
+}
+
+static annal_status lake_fetch(struct ship_target *lake, const char *sha256, struct buf *out,
+                               annal_error *err)
+{
+    char name[NAME_BYTES];
+    artifact_name(name, sha256);
+    return lake->kind->read(lake->files, name, add_text, out, err);
+}
+
 struct proving {
     struct ship_target *lake;
     annal_error *err;
@@ -606,7 +639,8 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     {                                                                                              \
         .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \
         .begin = lake_begin, .put = lake_put, .commit = lake_commit, .prove = lake_prove,          \
-        .compact = lake_compact, .rows = lake_rows, .find = lake_find                              \
+        .compact = lake_compact, .rows = lake_rows, .find = lake_find, .has = lake_has,            \
+        .keep = lake_keep, .fetch = lake_fetch                                                     \
     }
 
 #ifdef ANNAL_SHIP_S3

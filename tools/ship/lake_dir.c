@@ -76,6 +76,9 @@ static annal_status dir_open(const struct ship_where *where, bool to_write,
         path_of(files, path, "_log/x", "");
         if (to_write)
             status = make_directories(path, err);
+        path_of(files, path, "artifacts/x", "");
+        if (status >= 0 && to_write)
+            status = make_directories(path, err);
     }
     annal__buf_done(&root);
     if (status < 0) {

@@ -22,7 +22,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 7
+#define SCHEMA_VERSION 8
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 
@@ -485,6 +485,7 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
                      "COPY annal._events (key, seq, day, ts, type, id, cause, data, h) FROM STDIN "
                      "(FORMAT binary)",
                      NULL, err);
+    target->is_copying = status >= 0;
     annal__buf_clear(&target->copy);
     digest_clear(&target->digest);
     if (status >= 0)
@@ -557,6 +558,9 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
 
 static annal_status end_copy(struct ship_target *target, annal_error *err)
 {
+    if (!target->is_copying)
+        return ANNAL_OK;
+    target->is_copying = false;
     annal_status status = annal__buf_append(&target->copy, "\377\377", 2);
     if (status >= 0)
         status = send_copy(target, err);
@@ -565,6 +569,34 @@ static annal_status end_copy(struct ship_target *target, annal_error *err)
     if (PQputCopyEnd(target->conn, NULL) < 0)
         return fail_lost(target, err);
     return finish(target, NULL, err);
+}
+
+/* ---- Artifacts ---- */
+
+static annal_status postgres_has(struct ship_target *target, const char *sha256, bool *out,
+                                 annal_error *err)
+{
+    PGresult *result = NULL;
+    const char *const values[] = {sha256};
+    annal_status status = end_copy(target, err);
+    if (status >= 0)
+        status = postgres_run(target, "SELECT FROM annal.artifacts WHERE hash = $1", values, 1,
+                              &result, err);
+    if (status >= 0)
+        *out = PQntuples(result) > 0;
+    PQclear(result);
+    return status;
+}
+
+static annal_status postgres_keep(struct ship_target *target, const char *sha256,
+                                  annal_slice content, annal_error *err)
+{
+    const char *const values[] = {sha256, content.ptr != NULL ? content.ptr : ""};
+    const int lengths[] = {0, (int)content.len}, formats[] = {0, 1};
+    int sent = PQsendQueryParams(
+        target->conn, "INSERT INTO annal.artifacts VALUES ($1, $2) ON CONFLICT DO NOTHING", 2, NULL,
+        values, lengths, formats, 0);
+    return sent == 1 ? finish(target, NULL, err) : fail_lost(target, err);
 }
 
 /* The rows of sessions and turns. */
@@ -644,4 +676,7 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .rows = postgres_rows,
                                         .find = postgres_find,
                                         .tree = postgres_tree,
+                                        .has = postgres_has,
+                                        .keep = postgres_keep,
+                                        .fetch = postgres_fetch,
                                         .homes = &home_postgres};

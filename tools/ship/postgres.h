@@ -20,6 +20,7 @@ struct ship_target {
     struct buf copy; /* rows that are not sent yet */
     struct digest digest;
     uint32_t day;
+    bool is_copying;
 };
 
 /* Run one statement with parameters; *out (may be NULL) is its result, for PQclear(). */
@@ -54,6 +55,8 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
                            row_fn fn, void *arg, annal_error *err);
 annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
                            annal_error *err);
+annal_status postgres_fetch(struct ship_target *target, const char *sha256, struct buf *out,
+                            annal_error *err);
 annal_status postgres_tree(struct ship_target *target, annal_slice session, session_fn fn,
                            void *arg, annal_error *err);
 

@@ -135,3 +135,30 @@ annal_status postgres_tree(struct ship_target *target, annal_slice session, sess
         " SELECT session FROM tree WHERE session <> $2",
         values, 2, true, give_session, &(struct sessions){fn, arg}, err);
 }
+
+struct content {
+    struct buf *out;
+    bool found;
+};
+
+static annal_status take_content(void *arg, const PGresult *row, annal_error *err)
+{
+    struct content *content = arg;
+    content->found = true;
+    return annal__buf_append_slice(content->out, text_of(row, 0)) == ANNAL_OK
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_NOMEM, "pull: no memory");
+}
+
+annal_status postgres_fetch(struct ship_target *target, const char *sha256, struct buf *out,
+                            annal_error *err)
+{
+    const char *const values[] = {sha256};
+    struct content content = {.out = out};
+    annal_status status =
+        postgres_query(target, "SELECT bytes FROM annal.artifacts WHERE hash = $1", values, 1, true,
+                       take_content, &content, err);
+    return status < 0 || content.found ? status
+                                       : annal__fail(err, ANNAL_ERR_NOTFOUND,
+                                                     "%s has no artifact %s", target->name, sha256);
+}

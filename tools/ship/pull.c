@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/sys/artifact.h"
 #include "journal/sys/rebuild.h"
 #include "journal/sys/seam.h"
 #include "tools/cli/command.h"
@@ -290,6 +291,64 @@ static annal_status pull_tree(struct pull *pull)
     return status;
 }
 
+/* ---- Artifacts ---- */
+
+struct fetching {
+    struct pull *pull;
+    uint64_t missing;
+};
+
+/* artifacts/<session>/<sha256>.zst is not here. The content is proven by its name. */
+static int fetch_artifact(void *arg, annal_slice path)
+{
+    struct fetching *fetching = arg;
+    struct pull *pull = fetching->pull;
+    const char *at = path.ptr + strlen("artifacts/");
+    const annal_slice session = {at, (size_t)((const char *)memchr(at, '/', path.len) - at)};
+    char name[ANNAL_SHA256_TEXT_BYTES] = "";
+    struct buf content = {0};
+    annal_artifact_info info;
+    memcpy(name, session.ptr + session.len + 1, sizeof name - 1);
+    annal_status status = pull->options->kind->fetch(pull->target, name, &content, pull->err);
+    if (status >= 0)
+        status = annal_artifact_put(pull->staging.store, session, annal__buf_slice(&content), &info,
+                                    pull->err);
+    if (status >= 0 && strcmp(info.sha256, name) != 0)
+        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
+                             "artifact %s has other content at the target", name);
+    annal__buf_done(&content);
+    if (status != ANNAL_ERR_NOTFOUND)
+        return status;
+    fetching->missing++;
+    return ANNAL_OK;
+}
+
+/* After the sessions are here, so that it goes on where an earlier pull was interrupted. */
+static annal_status fetch_of_session(struct fetching *fetching, const char *session)
+{
+    struct pull *pull = fetching->pull;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_status status =
+        annal_cursor_open(pull->staging.store, annal_slice_of(session), 0, &cursor, pull->err);
+    while (status >= 0 && (status = annal_cursor_next(cursor, &event, pull->err)) != ANNAL_END)
+        if (status == ANNAL_OK)
+            status = annal__artifact_check_data(pull->staging.store, event.data, fetch_artifact,
+                                                fetching, pull->err);
+    annal_cursor_close(cursor);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+static annal_status fetch_artifacts(struct pull *pull)
+{
+    struct fetching fetching = {.pull = pull};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < pull->seen_count && status >= 0; i++)
+        status = fetch_of_session(&fetching, pull->seen[i].text);
+    pull->staging.missing = fetching.missing;
+    return status;
+}
+
 /* ---- All of it ---- */
 
 /* What an interrupted pull of this session left is found by it. */
@@ -352,7 +411,7 @@ static annal_status pull_all(struct pull *pull)
     bundle_sort(&pull->staging.bundle);
     if (status >= 0 && pull->staging.bundle.session_count > 0)
         status = staging_finish(&pull->staging);
-    return status;
+    return status < 0 ? status : fetch_artifacts(pull);
 }
 
 int pull_run(annal_store *store, const struct pull_options *options)

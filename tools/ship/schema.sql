@@ -134,7 +134,13 @@ BEGIN
     seconds_left := extract(epoch FROM had.until - clock_timestamp());
 END $$;
 
--- Who may write heads may write homes.
+-- What events name by hash: its SHA-256, and the content.
+CREATE TABLE IF NOT EXISTS annal.artifacts (
+    hash   text COLLATE "C" PRIMARY KEY,
+    bytes  bytea NOT NULL
+);
+
+-- Who may write heads may write homes and artifacts.
 DO $$
 DECLARE
     role name;
@@ -143,6 +149,7 @@ BEGIN
         WHERE c.oid = 'annal._heads'::regclass AND a.privilege_type = 'UPDATE' AND a.grantee <> 0
     LOOP
         EXECUTE format('GRANT SELECT, INSERT, UPDATE ON annal._homes TO %I', role);
+        EXECUTE format('GRANT SELECT, INSERT ON annal.artifacts TO %I', role);
     END LOOP;
 END $$;
 

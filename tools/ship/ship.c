@@ -1,7 +1,9 @@
 #include "tools/ship/home.h"
 
+#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/sys/artifact.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 
@@ -23,6 +25,12 @@ enum {
 #define BACKOFF_MS     250
 #define BACKOFF_MS_MAX 30000
 
+/* An artifact that an event of the batch names. */
+struct reference {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char sha256[ANNAL_SHA256_TEXT_BYTES];
+};
+
 struct ship {
     const struct ship_options *options;
     struct lanes lanes;
@@ -34,6 +42,8 @@ struct ship {
     size_t count;
     uint64_t batch_events;
     uint64_t batch_bytes;
+    struct reference *references;
+    size_t reference_count;
 
     uint64_t events, bytes, batches; /* shipped */
     uint64_t told_events;            /* at the last line of --json */
@@ -76,6 +86,46 @@ static bool batch_is_full(const struct ship *ship)
     return ship->batch_events >= ship->options->batch_events || ship->batch_bytes >= BATCH_BYTES;
 }
 
+static annal_status note_reference(void *arg, annal_slice session, annal_slice sha256,
+                                   annal_error *err)
+{
+    struct ship *ship = arg;
+    struct reference *item =
+        annal__array_add(&ship->references, &ship->reference_count, sizeof *item);
+    if (item == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    snprintf(item->session, sizeof item->session, "%.*s", ANNAL_FMT(session));
+    snprintf(item->sha256, sizeof item->sha256, "%.*s", ANNAL_FMT(sha256));
+    return ANNAL_OK;
+}
+
+/* Rule 6. */
+static annal_status send_artifact(struct ship *ship, const struct reference *reference,
+                                  annal_error *err)
+{
+    const struct ship_kind *kind = ship->options->kind;
+    annal_slice content = {0};
+    bool has = false;
+    annal_status status = kind->has(ship->target, reference->sha256, &has, err);
+    if (status < 0 || has)
+        return status;
+    if (annal_artifact_get(ship->lanes.store, annal_slice_of(reference->session),
+                           annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
+                           NULL) < 0)
+        return ANNAL_OK;
+    status = kind->keep(ship->target, reference->sha256, content, err);
+    annal_free((void *)(uintptr_t)content.ptr);
+    return status;
+}
+
+static annal_status send_artifacts(struct ship *ship, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < ship->reference_count && status >= 0; i++)
+        status = send_artifact(ship, &ship->references[i], err);
+    return status;
+}
+
 /* ANNAL_END: the session has no more events now, or was stopped. */
 static annal_status send_events(struct ship *ship, struct lane *lane, annal_cursor *cursor,
                                 annal_error *err)
@@ -97,6 +147,8 @@ static annal_status send_events(struct ship *ship, struct lane *lane, annal_curs
             return ANNAL_END;
         }
         status = ship->options->kind->put(ship->target, lane, &event, err);
+        if (status >= 0 && ship->options->kind->keep != NULL)
+            status = annal__artifact_references(event.data, note_reference, ship, err);
         if (status < 0)
             return status;
         lane->next = (struct place){event.seq, event.h, event.offset + event.length};
@@ -163,6 +215,9 @@ static void choose_lanes(struct ship *ship)
     struct lane *lane;
     ship->count = 0;
     ship->batch_events = ship->batch_bytes = 0;
+    annal__free(ship->references);
+    ship->references = NULL;
+    ship->reference_count = 0;
     while (ship->count < BATCH_LANES && (lane = lane_take(&ship->lanes)) != NULL)
         if (look_into(ship, lane, &ship->infos[ship->count]))
             ship->batch[ship->count++] = lane;
@@ -176,6 +231,8 @@ static annal_status send_batch(struct ship *ship, bool *more, annal_error *err)
         status = send_lane(ship, ship->batch[i], err);
         more[i] = status != ANNAL_END;
     }
+    if (status >= 0)
+        status = send_artifacts(ship, err);
     if (status >= 0)
         status = kind->commit(ship->target, ship->batch, ship->count, err);
     return status < 0 ? status : ANNAL_OK;
@@ -531,6 +588,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     options->kind->close(ship->target);
     annal_tail_close(ship->tail);
     lanes_done(&ship->lanes);
+    annal__free(ship->references);
     free(ship);
     return exit_status;
 }

@@ -12,11 +12,15 @@
  * (4) Nothing is buffered. A batch is read from the journals while it is sent, and if the target is
  *     away, the journals wait.
  * (5) A fork is shipped as its own events, with the session and the seq that it was forked from.
+ * (6) The artifacts that events name come before them, by hash, so each once; those that are larger
+ *     than SHIP_ARTIFACT_BYTES_MAX, or not there any more, stay out.
  */
 #ifndef TOOLS_SHIP_SHIP_H
 #define TOOLS_SHIP_SHIP_H
 
 #include "tools/cli/progress.h"
+
+#include "journal/base/buf.h"
 
 #include <annal/journal.h>
 #include <annal/tail.h>
@@ -57,7 +61,7 @@ struct lane {
 
 /* ---- Targets ---- */
 
-enum { SHIP_STORE_BYTES_MAX = 4600 };
+enum { SHIP_STORE_BYTES_MAX = 4600, SHIP_ARTIFACT_BYTES_MAX = 16 << 20 };
 
 struct ship_where {
     const char *url;
@@ -114,6 +118,15 @@ struct ship_kind {
                         const annal_event *event, annal_error *err);
     annal_status (*commit)(struct ship_target *target, struct lane **lanes, size_t count,
                            annal_error *err);
+
+    /* Artifacts: content by its SHA-256 (64 digits), once. keep() comes after the last put() of a
+     * batch; fetch() adds it to out, or ANNAL_ERR_NOTFOUND. NULL: they stay here. */
+    annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
+                         annal_error *err);
+    annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
+                        annal_error *err);
+    annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
+                          annal_error *err);
 
     /* Prove that everything is as it was written, from the first event on; *out_events: so many. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);
