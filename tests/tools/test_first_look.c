@@ -160,6 +160,9 @@ START_TEST(a_hit_names_agent_and_title_of_its_session)
     ASSERT_OUT("message.added  user\n    claude-code  Tides\n    the pull of the [moon]");
     DONE(&cli, "search", "moon", "--json");
     ASSERT_OUT(",\"agent_id\":\"claude-code\",\"title\":\"Tides\",\"snippet\":");
+    cli.columns = "80";
+    DONE(&cli, "search", "moon");
+    ck_assert_int_eq(strncmp(cli.out, "019e44d4  seq 2  ", 17), 0);
 }
 END_TEST
 

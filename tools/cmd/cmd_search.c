@@ -148,7 +148,7 @@ static void print_hit(struct search *search, const annal_search_hit *hit)
 {
     bool is_other = learn_session(search, hit->session);
     out_style("1");
-    out_plain(hit->session);
+    out_plain(out_columns() > 0 ? session_begin(hit->session) : hit->session);
     out_style("0");
     printf("  seq %" PRIu64 "  ", hit->seq);
     out_shown_time(hit->ts_us);

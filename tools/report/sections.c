@@ -212,13 +212,6 @@ static void show_cost(struct buf *out, const annal_value *values)
         (void)!annal__buf_printf(out, " of %d%%", cost_percent(values[2].real));
 }
 
-static size_t session_len(annal_slice id)
-{
-    enum { UUID_BYTES = 36, FIRST_PART = 8 };
-    bool uuid = id.len == UUID_BYTES && id.ptr[FIRST_PART] == '-' && id.ptr[13] == '-';
-    return uuid ? FIRST_PART : id.len;
-}
-
 /* What people see. */
 static void show(struct buf *out, enum cell cell, const annal_value *value)
 {
@@ -252,7 +245,7 @@ static void show(struct buf *out, enum cell cell, const annal_value *value)
         gist_output(out, event_either(&event, "output", "error"));
         break;
     case CELL_SESSION:
-        (void)!annal__buf_append(out, value->bytes.ptr, session_len(value->bytes));
+        (void)!annal__buf_append_slice(out, session_begin(value->bytes));
         break;
     case CELL_TEXT:
         (void)!annal__buf_append_slice(out, value->bytes);

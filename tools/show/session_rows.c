@@ -70,6 +70,13 @@ int sessions_match(annal_index *index, const char *agent, const char *model,
                : fail_refused("no session fits --agent and --model; 'annal ls' shows them");
 }
 
+annal_slice session_begin(annal_slice id)
+{
+    enum { UUID_BYTES = 36, FIRST_PART = 8 };
+    bool uuid = id.len == UUID_BYTES && id.ptr[FIRST_PART] == '-' && id.ptr[13] == '-';
+    return (annal_slice){id.ptr, uuid ? FIRST_PART : id.len};
+}
+
 /* ---- Findings ---- */
 
 /* Findings come by session. */

@@ -68,6 +68,9 @@ int sessions_match(annal_index *index, const char *agent, const char *model,
 /* Whether the text of column c is parameter p, which is a part of it or such a pattern. */
 #define SESSION_FITS(c, p) " (" p " IS NULL OR " c " GLOB " p " OR instr(" c ", " p ") > 0)"
 
+/* The first letters of a UUID, which verbs take as the id; another id as it is. */
+annal_slice session_begin(annal_slice id);
+
 /* How many findings each session has; {0} to begin with. */
 struct session_findings {
     struct session_health *healths; /* by session id */
