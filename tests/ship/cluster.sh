@@ -15,6 +15,7 @@ list() {
 faults   PostgreSQL: 200 rounds with twelve kinds of faults; a standby that takes over
 rows     PostgreSQL: what arrives, its schema, its rows of sessions
 pull     PostgreSQL: annal pull, killed 50 times
+home     PostgreSQL: who may write a session, also after the target was away
 push     two servers: annal push and annal pull, killed 50 times each
 lake     a directory: two shippers, killed 100 times
 bucket   a bucket of S3: 100 faults
@@ -36,7 +37,7 @@ run_part() {
     case $1 in
     faults) CK_FORK=no suite faults ;;
     rows) suite ship ;;
-    pull | lake) suite "$1" ;;
+    pull | home | lake) suite "$1" ;;
     push) python3 tests/serve/serve.py $annal a_push_and_a_pull_that_are_killed_go_on ;;
     bucket) $python tests/ship/bucket.py $annal 100 ;;
     compact) $python tests/ship/compact.py $annal 60 ;;
