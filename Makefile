@@ -18,6 +18,7 @@
 #   make stops [ROUNDS=300 SEED=1 PAUSE=20]  processes are stopped; nobody waits for them beyond a limit
 #   make test-cluster [PART='a b'] [SEED=1]  shippers, networks and servers fail, and the target equals the
 #                                     journals: tests/ship/cluster.sh --list
+#   make bench-ship [PART=dense]      annal ship beside a bare COPY, to Parquet, its lag, what agents notice: asked and measured
 #   make fleet                        10,000 hosts ship to one PostgreSQL, until it is the limit; a quarter of an hour
 #   make power                        the power is cut after every operation, in 200 ways
 #   make model                        who may write a session, explored with SPIN
@@ -37,7 +38,7 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-cluster fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test test-cluster bench-ship fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
@@ -134,6 +135,12 @@ test-cluster: setup
 	@tests/ship/install.sh
 	cmake --preset bench && cmake --build --preset bench --target test_ship fleet
 	@$(if $(SEED),SEED='$(SEED)') tests/ship/cluster.sh $(PART)
+
+bench-ship: setup
+	@cmake/setup.sh cluster
+	@cmake/duckdb.sh
+	cmake --preset bench && cmake --build --preset bench --target annal_command
+	tests/ship/speed.py build/bench/tools/annal $(PART)
 
 fleet: setup
 	@cmake/setup.sh cluster
