@@ -5,7 +5,7 @@
     dense    20,000 sessions of 13 events, 12 of which may change a row of sessions or turns, beside the same
     parquet  the 300,000 events to a lake, on one processor
     lag      5,000 events a second for 20 s: how long after the append an event is in PostgreSQL
-    appends  four agents append and wait for the answer, with a shipper beside them and without
+    appends  four agents append every 10 ms and wait for the answer, with a shipper beside them and without
 
 PostgreSQL runs here, too, without fsync. What is compared takes turns; a figure is the median of the rounds. SPARE=2 in
 the environment: twice as much is allowed, for a machine that others use. The exit status is 1 if something is not met.
@@ -165,7 +165,7 @@ def lag(program):
 
 
 def appends(program):
-    """One event of 1 KB after the other, each durable before the next, for a slice of time."""
+    """An event of 1 KB every 10 ms, durable before the next, for a slice of time."""
     line = (json.dumps({"type": "a.b", "data": {"text": "x" * 1000}}) + "\n").encode()
     with tempfile.TemporaryDirectory() as directory:
         annal, server = Annal(program, directory + "/store"), Postgres()
