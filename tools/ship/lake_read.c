@@ -66,13 +66,16 @@ void lake_take_piece(struct ship_target *lake, const char *line, struct lake_fil
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
                        annal_error *err)
 {
+    annal_status status = annal_session_id_check(session, err); /* a manifest may say anything */
+    if (status < 0)
+        return status;
     *out = (struct ship_origin){.stores = 1};
     snprintf(out->store, sizeof out->store, "%s", lake->store);
     snprintf(out->info.session, sizeof out->info.session, "%.*s", ANNAL_FMT(session));
     snprintf(lake->looked_for, sizeof lake->looked_for, "%s", out->info.session);
     lake_forget(lake);
     lake->found = out;
-    annal_status status = lake_read_log(lake, err);
+    status = lake_read_log(lake, err);
     lake->found = NULL;
     if (status < 0)
         return status;
