@@ -11,8 +11,9 @@
  *     here, nor what a pull that was interrupted has written.
  * (4) Of a fork, those that it was forked from come first. With a tree, sub-agents and forks come
  *     after it.
- * (5) Artifacts come last: those that events name and that are not here, of all sessions that it came
- *     to, also of those that were here. So the next pull fetches what an interrupted one did not.
+ * (5) Artifacts come last: those that events name and that are not here, of all sessions that it
+ *     came to, also of those that were here. So the next pull fetches what an interrupted one did
+ *     not.
  */
 #ifndef TOOLS_SHIP_PULL_H
 #define TOOLS_SHIP_PULL_H

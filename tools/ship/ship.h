@@ -119,9 +119,9 @@ struct ship_kind {
     annal_status (*commit)(struct ship_target *target, struct lane **lanes, size_t count,
                            annal_error *err);
 
-    /* Artifacts: content by its SHA-256 (64 digits), once. NULL: they stay here. After the last put()
-     * of a batch keep() is called with those for which has() says false; it does no harm to one that
-     * is there. fetch() adds the content to out; ANNAL_ERR_NOTFOUND. */
+    /* Artifacts: content by its SHA-256 (64 digits), once. NULL: they stay here. After the last
+     * put() of a batch keep() is called with those for which has() says false; it does no harm
+     * to one that is there. fetch() adds the content to out; ANNAL_ERR_NOTFOUND. */
     annal_status (*keep)(struct ship_target *target, const char *sha256, annal_slice content,
                          annal_error *err);
     annal_status (*has)(struct ship_target *target, const char *sha256, bool *out,
