@@ -196,7 +196,7 @@ int push_run(const struct args *args, const struct remote_where *where)
 static annal_status download(struct staging *staging, struct remote *remote, const char *session,
                              const char *path)
 {
-    char tag[80] = "", tag_path[PATH_MAX], within[300];
+    char tag[80] = "", tag_path[PATH_MAX + sizeof ".tag"], within[300];
     struct stat file;
     struct remote_body body = {.fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
     snprintf(tag_path, sizeof tag_path, "%s.tag", path);
