@@ -10,6 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+source tests/parts.sh
+
 list() {
     cat <<'END'
 threads     every suite of the library under the thread sanitizer
@@ -95,29 +97,12 @@ run_part() {
     esac
 }
 
-case ${1:-} in
---list)
-    list
-    exit
-    ;;
---one)
-    run_part "$2"
-    exit
-    ;;
-esac
+parts=()
+choose_parts "$@"
 export SEED="${SEED:-$(date +%s)}"
 export ANNAL_TEST_SEED="$SEED"
 cmake/setup.sh ci
 mkdir -p build/check-long
-mapfile -t known < <(list | cut -d ' ' -f 1)
-parts=("$@")
-[ $# -gt 0 ] || parts=("${known[@]}")
-for part in "${parts[@]}"; do
-    [[ " ${known[*]} " == *" $part "* ]] || {
-        echo "check_long.sh: there is no part '$part'; tests/check_long.sh --list says which there are" >&2
-        exit 2
-    }
-done
 
 echo "SEED=$SEED"
 failed=0

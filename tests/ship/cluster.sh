@@ -10,6 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+source tests/parts.sh
+
 list() {
     cat <<'END'
 faults   PostgreSQL: 200 rounds with twelve kinds of faults; a standby that takes over
@@ -48,25 +50,8 @@ run_part() {
     esac
 }
 
-case ${1:-} in
---list)
-    list
-    exit
-    ;;
---one)
-    run_part "$2"
-    exit
-    ;;
-esac
-mapfile -t known < <(list | cut -d ' ' -f 1)
-parts=("$@")
-[ $# -gt 0 ] || parts=("${known[@]}")
-for part in "${parts[@]}"; do
-    [[ " ${known[*]} " == *" $part "* ]] || {
-        echo "cluster.sh: there is no part '$part'; tests/ship/cluster.sh --list says which there are" >&2
-        exit 2
-    }
-done
+parts=()
+choose_parts "$@"
 
 # The server of PostgreSQL is another user, and goes through it.
 ANNAL_TEST_SERVERS=$(mktemp -d /tmp/annal-cluster-XXXXXX)

@@ -7,10 +7,8 @@ store or in the tables. Then they claim tasks of one backlog, whose session they
 host that was told so.
 """
 
-import glob
 import json
 import os
-import pwd
 import random
 import shutil
 import signal
@@ -19,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from servers import Annal, end, seeded, start, wait_until
+from servers import Annal, PostgresPrograms, end, seeded, start, wait_until
 
 LEASE, FREEZE, FAIL_OVER = 2, 3.5, 20
 WANTED = 12  # of the tasks that are left: so few that hosts often want the same
@@ -29,19 +27,13 @@ def psql(url, sql):
     return subprocess.run(["psql", "-XAt", url, "-c", sql], capture_output=True, text=True).stdout.strip()
 
 
-class Fleet:
+class Fleet(PostgresPrograms):
     """PostgreSQL with two standbys, one of which has each commit before it is answered, behind a pooler."""
 
     def __init__(self):
-        self.bin = os.path.dirname(max(glob.glob("/usr/lib/postgresql/*/bin/initdb")))
-        self.dir = tempfile.mkdtemp(prefix="annal-pg-", dir=os.environ.get("ANNAL_TEST_SERVERS", "/tmp"))
-        self.more = {"cwd": self.dir, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("postgres")
-            os.chown(self.dir, user.pw_uid, user.pw_gid)
-            self.more.update(user=user.pw_uid, group=user.pw_gid, extra_groups=[])
+        super().__init__()
         self.servers, self.primary = {}, "p0"
-        self.program("initdb", "-D", "p0", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8")
+        self.make_data("p0")
         self.start_server("p0")
         self.ask("ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (p1, p2)'")
         for name in ("p1", "p2"):
@@ -54,9 +46,6 @@ class Fleet:
         self.pooler = start(["/usr/sbin/pgbouncer", "pooler.ini"], **self.more)
         self.url = f"postgresql:///fleet?host={self.dir}&port=6432&user=boss"
         wait_until("the pooler", lambda: psql(self.url, "SELECT 1") == "1")
-
-    def program(self, name, *words):
-        subprocess.run([f"{self.bin}/{name}", *words], check=True, **self.more)
 
     def start_server(self, name):
         words = ["-D", name, "-k", self.dir, "-p", f"543{name[1]}", "-c", f"cluster_name={name}", "-c", "listen_addresses=",

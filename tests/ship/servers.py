@@ -144,8 +144,8 @@ class Proxy(threading.Thread):
                 time.sleep(0.001)
 
 
-class Postgres:
-    """PostgreSQL on a socket in a directory of its own, not as root."""
+class PostgresPrograms:
+    """Programs of PostgreSQL, in a directory of their own, not as root."""
 
     def __init__(self):
         self.bin = os.path.dirname(max(glob.glob("/usr/lib/postgresql/*/bin/initdb")))
@@ -155,8 +155,20 @@ class Postgres:
             user = pwd.getpwnam("postgres")
             os.chown(self.dir, user.pw_uid, user.pw_gid)
             self.more.update(user=user.pw_uid, group=user.pw_gid, extra_groups=[])
-        words = ["-D", "data", "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8"]
-        subprocess.run([self.bin + "/initdb", *words], check=True, **self.more)
+
+    def program(self, name, *words):
+        subprocess.run([f"{self.bin}/{name}", *words], check=True, **self.more)
+
+    def make_data(self, directory):
+        self.program("initdb", "-D", directory, "-N", "-A", "trust", "-U", "boss", "-E", "UTF8", "--locale=C.UTF-8")
+
+
+class Postgres(PostgresPrograms):
+    """A server on a socket."""
+
+    def __init__(self):
+        super().__init__()
+        self.make_data("data")
         words = ["-D", "data", "-k", self.dir, "-c", "listen_addresses=", "-c", "fsync=off"]
         self.process = start([self.bin + "/postgres", *words], **self.more)
         self.url = f"postgresql:///postgres?host={self.dir}&user=boss"

@@ -1,8 +1,7 @@
 /* annal home against a PostgreSQL that the suite starts: two stores, h1 and h2. */
-#include "tests/ship/pg.h"
+#include "tests/ship/fixture.h"
 #include "tests/ship/proxy.h"
 #include "tests/support/runner.h"
-#include "tests/tools/cli.h"
 #include "tools/ship/home.h"
 
 #include <libpq-fe.h>
@@ -14,48 +13,22 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct pg pg; /* of the suite; its directory is "" where there is no PostgreSQL */
-
-static const char database[] = "fleet";
-static const char *url, *second; /* the path of store h2 */
-
-static void start_server(void)
-{
-    if (pg_start(&pg))
-        pg_do(&pg, "postgres", "CREATE DATABASE fleet");
-}
-
-static void stop_server(void)
-{
-    pg_stop(&pg);
-}
+static const char *second; /* the path of store h2 */
 
 static void set_up(void)
 {
-    cli_setup();
-    if (pg.dir[0] == '\0')
-        return;
-    pg_do(&pg, database, "DROP SCHEMA IF EXISTS annal CASCADE");
-    url = strdup(pg_url(&pg, database, NULL));
+    fleet_setup();
     second = strdup(tmpdir_path(&cli.dir, "second"));
 }
 
 static void tear_down(void)
 {
-    free((void *)(uintptr_t)url);
     free((void *)(uintptr_t)second);
-    cli_teardown();
+    fleet_teardown();
 }
 
-#define NEEDS_SERVER()                                                                             \
-    do {                                                                                           \
-        if (pg.dir[0] == '\0')                                                                     \
-            return;                                                                                \
-    } while (0)
-
-#define H1(...)       CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h1")
-#define H2(...)       CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h2", "--store", second)
-#define ASK(sql, ...) ck_text(pg_ask(&pg, database, sql), __VA_ARGS__)
+#define H1(...) CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h1")
+#define H2(...) CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h2", "--store", second)
 
 static void append(const char *number, int exit_status)
 {
@@ -68,7 +41,7 @@ static void append(const char *number, int exit_status)
 /* As if the lease were over there, without waiting for it. */
 static void end_lease(void)
 {
-    pg_do(&pg, database, "UPDATE annal._homes SET until = now() - interval '1 second'");
+    fleet_do("UPDATE annal._homes SET until = now() - interval '1 second'");
 }
 
 /* The session s1 goes to h2 as a bundle. */
@@ -264,7 +237,7 @@ START_TEST(a_copy_of_a_store_with_an_older_epoch_is_fenced)
     H1("home", "take", "s1");
     H1("ship");
     cli_assert_done(&cli);
-    pg_do(&pg, database, "UPDATE annal._homes SET epoch = 7");
+    fleet_do("UPDATE annal._homes SET epoch = 7");
     append("2", 0);
     H1("ship");
     cli_assert_refused(&cli, 1, "session 's1' is not at home here");
@@ -291,26 +264,12 @@ START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
     ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 3)\n");
     ASK(heads, "h1 2, h2 1");
     /* The target comes back from a backup, of a moment when the home was another one's. */
-    pg_do(&pg, database,
-          "UPDATE annal._homes SET epoch = 1, store = 'h2', until = '-infinity',"
-          " was = 'h1'");
+    fleet_do("UPDATE annal._homes SET epoch = 1, store = 'h2', until = '-infinity',"
+             " was = 'h1'");
     H1("home", "take", "s1");
     ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 4)\n");
 }
 END_TEST
-
-static void wait_for(const char *sql, const char *want)
-{
-    for (int i = 0; i < 1000; i++) {
-        char *got = pg_ask(&pg, database, sql);
-        bool same = strcmp(got, want) == 0;
-        free(got);
-        if (same)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    ck_abort_msg("%s never became %s", sql, want);
-}
 
 /* ---- Several at once ---- */
 
@@ -352,9 +311,9 @@ static pid_t start_batch_that_stalls(struct proxy *proxy)
     start_proxy(proxy, through);
     proxy_set(proxy, PROXY_SLOW);
     pid_t pid = start((const char *const[]){"ship", through, "--as", "h1", NULL});
-    wait_for("SELECT count(*) FROM pg_locks WHERE relation = to_regclass('annal._homes')"
-             " AND mode = 'RowShareLock'",
-             "1");
+    fleet_wait_for("SELECT count(*) FROM pg_locks WHERE relation = to_regclass('annal._homes')"
+                   " AND mode = 'RowShareLock'",
+                   "1");
     proxy_set(proxy, PROXY_STALL);
     return pid;
 }
@@ -369,16 +328,17 @@ START_TEST(a_batch_keeps_nobody_from_renewing_and_everybody_from_taking)
     H1("home", "take", "s1", "--for", "2");
     cli_assert_done(&cli);
     pid_t shipper = start_batch_that_stalls(&proxy);
-    pg_do(&pg, database, "CREATE TABLE begun AS SELECT until FROM annal._homes");
+    fleet_do("CREATE TABLE begun AS SELECT until FROM annal._homes");
     pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
-    wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until", "1");
+    fleet_wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until",
+                   "1");
     kill(keeper, SIGTERM);
     (void)wait_for_end(keeper);
-    pg_do(&pg, database, "DROP TABLE begun");
+    fleet_do("DROP TABLE begun");
     end_lease();
     pid_t taker = start(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
-    wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+    fleet_wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
     proxy_set(&proxy, PROXY_PASS);
     ck_assert_int_eq(wait_for_end(shipper), 0);
     ck_assert_int_eq(wait_for_end(taker), 1); /* it lacks what was shipped */
@@ -395,7 +355,7 @@ START_TEST(who_takes_a_session_first_waits_for_the_batch_that_ships_it_first)
     pid_t shipper = start_batch_that_stalls(&proxy);
     pid_t taker = start(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
-    wait_for("SELECT count(*) FROM annal._homes", "1");
+    fleet_wait_for("SELECT count(*) FROM annal._homes", "1");
     proxy_set(&proxy, PROXY_PASS);
     ck_assert_int_eq(wait_for_end(shipper), 0);
     ck_assert_int_eq(wait_for_end(taker), 1);
@@ -411,7 +371,7 @@ static void assert_locked_before(const char *session, const char *others)
     snprintf(sql, sizeof sql, "BEGIN; SELECT FROM annal._homes WHERE session = '%s' FOR UPDATE",
              session);
     PQclear(PQexec(conn, sql));
-    wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
+    fleet_wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
     ASK("SELECT count(*) FROM (SELECT FROM annal._homes FOR UPDATE SKIP LOCKED) AS free", others);
     PQfinish(conn);
 }
@@ -423,11 +383,11 @@ START_TEST(leases_are_renewed_in_the_order_of_their_names)
     append("1", 0);
     for (int i = 0; i < 4; i++)
         H1("home", "take", sessions[i], "--for", "1");
-    pg_do(&pg, database, "ALTER ROLE boss SET enable_mergejoin = off"); /* it sorts, too */
+    fleet_do("ALTER ROLE boss SET enable_mergejoin = off"); /* it sorts, too */
     pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
     assert_locked_before("a", "3");
     assert_locked_before("d", "0");
-    pg_do(&pg, database, "ALTER ROLE boss RESET enable_mergejoin");
+    fleet_do("ALTER ROLE boss RESET enable_mergejoin");
     kill(keeper, SIGTERM);
     (void)wait_for_end(keeper);
 }
@@ -487,14 +447,14 @@ START_TEST(a_shipper_whose_target_was_away_renews_soon)
     CLI(&cli, NULL, "home", "take", "s1", through, "--as", "h1", "--for", "3");
     cli_assert_done(&cli);
     pid_t shipper = start((const char *const[]){"ship", through, "--as", "h1", "--follow", NULL});
-    wait_for("SELECT coalesce(sum(seq), 0) FROM annal._heads", "1");
+    fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal._heads", "1");
     proxy_set(&proxy, PROXY_CUT);
     nanosleep(&(struct timespec){.tv_sec = 20}, NULL);
-    pg_do(&pg, database, "CREATE TABLE begun AS SELECT until FROM annal._homes");
+    fleet_do("CREATE TABLE begun AS SELECT until FROM annal._homes");
     proxy_set(&proxy, PROXY_PASS);
     nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
     ASK("SELECT h.until > b.until FROM annal._homes AS h, begun AS b", "t");
-    pg_do(&pg, database, "DROP TABLE begun");
+    fleet_do("DROP TABLE begun");
     kill(shipper, SIGTERM);
     (void)wait_for_end(shipper);
     proxy_stop(&proxy);
@@ -509,10 +469,11 @@ START_TEST(a_shipper_that_follows_renews_the_leases)
     H1("home", "take", "s1", "--for", "1");
     const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
     pid_t pid = cli_start(&cli, words, &in, &out);
-    pg_do(&pg, database, "CREATE TABLE begun AS SELECT until FROM annal._homes");
-    wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until", "1");
+    fleet_do("CREATE TABLE begun AS SELECT until FROM annal._homes");
+    fleet_wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until",
+                   "1");
     append("2", 0);
-    pg_do(&pg, database, "UPDATE annal._homes SET store = 'h2', epoch = 2; DROP TABLE begun");
+    fleet_do("UPDATE annal._homes SET store = 'h2', epoch = 2; DROP TABLE begun");
     do
         CLI(&cli, "{\"type\":\"a\",\"data\":3}\n", "append", "s1");
     while (cli.exit_status == 0);
@@ -528,7 +489,7 @@ Suite *suite_home(void)
 {
     Suite *suite = suite_create("home");
     TCase *cases = suite_case(suite, "home", set_up, tear_down);
-    tcase_add_unchecked_fixture(cases, start_server, stop_server);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_session_has_one_home_at_a_time);
     tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);
     tcase_add_test(cases, what_was_not_shipped_keeps_the_home);

@@ -1,8 +1,7 @@
 /* annal pull: sessions that were shipped come to another store. */
-#include "tests/ship/pg.h"
+#include "tests/ship/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
-#include "tests/tools/cli.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -12,43 +11,19 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct pg pg;
-static const char *url, *first_store;
-
-static void start_server(void)
-{
-    if (pg_start(&pg))
-        pg_do(&pg, "postgres", "CREATE DATABASE fleet");
-}
-
-static void stop_server(void)
-{
-    pg_stop(&pg);
-}
+static const char *first_store;
 
 static void set_up(void)
 {
-    cli_setup();
+    fleet_setup();
     first_store = cli.store;
-    if (pg.dir[0] == '\0')
-        return;
-    pg_do(&pg, "fleet", "DROP SCHEMA IF EXISTS annal CASCADE");
-    url = strdup(pg_url(&pg, "fleet", NULL));
 }
 
 static void tear_down(void)
 {
-    free((void *)(uintptr_t)url);
-    url = NULL;
     cli.store = first_store;
-    cli_teardown();
+    fleet_teardown();
 }
-
-#define NEEDS_SERVER()                                                                             \
-    do {                                                                                           \
-        if (pg.dir[0] == '\0')                                                                     \
-            return;                                                                                \
-    } while (0)
 
 #define PULL(...) CLI(&cli, NULL, "pull", "--from", url, __VA_ARGS__)
 
@@ -173,14 +148,13 @@ START_TEST(artifacts_come_once_by_their_hash)
     DONE_WITH(&cli, content, "artifact", "put", "s1", "-", "--name", "two", "--json");
     snprintf(name, sizeof name, "%s", strstr(cli.out, "\"sha256\":\"") + 10);
     DONE(&cli, "ship", url, "--as", "h1");
-    ck_text(
-        pg_ask(&pg, "fleet", "SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts"),
-        "1 2999");
+    ck_text(fleet_ask("SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts"),
+            "1 2999");
     go_to("other");
-    pg_do(&pg, "fleet", "UPDATE annal.artifacts SET bytes = 'y'");
+    fleet_do("UPDATE annal.artifacts SET bytes = 'y'");
     PULL("s1");
     cli_assert_refused(&cli, 1, "has other content at the target");
-    pg_do(&pg, "fleet", "UPDATE annal.artifacts SET bytes = convert_to(repeat('x', 2999), 'UTF8')");
+    fleet_do("UPDATE annal.artifacts SET bytes = convert_to(repeat('x', 2999), 'UTF8')");
     PULL("s1", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"missing_artifacts\":0}"));
@@ -222,12 +196,12 @@ START_TEST(an_event_that_was_changed_at_the_target_is_refused)
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     DONE(&cli, "ship", url, "--as", "h1");
-    pg_do(&pg, "fleet", "UPDATE annal._events SET data = '3' WHERE seq = 2");
+    fleet_do("UPDATE annal._events SET data = '3' WHERE seq = 2");
     go_to("other");
     PULL("s1");
     cli_assert_refused(&cli, 1, "session 's1': event 2 does not get the hash");
     ck_assert_int_eq(cli_journals(&cli), 0);
-    pg_do(&pg, "fleet", "DELETE FROM annal._events WHERE seq = 1");
+    fleet_do("DELETE FROM annal._events WHERE seq = 1");
     PULL("s1");
     cli_assert_refused(&cli, 1, "session 's1': event 1 is missing");
     ck_assert_int_eq(cli_journals(&cli), 0);
@@ -280,7 +254,7 @@ Suite *suite_pull(void)
 {
     Suite *suite = suite_create("pull");
     TCase *cases = suite_case(suite, "pull", set_up, tear_down);
-    tcase_add_unchecked_fixture(cases, start_server, stop_server);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_pulled_session_is_the_same_byte_for_byte_and_goes_on);
     tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
     tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);

@@ -1,7 +1,6 @@
 /* annal ship against a PostgreSQL that the suite starts. */
-#include "tests/ship/pg.h"
+#include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
-#include "tests/tools/cli.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -12,48 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct pg pg; /* of the suite; its directory is "" where there is no PostgreSQL */
-
-static const char database[] = "fleet";
-
-static void start_server(void)
-{
-    if (pg_start(&pg))
-        pg_do(&pg, "postgres", "CREATE DATABASE fleet");
-}
-
-static void stop_server(void)
-{
-    pg_stop(&pg);
-}
-
-/* An empty database and a store for each test. */
-static const char *url;
-
-static void set_up(void)
-{
-    cli_setup();
-    if (pg.dir[0] == '\0')
-        return;
-    pg_do(&pg, database, "DROP SCHEMA IF EXISTS annal CASCADE; ALTER DATABASE fleet RESET ALL");
-    url = strdup(pg_url(&pg, database, NULL));
-}
-
-static void tear_down(void)
-{
-    free((void *)(uintptr_t)url);
-    url = NULL;
-    cli_teardown();
-}
-
-#define NEEDS_SERVER()                                                                             \
-    do {                                                                                           \
-        if (pg.dir[0] == '\0')                                                                     \
-            return;                                                                                \
-    } while (0)
-
-#define SHIP(...)     CLI(&cli, NULL, "ship", url, "--as", "h1", __VA_ARGS__)
-#define ASK(sql, ...) ck_text(pg_ask(&pg, database, sql), __VA_ARGS__)
+#define SHIP(...) CLI(&cli, NULL, "ship", url, "--as", "h1", __VA_ARGS__)
 
 /* The target has all that the store has, event by event, and nothing else. */
 static void assert_same(const char *events)
@@ -226,13 +184,13 @@ START_TEST(check_notices_what_is_not_the_journal_s)
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     SHIP(NULL);
-    pg_do(&pg, database, "UPDATE annal._events SET data = '7' WHERE seq = 2");
+    fleet_do("UPDATE annal._events SET data = '7' WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "event 2 at the target is not the event of the journal");
-    pg_do(&pg, database, "DELETE FROM annal._events WHERE seq = 2");
+    fleet_do("DELETE FROM annal._events WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "event 2 at the target is missing");
-    pg_do(&pg, database, "SELECT annal.drop_before('2100-01-01')");
+    fleet_do("SELECT annal.drop_before('2100-01-01')");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     ck_assert_str_eq(cli.out, "proved: 0 events are those of the journals; 0 not shipped yet, "
                               "2 dropped\n");
@@ -246,21 +204,21 @@ START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
     NEEDS_SERVER();
     char sql[300];
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
-    pg_do(&pg, database, "DROP ROLE IF EXISTS agent; CREATE ROLE agent LOGIN");
-    const char *as_agent = strdup(pg_url(&pg, database, "agent"));
+    fleet_do("DROP ROLE IF EXISTS agent; CREATE ROLE agent LOGIN");
+    const char *as_agent = strdup(pg_url(&pg, "fleet", "agent"));
     CLI(&cli, NULL, "ship", as_agent, "--as", "h1");
     cli_assert_refused(&cli, 1, "permission denied");
     ck_assert_ptr_nonnull(strstr(cli.err, "(role agent): 'annal ship schema' prints"));
     DONE(&cli, "ship", "schema");
-    pg_do(&pg, database, cli.out);
+    fleet_do(cli.out);
     snprintf(sql, sizeof sql,
              "GRANT USAGE ON SCHEMA annal TO agent; GRANT SELECT ON annal._schema TO agent;"
              "GRANT SELECT, INSERT, UPDATE ON annal._heads, annal._homes TO agent;"
              "GRANT SELECT, INSERT ON annal._events, annal.artifacts TO agent");
-    pg_do(&pg, database, sql);
+    fleet_do(sql);
     DONE(&cli, "ship", as_agent, "--as", "h1");
     assert_same("1");
-    pg_do(&pg, database, "DROP OWNED BY agent; DROP ROLE agent");
+    fleet_do("DROP OWNED BY agent; DROP ROLE agent");
     free((void *)(uintptr_t)as_agent);
 }
 END_TEST
@@ -270,14 +228,14 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     SHIP(NULL);
-    pg_do(&pg, database, "DROP VIEW annal.heads; UPDATE annal._schema SET version = -1");
+    fleet_do("DROP VIEW annal.heads; UPDATE annal._schema SET version = -1");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "is older: ship to it first");
     SHIP(NULL);
     cli_assert_done(&cli);
     ASK("SELECT seq FROM annal.heads", "1");
     assert_same("1");
-    pg_do(&pg, database, "UPDATE annal._schema SET version = 1000");
+    fleet_do("UPDATE annal._schema SET version = 1000");
     SHIP(NULL);
     cli_assert_refused(&cli, 3, "its schema has version 1000, made by a newer annal");
 }
@@ -291,13 +249,12 @@ START_TEST(the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_
     SHIP(NULL);
     PGconn *first = PQconnectdb(url), *second = PQconnectdb(url);
     PQclear(PQexec(second, "SELECT to_regclass('annal._schema')")); /* as a shipper does */
-    pg_do(&pg, database, "SELECT annal.drop_before('2999-01-01')");
+    fleet_do("SELECT annal.drop_before('2999-01-01')");
     PQclear(PQexec(first, "BEGIN; SELECT annal._today()"));
     ck_assert_int_eq(PQsendQuery(second, "BEGIN; SELECT annal._today()"), 1);
-    pg_do(&pg, database,
-          "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype ="
-          " 'advisory' AND NOT granted) LOOP"
-          " PERFORM pg_sleep(0.001); END LOOP; END $$");
+    fleet_do("DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE locktype ="
+             " 'advisory' AND NOT granted) LOOP"
+             " PERFORM pg_sleep(0.001); END LOOP; END $$");
     PQclear(PQexec(first, "COMMIT"));
     PQclear(PQgetResult(second));
     PGresult *result = PQgetResult(second);
@@ -348,11 +305,11 @@ START_TEST(the_documented_queries_give_the_same_answers_there)
         "append", "odd");
     SHIP(NULL);
     cli_assert_done(&cli);
-    pg_do(&pg, database, "ALTER DATABASE fleet SET search_path = annal");
+    fleet_do("ALTER DATABASE fleet SET search_path = annal");
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
         char out[100];
-        const char *const words[] = {"--csv", "-h",       pg.dir,   "-U", "boss",
-                                     "-c",    queries[i], database, NULL};
+        const char *const words[] = {"--csv", "-h",       pg.dir,  "-U", "boss",
+                                     "-c",    queries[i], "fleet", NULL};
         snprintf(out, sizeof out, "%s/answer", pg.dir);
         pg_program(&pg, "psql", words, out);
         CLI(&cli, NULL, "sql", "--format", "csv", queries[i]);
@@ -399,11 +356,10 @@ START_TEST(rows_of_sessions_and_turns_do_not_depend_on_the_batches)
     SHIP("--batch", "1");
     DONE(&cli, "ship", url, "--as", "h2");
     ASK(ask, want);
-    pg_do(&pg, database, "SELECT annal._fold_again(array_agg(key)) FROM annal._heads");
+    fleet_do("SELECT annal._fold_again(array_agg(key)) FROM annal._heads");
     ASK(ask, want);
-    pg_do(&pg, database,
-          "DELETE FROM annal._session_rows; DELETE FROM annal._turn_rows;"
-          "UPDATE annal._schema SET version = 3");
+    fleet_do("DELETE FROM annal._session_rows; DELETE FROM annal._turn_rows;"
+             "UPDATE annal._schema SET version = 3");
     SHIP(NULL);
     ASK(ask, want);
 }
@@ -436,7 +392,7 @@ static void append_many(void)
 
 static void psql(const char *command)
 {
-    const char *const words[] = {"-q", "-h", pg.dir, "-U", "boss", "-c", command, database, NULL};
+    const char *const words[] = {"-q", "-h", pg.dir, "-U", "boss", "-c", command, "fleet", NULL};
     pg_program(&pg, "psql", words, NULL);
 }
 
@@ -448,9 +404,9 @@ START_TEST(shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows)
     int64_t ship_us = INT64_MAX, copy_us = INT64_MAX;
     append_many();
     for (int i = 0; i < SPEED_ROUNDS; i++) {
-        pg_do(&pg, database, "DROP SCHEMA IF EXISTS annal CASCADE");
+        fleet_do("DROP SCHEMA IF EXISTS annal CASCADE");
         DONE(&cli, "ship", "schema");
-        pg_do(&pg, database, cli.out);
+        fleet_do(cli.out);
         int64_t begun_us = since_us(0);
         SHIP(NULL);
         int64_t took_us = since_us(begun_us);
@@ -461,7 +417,7 @@ START_TEST(shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows)
                      "\\copy (SELECT * FROM annal._events) TO '%s/rows' (FORMAT binary)", pg.dir);
             psql(command);
         }
-        pg_do(&pg, database, "TRUNCATE annal._events");
+        fleet_do("TRUNCATE annal._events");
         snprintf(command, sizeof command, "\\copy annal._events FROM '%s/rows' (FORMAT binary)",
                  pg.dir);
         begun_us = since_us(0);
@@ -478,19 +434,6 @@ END_TEST
 
 /* ---- Following ---- */
 
-static void wait_for(const char *sql, const char *want)
-{
-    for (int i = 0; i < 1000; i++) {
-        char *got = pg_ask(&pg, database, sql);
-        bool same = strcmp(got, want) == 0;
-        free(got);
-        if (same)
-            return;
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
-    ck_abort_msg("%s never became %s", sql, want);
-}
-
 START_TEST(what_is_appended_is_followed)
 {
     NEEDS_SERVER();
@@ -500,9 +443,9 @@ START_TEST(what_is_appended_is_followed)
     const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
     pid_t pid = cli_start(&cli, words, &in, &out);
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
-    wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "2");
+    fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "2");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s2");
-    wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "4");
+    fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "4");
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(in);
@@ -526,10 +469,9 @@ START_TEST(a_slow_target_gets_fewer_and_larger_batches)
     double begun = seconds_now();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
     DONE(&cli, "ship", url, "--as", "h1");
-    pg_do(&pg, database,
-          "CREATE FUNCTION annal.slow() RETURNS trigger LANGUAGE plpgsql AS"
-          " 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END';"
-          "CREATE TRIGGER slow AFTER UPDATE ON annal._heads EXECUTE FUNCTION annal.slow()");
+    fleet_do("CREATE FUNCTION annal.slow() RETURNS trigger LANGUAGE plpgsql AS"
+             " 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END';"
+             "CREATE TRIGGER slow AFTER UPDATE ON annal._heads EXECUTE FUNCTION annal.slow()");
     const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
     const char *const append[] = {"append", "s1", "--level", "os", NULL};
     pid_t pid = cli_start(&cli, words, &in, &out);
@@ -545,7 +487,7 @@ START_TEST(a_slow_target_gets_fewer_and_larger_batches)
     close(said);
     close(in);
     close(out);
-    char *batches = pg_ask(&pg, database, "SELECT count(DISTINCT xmin::text) FROM annal._events");
+    char *batches = fleet_ask("SELECT count(DISTINCT xmin::text) FROM annal._events");
     ck_assert_double_le(atof(batches), 2 + (seconds_now() - begun) / 0.8);
     free(batches);
 }
@@ -587,8 +529,8 @@ END_TEST
 Suite *suite_ship(void)
 {
     Suite *suite = suite_create("ship");
-    TCase *cases = suite_case(suite, "ship", set_up, tear_down);
-    tcase_add_unchecked_fixture(cases, start_server, stop_server);
+    TCase *cases = suite_case(suite, "ship", fleet_setup, fleet_teardown);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, events_arrive_once_and_byte_for_byte);
     tcase_add_test(cases, batches_of_one_event_and_sessions_of_many_arrive_in_order);
     tcase_add_test(cases, a_long_session_does_not_keep_a_short_one_waiting);

@@ -1,0 +1,35 @@
+/* What the suites that ship to PostgreSQL share: a server, and an empty database for each test. */
+#ifndef TESTS_SHIP_FIXTURE_H
+#define TESTS_SHIP_FIXTURE_H
+
+#include "tests/ship/pg.h"
+#include "tests/tools/cli.h"
+
+extern struct pg pg;    /* of the suite; its directory is "" where there is no PostgreSQL */
+extern const char *url; /* of the database; NULL without a server */
+
+/* Unchecked: once for the suite. */
+void fleet_start(void);
+void fleet_stop(void);
+
+/* Checked: with cli_setup() and cli_teardown(). */
+void fleet_setup(void);
+void fleet_teardown(void);
+
+/* Skip the test; pg_start() said why. */
+#define NEEDS_SERVER()                                                                             \
+    do {                                                                                           \
+        if (pg.dir[0] == '\0')                                                                     \
+            return;                                                                                \
+    } while (0)
+
+/* The answer of the database is this text. */
+#define ASK(sql, ...) ck_text(fleet_ask(sql), __VA_ARGS__)
+
+char *fleet_ask(const char *sql); /* to free */
+void fleet_do(const char *sql);
+
+/* The answer becomes this text within 10 s. */
+void fleet_wait_for(const char *sql, const char *want);
+
+#endif
