@@ -432,6 +432,35 @@ START_TEST(a_trace_is_called_after_what_it_was_asked_or_by_its_name)
 }
 END_TEST
 
+START_TEST(a_tool_of_opencode_whose_status_is_unknown_keeps_its_output)
+{
+    static const char log[] =
+        "{\"info\":{\"id\":\"ses_1\"},\"messages\":[{\"info\":{\"id\":\"m1\",\"role\":"
+        "\"assistant\"},\"parts\":[{\"type\":\"tool\",\"tool\":\"bash\",\"callID\":\"c1\","
+        "\"state\":{\"status\":\"stopped\",\"output\":\"half\"}},{\"type\":\"tool\",\"tool\":"
+        "\"bash\",\"callID\":\"c2\",\"state\":{\"output\":\"none\",\"error\":\"odd\"}}]}]}";
+    const char *path = tmpdir_path(&cli.dir, "export.json");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "opencode", path);
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT data->>'$.extra.state.output', data->>'$.extra.state.error' FROM events"
+         " WHERE type = 'tool.called' ORDER BY seq");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\r\nhalf,\r\nnone,odd\r\n"));
+}
+END_TEST
+
+START_TEST(a_run_of_tau_bench_without_a_task_is_not_another_one)
+{
+    static const char log[] = "{\"trial\":0,\"reward\":1.0,\"traj\":[]}\n"
+                              "{\"task_id\":1,\"trial\":0,\"reward\":0.5,\"traj\":[]}\n";
+    const char *path = tmpdir_path(&cli.dir, "runs.jsonl");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "tau-bench", path);
+    DONE(&cli, "sql", "--format", "csv", "SELECT id FROM sessions ORDER BY id");
+    ck_assert_str_eq(cli.out, "id\r\nruns-line-1-trial-0\r\nruns-task-1-trial-0\r\n");
+}
+END_TEST
+
 Suite *suite_formats(void)
 {
     Suite *suite = suite_create("formats");
@@ -453,5 +482,7 @@ Suite *suite_formats(void)
     tcase_add_test(tc, a_mapping_says_where_the_parts_of_an_event_stand);
     tcase_add_test(tc, what_query_prints_is_imported_as_it_was);
     tcase_add_test(tc, what_nobody_knows_is_said_and_nothing_is_written);
+    tcase_add_test(tc, a_tool_of_opencode_whose_status_is_unknown_keeps_its_output);
+    tcase_add_test(tc, a_run_of_tau_bench_without_a_task_is_not_another_one);
     return suite;
 }

@@ -9,7 +9,7 @@
 --  (1) A message with its parts is one line, from the document as from the tables message and part. The
 --      session is the one that the message names, else that of the document.
 --  (2) Texts, reasoning and files are the content of message.added; a tool part is a call, and a result
---      once it has one. Other parts stay under "extra".
+--      once its status says that it has one. Other parts stay under "extra".
 --  (3) A message that changed since an earlier import is added again under its id; its calls, results and
 --      tokens are told once. Tokens and cost count when the message is complete.
 --  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names. One
@@ -148,8 +148,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('call_id', coalesce(p.value -> '$.callID', p.value -> '$.id', json_text(NEW.hash || p.key)),
                        'tool', p.value -> '$.tool', 'input', p.value -> '$.state.input', 'message_id', json_text(mid),
                        'turn_id', json_text(turn), 'source', source,
-                       'extra', json_remove(p.value, '$.callID', '$.tool', '$.state.input', '$.state.output',
-                                            '$.state.error')), NEW.n
+                       'extra', json_remove(p.value, '$.callID', '$.tool', '$.state.input',
+                           CASE WHEN coalesce(p.value ->> '$.state.status', '') NOT IN ('completed', 'error') THEN '$.tool'
+                                WHEN json_type(p.value, '$.state.output') IS NULL THEN '$.state.error'
+                                ELSE '$.state.output' END)), NEW.n
     FROM now, json_each(v, '$.parts') p
     WHERE main = 'message' AND p.type = 'object' AND p.value ->> '$.type' = 'tool';
     INSERT INTO out

@@ -5,7 +5,8 @@
 -- Results of tau-bench: one run an object, on a line of its own or in an array, with the conversation in
 -- traj. docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
---  (1) Each run is a session, named after the file, the task and the trial. There are no times.
+--  (1) Each run is a session, named after the file, the task (else the line) and the trial. There are no
+--      times.
 --  (2) session.created carries the run, less its conversation, under "extra".
 --  (3) A user's message begins a turn. A run has its reward when it is over, so its last turn has ended.
 
@@ -27,7 +28,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO now
     SELECT v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            session_id(stem || CASE WHEN json_type(v, '$.traj') = 'array'
-                              THEN '-task-' || coalesce(v ->> '$.task_id', NEW.n) || coalesce('-trial-' || (v ->> '$.trial'), '')
+                              THEN coalesce('-task-' || (v ->> '$.task_id'), '-line-' || NEW.n)
+                                   || coalesce('-trial-' || (v ->> '$.trial'), '')
                               ELSE '' END),
            CASE WHEN v IS NULL THEN 'unreadable' WHEN json_type(v, '$.traj') = 'array' THEN 'run' ELSE 'record' END
     FROM source, (SELECT CASE WHEN json_type(NEW.json, '$.at') = 'text' THEN NEW.json -> '$.value' ELSE NEW.json END AS v);
