@@ -461,6 +461,20 @@ START_TEST(a_run_of_tau_bench_without_a_task_is_not_another_one)
 }
 END_TEST
 
+START_TEST(a_block_of_goose_without_a_type_stays_in_its_message)
+{
+    static const char log[] =
+        "{\"working_dir\":\"/\"}\n{\"id\":\"m1\",\"role\":\"user\",\"created\":"
+        "1772442846,\"content\":[{\"text\":\"When?\"}]}\n";
+    const char *path = tmpdir_path(&cli.dir, "old.jsonl");
+    file_write(path, log, sizeof log - 1);
+    DONE(&cli, "import", "goose", path);
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT data->>'$.content[0].text' AS text FROM events WHERE type = 'message.added'");
+    ck_assert_str_eq(cli.out, "text\r\nWhen?\r\n");
+}
+END_TEST
+
 Suite *suite_formats(void)
 {
     Suite *suite = suite_create("formats");
@@ -484,5 +498,6 @@ Suite *suite_formats(void)
     tcase_add_test(tc, what_nobody_knows_is_said_and_nothing_is_written);
     tcase_add_test(tc, a_tool_of_opencode_whose_status_is_unknown_keeps_its_output);
     tcase_add_test(tc, a_run_of_tau_bench_without_a_task_is_not_another_one);
+    tcase_add_test(tc, a_block_of_goose_without_a_type_stays_in_its_message);
     return suite;
 }

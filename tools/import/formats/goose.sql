@@ -104,7 +104,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main
            WHEN 'message' THEN json_fields('id', json_text(mid), 'role', json_text(role),
                'content', (SELECT json_group_array(json(b.value)) FROM json_each(content) b
-                           WHERE b.type = 'object' AND b.value ->> '$.type' NOT IN ('toolRequest', 'toolResponse')),
+                           WHERE b.type = 'object' AND coalesce(b.value ->> '$.type', '') NOT IN ('toolRequest', 'toolResponse')),
                'turn_id', json_text(turn), 'source', source, 'extra', json_remove(r, '$.content', '$.content_json'))
            WHEN 'usage' THEN json_fields('model', nullif(coalesce(r -> '$.model', r -> '$.model_name'), 'null'),
                'input_tokens', coalesce(nullif(r -> '$.input_tokens', 'null'), '0'),
