@@ -99,30 +99,43 @@ static annal_status note_reference(void *arg, annal_slice session, annal_slice s
     return ANNAL_OK;
 }
 
-/* Rule 6. */
+/* Rule 6. *out_has: the target has it now. */
 static annal_status send_artifact(struct ship *ship, const struct reference *reference,
-                                  annal_error *err)
+                                  bool *out_has, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
     annal_slice content = {0};
-    bool has = false;
-    annal_status status = kind->has(ship->target, reference->sha256, &has, err);
-    if (status < 0 || has)
+    annal_status status = kind->has(ship->target, reference->sha256, out_has, err);
+    if (status < 0 || *out_has)
         return status;
     if (annal_artifact_get(ship->lanes.store, annal_slice_of(reference->session),
                            annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
                            NULL) < 0)
         return ANNAL_OK;
     status = kind->keep(ship->target, reference->sha256, content, err);
+    *out_has = status >= 0;
     annal_free((void *)(uintptr_t)content.ptr);
     return status;
 }
 
+static int by_content(const void *a, const void *b)
+{
+    const struct reference *x = a, *y = b;
+    return strcmp(x->sha256, y->sha256);
+}
+
 static annal_status send_artifacts(struct ship *ship, annal_error *err)
 {
+    const struct reference *all = ship->references;
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < ship->reference_count && status >= 0; i++)
-        status = send_artifact(ship, &ship->references[i], err);
+    bool has = false;
+    if (ship->reference_count > 0)
+        qsort(ship->references, ship->reference_count, sizeof *all, by_content);
+    for (size_t i = 0; i < ship->reference_count && status >= 0; i++) {
+        has = has && by_content(&all[i - 1], &all[i]) == 0;
+        if (!has)
+            status = send_artifact(ship, &all[i], &has, err);
+    }
     return status;
 }
 
