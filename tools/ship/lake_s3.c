@@ -15,9 +15,9 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
+#include "tools/ship/curl_handle.h"
 
 #include <inttypes.h>
-#include <loaded/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,16 +268,10 @@ static annal_status set_up(struct lake_files *files, uint32_t quiet_ms, annal_er
                            "ship: a bucket needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "
                            "the environment");
     files->token = from_environment("AWS_SESSION_TOKEN", NULL);
-    files->curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
-    if (files->curl == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: libcurl does not start");
+    annal_status status = curl_handle_open(files->why, quiet_ms, &files->curl, err);
+    if (status < 0)
+        return status;
     CURL *curl = files->curl;
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, files->why);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)quiet_ms);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)(quiet_ms / 1000));
     curl_easy_setopt(curl, CURLOPT_USERNAME, key);
     curl_easy_setopt(curl, CURLOPT_PASSWORD, secret);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);

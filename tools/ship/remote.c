@@ -3,10 +3,10 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "tools/ship/curl_handle.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <loaded/curl.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -204,7 +204,6 @@ annal_status remote_open(const struct remote_where *where, struct remote **out_r
                          annal_error *err)
 {
     const char *url = where->url;
-    uint32_t quiet_ms = where->quiet_ms;
     annal_status status = library_load(&library_curl, err);
     if (status < 0)
         return status;
@@ -219,19 +218,13 @@ annal_status remote_open(const struct remote_where *where, struct remote **out_r
     memcpy(remote->url, url, len);
     if (where->token[0] != '\0')
         snprintf(remote->bearer, sizeof remote->bearer, "Authorization: Bearer %s", where->token);
-    remote->curl = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK ? curl_easy_init() : NULL;
-    if (remote->curl == NULL) {
+    remote->quiet_s = (long)(where->quiet_ms / 1000);
+    status = curl_handle_open(remote->why, where->quiet_ms, &remote->curl, err);
+    if (status < 0) {
         annal__free(remote);
-        return annal__fail(err, ANNAL_ERR_NOMEM, "libcurl does not start");
+        return status;
     }
     CURL *curl = remote->curl;
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, remote->why);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)quiet_ms);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    remote->quiet_s = (long)(quiet_ms / 1000);
-    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, remote->quiet_s);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, (long)ALIVE_S);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, (long)ALIVE_S);
