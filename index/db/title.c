@@ -40,12 +40,6 @@ static annal_slice skip_space(annal_slice text)
     return text;
 }
 
-static bool begins_with(annal_slice text, const char *prefix)
-{
-    size_t len = strlen(prefix);
-    return text.len >= len && memcmp(text.ptr, prefix, len) == 0;
-}
-
 /* What follows the first occurrence of this; empty if it does not occur. */
 static annal_slice behind(annal_slice text, const char *what)
 {
@@ -227,7 +221,7 @@ static annal_slice behind_block(annal_slice text, annal_slice name, annal_slice 
 static bool take_command(annal_slice *text, const struct tag *tag, annal_slice *command)
 {
     annal_slice inside;
-    if (!begins_with(tag->name, "command-"))
+    if (!annal__slice_begins(tag->name, "command-"))
         return false;
     annal_slice rest = behind_block(after(*text, tag->len), tag->name, &inside);
     if (annal__slice_is(tag->name, "command-name"))
@@ -254,12 +248,12 @@ static annal_slice said_in(annal_slice text, annal_slice *command)
     for (;;) {
         text = skip_space(text);
         for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
-            if (begins_with(text, notes[i]))
+            if (annal__slice_begins(text, notes[i]))
                 return (annal_slice){0};
         }
-        if (begins_with(text, "# AGENTS.md instructions"))
+        if (annal__slice_begins(text, "# AGENTS.md instructions"))
             text = behind(text, "</INSTRUCTIONS>");
-        else if (begins_with(text, "# Context from my IDE setup"))
+        else if (annal__slice_begins(text, "# Context from my IDE setup"))
             text = behind(text, "## My request for Codex:");
         else if (!take_tag(text, &tag))
             return skip_marks(text);

@@ -17,4 +17,10 @@ static inline bool annal__slice_is(annal_slice slice, const char *text)
     return annal__slice_same(slice, (annal_slice){text, strlen(text)});
 }
 
+static inline bool annal__slice_begins(annal_slice slice, const char *text)
+{
+    size_t len = strlen(text);
+    return slice.len >= len && annal__slice_is((annal_slice){slice.ptr, len}, text);
+}
+
 #endif

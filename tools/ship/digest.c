@@ -1,5 +1,7 @@
 #include "tools/ship/digest.h"
 
+#include "journal/base/slice.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +41,6 @@ static void end_session(struct digest *digest)
     digest->key = 0;
 }
 
-static bool begins_with(annal_slice text, const char *start)
-{
-    size_t len = strlen(start);
-    return text.len >= len && memcmp(text.ptr, start, len) == 0;
-}
-
 static bool contains(annal_slice text, const char *part)
 {
     return memmem(text.ptr, text.len, part, strlen(part)) != NULL;
@@ -53,9 +49,10 @@ static bool contains(annal_slice text, const char *part)
 /* More than annal._fold() uses, but not much. Of messages, only those that may be a user's. */
 static bool changes_a_row(const annal_event *event)
 {
-    return begins_with(event->type, "session") || begins_with(event->type, "turn") ||
-           begins_with(event->type, "agent.turn.usage") ||
-           (begins_with(event->type, "message.added") &&
+    return annal__slice_begins(event->type, "session") ||
+           annal__slice_begins(event->type, "turn") ||
+           annal__slice_begins(event->type, "agent.turn.usage") ||
+           (annal__slice_begins(event->type, "message.added") &&
             (contains(event->data, "user") || contains(event->data, "\\u00")));
 }
 
@@ -69,7 +66,7 @@ void digest_add(struct digest *digest, int64_t key, const annal_event *event)
     }
     if (event->ts_us > digest->updated_us)
         digest->updated_us = event->ts_us;
-    if (!begins_with(event->type, "session.updated") || event->type.len != 15) {
+    if (!annal__slice_is(event->type, "session.updated")) {
         if (!digest->is_active || event->ts_us > digest->active_us)
             digest->active_us = event->ts_us;
         digest->is_active = true;

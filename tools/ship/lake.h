@@ -153,6 +153,10 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err);
 
+/* A path in $TMPDIR, or /tmp, that nobody has: annal-<what>-<random><end>. */
+annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const char *end,
+                                 annal_error *err);
+
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err);
 

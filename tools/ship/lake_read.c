@@ -9,6 +9,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "tools/export/parquet.h"
 
 #include <inttypes.h>
@@ -196,14 +197,15 @@ static annal_status ask(const struct reading *reading, const char *session, uint
                : annal__fail(reading->err, ANNAL_ERR_IO, "ship: the lake's files were not read");
 }
 
-static annal_status temporary_name(char path[PATH_BYTES], annal_error *err)
+annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const char *end,
+                                 annal_error *err)
 {
     const char *directory = getenv("TMPDIR");
     uint64_t chance = 0;
     if (getrandom(&chance, sizeof chance, 0) < 0)
         return annal__fail_errno(err, "ship: find a name");
-    snprintf(path, PATH_BYTES, "%s/annal-pull-%016" PRIx64,
-             directory != NULL && directory[0] != '\0' ? directory : "/tmp", chance);
+    snprintf(path, PATH_BYTES, "%s/annal-%s-%016" PRIx64 "%s",
+             directory != NULL && directory[0] != '\0' ? directory : "/tmp", what, chance, end);
     return ANNAL_OK;
 }
 
@@ -213,14 +215,13 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
     char path[PATH_BYTES];
     struct ship_origin origin;
     struct reading reading = {.lake = lake, .err = err};
-    if (strlen(lake->looked_for) != session.len ||
-        memcmp(lake->looked_for, session.ptr, session.len) != 0)
+    if (!annal__slice_is(session, lake->looked_for))
         reading.status = lake_find(lake, session, &origin, err);
     if (reading.status >= 0)
         twalk_r(lake->tree, fetch_file, &reading);
     annal_status status = reading.status;
     if (status >= 0)
-        status = temporary_name(path, err);
+        status = lake_temporary_name(path, "pull", "", err);
     if (status >= 0 && reading.count > 0) {
         status = ask(&reading, lake->looked_for, after_seq, path);
         if (status >= 0)

@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
@@ -338,14 +337,8 @@ static annal_status s3_create(struct lake_files *files, const char *name, annal_
 static annal_status s3_local(struct lake_files *files, const char *name, char path[PATH_BYTES],
                              annal_error *err)
 {
-    const char *directory = from_environment("TMPDIR", NULL);
-    uint64_t chance = 0;
     (void)files, (void)name;
-    if (getrandom(&chance, sizeof chance, 0) < 0)
-        return annal__fail_errno(err, "ship: find a name");
-    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64 ".parquet",
-             directory != NULL ? directory : "/tmp", chance);
-    return ANNAL_OK;
+    return lake_temporary_name(path, "ship", ".parquet", err);
 }
 
 static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
