@@ -155,15 +155,11 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
 {
     char boot[BOOT_BYTES] = "", line[LINE_BYTES_MAX];
     struct buf path = {0};
-    struct stat found;
     annal_status status = find_boot(boot, err);
     if (status == ANNAL_OK)
         status = annal__store_path(store, &path, LEASES, "", err);
-    if (status == ANNAL_OK && store->io->stat(store->io->arg, path.ptr, &found) < 0) {
+    if (status == ANNAL_OK)
         status = annal__make_dir(store->io, path.ptr, err);
-        if (status == ANNAL_OK)
-            status = annal__sync_dir(store->io, store->path, err);
-    }
     if (status == ANNAL_OK)
         status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK) {
