@@ -14,18 +14,14 @@ static annal_status put_items(struct buf *out, annal_slice values, int depth)
 {
     struct json_walk items;
     annal_slice item;
-    const char *before = "[";
-    annal_status status = ANNAL_OK;
-    if (!annal__json_walk_array(&items, values))
-        return annal__buf_append(out, "[]", 2);
-    while (status >= 0 && annal__json_walk_item(&items, &item)) {
-        status = annal__buf_append(out, before, 1);
+    size_t count = 0;
+    annal_status status = annal__buf_append(out, "[", 1);
+    bool is_array = annal__json_walk_array(&items, values);
+    while (status >= 0 && is_array && annal__json_walk_item(&items, &item)) {
+        status = annal__buf_append(out, ",", count++ > 0 ? 1 : 0);
         if (status >= 0)
             status = put_value(out, item, depth);
-        before = ",";
     }
-    if (status >= 0 && *before == '[')
-        status = annal__buf_append(out, "[", 1);
     return status < 0 ? status : annal__buf_append(out, "]", 1);
 }
 
@@ -35,9 +31,8 @@ static annal_status put_members(struct buf *out, annal_slice values, int depth)
     annal_slice item;
     size_t count = 0;
     annal_status status = annal__buf_append(out, "{", 1);
-    if (status < 0 || !annal__json_walk_array(&items, values))
-        return status < 0 ? status : annal__buf_append(out, "}", 1);
-    while (status >= 0 && annal__json_walk_item(&items, &item)) {
+    bool is_array = annal__json_walk_array(&items, values);
+    while (status >= 0 && is_array && annal__json_walk_item(&items, &item)) {
         annal_slice key = annal__json_member(item, "key");
         if (key.len == 0 || key.ptr[0] != '"')
             continue;
