@@ -482,19 +482,15 @@ static bool start_range(annal_query *query, const annal_filter *filter)
     return true;
 }
 
-/* ANNAL_END: the range ends here, or a SELECT has to go on. */
-static annal_status next_of_range(annal_query *query, annal_slice *out_session,
-                                  annal_event *out_event)
+/* False: a SELECT has to read the rest. */
+static bool next_of_range(struct range *range, annal_slice *out_session, annal_event *out_event)
 {
-    struct range *range = &query->range;
-    if (range->cursor == NULL || range->next_seq > range->to_seq)
-        return ANNAL_END;
-    if (annal_cursor_next(range->cursor, out_event, NULL) != ANNAL_OK ||
+    if (range->cursor == NULL || annal_cursor_next(range->cursor, out_event, NULL) != ANNAL_OK ||
         out_event->seq != range->next_seq)
-        return ANNAL_END;
+        return false;
     *out_session = (annal_slice){range->session, range->session_len};
     range->next_seq++;
-    return ANNAL_OK;
+    return true;
 }
 
 /* What is damaged, or not there yet, is reported as the SELECT reports it. */
@@ -617,12 +613,12 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
 {
     annal_status status = ANNAL_OK;
     if (query->db == NULL) {
-        if (next_of_range(query, out_session, out_event) == ANNAL_OK)
-            return ANNAL_OK;
         if (query->range.next_seq > query->range.to_seq) {
             query->ended = true;
             return ANNAL_END;
         }
+        if (next_of_range(&query->range, out_session, out_event))
+            return ANNAL_OK;
         status = go_on_by_select(query, err);
         if (status < 0)
             return status;
