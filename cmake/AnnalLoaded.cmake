@@ -17,7 +17,7 @@ function(annal_loaded_library target name package headers)
         string(APPEND calls "#define ${function} loaded_${name}.${function}\n")
         string(APPEND names "    \"${function}\",\n")
     endforeach()
-    file(CONFIGURE OUTPUT loaded/${name}.h CONTENT "/* Made of the list in tools/CMakeLists.txt. */
+    file(CONFIGURE OUTPUT loaded/${name}.h CONTENT "/* Made from the list in tools/CMakeLists.txt. */
 #ifndef LOADED_${name}_H
 #define LOADED_${name}_H
 
@@ -35,7 +35,7 @@ extern struct library library_@name@;
 @calls@
 #endif
 " @ONLY)
-    file(CONFIGURE OUTPUT loaded/${name}.c CONTENT "/* Made of the list in tools/CMakeLists.txt. */
+    file(CONFIGURE OUTPUT loaded/${name}.c CONTENT "/* Made from the list in tools/CMakeLists.txt. */
 #include <loaded/@name@.h>
 
 struct loaded_@name@ loaded_@name@;

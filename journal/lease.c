@@ -3,10 +3,10 @@
  *
  * (1) A lease is one line, replaced by a rename under locks/structure, so a file never goes back to
  *     an earlier epoch.
- * (2) A process keeps in session->lease_until_us up to when it may append, and reads the file again
- *     when that is over. What makes the time shorter is written with the session taken from its
- *     owner, who reads the file when it takes the session again. So an append without a lease costs
- *     one comparison, one with a lease a look at the clock.
+ * (2) A process keeps in session->lease_until_us the time until which it may append, and reads the
+ *     file again after that time. A change that makes the time shorter first takes the session from
+ *     its owner, which reads the file when it takes the session again. So an append costs one
+ *     comparison without a lease, and also a reading of the clock with one.
  * (3) The line names the boot. CLOCK_BOOTTIME begins again with each: a lease of another is over.
  */
 #include "journal/lease.h"

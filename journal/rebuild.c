@@ -76,7 +76,7 @@ static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec
     return ANNAL_OK;
 }
 
-/* Go on behind the last event that proves itself. Without one the file begins again. */
+/* Continue after the last event whose hash is right; without one the file begins again. */
 static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, annal_error *err)
 {
     struct journal_tail tail;

@@ -257,8 +257,8 @@ static uint64_t look_of(const annal_store *store, const struct session *session,
 }
 
 /*
- * held_list.h, rule (8). The journal gets a time just before that of its last write: whoever writes
- * to it later, even in the same tick of the clock, gives it another one.
+ * held_list.h, rule (8). The journal gets a time just before that of its last write, so that every
+ * later write changes it, even one in the same tick of the clock.
  */
 static void note_whole(const annal_store *store, const struct session *session)
 {

@@ -67,7 +67,7 @@ struct keeper {
     struct chore_state chores[CHORES_MAX];
     size_t chore_count;
     bool chore_leaves;    /* the chore that runs does so for the last time */
-    bool chore_makes_way; /* it was told that the keeper is needed */
+    bool chore_makes_way; /* it found that the keeper is needed */
     int64_t rotated_us;   /* monotonic */
     int64_t retry_us; /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
     uint64_t rotated_group; /* the last group that a rotation covered */

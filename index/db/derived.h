@@ -149,7 +149,7 @@ annal_status annal__derived_borrow(struct derived *derived, uint32_t wait_ms, sq
                                    struct stamp *out_stamp, annal_error *err);
 void annal__derived_give(struct derived *derived, sqlite3 *db, bool clean);
 
-/* As annal__derived_reader(); it may be one that was returned, and that is kept no longer. */
+/* As annal__derived_reader(), but a connection that was returned is used first. */
 annal_status annal__derived_take(struct derived *derived, uint32_t wait_ms, sqlite3 **out_db,
                                  struct stamp *out_stamp, annal_error *err);
 

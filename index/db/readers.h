@@ -56,7 +56,7 @@ void annal__readers_add(struct readers *readers, const struct io *io, const char
 /* Return one that is lent; close any other. clean: rule (2). db may be NULL. */
 void annal__readers_give(struct readers *readers, sqlite3 *db, bool clean);
 
-/* The caller, to whom it is lent, keeps it; its statements are finalized. */
+/* Give up one that is lent: the caller closes it. Its statements are finalized. */
 void annal__readers_let_go(struct readers *readers, sqlite3 *db);
 
 /* An idle statement of the connection with this text, or a new one. Do not finalize it:

@@ -72,7 +72,7 @@ static annal_status add_damage(struct batch *batch, annal_slice session, const a
     return annal__follower_finding(batch->follower, &finding, err);
 }
 
-/* A chore makes way only after some rows, so that it gets on. */
+/* A chore makes way only after some rows, so that each call makes progress. */
 static bool must_end(const struct batch *batch)
 {
     return annal__deadline_passed(batch->deadline_us) ||

@@ -47,7 +47,7 @@ static annal_status put_members(struct buf *out, annal_slice values, int depth)
     return status < 0 ? status : annal__buf_append(out, "}", 1);
 }
 
-/* A number may come as text, for not every reader has 64 bits. */
+/* A number may be text, because not every reader has integers of 64 bits. */
 static annal_status put_integer(struct buf *out, annal_slice raw)
 {
     annal_slice digits = raw.len > 0 && raw.ptr[0] == '"' ? annal__json_inside(raw) : raw;

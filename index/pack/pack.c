@@ -120,7 +120,7 @@ static bool is_for_people(enum pack_section_kind kind)
     return kind == PACK_NOUN || kind == PACK_VERB;
 }
 
-/* Most lines are SQL; this is seen at once. */
+/* Most lines are SQL, which one byte shows. */
 static bool is_comment(annal_slice line)
 {
     size_t i = 0;

@@ -81,8 +81,8 @@ static annal_status make_tables(annal_state *state, annal_error *err)
 }
 
 /*
- * To create the tables takes as long as to apply some hundred events, and their pages are always
- * the same. So the first state of the core pack leaves a copy of them with it.
+ * Creating the tables takes as long as applying some hundred events, and their pages are always the
+ * same. So the first state of the core pack stores a copy of them in the pack.
  */
 static void keep_blank(const annal_state *state, const annal_pack *pack)
 {

@@ -73,7 +73,7 @@ int64_t annal__store_waited_us(annal_store *store);
  */
 void annal__writer_spend_reserve(annal_writer *writer);
 
-/* This writer brings what is the history of the session already: it needs no lease. */
+/* This writer appends events that the session already has elsewhere: it needs no lease. */
 void annal__writer_ignore_lease(annal_writer *writer);
 
 /*

@@ -74,7 +74,7 @@ START_TEST(a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session)
 }
 END_TEST
 
-/* The other store object stands for another process. */
+/* The other store object acts as another process. */
 START_TEST(a_lease_that_another_process_sets_is_noticed_at_once)
 {
     annal_error why = {0};

@@ -1,9 +1,9 @@
 /*
- * Libraries that few verbs need are loaded by these verbs. Linked, the loader of the system would
- * load them for every verb, and most of the time of a short one would be that.
+ * Libraries that few verbs need are loaded by these verbs. If they were linked, the system would
+ * load them for every verb, which is most of what a short verb would take.
  *
  * tools/CMakeLists.txt lists the functions that we use of each. From that is made <loaded/NAME.h>,
- * which includes the library's own header and leads calls of these functions through a table, and
+ * which includes the library's own header and redirects calls of these functions to a table, and
  * library_NAME, which has to be loaded before the first call.
  */
 #ifndef TOOLS_LOAD_LIBRARY_H

@@ -1,15 +1,15 @@
 /*
  * Leases: whether this store may append to a session.
  *
- * Where a session moves between hosts, one of them is its home at a time. Who that is, is decided
- * outside of Annal, for instance by `annal home` in PostgreSQL. The winner is told here, and from
- * then on every append to the session, by any process of this store, is refused once its lease has
- * ended. A session without a lease is not concerned.
+ * Where a session moves between hosts, one of them is its home at a time. Which one is decided
+ * outside of Annal, for instance by `annal home` in PostgreSQL. The new home sets its lease here,
+ * and from then on every append to the session, by any process of this store, is refused once the
+ * lease has ended. Sessions without a lease are not affected.
  *
  * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which goes on while
  * the machine sleeps; and with a restart of the machine. It is checked before each append. A
  * process that is stopped between that check and its write may still write these events after the
- * end: whoever decides about leases must refuse the events of an earlier epoch.
+ * end: the service that grants leases must refuse the events of an earlier epoch.
  */
 #ifndef ANNAL_LEASE_H
 #define ANNAL_LEASE_H
@@ -24,7 +24,7 @@ extern "C" {
 
 typedef struct annal_lease {
     uint64_t epoch;   /* rises with each holder; at least 1 */
-    int64_t until_us; /* CLOCK_BOOTTIME in microseconds; what is past: appends are refused */
+    int64_t until_us; /* CLOCK_BOOTTIME in microseconds; once it is past, appends are refused */
     uint32_t seconds; /* for how long it is given at a time; 0: it was given back, or lost */
     /* who decides, one line of text for messages; may be "" */
     char giver[ANNAL_LEASE_GIVER_BYTES_MAX + 1];
@@ -51,7 +51,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_set(annal_store *store, anna
  *
  * ANNAL_ERR_NOTFOUND  the session has no lease
  * ANNAL_ERR_CONFLICT  its lease is of another epoch, or was given back
- * ANNAL_ERR_BUSY      another process changes a session, and did not finish in time
+ * ANNAL_ERR_BUSY      another process is changing a session and did not finish in time
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, annal_slice session,
                                                           uint64_t epoch, int64_t until_us,
@@ -61,7 +61,7 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_renew(annal_store *store, an
  * The lease of a session; until_us is 0 if the machine was restarted since. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  it has none
- * ANNAL_ERR_CORRUPT   the file does not say; appends are refused
+ * ANNAL_ERR_CORRUPT   its file is damaged; appends are refused
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_lease_get(annal_store *store, annal_slice session,
                                                         annal_lease *out_lease, annal_error *err);
