@@ -55,7 +55,7 @@ struct followed {
     bool was_read;
     bool was_refused;
     bool waits; /* its first line is not complete yet */
-    bool rests; /* what follows from its end is told when it has rested: rule 7 */
+    bool rests; /* nobody has written to it for QUIET_US: rule 7 */
 };
 
 struct follow {
@@ -342,7 +342,7 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->events += more->events;
 }
 
-/* What an import tells at its end is told here as soon as it is seen. */
+/* What an import prints at its end, printed as soon as it is seen. */
 static void tell_unreadable(const struct followed *log, const struct import_report *report,
                             uint64_t lines)
 {

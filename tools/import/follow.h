@@ -14,7 +14,7 @@
  *     be remembered, and after a follow was killed the same command is started again.
  * (5) inotify says when to look. In addition all logs are looked at every POLL_US.
  * (6) At the end each log is taken as an import would take it.
- * (7) What only the end of a log shows is told when nobody has written to it for QUIET_US.
+ * (7) What only the end of a log shows is added when nobody has written to it for QUIET_US.
  */
 #ifndef TOOLS_IMPORT_FOLLOW_H
 #define TOOLS_IMPORT_FOLLOW_H

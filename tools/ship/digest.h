@@ -1,5 +1,5 @@
 /*
- * What annal._fold() (tables.sql) is told of the events of a batch, so that it reads only those
+ * What annal._fold() (tables.sql) gets of the events of a batch, so that it reads only those
  * that change a row: as arrays in PostgreSQL's syntax, which are collected while the events are
  * sent.
  */

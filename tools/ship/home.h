@@ -55,7 +55,7 @@ struct home_kind {
     const char *(*name)(const struct ship_target *target); /* for messages */
 };
 
-/* Renew all leases of the store at this target; sessions that are lost are told. *out_third_us: a
+/* Renew all leases of the store at this target; prints those that are lost. *out_third_us: a
  * third of the shortest of them, also after a failure; INT64_MAX if there are none. */
 annal_status home_renew(annal_store *store, const struct home_kind *kind,
                         struct ship_target *target, int64_t *out_third_us, annal_error *err);

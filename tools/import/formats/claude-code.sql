@@ -21,13 +21,13 @@
 --      has more output tokens, its usage replaces what was counted, and the difference is an event.
 --  (7) A turn starts with what a human (or a task notice) said, and ends with turn_duration, with an
 --      interruption, or with an answer. More lines of a message, and more work, may follow an answer, so
---      its end is told where the next turn starts or the log ends, with the time of the answer and an
---      id made of the turn's. A turn without an answer ends where the next one starts. What the API
---      refuses ends a turn as failed.
+--      the event of its end comes where the next turn starts or the log ends, with the time of the
+--      answer and an id made of the turn's. A turn without an answer ends where the next one starts.
+--      What the API refuses ends a turn as failed.
 --  (8) A line without time has the time of the line before it in the file; "time" in the data says so.
---      Where there is none it is 1, which is no time. created_at of the session is its first line's, or
---      follows in a session.updated once a time, or an earlier one, is known. The time inside a
---      snapshot is not the line's.
+--      If no line before it has one, it is 1, which means no time. created_at of the session is its
+--      first line's, or follows in a session.updated once a time, or an earlier one, is known. The time
+--      inside a snapshot is not the line's.
 --  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
 --      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
 --      file are about other sessions.

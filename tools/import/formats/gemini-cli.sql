@@ -13,8 +13,8 @@
 --      later line counts differently, as the difference.
 --  (3) The first event made from a line carries what is left of it under "extra".
 --  (4) A user's message begins a turn, but not one that only hands results to the model, and not the
---      context that the program puts in front. An answer that asks for no tool ends it, too; that is told
---      where the next turn begins or the log ends.
+--      context that the program puts in front. An answer that asks for no tool ends it, too; the event
+--      comes where the next turn begins or the log ends.
 --  (5) "$rewindTo" takes messages back in the program; here they stay, and it is an import.record.
 
 -- detect

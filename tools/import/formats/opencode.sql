@@ -13,7 +13,7 @@
 --  (3) A message that changed since an earlier import is added again under its id; its calls, results and
 --      tokens are told once. Tokens and cost count when the message is complete.
 --  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names. One
---      that is complete and asks for no tool ends it; that is told where the next begins or the log ends.
+--      that is complete and asks for no tool ends it; the event comes where the next begins or the log ends.
 --  (5) opencode counts reasoning apart from output, and what came from a cache apart from input.
 
 -- detect

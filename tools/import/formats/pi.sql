@@ -8,7 +8,7 @@
 --  (2) The first event made from a line carries it under "extra", less what is in the fields of its
 --      events. All branches of the tree are imported, in the order of the file.
 --  (3) A user's message begins a turn and ends the one before. An answer that asks for no tool ends it,
---      too; that is told where the next turn begins or the log ends.
+--      too; the event comes where the next turn begins or the log ends.
 --  (4) A session is as old as the first time of its lines, which may be before that of its own line.
 --  (5) input_tokens are input, cache reads and cache writes together: pi counts them apart.
 

@@ -312,7 +312,7 @@ export class Model {
     this.shape++;
   }
 
-  /* A turn that was told when it was over, as traces do: where it would be by its time. */
+  /* A turn whose event came when it was over, as in traces: where it would be by its time. */
   private began(turn: Turn): number {
     let i = this.index(turn.seq);
     while (i > 0 && this.time[i - 1]! >= turn.began && this.typeAt(i - 1) !== 'turn.completed') i--;
