@@ -287,7 +287,7 @@ static int visit(void *arg, const char *name)
 {
     const struct walk *walk = arg;
     annal_slice session = annal_slice_of(name);
-    if (strstr(name, ".tmp-") != NULL || annal_session_id_check(session, NULL) < 0)
+    if (annal__is_temporary(name) || annal_session_id_check(session, NULL) < 0)
         return 0;
     return walk->fn(walk->arg, session, 0);
 }

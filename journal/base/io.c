@@ -335,6 +335,14 @@ annal_status annal__make_dir(const struct io *io, const char *path, annal_error 
     return sync_parent(io, path, err);
 }
 
+bool annal__is_temporary(const char *name)
+{
+    static const char mark[] = ".tmp-";
+    size_t len = strlen(name), tail = sizeof mark - 1 + 16;
+    return len > tail && memcmp(name + len - tail, mark, sizeof mark - 1) == 0 &&
+           strspn(name + len - 16, "0123456789abcdef") == 16;
+}
+
 annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,
                                  size_t len, annal_error *err)
 {

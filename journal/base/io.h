@@ -89,6 +89,9 @@ annal_status annal__check_dir(const struct io *io, const char *path, int why, an
 /* Create a directory (0700) if it is missing, and sync its parent. */
 annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err);
 
+/* Whether a file has a name that annal__publish_file() gives for a moment: ….tmp-, 16 digits. */
+bool annal__is_temporary(const char *name);
+
 /* Write a whole file: under a temporary name beside it, synced, renamed, directory synced. */
 annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,
                                  size_t len, annal_error *err);

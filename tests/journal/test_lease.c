@@ -153,6 +153,27 @@ static int count(void *arg, annal_slice name, uint64_t bytes)
     return 0;
 }
 
+static int take_name(void *arg, annal_slice name, uint64_t bytes)
+{
+    (void)bytes;
+    snprintf(arg, 60, "%.*s", ANNAL_FMT(name));
+    return 0;
+}
+
+START_TEST(a_session_whose_name_looks_temporary_is_listed)
+{
+    char found[60] = "";
+    const annal_lease lease = {.epoch = 1, .until_us = 1, .seconds = 1};
+    const char *unfinished = tmpdir_path(&dir, "store/leases/s1.tmp-0123456789abcdef");
+    ck_ok(annal_lease_set(store, ANNAL_SLICE("a.tmp-1"), &lease, err));
+    FILE *file = fopen(unfinished, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_ok(annal_lease_sessions(store, take_name, found, err));
+    ck_assert_str_eq(found, "a.tmp-1");
+}
+END_TEST
+
 START_TEST(a_deleted_session_leaves_no_lease)
 {
     int found = 0;
@@ -179,6 +200,7 @@ Suite *suite_lease(void)
     tcase_add_test(cases, an_earlier_epoch_does_not_come_back);
     tcase_add_test(cases, a_renewal_makes_a_lease_longer_but_brings_none_back);
     tcase_add_test(cases, a_lease_of_another_boot_is_over_and_a_damaged_one_refuses);
+    tcase_add_test(cases, a_session_whose_name_looks_temporary_is_listed);
     tcase_add_test(cases, a_deleted_session_leaves_no_lease);
     return suite;
 }
