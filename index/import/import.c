@@ -440,6 +440,7 @@ annal_status annal__import_end(annal_import *import, annal_import_fn fn, void *a
 
 /* ---- Detecting ---- */
 
+/* *out NULL: the importer has no such section. */
 static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite3_stmt **out,
                                    annal_error *err)
 {
@@ -451,7 +452,8 @@ static annal_status prepare_detect(annal_import *import, annal_slice sql, sqlite
     annal_slice section = annal__import_section(sql, "-- detect", &(size_t){0});
     if (import->detect_count == DETECTS_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "more than %d importers", DETECTS_MAX);
-    if (sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
+    if (section.ptr != NULL &&
+        sqlite3_prepare_v3(import->db, section.ptr, (int)section.len, SQLITE_PREPARE_PERSISTENT,
                            out, NULL) != SQLITE_OK)
         return annal__import_fail(import, err, "importer, section detect");
     import->detects[import->detect_count].sql = sql.ptr;
@@ -464,7 +466,7 @@ static annal_status ask_how_sure(annal_import *import, annal_slice sql, int *out
 {
     sqlite3_stmt *statement = NULL;
     annal_status status = prepare_detect(import, sql, &statement, err);
-    if (status < 0 || statement == NULL) /* without the section */
+    if (status < 0 || statement == NULL)
         return status;
     int code = sqlite3_step(statement);
     if (code == SQLITE_ROW)

@@ -64,6 +64,29 @@ START_TEST(what_is_no_importer_is_refused)
 }
 END_TEST
 
+START_TEST(an_importer_that_detects_nothing_is_not_sure_of_a_log)
+{
+    annal_import *spare = NULL;
+    annal_error err = {0};
+    const annal_import_source source = {.kind = "mine", .file = "log.jsonl"};
+    const annal_import_line line = {.number = 1, .bytes = ANNAL_SLICE("{}")};
+    static const char silent[] = "-- batch\n" EVENTS,
+                      sure[] = "-- detect\nSELECT 70\n-- batch\n" EVENTS;
+    const struct {
+        const char *sql;
+        int sure;
+    } cases[] = {{silent, 0}, {sure, 70}, {silent, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int got = -1;
+        annal_status status = annal__import_detect(&spare, annal_slice_of(cases[i].sql), &source,
+                                                   &line, 1, &got, &err);
+        ck_assert_msg(status == ANNAL_OK, "%s", err.message);
+        ck_assert_int_eq(got, cases[i].sure);
+    }
+    annal_import_close(spare);
+}
+END_TEST
+
 START_TEST(blank_and_repeated_lines_are_skipped_and_counted)
 {
     annal_import *import = open_import("-- batch\n" EVENTS);
@@ -213,6 +236,7 @@ Suite *suite_import(void)
     Suite *suite = suite_create("import");
     TCase *import = suite_case(suite, "import", NULL, NULL);
     tcase_add_test(import, what_is_no_importer_is_refused);
+    tcase_add_test(import, an_importer_that_detects_nothing_is_not_sure_of_a_log);
     tcase_add_test(import, a_line_that_a_trigger_fails_on_is_held_and_the_next_one_is_imported);
     tcase_add_test(import, an_id_that_no_event_may_have_is_replaced_by_its_hash);
     tcase_add_test(import, blank_and_repeated_lines_are_skipped_and_counted);
