@@ -1,6 +1,7 @@
 #include "journal/codec.h"
 
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/slice.h"
 
 const struct codec *const annal__codecs[CODEC_COUNT] = {&annal__codec_json, &annal__codec_msgpack};
@@ -49,10 +50,5 @@ annal_status annal__frame_check_owner(const struct frame_header *header, annal_s
 
 void annal__frame_file_id_text(const uint8_t file[FRAME_FILE_ID_BYTES], char out[33])
 {
-    static const char hex_digits[] = "0123456789abcdef";
-    for (int i = 0; i < FRAME_FILE_ID_BYTES; i++) {
-        out[2 * i] = hex_digits[file[i] >> 4];
-        out[2 * i + 1] = hex_digits[file[i] & 15];
-    }
-    out[32] = '\0';
+    annal__hex_text(file, FRAME_FILE_ID_BYTES, out);
 }

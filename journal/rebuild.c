@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/io.h"
 #include "journal/json_msgpack.h"
 #include "journal/scan.h"
@@ -31,14 +32,8 @@ struct annal__rebuild {
 
 static bool read_file_id(const char *text, uint8_t out[FRAME_FILE_ID_BYTES])
 {
-    if (strlen(text) != 2 * FRAME_FILE_ID_BYTES || strspn(text, "0123456789abcdef") != 32)
-        return false;
-    for (int i = 0; i < FRAME_FILE_ID_BYTES; i++) {
-        unsigned byte = 0;
-        sscanf(text + 2 * i, "%2x", &byte);
-        out[i] = (uint8_t)byte;
-    }
-    return true;
+    return strlen(text) == (size_t)2 * FRAME_FILE_ID_BYTES &&
+           annal__hex_read(text, FRAME_FILE_ID_BYTES, out);
 }
 
 static annal_status make_header(annal__rebuild *rebuild, annal_error *err)

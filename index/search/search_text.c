@@ -5,20 +5,16 @@
 
 #include <annal/artifact.h>
 
+#include <ctype.h>
 #include <string.h>
 
 #define ENCODED_BYTES_MIN 512 /* a shorter one may be a word */
 #define ENCODED_LINE_MIN  60  /* what encoders write into a line; a hash is shorter */
 #define ENCODED_LINE_MAX  76
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool is_base64(char c)
 {
-    return is_hex(c) || (c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') ||
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c != '\0' && strchr("+/=-_", c) != NULL);
 }
 
@@ -50,7 +46,7 @@ static bool is_encoded(annal_slice text)
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (is_base64(c)) {
-            more_than_hex = more_than_hex || !is_hex(c);
+            more_than_hex = more_than_hex || !isxdigit((unsigned char)c);
             line++;
         } else if (c == '\n') {
             if (width == 0)

@@ -13,6 +13,7 @@
 #include "index/sys/state.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "journal/base/sha256.h"
 
@@ -29,14 +30,6 @@ static annal_status put_real(struct buf *out, double real)
     char text[40];
     sqlite3_snprintf((int)sizeof text, text, "%!.15g", real);
     return annal__buf_printf(out, "%s", text);
-}
-
-static annal_status put_blob(struct buf *out, annal_slice blob)
-{
-    annal_status status = annal__buf_append(out, "\"", 1);
-    for (size_t i = 0; status >= 0 && i < blob.len; i++)
-        status = annal__buf_printf(out, "%02x", (unsigned)(unsigned char)blob.ptr[i]);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
 }
 
 static annal_status put_integer(struct buf *out, int64_t integer)
@@ -61,7 +54,7 @@ annal_status annal__state_put_value(struct buf *out, const annal_value *value)
     case ANNAL_VALUE_TEXT:
         return annal__json_quote(out, value->bytes);
     case ANNAL_VALUE_BLOB:
-        return put_blob(out, value->bytes);
+        return annal__hex_quote(out, value->bytes);
     default:
         return annal__buf_append(out, "null", 4);
     }

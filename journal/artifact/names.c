@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/lock_holder.h"
 #include "journal/sys/seam.h"
 
@@ -34,24 +35,9 @@ annal_status annal__artifact_path(const annal_store *store, annal_slice session,
 
 /* ---- Hashes as text ---- */
 
-static int nibble(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool annal__sha256_read(const char *text, size_t len, uint8_t out[SHA256_BYTES])
 {
-    if (len != 2 * SHA256_BYTES)
-        return false;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
-        if (high < 0 || low < 0)
-            return false;
-        out[i] = (uint8_t)(high << 4 | low);
-    }
-    return true;
+    return len == (size_t)2 * SHA256_BYTES && annal__hex_read(text, SHA256_BYTES, out);
 }
 
 /* ---- Listing ---- */

@@ -17,6 +17,7 @@
 #include "journal/artifact/names.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
 
@@ -116,11 +117,6 @@ static void walk_done(struct walk *walk)
 
 /* ---- What events name ---- */
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-}
-
 static void mark(struct walk *walk, const char *hex)
 {
     uint8_t sha256[SHA256_BYTES];
@@ -138,14 +134,14 @@ static void mark_hashes(struct walk *walk, annal_slice data)
 {
     for (size_t at = 0; at + HEX <= data.len;) {
         size_t begin = at + HEX;
-        while (begin > at && is_hex(data.ptr[begin - 1]))
+        while (begin > at && annal__is_hex(data.ptr[begin - 1]))
             begin--;
         if (begin > at) { /* begin - 1 is not a digit */
             at = begin;
             continue;
         }
         size_t end = at + HEX;
-        while (end < data.len && is_hex(data.ptr[end]))
+        while (end < data.len && annal__is_hex(data.ptr[end]))
             end++;
         if (end == at + HEX)
             mark(walk, data.ptr + at);

@@ -2,6 +2,7 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -340,7 +341,7 @@ bool annal__is_temporary(const char *name)
     static const char mark[] = ".tmp-";
     size_t len = strlen(name), tail = sizeof mark - 1 + 16;
     return len > tail && memcmp(name + len - tail, mark, sizeof mark - 1) == 0 &&
-           strspn(name + len - 16, "0123456789abcdef") == 16;
+           annal__hex_fits(name + len - 16, 16);
 }
 
 annal_status annal__publish_file(const struct io *io, const char *path, const void *bytes,

@@ -9,6 +9,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
+#include <ctype.h>
 #include <string.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -80,11 +81,6 @@ static bool is_digit(unsigned char c)
     return c >= '0' && c <= '9';
 }
 
-static bool is_hex(unsigned char c)
-{
-    return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
-}
-
 static void skip_space(struct check *check)
 {
     while (check->at < check->end && annal__json_is_space((char)*check->at))
@@ -109,7 +105,7 @@ static json_fault check_escape(struct check *check)
         return JSON_VALID;
     case 'u':
         for (int i = 0; i < 4; i++, check->at++) {
-            if (check->at == check->end || !is_hex(*check->at))
+            if (check->at == check->end || !isxdigit(*check->at))
                 return JSON_SYNTAX;
         }
         return JSON_VALID;

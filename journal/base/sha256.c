@@ -1,6 +1,7 @@
 #include "journal/base/sha256.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/hex.h"
 
 #include <sys/types.h>
 
@@ -32,10 +33,5 @@ void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES])
 
 void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        out[2 * i] = digits[sha256[i] >> 4];
-        out[2 * i + 1] = digits[sha256[i] & 15];
-    }
-    out[2 * SHA256_BYTES] = '\0';
+    annal__hex_text(sha256, SHA256_BYTES, out);
 }

@@ -1,6 +1,7 @@
 #include "tools/cli/rows.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 
 #include <inttypes.h>
@@ -14,15 +15,8 @@ enum { DATE_BYTES = 10, TIME_LEAST = 20 };
  */
 static void blob_cell(struct table *table, annal_slice bytes)
 {
-    static const char digits[] = "0123456789abcdef";
     struct buf hex = {0};
-    if (annal__buf_reserve(&hex, bytes.len * 2) == ANNAL_OK) {
-        for (size_t i = 0; i < bytes.len; i++) {
-            unsigned char c = (unsigned char)bytes.ptr[i];
-            hex.ptr[hex.len++] = digits[c >> 4];
-            hex.ptr[hex.len++] = digits[c & 15];
-        }
-    }
+    (void)!annal__hex_append(&hex, bytes); /* no memory: empty */
     table_text(table, annal__buf_slice(&hex));
     table_shown(table, "(%zu bytes)", bytes.len);
     annal__buf_done(&hex);
@@ -125,23 +119,6 @@ void rows_done(struct rows *rows)
     *rows = (struct rows){0};
 }
 
-static annal_status put_hex(struct buf *out, annal_slice bytes)
-{
-    static const char digits[] = "0123456789abcdef";
-    annal_status status = annal__buf_reserve(out, 2 * bytes.len + 2);
-    if (status < 0)
-        return status;
-    char *at = out->ptr + out->len;
-    *at++ = '"';
-    for (size_t i = 0; i < bytes.len; i++) {
-        *at++ = digits[(unsigned char)bytes.ptr[i] >> 4];
-        *at++ = digits[bytes.ptr[i] & 15];
-    }
-    *at = '"';
-    out->len += 2 * bytes.len + 2;
-    return ANNAL_OK;
-}
-
 annal_status rows_value_json(struct buf *out, const annal_value *value)
 {
     char number[REAL_BYTES];
@@ -153,7 +130,7 @@ annal_status rows_value_json(struct buf *out, const annal_value *value)
     case ANNAL_VALUE_TEXT:
         return annal__json_quote(out, value->bytes);
     case ANNAL_VALUE_BLOB:
-        return put_hex(out, value->bytes);
+        return annal__hex_quote(out, value->bytes);
     case ANNAL_VALUE_NULL:
         break;
     }

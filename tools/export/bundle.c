@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
@@ -197,11 +198,6 @@ static bool number_of(annal_slice object, const char *name, uint64_t *out)
     return number.kind == NUMBER_UINT;
 }
 
-static bool is_hex(const char *text, size_t len)
-{
-    return strlen(text) == len && strspn(text, "0123456789abcdef") == len;
-}
-
 static bool is_session(const char *id)
 {
     return annal_session_id_check(annal_slice_of(id), NULL) == ANNAL_OK;
@@ -224,9 +220,10 @@ static bool read_session(annal_slice object, struct bundle_session *session)
         !is_session(session->session) || !text_of(object, "path", path, sizeof path) ||
         !number_of(object, "bytes", &session->bytes) ||
         !text_of(object, "sha256", session->sha256, sizeof session->sha256) ||
-        !is_hex(session->sha256, 64) || !text_of(object, "file", session->file, 33) ||
-        !is_hex(session->file, 32) || !number_of(object, "last_seq", &session->last_seq) ||
-        !text_of(object, "h", h, sizeof h) || !is_hex(h, 16) || !read_fork(object, session))
+        !annal__hex_fits(session->sha256, 64) || !text_of(object, "file", session->file, 33) ||
+        !annal__hex_fits(session->file, 32) || !number_of(object, "last_seq", &session->last_seq) ||
+        !text_of(object, "h", h, sizeof h) || !annal__hex_fits(h, 16) ||
+        !read_fork(object, session))
         return false;
     size_t len = strlen(path);
     session->h = strtoull(h, NULL, 16);
@@ -240,9 +237,9 @@ static bool read_artifact(annal_slice object, struct bundle_artifact *artifact)
     return text_of(object, "session", artifact->session, sizeof artifact->session) &&
            is_session(artifact->session) &&
            text_of(object, "name", artifact->name, sizeof artifact->name) &&
-           is_hex(artifact->name, 64) && number_of(object, "bytes", &artifact->bytes) &&
+           annal__hex_fits(artifact->name, 64) && number_of(object, "bytes", &artifact->bytes) &&
            text_of(object, "sha256", artifact->sha256, sizeof artifact->sha256) &&
-           is_hex(artifact->sha256, 64);
+           annal__hex_fits(artifact->sha256, 64);
 }
 
 static annal_status read_lists(annal_slice text, struct bundle *bundle, annal_error *err)

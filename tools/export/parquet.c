@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/target.h"
 #include "tools/export/duckdb.h"
@@ -140,25 +141,13 @@ static void one_thread(duckdb_init_info info)
 
 /* ---- Values ---- */
 
-static annal_status append_hex(struct buf *text, annal_slice bytes)
-{
-    static const char digits[] = "0123456789abcdef";
-    annal_status status = annal__buf_reserve(text, bytes.len * 2);
-    for (size_t i = 0; status == ANNAL_OK && i < bytes.len; i++) {
-        unsigned char c = (unsigned char)bytes.ptr[i];
-        text->ptr[text->len++] = digits[c >> 4];
-        text->ptr[text->len++] = digits[c & 15];
-    }
-    return status;
-}
-
 /* A value that is no text, in a column of text or of bytes. */
 static annal_status write_text(struct buf *text, const annal_value *value)
 {
     char number[REAL_BYTES];
     annal__buf_clear(text);
     if (value->kind == ANNAL_VALUE_BLOB)
-        return append_hex(text, value->bytes);
+        return annal__hex_append(text, value->bytes);
     if (value->kind == ANNAL_VALUE_INTEGER)
         return annal__buf_printf(text, "%" PRId64, value->integer);
     const char *real = isfinite(value->real) ? real_text(number, value->real)

@@ -1,6 +1,7 @@
 #include "tools/export/span.h"
 
 #include "journal/base/buf.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/sha256.h"
@@ -18,7 +19,6 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
                      char *text)
 {
     uint8_t hash[SHA256_BYTES];
-    char digits[SHA256_TEXT_BYTES];
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
         return false;
@@ -29,9 +29,7 @@ static bool hash_hex(const char *domain, annal_slice session, const char *seq, s
         annal__sha256_add(sha256, seq, strlen(seq));
     }
     annal__sha256_end(sha256, hash);
-    annal__sha256_text(hash, digits);
-    memcpy(text, digits, 2 * bytes);
-    text[2 * bytes] = '\0';
+    annal__hex_text(hash, bytes, text);
     return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "journal/base/base64.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/out.h"
 
@@ -242,12 +243,7 @@ static annal_status put_double(struct buf *out, uint64_t bits)
 
 static annal_status put_hex(struct buf *out, annal_slice bytes)
 {
-    annal_status status = annal__buf_append(out, "\"", 1);
-    if (bytes.len > ID_BYTES_MAX)
-        return ANNAL_ERR_INVALID;
-    for (size_t i = 0; status >= 0 && i < bytes.len; i++)
-        status = annal__buf_printf(out, "%02x", (unsigned char)bytes.ptr[i]);
-    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+    return bytes.len > ID_BYTES_MAX ? ANNAL_ERR_INVALID : annal__hex_quote(out, bytes);
 }
 
 static annal_status put_base64(struct buf *out, annal_slice bytes)

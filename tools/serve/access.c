@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/hex.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -88,8 +89,7 @@ static annal_status make_tokens(const char *path, annal_error *err)
     char text[2 * RANDOM_BYTES + 2];
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return annal__fail_errno(err, "make a token");
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(text + 2 * i, 3, "%02x", random[i]);
+    annal__hex_text(random, sizeof random, text);
     text[2 * RANDOM_BYTES] = '\n';
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)

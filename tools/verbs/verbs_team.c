@@ -2,6 +2,7 @@
 #include "tools/verbs/team.h"
 
 #include "journal/base/buf.h"
+#include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/rows.h"
 
@@ -107,8 +108,7 @@ int team_new_id(char out[13])
     unsigned char bytes[6];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return fail_storage("the system gives no random bytes");
-    for (size_t i = 0; i < sizeof bytes; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    annal__hex_text(bytes, sizeof bytes, out);
     return 0;
 }
 
