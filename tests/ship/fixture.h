@@ -5,6 +5,8 @@
 #include "tests/ship/pg.h"
 #include "tests/tools/cli.h"
 
+#include <check.h>
+
 extern struct pg pg;    /* of the suite; its directory is "" where there is no PostgreSQL */
 extern const char *url; /* of the database; NULL without a server */
 
@@ -31,5 +33,8 @@ void fleet_do(const char *sql);
 
 /* The answer becomes this text within 10 s. */
 void fleet_wait_for(const char *sql, const char *want);
+
+/* rows.c: tests of the suite ship. */
+void ship_add_row_tests(TCase *cases);
 
 #endif

@@ -393,10 +393,9 @@ static void assert_equal(const char *fault)
     ck_assert_msg(strcmp(cli.out, want) == 0, "%s: %s, not %s; %s", fault, cli.out, want, cli.err);
     snprintf(want, sizeof want, "%llu", events);
     ck_text(pg_ask(&scene.pg, "fleet", "SELECT count(*) FROM annal._events"), want);
-    ck_text(pg_ask(&scene.pg, "fleet",
-                   "SELECT count(*) FROM annal._heads h LEFT JOIN annal._session_rows r USING (key)"
-                   " WHERE r.seq IS DISTINCT FROM h.seq"),
-            "0");
+    wait_until("SELECT count(*) FROM annal._heads h LEFT JOIN annal._session_rows r USING (key)"
+               " WHERE r.seq IS DISTINCT FROM h.seq",
+               "0", fault);
 }
 
 static uint64_t now_ms(void)

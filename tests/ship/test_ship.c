@@ -446,6 +446,7 @@ START_TEST(what_is_appended_is_followed)
     fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "2");
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s2");
     fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal.heads", "4");
+    fleet_wait_for("SELECT batches FROM annal.rows_behind()", "0");
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(in);
@@ -545,6 +546,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);
     tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
     tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);
+    ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);

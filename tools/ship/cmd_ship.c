@@ -212,6 +212,20 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     return ANNAL_OK;
 }
 
+/* Rows of sessions and turns come after the events. */
+static annal_status say_rows(struct looking *looking)
+{
+    const struct ship_kind *kind = looking->shipping->options.kind;
+    struct ship_rows rows = {0};
+    if (kind->look_at_rows == NULL)
+        return ANNAL_OK;
+    annal_status status = kind->look_at_rows(looking->target, &rows, &looking->err);
+    if (status >= 0 && rows.batches > 0)
+        say("the rows of sessions and turns are %" PRIu64 " batch%s and %.1f s behind the events",
+            rows.batches, rows.batches == 1 ? "" : "es", rows.seconds);
+    return status;
+}
+
 static int print_status(struct looking *looking)
 {
     const struct home_kind *homes = looking->shipping->options.kind->homes;
@@ -223,6 +237,8 @@ static int print_status(struct looking *looking)
         return fail_storage("out of memory");
     (void)lanes_each(&looking->lanes, print_lane, looking);
     table_free(looking->table);
+    if (say_rows(looking) < 0)
+        return fail_error(&looking->err);
     return looking->bad ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -341,6 +357,8 @@ static void prove_whole(struct looking *looking)
 static int print_check(struct looking *looking)
 {
     char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
+    if (say_rows(looking) < 0)
+        return fail_error(&looking->err);
     (void)lanes_each(&looking->lanes, count_dropped, looking);
     if (looking->shipping->options.kind->prove != NULL)
         prove_whole(looking);
@@ -457,6 +475,9 @@ static const struct command verbs[] = {
               "often shippers, networks and servers break, also with two shippers of one store.\n"
               "A session that has another history there is reported, and left alone.\n"
               "\n"
+              "A database also gets the rows of sessions and turns, some seconds after the\n"
+              "events: with --follow beside the shipping, else before the command ends.\n"
+              "\n"
               "With --follow it goes on with what is appended, until it is ended. A target that\n"
               "is away is tried again, after a quarter of a second at first, half a minute at\n"
               "last; without --follow for as long as --wait says. Nothing waits for the target\n"
@@ -476,8 +497,9 @@ static const struct command verbs[] = {
      .about = "Prints for each session its last event here and at the target, and a state:\n"
               "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
               "damaged (its next event cannot be read), not at home (another store has it: see\n"
-              "'annal help home') or not here. The exit status is 1 if one is in conflict or\n"
-              "damaged.",
+              "'annal help home') or not here. If the rows of sessions and turns of a database\n"
+              "are behind its events, that is said on stderr. The exit status is 1 if one is in\n"
+              "conflict or damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
                  "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
      .fields = look_fields,

@@ -32,12 +32,13 @@ static void end_session(struct digest *digest)
     if (digest->key == 0)
         return;
     add_number(digest, 0, digest->key);
-    add_time(digest, 1, digest->first_us);
-    add_time(digest, 2, digest->updated_us);
+    add_number(digest, 1, (int64_t)digest->last_seq);
+    add_time(digest, 2, digest->first_us);
+    add_time(digest, 3, digest->updated_us);
     if (digest->is_active)
-        add_time(digest, 3, digest->active_us);
+        add_time(digest, 4, digest->active_us);
     else
-        add(digest, 3, "NULL");
+        add(digest, 4, "NULL");
     digest->key = 0;
 }
 
@@ -64,6 +65,7 @@ void digest_add(struct digest *digest, int64_t key, const annal_event *event)
         digest->first_us = digest->updated_us = event->ts_us;
         digest->is_active = false;
     }
+    digest->last_seq = event->seq;
     if (event->ts_us > digest->updated_us)
         digest->updated_us = event->ts_us;
     if (!annal__slice_is(event->type, "session.updated")) {
@@ -72,8 +74,8 @@ void digest_add(struct digest *digest, int64_t key, const annal_event *event)
         digest->is_active = true;
     }
     if (changes_a_row(event)) {
-        add_number(digest, 4, key);
-        add_number(digest, 5, (int64_t)event->seq);
+        add_number(digest, 5, key);
+        add_number(digest, 6, (int64_t)event->seq);
     }
 }
 

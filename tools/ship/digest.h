@@ -1,7 +1,6 @@
 /*
- * What annal._fold() (tables.sql) gets of the events of a batch, so that it reads only those
- * that change a row: as arrays in PostgreSQL's syntax, which are collected while the events are
- * sent.
+ * What annal._queue() (tables.sql) gets of the events of a batch, so that only those are read that
+ * change a row: as arrays in PostgreSQL's syntax, which are collected while the events are sent.
  */
 #ifndef TOOLS_SHIP_DIGEST_H
 #define TOOLS_SHIP_DIGEST_H
@@ -10,13 +9,14 @@
 
 #include <annal/event.h>
 
-enum { DIGEST_ARRAYS = 6 };
+enum { DIGEST_ARRAYS = 7 };
 
 struct digest {
-    /* Of each session: key, ts of the first event, the latest ts, the latest but for
-     * session.updated. Of each event to be read: key, seq. */
+    /* Of each session: key, seq of the last event, ts of the first one, the latest ts, the latest
+     * but for session.updated. Of each event to be read: key, seq. */
     struct buf arrays[DIGEST_ARRAYS];
     int64_t key; /* of the session whose events come now; 0: of none */
+    uint64_t last_seq;
     int64_t first_us, updated_us, active_us;
     bool is_active;
     bool failed; /* there was no memory */

@@ -22,7 +22,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 8
+#define SCHEMA_VERSION 9
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 
@@ -599,18 +599,6 @@ static annal_status postgres_keep(struct ship_target *target, const char *sha256
     return sent == 1 ? finish(target, NULL, err) : fail_lost(target, err);
 }
 
-/* The rows of sessions and turns. */
-static annal_status fold(struct ship_target *target, annal_error *err)
-{
-    const char *values[DIGEST_ARRAYS];
-    if (!digest_end(&target->digest))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    for (int i = 0; i < DIGEST_ARRAYS; i++)
-        values[i] = annal__buf_cstr(&target->digest.arrays[i]);
-    return postgres_run(target, "SELECT annal._fold($1, $2, $3, $4, $5, $6, annal._today())",
-                        values, DIGEST_ARRAYS, NULL, err);
-}
-
 /* Compare and set: a head that is not what it was when it was locked stops the batch. */
 static annal_status move_heads(struct ship_target *target, struct lane **lanes, size_t count,
                                annal_error *err)
@@ -653,7 +641,7 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
     if (status >= 0)
         status = move_heads(target, lanes, count, err);
     if (status >= 0)
-        status = fold(target, err);
+        status = postgres_queue_rows(target, err);
     return status < 0 ? status : commit(target, err);
 }
 
@@ -679,4 +667,6 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .has = postgres_has,
                                         .keep = postgres_keep,
                                         .fetch = postgres_fetch,
+                                        .make_rows = postgres_make_rows,
+                                        .look_at_rows = postgres_look_at_rows,
                                         .homes = &home_postgres};

@@ -42,6 +42,15 @@ annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes
 
 extern const struct home_kind home_postgres;
 
+/* postgres_rows.c: the end of a batch says which events change rows; the rows are made later. */
+annal_status postgres_queue_rows(struct ship_target *target, annal_error *err);
+annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *out,
+                                annal_error *err);
+annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,
+                                   annal_error *err);
+/* Returns when the rows of all batches are made that are there now. */
+annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err);
+
 /* Called with each row of an answer. Return 0 to continue. */
 typedef annal_status (*postgres_row_fn)(void *arg, const PGresult *row, annal_error *err);
 

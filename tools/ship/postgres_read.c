@@ -125,6 +125,9 @@ annal_status postgres_tree(struct ship_target *target, annal_slice session, sess
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     const char *const values[] = {target->store, name};
+    annal_status status = postgres_make_all_rows(target, err);
+    if (status < 0)
+        return status;
     return postgres_query(
         target,
         "WITH RECURSIVE link AS MATERIALIZED (SELECT session, parent, said ->> 'parent_session_id'"

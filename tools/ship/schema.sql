@@ -153,15 +153,21 @@ BEGIN
     END LOOP;
 END $$;
 
--- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again.
+-- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again. First the rows of sessions
+-- and turns get what they need of them (tables.sql): most before the partitions are locked, the rest after it.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
+    names text[] := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
 BEGIN
-    FOR name IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD')
-        ORDER BY 1
-    LOOP
+    PERFORM annal._lock_rows();
+    PERFORM annal._fold_all();
+    FOREACH name IN ARRAY names LOOP
+        EXECUTE format('LOCK TABLE annal.%I', name);
+    END LOOP;
+    PERFORM annal._fold_all();
+    FOREACH name IN ARRAY names LOOP
         EXECUTE format('DROP TABLE annal.%I', name);
         RETURN NEXT name;
     END LOOP;
@@ -174,6 +180,7 @@ DECLARE
     events bigint;
     of_key bigint;
 BEGIN
+    PERFORM annal._lock_rows();
     DELETE FROM annal._heads WHERE store = of_store AND session = of_session RETURNING key INTO of_key;
     DELETE FROM annal._session_rows WHERE key = of_key;
     DELETE FROM annal._turn_rows WHERE key = of_key;

@@ -1,4 +1,5 @@
 #include "tools/ship/home.h"
+#include "tools/ship/rows.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
@@ -16,8 +17,9 @@
 enum {
     BATCH_LANES = 512,
     BATCH_BYTES = 32 << 20,
-    LOOK_MS = 500,      /* how often to notice that nobody reads the output any more */
-    DRAIN_EVENTS = 4096 /* of the tail, between two batches */
+    ROWS_AGAIN_MS = 100, /* while another process makes rows */
+    LOOK_MS = 500,       /* how often to notice that nobody reads the output any more */
+    DRAIN_EVENTS = 4096  /* of the tail, between two batches */
 };
 #define LOOK_AGAIN_US  ((int64_t)60000000) /* at all heads, while there is nothing to do */
 #define TELL_US        ((int64_t)1000000)
@@ -46,7 +48,7 @@ struct ship {
     size_t reference_count;
 
     uint64_t events, bytes, batches; /* shipped */
-    uint64_t told_events;            /* at the last line of --json */
+    uint64_t told_events, told_rows; /* at the last line of --json */
     uint64_t stopped;                /* sessions in conflict or damaged, which were reported */
     int64_t begun_us, told_us;
     int64_t next_us;       /* when the next batch is due that is not full */
@@ -55,6 +57,10 @@ struct ship {
     int64_t third_us;      /* of the shortest lease; 0: not known yet */
     int64_t away_since_us; /* 0: it is not */
     unsigned tries;
+    struct row_maker *maker; /* with follow */
+    struct ship_rows rows;   /* whose rows are not made yet */
+    uint64_t rows_last;      /* without follow: up to this batch they are made */
+    int64_t shipped_us;      /* without follow: when all was shipped; 0: not yet */
     struct progress progress;
 };
 
@@ -315,6 +321,7 @@ static annal_status ship_batch(struct ship *ship, annal_error *err)
     ship->events += ship->batch_events;
     ship->bytes += ship->batch_bytes;
     ship->batches++;
+    row_maker_wake(ship->maker);
     if (ship->lanes.first == NULL)
         pause_after(ship, begun_us);
     return note_lost(ship, err);
@@ -343,13 +350,16 @@ static void print_json(struct ship *ship, int64_t now_us)
 {
     struct lag lag = lag_of(ship);
     int64_t behind_us = lag.since_us != 0 ? now_us - lag.since_us : 0;
+    int64_t end_us = ship->shipped_us != 0 ? ship->shipped_us : now_us;
     printf("{\"store\":");
     out_json_string(annal_slice_of(ship->options->target.store));
     printf(",\"events\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"batches\":%" PRIu64
            ",\"seconds\":%.3f,\"sessions\":%" PRIu64 ",\"sessions_stopped\":%" PRIu64
-           ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"away\":%s}\n",
-           ship->events, ship->bytes, ship->batches, (double)(now_us - ship->begun_us) / 1e6,
-           ship->lanes.here, ship->stopped, lag.events, (double)behind_us / 1e6,
+           ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"rows_behind\":%" PRIu64
+           ",\"rows_seconds_behind\":%.3f,\"rows_seconds\":%.3f,\"away\":%s}\n",
+           ship->events, ship->bytes, ship->batches, (double)(end_us - ship->begun_us) / 1e6,
+           ship->lanes.here, ship->stopped, lag.events, (double)behind_us / 1e6, ship->rows.batches,
+           ship->rows.seconds, (double)(now_us - end_us) / 1e6,
            ship->away_since_us != 0 ? "true" : "false");
 }
 
@@ -358,6 +368,8 @@ static void tell(struct ship *ship)
 {
     int64_t now_us = annal__monotonic_us();
     char detail[40];
+    if (ship->maker != NULL)
+        ship->rows = row_maker_look(ship->maker);
     if (ship->progress.on_terminal && ship->bytes < ship->progress.total) {
         progress_set(&ship->progress, ship->bytes, NULL);
     } else if (ship->progress.on_terminal) {
@@ -366,10 +378,12 @@ static void tell(struct ship *ship)
         progress_set(&ship->progress, ship->events, detail);
     }
     if (!ship->options->json || !ship->options->follow || now_us - ship->told_us < TELL_US ||
-        (ship->told_events == ship->events && ship->away_since_us == 0))
+        (ship->told_events == ship->events && ship->told_rows == ship->rows.batches &&
+         ship->away_since_us == 0))
         return;
     ship->told_us = now_us;
     ship->told_events = ship->events;
+    ship->told_rows = ship->rows.batches;
     print_json(ship, now_us);
     (void)out_flush();
 }
@@ -378,19 +392,23 @@ static int finish(struct ship *ship, int exit_status)
 {
     char events[HUMAN_BYTES], sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
     int64_t now_us = annal__monotonic_us();
+    int64_t end_us = ship->shipped_us != 0 ? ship->shipped_us : now_us;
     progress_hide(&ship->progress);
     if (exit_status == EXIT_DONE && ship->options->json) {
         print_json(ship, now_us);
     } else if (exit_status == EXIT_DONE) {
         printf("shipped %s event%s (%s) in %.1f s; ", human_count(events, ship->events),
                ship->events == 1 ? "" : "s", human_bytes(bytes, ship->bytes),
-               (double)(now_us - ship->begun_us) / 1e6);
+               (double)(end_us - ship->begun_us) / 1e6);
         if (ship->stopped > 0)
-            printf("%" PRIu64 " of %s session%s stopped\n", ship->stopped,
+            printf("%" PRIu64 " of %s session%s stopped", ship->stopped,
                    human_count(sessions, ship->lanes.here), ship->lanes.here == 1 ? "" : "s");
         else
-            printf("the target has all of %s session%s\n", human_count(sessions, ship->lanes.here),
+            printf("the target has all of %s session%s", human_count(sessions, ship->lanes.here),
                    ship->lanes.here == 1 ? "" : "s");
+        if (now_us - end_us >= 100000)
+            printf("; their rows took %.1f s more", (double)(now_us - end_us) / 1e6);
+        printf("\n");
     }
     return exit_status == EXIT_DONE && ship->stopped > 0 ? EXIT_REFUSED : exit_status;
 }
@@ -521,6 +539,8 @@ static annal_status look(struct ship *ship, annal_error *err)
     ship->look_us = now_us + (rest_us > LOOK_AGAIN_US ? rest_us : LOOK_AGAIN_US);
     if (ship->batches == 0 && status >= 0)
         ship->progress.total = ship->lanes.bytes;
+    if (status >= 0)
+        row_maker_wake(ship->maker); /* what another shipper left */
     return status;
 }
 
@@ -554,6 +574,29 @@ static annal_status renew(struct ship *ship, annal_error *err)
     return status;
 }
 
+/* Rule 7, without follow. ANNAL_END: the rows of all batches are made that were there when the
+ * events had been shipped. */
+static annal_status make_rows(struct ship *ship, annal_error *err)
+{
+    const struct ship_kind *kind = ship->options->kind;
+    const uint64_t first = ship->rows.first;
+    if (kind->make_rows == NULL)
+        return ANNAL_END;
+    if (ship->shipped_us == 0)
+        ship->shipped_us = annal__monotonic_us();
+    annal_status status = kind->make_rows(ship->target, &ship->rows, err);
+    if (status < 0)
+        return status;
+    if (ship->rows_last == 0)
+        ship->rows_last = ship->rows.last;
+    if (ship->rows.first == 0 || ship->rows.first > ship->rows_last)
+        return ANNAL_END;
+    ship->progress.total = 0;
+    progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first,
+                 "batches whose rows are to be made");
+    return ship->rows.first == first ? rest(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
+}
+
 /* One step: ANNAL_END when there is nothing more to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
@@ -571,7 +614,7 @@ static annal_status step(struct ship *ship, annal_error *err)
     note_back(ship);
     tell(ship);
     if (ship->tail == NULL)
-        return ship->lanes.first != NULL ? ANNAL_OK : ANNAL_END;
+        return ship->lanes.first != NULL ? ANNAL_OK : make_rows(ship, err);
     status = drain(ship, due && ship->lanes.first != NULL ? 0 : until_due(ship), err);
     return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
@@ -590,6 +633,8 @@ int ship_run(annal_store *store, const struct ship_options *options)
     /* Before the first survey: what is appended after that is announced. */
     if (options->follow)
         status = annal_tail_open(store, &(annal_tail_options){.from_now = true}, &ship->tail, &err);
+    if (status >= 0 && options->follow)
+        status = row_maker_start(options, &ship->maker, &err);
     while (status == ANNAL_OK) {
         status = step(ship, &err);
         if (status == ANNAL_ERR_BUSY)
@@ -597,6 +642,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     }
     if (status < 0)
         progress_hide(&ship->progress);
+    row_maker_stop(ship->maker);
     int exit_status = finish(ship, status < 0 ? fail_error(&err) : EXIT_DONE);
     options->kind->close(ship->target);
     annal_tail_close(ship->tail);

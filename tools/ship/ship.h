@@ -14,6 +14,8 @@
  * (5) A fork is shipped as its own events, with the session and the seq that it was forked from.
  * (6) The artifacts that events name come before them, by hash, so each once; those that are larger
  *     than SHIP_ARTIFACT_BYTES_MAX, or not there any more, stay out.
+ * (7) Rows of sessions and turns at the target are made after the batches: beside them with follow
+ *     (rows.h), else at the end. A batch leaves there what they need, so a crash loses nothing.
  */
 #ifndef TOOLS_SHIP_SHIP_H
 #define TOOLS_SHIP_SHIP_H
@@ -99,6 +101,13 @@ struct ship_origin {
     annal_session_info info;
 };
 
+/* Batches whose events are not in the rows of sessions and turns yet. */
+struct ship_rows {
+    uint64_t batches;
+    double seconds;       /* the age of the oldest */
+    uint64_t first, last; /* their numbers; 0: there are none */
+};
+
 /*
  * ANNAL_ERR_BUSY from any of them: the target is away, or asks to try again; after that only
  * close() may be called. Any other failure is final.
@@ -128,6 +137,12 @@ struct ship_kind {
                         annal_error *err);
     annal_status (*fetch)(struct ship_target *target, const char *sha256, struct buf *out,
                           annal_error *err);
+
+    /* Rows of sessions and turns, which are made after the batches: make_rows() makes those of the
+     * oldest, unless another process does so now, and says what is left. NULL: it has none. */
+    annal_status (*make_rows)(struct ship_target *target, struct ship_rows *out, annal_error *err);
+    annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
+                                 annal_error *err);
 
     /* Prove that everything is as it was written, from the first event on; *out_events: so many. */
     annal_status (*prove)(struct ship_target *target, uint64_t *out_events, annal_error *err);

@@ -1,9 +1,10 @@
--- What is kept of sessions and turns when events arrive, so that a question about sessions need not read their events.
+-- What is kept of sessions and turns, so that a question about sessions need not read their events.
 --
--- A shipper calls annal._fold() in the transaction that adds the events, and says which of them to read (digest.h). An event
--- that is not after the one that the row says was its last adds nothing, so calling it again does no harm. views.sql shows
--- the rows as the tables that a store has; columns with `said` in their names are what events say, which wins over what
--- follows from them.
+-- The transaction that adds events also says in _unfolded which of them to read (digest.h). Some seconds later a shipper
+-- calls annal._fold_queued(), which adds the events of the oldest batches to the rows and deletes what was said of them, in
+-- one transaction and in one process at a time. So rows may be behind the events, but lose none. An event that is not after
+-- the one that the row says was its last adds nothing. views.sql shows the rows as the tables that a store has; columns with
+-- `said` in their names are what events say, which wins over what follows from them.
 
 -- seq: the last event that is in the row. said: what session.created and session.updated say, the newest word for each
 -- member. words: what the user said first. turn: the one that began last.
@@ -52,39 +53,64 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
     PRIMARY KEY (key, turn)
 ) WITH (fillfactor = 80);
 
+-- What batches added and is not in the rows yet, one row for a batch. The ids of two batches with the same session are in the
+-- order of its events, because a batch locks its heads before it takes one. Of sessions: key, seq of the last new event, when
+-- the first one was, the latest, and the latest but for session.updated; then key and seq of the events that may change more
+-- than that. All arrived on day since. size: the number of both.
+CREATE TABLE IF NOT EXISTS annal._unfolded (
+    id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    made_at     timestamptz NOT NULL DEFAULT now(),
+    size        bigint NOT NULL,
+    since       date NOT NULL,
+    keys        bigint[] NOT NULL,
+    lasts       bigint[] NOT NULL,
+    firsts      timestamptz[] NOT NULL,
+    latests     timestamptz[] NOT NULL,
+    actives     timestamptz[] NOT NULL,
+    event_keys  bigint[] NOT NULL,
+    event_seqs  bigint[] NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- A batch calls this last. Shippers may call it without owning the table.
+CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
+                                        actives timestamptz[], event_keys bigint[], event_seqs bigint[]) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO annal._unfolded (size, since, keys, lasts, firsts, latests, actives, event_keys, event_seqs)
+    VALUES (cardinality(keys) + cardinality(event_keys), (now() AT TIME ZONE 'UTC')::date, keys, lasts, firsts, latests,
+            actives, event_keys, event_seqs)
+$$;
+
+-- Of shippers of version 8, which are connected while the schema is upgraded.
+CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
+                                       event_keys bigint[], event_seqs bigint[], since date) RETURNS void
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT annal._queue(keys, (SELECT array_agg(h.seq ORDER BY n) FROM unnest(keys) WITH ORDINALITY AS of (key, n)
+                               JOIN annal._heads h USING (key)), firsts, latests, actives, event_keys, event_seqs)
+$$;
+
 CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(a + b, a, b)
 $$;
 
--- Of sessions: when their first new event was, the latest, and the latest but for session.updated; then key and seq of the
--- events that may change more than that. All arrived on day `since` or later. It locks the heads, as a batch does. The plan
--- is the same whatever statistics say: rows by their key (OFFSET 0 keeps that apart), what was made of them by hash.
---
--- The long statement takes half a millisecond of the server's processor even for one event. Sessions that have a row, and no
--- event that may change more than its times, do without it, which takes a third.
-CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
-                                       event_keys bigint[], event_seqs bigint[], since date) RETURNS void
+-- Add these events to the rows; the arguments are those of _unfolded, with each session once, and events that arrived on day
+-- `since` or later. The caller has the lock of those who fold. The plan is the same whatever statistics say: rows by their
+-- key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may change more
+-- than its times, do without the long statement.
+CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
+                                       actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
-DECLARE
-    done boolean := event_keys = '{}';
 BEGIN
-    PERFORM 1 FROM annal._heads WHERE key = ANY (keys) ORDER BY store, session FOR UPDATE;
-    FOR i IN 1 .. CASE WHEN done THEN cardinality(keys) ELSE 0 END LOOP
-        UPDATE annal._session_rows r SET seq = h.seq, updated_at = greatest(updated_at, latests[i]),
-               last_activity_at = greatest(last_activity_at, actives[i])
-        FROM annal._heads h WHERE h.key = keys[i] AND r.key = h.key AND r.seq < h.seq;
-        done := done AND FOUND;
-    END LOOP;
-    IF done THEN
-        RETURN;
-    END IF;
+    UPDATE annal._session_rows r SET seq = n.last, updated_at = greatest(r.updated_at, n.latest),
+           last_activity_at = greatest(r.last_activity_at, n.active)
+    FROM unnest(keys, lasts, latests, actives) AS n (key, last, latest, active)
+    WHERE r.key = ANY (keys) AND r.key = n.key AND r.seq < n.last AND n.key <> ALL (event_keys);
     WITH old AS MATERIALIZED (
-        SELECT n.*, h.seq AS to_seq, coalesce(r.seq, h.forked_at, 0) AS seq, r.turn, coalesce(r.turns, 0) AS turns, r.words
-        FROM unnest(keys, firsts, latests, actives) AS n (key, first_at, updated_at, active_at)
-             CROSS JOIN LATERAL (SELECT h.seq, h.forked_at FROM annal._heads h WHERE h.key = n.key OFFSET 0) AS h
+        SELECT n.*, coalesce(r.seq, h.forked_at, 0) AS seq, r.turn, coalesce(r.turns, 0) AS turns, r.words
+        FROM unnest(keys, lasts, firsts, latests, actives) AS n (key, to_seq, first_at, updated_at, active_at)
+             CROSS JOIN LATERAL (SELECT h.forked_at FROM annal._heads h WHERE h.key = n.key OFFSET 0) AS h
              LEFT JOIN LATERAL (SELECT * FROM annal._session_rows r WHERE r.key = n.key OFFSET 0) AS r ON true
-        WHERE h.seq > coalesce(r.seq, h.forked_at, 0)),
+        WHERE n.to_seq > coalesce(r.seq, h.forked_at, 0)),
     fresh AS MATERIALIZED (
         SELECT o.key, n.seq, e.ts, e.type,
                CASE WHEN e.type <> 'message.added' OR o.words IS NULL THEN annal._data(e.data) END AS data
@@ -255,19 +281,75 @@ BEGIN
         cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
 END $$;
 
--- The same of what is in _events.
+-- One process at a time makes rows. It need not lock heads: batches do not touch rows, and add events only after those that
+-- the queue names.
+CREATE OR REPLACE FUNCTION annal._lock_rows() RETURNS void LANGUAGE sql AS $$
+    SELECT pg_advisory_xact_lock(hashtext('annal'), hashtext('rows'))
+$$;
+
+-- The oldest batches, of about `most` sessions and events together, at least one. With the lock.
+CREATE OR REPLACE FUNCTION annal._fold_oldest(most bigint) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    ids bigint[] := ARRAY(
+        SELECT id FROM (SELECT id, sum(size) OVER (ORDER BY id) - size AS before
+                        FROM (SELECT id, size FROM annal._unfolded ORDER BY id LIMIT 10000) AS q) AS q
+        WHERE before < most);
+BEGIN
+    PERFORM annal._fold(keys, lasts, firsts, latests, actives, coalesce(event_keys, '{}'), coalesce(event_seqs, '{}'), since)
+    FROM (SELECT array_agg(key) AS keys, array_agg(last) AS lasts, array_agg(first) AS firsts, array_agg(latest) AS latests,
+                 array_agg(active) AS actives, min(since) AS since
+          FROM (SELECT s.key, max(last) AS last, (array_agg(first ORDER BY id))[1] AS first, max(latest) AS latest,
+                       max(active) AS active, min(since) AS since
+                FROM annal._unfolded CROSS JOIN unnest(keys, lasts, firsts, latests, actives)
+                     AS s (key, last, first, latest, active)
+                WHERE id = ANY (ids) GROUP BY s.key) AS s) AS sessions,
+         (SELECT array_agg(e.key) AS event_keys, array_agg(e.seq) AS event_seqs
+          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs) AS e (key, seq) WHERE id = ANY (ids)) AS events
+    WHERE ids <> '{}';
+    DELETE FROM annal._unfolded WHERE id = ANY (ids);
+END $$;
+
+CREATE OR REPLACE FUNCTION annal._fold_all() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE EXISTS (SELECT FROM annal._unfolded) LOOP
+        PERFORM annal._fold_oldest(50000);
+    END LOOP;
+END $$;
+
+-- How far the rows are behind: batches that are not in them, and the age of the oldest. first, last: their ids.
+CREATE OR REPLACE FUNCTION annal.rows_behind(OUT batches bigint, OUT seconds float8, OUT first bigint, OUT last bigint)
+    LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT count(*), greatest(0, extract(epoch FROM clock_timestamp() - min(made_at)))::float8, min(id), max(id)
+    FROM annal._unfolded
+$$;
+
+-- The same if nobody else does, and what is left then. Shippers may call it without owning the tables.
+CREATE OR REPLACE FUNCTION annal._fold_queued(most bigint, OUT batches bigint, OUT seconds float8, OUT first bigint,
+                                              OUT last bigint)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF pg_try_advisory_xact_lock(hashtext('annal'), hashtext('rows')) THEN
+        PERFORM annal._fold_oldest(most);
+    END IF;
+    SELECT * INTO batches, seconds, first, last FROM annal.rows_behind();
+END $$;
+
+-- The rows of what is in _events.
 CREATE OR REPLACE FUNCTION annal._fold_again(of_keys bigint[]) RETURNS void LANGUAGE sql AS $$
-    WITH events AS MATERIALIZED (SELECT key, seq, ts, type FROM annal._events WHERE key = ANY (of_keys)),
+    WITH events AS MATERIALIZED (
+        SELECT e.key, e.seq, e.ts, e.type, h.seq AS head FROM annal._events e JOIN annal._heads h USING (key)
+        WHERE e.key = ANY (of_keys)),
     sessions AS (
-        SELECT key, (array_agg(ts ORDER BY seq))[1] AS first_at, max(ts) AS updated_at,
+        SELECT key, head, (array_agg(ts ORDER BY seq))[1] AS first_at, max(ts) AS updated_at,
                max(ts) FILTER (WHERE type <> 'session.updated') AS active_at
-        FROM events GROUP BY key),
+        FROM events GROUP BY key, head),
     sums AS (
-        SELECT array_agg(key) AS keys, array_agg(first_at) AS firsts, array_agg(updated_at) AS latests,
-               array_agg(active_at) AS actives
+        SELECT array_agg(key) AS keys, array_agg(head) AS lasts, array_agg(first_at) AS firsts,
+               array_agg(updated_at) AS latests, array_agg(active_at) AS actives
         FROM sessions),
     reads AS (
-        SELECT array_agg(key) AS keys, array_agg(seq) AS seqs FROM events
+        SELECT coalesce(array_agg(key), '{}') AS keys, coalesce(array_agg(seq), '{}') AS seqs FROM events
         WHERE type LIKE 'session%' OR type LIKE 'turn%' OR type = 'agent.turn.usage' OR type = 'message.added')
-    SELECT annal._fold(sums.keys, firsts, latests, actives, reads.keys, reads.seqs, '-infinity') FROM sums, reads
+    SELECT annal._fold(sums.keys, lasts, firsts, latests, actives, reads.keys, reads.seqs, '-infinity') FROM sums, reads
 $$;

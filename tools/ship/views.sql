@@ -102,6 +102,9 @@ CREATE OR REPLACE VIEW annal.sessions AS
            h.store
     FROM annal._session_rows s JOIN annal._heads h USING (key);
 
+COMMENT ON VIEW annal.sessions IS 'may be some seconds behind annal.events: annal.rows_behind()';
+COMMENT ON VIEW annal.turns IS 'may be some seconds behind annal.events: annal.rows_behind()';
+
 -- Those of version 4, which computed sessions and turns from all events.
 DROP VIEW IF EXISTS annal._turns, annal._turn_events, annal._status_events;
 DROP FUNCTION IF EXISTS annal._said(bigint, text);
@@ -166,10 +169,11 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
     GROUP BY tool;
 
 -- Sessions that an older version shipped.
+SELECT annal._lock_rows();
 SELECT count(annal._fold_again(keys)) AS folded FROM (
     SELECT array_agg(key) AS keys FROM (
         SELECT h.key, row_number() OVER (ORDER BY h.key) / 500 AS n
         FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
     GROUP BY n) AS h;
 
-INSERT INTO annal._schema (version) VALUES (8) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (9) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;

@@ -1,0 +1,137 @@
+/* Rows of sessions and turns, which are made some time after the batch that brought their
+ * events. */
+#include "tests/ship/fixture.h"
+#include "tests/support/runner.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char events[] =
+    "{\"type\":\"session.created\",\"data\":{\"title\":\"one\",\"model\":\"m1\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\"}}\n"
+    "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t1\",\"input_tokens\":3}}\n";
+
+static const char ask_rows[] =
+    "SELECT string_agg(concat_ws(' ', id, title, total_turns, total_tokens, (SELECT count(*)"
+    " FROM annal.turns WHERE session_id = s.id)), '; ' ORDER BY id) FROM annal.sessions s";
+
+/* As another process that makes rows does, until what it did is committed. */
+static PGconn *make_rows_and_hold(void)
+{
+    PGconn *conn = PQconnectdb(url);
+    PGresult *result = PQexec(conn, "BEGIN; SELECT annal._fold_queued(1000)");
+    ck_assert_msg(PQresultStatus(result) == PGRES_TUPLES_OK, "%s", PQresultErrorMessage(result));
+    PQclear(result);
+    return conn;
+}
+
+static void commit(PGconn *conn)
+{
+    PQclear(PQexec(conn, "COMMIT"));
+    PQfinish(conn);
+}
+
+static pid_t start_shipper(const char *follow)
+{
+    int in, out;
+    const char *const words[] = {"ship", url, "--as", "h1", "--json", follow, NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    return pid;
+}
+
+static void end(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+
+/* Session s1 has a row, and then events whose rows nobody made: their shipper was killed. */
+static void leave_unmade(void)
+{
+    DONE_WITH(&cli, events, "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    DONE_WITH(&cli,
+              "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\"}}\n"
+              "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t2\",\"input_tokens\":4}}\n",
+              "append", "s1");
+    DONE_WITH(&cli, events, "append", "s2");
+    PGconn *other = make_rows_and_hold();
+    pid_t pid = start_shipper(NULL);
+    fleet_wait_for("SELECT sum(seq) FROM annal._heads", "8");
+    end(pid);
+    commit(other);
+    ASK(ask_rows, "s1 one 1 3 1");
+    ASK("SELECT batches || ' ' || (seconds > 0) FROM annal.rows_behind()", "1 true");
+}
+
+/* Also what a shipper of version 8 says, which was connected when the schema was upgraded. */
+START_TEST(a_crash_between_a_batch_and_its_rows_loses_nothing)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1");
+    ck_assert_ptr_nonnull(strstr(cli.err, "rows of sessions and turns are 1 batch and "));
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    ck_assert_ptr_nonnull(strstr(cli.err, "rows of sessions and turns are 1 batch and "));
+    fleet_do("WITH q AS (DELETE FROM annal._unfolded RETURNING *) SELECT annal._fold(keys, firsts,"
+             " latests, actives, event_keys, event_seqs, since) FROM q");
+    ASK(ask_rows, "s1 one 1 3 1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK(ask_rows, "s1 one 2 7 2; s2 one 1 3 1");
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1");
+    ck_assert_str_eq(cli.err, "");
+}
+END_TEST
+
+START_TEST(rows_get_what_they_need_of_events_before_these_are_dropped)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    fleet_do("SELECT annal.drop_before('2999-01-01')");
+    ASK(ask_rows, "s1 one 2 7 2; s2 one 1 3 1");
+    ASK("SELECT count(*) FROM annal._events", "0");
+}
+END_TEST
+
+/* The batches of the same sessions that come while another process makes rows. */
+START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    PGconn *other = make_rows_and_hold();
+    DONE_WITH(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t3\"}}\n", "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
+    pid_t pid = start_shipper(NULL);
+    fleet_wait_for("SELECT sum(seq) FROM annal._heads", "10");
+    ASK(ask_rows, "s1 one 1 3 1");
+    commit(other);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    ASK(ask_rows, "s1 one 3 7 3; s2 one 1 3 1");
+    ASK("SELECT count(*) FROM annal._heads h JOIN annal._session_rows r USING (key, seq)", "2");
+}
+END_TEST
+
+START_TEST(a_shipper_that_follows_makes_the_rows_that_another_one_left)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    ASK("SELECT annal.forget('h1', 's1')", "5");
+    pid_t pid = start_shipper("--follow");
+    fleet_wait_for(ask_rows, "s1 one 2 7 2; s2 one 1 3 1");
+    ASK("SELECT count(*) FROM annal._session_rows", "2");
+    end(pid);
+}
+END_TEST
+
+void ship_add_row_tests(TCase *cases)
+{
+    tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
+    tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
+    tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
+    tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);
+}

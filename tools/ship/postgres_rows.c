@@ -1,0 +1,72 @@
+/* The rows of sessions and turns: tables.sql says how they are made. */
+#include "tools/ship/postgres.h"
+
+#include "journal/base/error.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/*
+ * Of the sessions and events of the queue, so many are folded by one call: more cost less each, but
+ * nobody learns meanwhile how far it is. A batch is folded as a whole.
+ */
+#define FOLD_MOST "20000"
+enum { FOLD_QUIET_MS = 60000, AGAIN_NS = 100000000 };
+
+annal_status postgres_queue_rows(struct ship_target *target, annal_error *err)
+{
+    const char *values[DIGEST_ARRAYS];
+    if (!digest_end(&target->digest))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    for (int i = 0; i < DIGEST_ARRAYS; i++)
+        values[i] = annal__buf_cstr(&target->digest.arrays[i]);
+    return postgres_run(target, "SELECT annal._queue($1, $2, $3, $4, $5, $6, $7)", values,
+                        DIGEST_ARRAYS, NULL, err);
+}
+
+static annal_status ask_rows(struct ship_target *target, const char *sql, struct ship_rows *out,
+                             annal_error *err)
+{
+    PGresult *result = NULL;
+    annal_status status = postgres_run(target, sql, NULL, 0, &result, err);
+    if (status < 0)
+        return status;
+    *out = (struct ship_rows){.batches = strtoull(PQgetvalue(result, 0, 0), NULL, 10),
+                              .seconds = strtod(PQgetvalue(result, 0, 1), NULL),
+                              .first = strtoull(PQgetvalue(result, 0, 2), NULL, 10),
+                              .last = strtoull(PQgetvalue(result, 0, 3), NULL, 10)};
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+/* It may take longer than an answer may otherwise, because a batch may have many events. */
+annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *out, annal_error *err)
+{
+    int quiet_ms = target->quiet_ms;
+    if (target->quiet_ms < FOLD_QUIET_MS)
+        target->quiet_ms = FOLD_QUIET_MS;
+    annal_status status =
+        ask_rows(target, "SELECT * FROM annal._fold_queued(" FOLD_MOST ")", out, err);
+    target->quiet_ms = quiet_ms;
+    return status;
+}
+
+annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err)
+{
+    struct ship_rows left = {0};
+    annal_status status = postgres_make_rows(target, &left, err);
+    const uint64_t last = left.last;
+    while (status >= 0 && left.first != 0 && left.first <= last) {
+        const uint64_t first = left.first;
+        status = postgres_make_rows(target, &left, err);
+        if (status >= 0 && left.first == first) /* another process makes them */
+            nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
+    }
+    return status;
+}
+
+annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,
+                                   annal_error *err)
+{
+    return ask_rows(target, "SELECT * FROM annal.rows_behind()", out, err);
+}
