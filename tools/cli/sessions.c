@@ -16,13 +16,13 @@ struct collecting {
     struct session_list *list;
 };
 
-static int add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
+int sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes)
 {
     struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
     if (name == NULL)
         return fail_storage("list the sessions: out of memory");
     name->bytes = journal_bytes;
-    memcpy(name->id, session.ptr, session.len);
+    snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(session));
     list->bytes += journal_bytes;
     return 0;
 }
@@ -33,7 +33,7 @@ static int add_listed(void *arg, annal_slice session, uint64_t journal_bytes)
     const struct collecting *collecting = arg;
     if (annal__store_is_stray(collecting->store, session))
         return 0;
-    return add(collecting->list, session, journal_bytes);
+    return sessions_add(collecting->list, session, journal_bytes);
 }
 
 static bool is_listed(const struct session_list *list, annal_slice session)
@@ -55,7 +55,7 @@ int sessions_collect(annal_store *store, const struct args *args, struct session
             continue;
         if (annal_session_info_get(store, session, &info, &err) < 0)
             return fail_error(&err);
-        int exit_status = add(list, session, info.bytes);
+        int exit_status = sessions_add(list, session, info.bytes);
         if (exit_status != 0)
             return exit_status;
     }
@@ -81,7 +81,7 @@ static int add_if_below(void *arg, annal_slice session, uint64_t journal_bytes)
     bool below = false;
     for (size_t i = 0; i < list->count && !below; i++)
         below = is_below(session, annal_slice_of(list->names[i].id));
-    return below && !is_listed(list, session) ? add(list, session, journal_bytes) : 0;
+    return below && !is_listed(list, session) ? sessions_add(list, session, journal_bytes) : 0;
 }
 
 int sessions_add_sub_agents(annal_store *store, struct session_list *list)

@@ -17,6 +17,9 @@ struct session_list {
     uint64_t bytes; /* of all their journals */
 };
 
+/* Add a session; 0 or an exit status. */
+int sessions_add(struct session_list *list, annal_slice session, uint64_t journal_bytes);
+
 /* The operands as sessions, or all sessions of the store when there are none; 0 or an exit status.
  */
 int sessions_collect(annal_store *store, const struct args *args, struct session_list *list);

@@ -19,7 +19,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* An importer is a few pages of SQL. */
@@ -214,13 +213,7 @@ static annal_status importer_of(struct work *work, const char *path, struct impo
     if (status >= 0 && out->kind == NULL) {
         work->unknown++;
         progress_hide(&work->progress);
-        struct stat file;
-        if (stat(path, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == 0)
-            say("'%s' is empty: left out", path);
-        else
-            say("'%s' is of no kind that is known: left out%s", path,
-                detected.plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads"
-                               : "");
+        detect_say_left_out(path, detected.plain);
     }
     return status;
 }

@@ -9,6 +9,7 @@
 #include "tools/cli/rows.h"
 #include "tools/show/cost_note.h"
 #include "tools/show/session_rows.h"
+#include "tools/show/values.h"
 
 #include <string.h>
 
@@ -42,7 +43,7 @@ static const char listed[] =
 
 #define COUNTED                                                                                    \
     ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
-    "   AND type IN ('provider.failed', 'provider_error')),"                                       \
+    "   AND " REQUEST_FAILED "),"                                                                  \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
     "  AND type = 'import.unreadable'),"                                                           \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
@@ -269,26 +270,16 @@ static bool is_empty(annal_store *store)
     return annal_store_sessions(store, stop_at_first, NULL, NULL) == ANNAL_OK;
 }
 
-/* An option as a parameter; NULL when it was not given. */
-static annal_value option_value(const struct args *args, const char *name)
-{
-    const char *text = args_get(args, name);
-    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
-                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
-}
-
 static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
 {
     char since[ANNAL_TIME_BYTES];
     const struct args *args = ls->args;
     int sort = args_choice(args, "sort");
     struct buf sql = {0};
-    annal_value params[] = {option_value(args, "status"),
-                            option_value(args, "agent"),
-                            option_value(args, "model"),
-                            option_value(args, "since"),
-                            {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)limit},
-                            {.kind = ANNAL_VALUE_INTEGER, .integer = ls->terminal}};
+    annal_value params[] = {
+        string_value(args_get(args, "status")), string_value(args_get(args, "agent")),
+        string_value(args_get(args, "model")),  string_value(args_get(args, "since")),
+        integer_value((int64_t)limit),          integer_value(ls->terminal)};
     if (params[3].kind != ANNAL_VALUE_NULL) {
         annal_time_format(args_time(args, "since"), since);
         params[3].bytes = annal_slice_of(since);

@@ -8,6 +8,7 @@
 #include "tools/export/parquet.h"
 #include "tools/show/event_line.h"
 #include "tools/show/event_out.h"
+#include "tools/show/values.h"
 
 #include <annal/query.h>
 
@@ -195,16 +196,6 @@ static int print_groups(struct query *query)
     return EXIT_DONE;
 }
 
-static annal_value text_value(annal_slice text)
-{
-    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = text};
-}
-
-static annal_value integer_value(int64_t integer)
-{
-    return (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = integer};
-}
-
 static int collect_group(void *arg, annal_slice key, uint64_t events)
 {
     const annal_value values[] = {text_value(key), integer_value((int64_t)events)};
@@ -347,11 +338,6 @@ struct event_row {
     struct query *query;
     annal_value values[PARQUET_COLUMNS];
 };
-
-static annal_value text_or_null(annal_slice text)
-{
-    return text.len > 0 ? text_value(text) : (annal_value){.kind = ANNAL_VALUE_NULL};
-}
 
 static int next_event_row(void *arg, const annal_value **out_values)
 {

@@ -371,13 +371,11 @@ static int choose_sessions(struct search *search)
     struct session_list *list = &search->of_agent;
     if (agent == NULL && model == NULL)
         return 0;
-    for (size_t i = 0; i < search->options.session_count; i++) {
-        struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
-        if (name == NULL)
-            return fail_storage("search: out of memory");
-        snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(search->sessions[i]));
-    }
-    int exit_status = sessions_match(search->index, agent, model, list);
+    int exit_status = 0;
+    for (size_t i = 0; i < search->options.session_count && exit_status == 0; i++)
+        exit_status = sessions_add(list, search->sessions[i], 0);
+    if (exit_status == 0)
+        exit_status = sessions_match(search->index, agent, model, list);
     annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
     if (ids == NULL)
         return fail_storage("search: out of memory");

@@ -5,6 +5,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/json_walk.h"
+#include "tools/cli/out.h"
 #include "tools/import/directory.h"
 #include "tools/import/runs.h"
 
@@ -159,6 +160,16 @@ annal_status detect_session(const struct importer *importer, int fd, struct buf 
     }
     annal__buf_done(&head);
     return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+}
+
+void detect_say_left_out(const char *path, bool plain)
+{
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0)
+        say("'%s' is empty: left out", path);
+    else
+        say("'%s' is of no kind that is known: left out%s", path,
+            plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
 }
 
 bool detect_directory(const char *path)

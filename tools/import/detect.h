@@ -20,6 +20,9 @@ struct detected {
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
                         annal_error *err);
 
+/* Say that a log of no known kind is left out; it is plain as in struct detected. */
+void detect_say_left_out(const char *path, bool plain);
+
 /*
  * Append the session id of a log. The importer's directive, such as "-- session: sessionId", names
  * a member, or several; the id is the first of their values in the first line that has one. Appends

@@ -630,12 +630,6 @@ static annal_status take_last(struct follow *follow)
     return status;
 }
 
-static bool is_empty(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
-}
-
 static void sum_up(struct follow *follow, struct follow_totals *out)
 {
     *out = (struct follow_totals){0};
@@ -644,9 +638,7 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
         out->files += log->was_read;
         if (log->importer.kind == NULL && log->stamp != 0) {
             out->unknown++;
-            say(is_empty(log->path) ? "'%s' is empty: left out"
-                                    : "'%s' is of no kind that is known: left out",
-                log->path);
+            detect_say_left_out(log->path, false);
         }
         add_totals(out, &log->before);
         add_totals(out, &log->moved.totals);

@@ -110,13 +110,8 @@ int plot_put(const struct plot *plot, const char *title, struct picture *picture
 static int add_ancestor(void *arg, const annal_lineage_part *part)
 {
     struct session_list *list = arg;
-    if (annal__slice_is(part->session, list->names[0].id))
-        return 0;
-    struct session_name *name = annal__array_add(&list->names, &list->count, sizeof *name);
-    if (name == NULL)
-        return fail_storage("draw the session: out of memory");
-    memcpy(name->id, part->session.ptr, part->session.len);
-    return 0;
+    bool is_first = annal__slice_is(part->session, list->names[0].id);
+    return is_first ? 0 : sessions_add(list, part->session, 0);
 }
 
 static int name_session(struct plot *plot)

@@ -6,22 +6,18 @@
 #include "tools/show/cost_note.h"
 #include "tools/show/gist.h"
 #include "tools/show/session_rows.h"
+#include "tools/show/values.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- What is asked ---- */
 
-/* Between two times there is nothing of a session whose time is only that of its file. */
-#define TIMELESS       "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
-#define WITH_TIME(id)  "(?2 IS NULL AND ?3 IS NULL OR " id " NOT IN " TIMELESS ")"
-#define NAMED(id)      "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"
-#define IN_SESSIONS    NAMED("session_id") " AND " WITH_TIME("session_id")
-#define IDS            NAMED("id") " AND " WITH_TIME("id")
+#define IN_SESSIONS    SCOPE_HAS("session_id")
+#define IDS            SCOPE_HAS("id")
 #define ACTIVE_IN_TIME "(?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)"
 #define CALLED_IN_TIME "(?2 IS NULL OR called_at >= ?2) AND (?3 IS NULL OR called_at < ?3)"
 #define FAILED_IN_TIME "(?2 IS NULL OR returned_at >= ?2) AND (?3 IS NULL OR returned_at < ?3)"
-#define IN_DAYS        "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
 
 #define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
@@ -29,7 +25,7 @@
 #define COST  "sum(cost_microusd), sum(computed_microusd), " SHARE
 #define USED                                                                                       \
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
-    " FROM usage_costs WHERE " IN_SESSIONS " AND " IN_DAYS
+    " FROM usage_costs WHERE " IN_SESSIONS " AND " SCOPE_DAYS
 #define COST_COLUMNS                                                                               \
     {"cost_microusd", "COST", CELL_COST}, {"computed_microusd", NULL, CELL_COUNT},                 \
     {                                                                                              \
@@ -41,10 +37,10 @@
         {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
         COST_COLUMNS
 
-#define REFUSED "type IN ('provider.failed', 'provider_error')"
 #define IN_TIME "(?2 IS NULL OR timestamp >= ?2) AND (?3 IS NULL OR timestamp < ?3)"
 #define REFUSALS                                                                                   \
-    "(SELECT count(*) FROM event_index WHERE " REFUSED " AND " IN_SESSIONS " AND " IN_TIME ")"
+    "(SELECT count(*) FROM event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME  \
+    ")"
 
 #define SESSIONS_SQL                                                                               \
     "SELECT id, NULLIF(total_turns, 0), c.calls, coalesce(c.failed + coalesce(r.n, 0), r.n), "     \
@@ -53,7 +49,7 @@
     "INTEGER) END, title FROM sessions "                                                           \
     "LEFT JOIN (SELECT session_id, count(*) AS calls, sum(status = 'failed') AS failed "           \
     "FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "                                       \
-    "LEFT JOIN (SELECT session_id, sum(events) AS n FROM event_counts WHERE " REFUSED              \
+    "LEFT JOIN (SELECT session_id, sum(events) AS n FROM event_counts WHERE " REQUEST_FAILED       \
     " GROUP BY 1) AS r ON r.session_id = id "                                                      \
     "LEFT JOIN (SELECT session_id, sum(cost_microusd) AS cost, sum(computed_microusd) AS "         \
     "computed, " SHARE " AS share FROM usage_costs GROUP BY 1) AS u ON u.session_id = id "         \
@@ -75,7 +71,7 @@ const struct report_section report_sections[] = {
             "(SELECT count(*) FROM " CALLS "), "
             "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
             "sum(input_tokens), sum(output_tokens), " COST " FROM usage_costs WHERE " IN_SESSIONS
-            " AND " IN_DAYS " LIMIT ?4",
+            " AND " SCOPE_DAYS " LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", CELL_COUNT},
                  {"calls", "CALLS", CELL_COUNT},
                  {"failed", "FAILED", CELL_COUNT},
@@ -107,11 +103,11 @@ const struct report_section report_sections[] = {
     {.name = "refused",
      .title = "Requests that failed, newest first",
      .if_any = true,
-     .sql =
-         "SELECT timestamp, data->>'provider', "
-         "coalesce(nullif(data->>'error', '{}'), 'no reason is given'), session_id, seq "
-         "FROM events "
-         "WHERE " REFUSED " AND " IN_SESSIONS " AND " IN_TIME " ORDER BY timestamp DESC LIMIT ?4",
+     .sql = "SELECT timestamp, data->>'provider', "
+            "coalesce(nullif(data->>'error', '{}'), 'no reason is given'), session_id, seq "
+            "FROM events "
+            "WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
+            " ORDER BY timestamp DESC LIMIT ?4",
      .columns = {{"timestamp", "TIME", CELL_TIME},
                  {"provider", "PROVIDER", CELL_TEXT},
                  {"error", "WHAT FAILED", CELL_TEXT},
@@ -136,7 +132,7 @@ const struct report_section report_sections[] = {
     {.name = "days",
      .title = "Tokens and cost by day (UTC)",
      .sql =
-         "SELECT * FROM (SELECT CASE WHEN session_id IN " TIMELESS
+         "SELECT * FROM (SELECT CASE WHEN session_id IN " SESSION_TIMELESS
          " THEN 'no time' ELSE day END, " USED " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",
      .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
     {.name = "sessions",
@@ -267,9 +263,8 @@ static void keep(struct report_row *row, int i, const annal_value *value, enum c
         annal_slice input = event_either(&event, "input", "arguments");
         row->whole = annal__strndup(input.ptr == NULL ? "" : input.ptr, input.len);
     }
-    row->values[i] = is_number || value->kind == ANNAL_VALUE_NULL
-                         ? *value
-                         : (annal_value){.kind = ANNAL_VALUE_TEXT};
+    row->values[i] =
+        is_number || value->kind == ANNAL_VALUE_NULL ? *value : text_value((annal_slice){0});
     annal__buf_done(&shown);
 }
 
@@ -330,19 +325,12 @@ static void show_difference(struct report_section *section, int i)
     }
 }
 
-static annal_value text_or_null(annal_slice text)
-{
-    return (annal_value){.kind = text.len > 0 ? ANNAL_VALUE_TEXT : ANNAL_VALUE_NULL, .bytes = text};
-}
-
 int report_fill(struct report_section *section, annal_index *index,
                 const struct report_scope *scope)
 {
     annal_error err = {0};
-    const annal_value params[] = {text_or_null(scope->sessions),
-                                  text_or_null(scope->since),
-                                  text_or_null(scope->until),
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)scope->limit}};
+    const annal_value params[] = {text_or_null(scope->sessions), text_or_null(scope->since),
+                                  text_or_null(scope->until), integer_value((int64_t)scope->limit)};
     const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
     annal_status status =
         annal_sql(index, annal_slice_of(section->sql), &options, add_row, section, &err);

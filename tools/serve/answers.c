@@ -148,12 +148,6 @@ bool query_list(struct request *request, const char *name, size_t most, annal_sl
     return false;
 }
 
-annal_value text_value(const char *text)
-{
-    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
-                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
-}
-
 annal_status event_json(struct buf *out, annal_slice session, const annal_event *event)
 {
     char head[EVENT_HEAD_BYTES];

@@ -6,6 +6,7 @@
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 #include "tools/show/schema_list.h"
+#include "tools/show/values.h"
 
 #include <annal/search.h>
 
@@ -85,8 +86,8 @@ void usage_get(struct serve *serve, struct request *request)
         return;
     annal_time_format(since_us, since);
     annal_time_format(until_us, until);
-    const annal_value params[] = {text_value(since_us == 0 ? NULL : since),
-                                  text_value(until_us == 0 ? NULL : until)};
+    const annal_value params[] = {string_value(since_us == 0 ? NULL : since),
+                                  string_value(until_us == 0 ? NULL : until)};
     annal_status status = rows_json_ask(serve->index, sqls[by], params, 2, &request->answer, &err);
     answer_json(request, status, &err);
 }
@@ -266,7 +267,7 @@ void diff_two(struct serve *serve, struct request *request)
                      : annal_session_info_get(serve->store, annal_slice_of(names[i]), &info, &err);
     if (status >= 0)
         status = annal__buf_printf(&ids, "[\"%s\",\"%s\"]", names[0], names[1]);
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&ids)},
+    const annal_value params[] = {text_value(annal__buf_slice(&ids)),
                                   {.kind = ANNAL_VALUE_NULL},
                                   {.kind = ANNAL_VALUE_NULL},
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = COMPARED_ROWS}};

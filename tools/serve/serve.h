@@ -71,9 +71,6 @@ bool query_choice(struct request *request, const char *name, const char *const *
 bool query_list(struct request *request, const char *name, size_t most, annal_slice **out,
                 size_t *out_count);
 
-/* A text as a parameter of SQL; NULL becomes SQL's. */
-annal_value text_value(const char *text);
-
 /* ---- Routes ---- */
 
 void sessions_list(struct serve *serve, struct request *request);

@@ -11,6 +11,7 @@
 #include "tools/cli/rows.h"
 #include "tools/serve/serve.h"
 #include "tools/show/session_rows.h"
+#include "tools/show/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -98,8 +99,8 @@ static bool read_times(struct listing *listing)
         return false;
     annal_time_format(since_us, listing->since);
     annal_time_format(until_us, listing->until);
-    listing->params[3] = text_value(since_us == 0 ? NULL : listing->since);
-    listing->params[4] = text_value(until_us == 0 ? NULL : listing->until);
+    listing->params[3] = string_value(since_us == 0 ? NULL : listing->since);
+    listing->params[4] = string_value(until_us == 0 ? NULL : listing->until);
     return true;
 }
 
@@ -124,7 +125,7 @@ static bool read_cursor(struct listing *listing)
         answer_error(listing->request, 400, "invalid", "cursor must be what next was in an answer");
         return false;
     }
-    key[1] = text_value(colon + 1);
+    key[1] = string_value(colon + 1);
     return true;
 }
 
@@ -134,7 +135,7 @@ static bool read_listing(struct listing *listing)
                                                   "dir",    "provider", "q",     "parent"};
     for (int i = 0; i < CONDITIONS; i++)
         listing->params[i] =
-            text_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
+            string_value(names[i] == NULL ? NULL : http_query(listing->request, names[i]));
     listing->limit = LIMIT_USUAL;
     return read_times(listing) && read_cursor(listing) &&
            query_limit(listing->request, LIMIT_MAX, &listing->limit) &&
@@ -267,7 +268,7 @@ void session_children(struct serve *serve, struct request *request)
     struct listing listing = {.serve = serve, .request = request, .trees = true};
     if (!read_listing(&listing))
         return;
-    listing.params[CONDITIONS - 1] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
+    listing.params[CONDITIONS - 1] = text_value(request->id);
     answer_listing(&listing);
 }
 
@@ -283,7 +284,7 @@ static int add_one(void *arg, const annal_row *row)
 void sessions_one(struct serve *serve, struct request *request)
 {
     struct listing listing = {.serve = serve, .request = request};
-    const annal_value id = {.kind = ANNAL_VALUE_TEXT, .bytes = request->id};
+    const annal_value id = text_value(request->id);
     annal_error err = {0};
     annal_session_info info;
     annal_status status = annal_session_info_get(serve->store, request->id, &info, &err);

@@ -7,6 +7,7 @@
 #include "tools/show/change_json.h"
 #include "tools/show/past.h"
 #include "tools/show/rows_json.h"
+#include "tools/show/values.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -102,7 +103,7 @@ static annal_status put_head(struct serve *serve, struct request *request, uint6
                              annal_error *err)
 {
     struct buf *out = &request->answer;
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = request->id},
+    const annal_value params[] = {text_value(request->id),
                                   {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)seq}};
     annal_status status = annal__buf_printf(out, "{\"seq\":%" PRIu64 ",\"time\":", seq);
     size_t before = out->len;

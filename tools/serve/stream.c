@@ -7,6 +7,7 @@
 #include "journal/base/json.h"
 #include "replay/sys/tail.h"
 #include "tools/cli/args.h"
+#include "tools/show/values.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -215,7 +216,7 @@ static annal_status count_older(struct stream *stream, int64_t time_us, uint64_t
 {
     char time[ANNAL_TIME_BYTES];
     annal_time_format(time_us, time);
-    const annal_value param = text_value(time);
+    const annal_value param = string_value(time);
     return annal_sql(stream->serve->index,
                      ANNAL_SLICE("SELECT coalesce((SELECT sum(events) FROM event_counts), 0)"
                                  " - (SELECT count(*) FROM event_index WHERE timestamp >= ?1)"),

@@ -1,21 +1,16 @@
 #include "tools/show/cost_note.h"
 
 #include "tools/cli/out.h"
-#include "tools/show/session_rows.h"
+#include "tools/show/values.h"
 
 #include <stdio.h>
 
 enum { MODELS_SHOWN = 4 };
 
-static const char without_price[] = "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0"
-                                    " AND input_tokens + output_tokens > 0"
-                                    " AND (?1 IS NULL OR session_id IN (SELECT value FROM "
-                                    "json_each(?1)))"
-                                    " AND (?2 IS NULL OR day >= substr(?2, 1, 10))"
-                                    " AND (?3 IS NULL OR day < ?3)"
-                                    " AND (?2 IS NULL AND ?3 IS NULL OR session_id NOT IN"
-                                    " (SELECT id FROM sessions WHERE time_from IS"
-                                    " '" SESSION_GUESSED "')) ORDER BY 1 = '', 1 LIMIT ?4";
+static const char without_price[] =
+    "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0 AND input_tokens + "
+    "output_tokens > 0 AND " SCOPE_HAS("session_id") " AND " SCOPE_DAYS
+                                                     " ORDER BY 1 = '', 1 LIMIT ?4";
 
 int cost_percent(double share)
 {
@@ -43,16 +38,9 @@ const char *cost_text(char text[COST_TEXT_BYTES], const struct cost *cost, struc
     return text;
 }
 
-static annal_value text_or_null(annal_slice text)
-{
-    return (annal_value){.kind = text.len > 0 ? ANNAL_VALUE_TEXT : ANNAL_VALUE_NULL, .bytes = text};
-}
-
 static int print_model(void *arg, const annal_row *row)
 {
     int *shown = arg;
-    if (*shown == 0)
-        puts("-   not known: the log gives no cost, and there is no price");
     if (row->values[0].bytes.len == 0)
         return 0;
     if (*shown == MODELS_SHOWN) {
@@ -68,15 +56,15 @@ annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
                              const struct cost_scope *scope, annal_error *err)
 {
     int shown = 0;
-    const annal_value params[] = {text_or_null(scope->sessions),
-                                  text_or_null(scope->since),
-                                  text_or_null(scope->until),
-                                  {.kind = ANNAL_VALUE_INTEGER, .integer = MODELS_SHOWN + 1}};
+    const annal_value params[] = {text_or_null(scope->sessions), text_or_null(scope->since),
+                                  text_or_null(scope->until), integer_value(MODELS_SHOWN + 1)};
     const annal_sql_options options = {.params = params, .param_count = 4, .as_indexed = true};
     if (signs->computed)
         puts("~   computed from list prices: the log gives no cost");
     if (signs->part)
         puts("of N%   the cost of so many of the tokens: the others have no price");
+    if (signs->unknown)
+        puts("-   not known: the log gives no cost, and there is no price");
     if (!signs->part && !signs->unknown)
         return ANNAL_OK;
     annal_status status =

@@ -2,7 +2,7 @@
 #ifndef TOOLS_SHOW_COST_NOTE_H
 #define TOOLS_SHOW_COST_NOTE_H
 
-#include <annal/query.h>
+#include "tools/show/session_rows.h"
 
 /* What a table has shown. */
 struct cost_signs {
@@ -33,6 +33,15 @@ struct cost_scope {
     annal_slice sessions;     /* a JSON array */
     annal_slice since, until; /* ISO 8601 */
 };
+
+/*
+ * Such a scope in SQL, with ?1 to ?3 its members, or NULL: the sessions with this id, and the days.
+ * Between two times there is nothing of a session whose time is only that of its file.
+ */
+#define SCOPE_HAS(id)                                                                              \
+    "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"                                  \
+    " AND (?2 IS NULL AND ?3 IS NULL OR " id " NOT IN " SESSION_TIMELESS ")"
+#define SCOPE_DAYS "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
 
 /* Print what the signs mean, with the models that have no price; nothing without signs. */
 annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,

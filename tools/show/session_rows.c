@@ -6,6 +6,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/rows.h"
 #include "tools/cli/sessions.h"
+#include "tools/show/values.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,13 +21,7 @@ struct session_health {
 
 static int keep_session(void *arg, const annal_row *row)
 {
-    struct session_list *kept = arg;
-    annal_slice id = row->values[0].bytes;
-    struct session_name *name = annal__array_add(&kept->names, &kept->count, sizeof *name);
-    if (name == NULL)
-        return fail_storage("list the sessions: out of memory");
-    snprintf(name->id, sizeof name->id, "%.*s", ANNAL_FMT(id));
-    return 0;
+    return sessions_add(arg, row->values[0].bytes, 0);
 }
 
 static void keep_both(struct session_list *kept, const struct session_list *list)
@@ -42,18 +37,12 @@ static void keep_both(struct session_list *kept, const struct session_list *list
     kept->count = count;
 }
 
-static annal_value text_or_null(const char *text)
-{
-    return text == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
-                        : (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
-}
-
 int sessions_match(annal_index *index, const char *agent, const char *model,
                    struct session_list *list)
 {
     struct session_list kept = {0};
     annal_error err = {0};
-    const annal_value params[] = {text_or_null(agent), text_or_null(model)};
+    const annal_value params[] = {string_value(agent), string_value(model)};
     annal_status status =
         annal_sql(index,
                   ANNAL_SLICE("SELECT id FROM sessions WHERE" SESSION_FITS(

@@ -7,7 +7,11 @@
 #include <annal/query.h>
 
 /* Its time is that of the file that it was imported from: a guess, which no order follows. */
-#define SESSION_GUESSED "of the file"
+#define SESSION_GUESSED  "of the file"
+#define SESSION_TIMELESS "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
+
+/* Of events: a request to a model that failed. */
+#define REQUEST_FAILED "type IN ('provider.failed', 'provider_error')"
 
 enum {
     SESSION_ID,
@@ -44,7 +48,7 @@ enum {
     ", s.provider, s.working_directory, s.git_branch, s.ended_at, s.input_tokens,"                 \
     " s.output_tokens, s.cached_input_tokens, s.cache_write_tokens,"                               \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
-    "  AND type IN ('provider.failed', 'provider_error')) AS failed_requests,"                     \
+    "  AND " REQUEST_FAILED ") AS failed_requests,"                                                \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND type = 'import.unreadable') AS unreadable_lines"
 #define SESSION_JOINED                                                                             \

@@ -5,6 +5,7 @@
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
 #include "tools/cli/rows.h"
+#include "tools/show/values.h"
 
 #include <annal/pack.h>
 
@@ -22,18 +23,6 @@ int team_rows(struct verb_call *call, const char *sql, const annal_value *params
     const annal_sql_options options = {.params = params, .param_count = count};
     annal_status status = annal_sql(call->index, annal_slice_of(sql), &options, fn, arg, &err);
     return status < 0 ? fail_error(&err) : 0;
-}
-
-static annal_value text_value(const char *text)
-{
-    if (text == NULL)
-        return (annal_value){.kind = ANNAL_VALUE_NULL};
-    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
-}
-
-static annal_value slice_value(annal_slice text)
-{
-    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = text};
 }
 
 /* The first value of the last row, as text; arg is a struct buf. */
@@ -77,7 +66,7 @@ int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTE
                               "WHERE name = ?1 OR substr(id, 1, length(?1)) = ?1 "
                               "ORDER BY id = ?1 DESC, id";
     struct choice choice = {0};
-    const annal_value param = text_value(word);
+    const annal_value param = string_value(word);
     int exit_status = team_rows(call, sql, &param, 1, choose, &choice);
     if (exit_status != 0)
         return exit_status;
@@ -176,7 +165,7 @@ static int warn_of_strangers(struct verb_call *call, char *team, annal_slice nam
         " SELECT ?2 ->> '$' AS value UNION ALL SELECT value FROM json_each(?3)) "
         "WHERE value NOT IN ('all', '*', '_cli', 'system') AND value NOT IN ("
         " SELECT m.value FROM teams t, json_each(t.members) m WHERE t.id = ?1)";
-    const annal_value params[] = {text_value(team), slice_value(name), slice_value(list)};
+    const annal_value params[] = {string_value(team), text_value(name), text_value(list)};
     return team_rows(call, sql, params, 3, warn_of_stranger, team);
 }
 
@@ -189,7 +178,7 @@ static int look_for_session(struct verb_call *call)
         session = getenv("ANNAL_SESSION");
     if (session == NULL || session[0] == '\0')
         return 0;
-    const annal_value param = text_value(session);
+    const annal_value param = string_value(session);
     int exit_status =
         team_rows(call, "SELECT name FROM state.sqlite_master WHERE name = 'sessions'", NULL, 0,
                   keep_value, &found);
@@ -282,9 +271,10 @@ static int print_messages(struct verb_call *call, const char *team, const annal_
         "SELECT id, team_id, created_at, sender, recipient, content, summary, read_by, session_id,"
         " from_op FROM team_messages WHERE team_id = ?1 AND ?3 IS NOT NULL"
         " AND (?2 IS NULL OR id IN (SELECT value FROM json_each(?2))) ORDER BY created_at, id";
-    const annal_value params[] = {
-        text_value(team), ids == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL} : slice_value(*ids),
-        (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = full}};
+    const annal_value params[] = {string_value(team),
+                                  ids == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
+                                              : text_value(*ids),
+                                  (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = full}};
     struct rows rows = {.format = OUT_JSONL};
     *out_count = 0;
     if (!call->args->json)
@@ -309,7 +299,7 @@ static int select_unread(struct verb_call *call, const char *team, const char *m
         " AND (m.recipient = 'all' OR instr(',' || m.recipient || ',', ',' || ?2 || ','))"
         " AND NOT EXISTS (SELECT 1 FROM x_team_reads r WHERE r.message_id = m.id"
         "                 AND r.member = ?2))) ORDER BY m.created_at, m.id)";
-    const annal_value params[] = {text_value(team), text_value(member)};
+    const annal_value params[] = {string_value(team), string_value(member)};
     return team_rows(call, sql, params, 2, keep_value, out_ids);
 }
 
@@ -391,7 +381,7 @@ static const char member_rows[] =
 static int print_rows(struct verb_call *call, const char *team, const char *sql)
 {
     struct rows rows = {.format = call->args->json ? OUT_JSONL : OUT_TABLE};
-    const annal_value param = text_value(team);
+    const annal_value param = string_value(team);
     const annal_sql_options options = {.params = &param, .param_count = 1, .columns = rows_columns};
     annal_error err = {0};
     annal_status status =
@@ -435,7 +425,7 @@ static int run_show(const struct args *args)
     int exit_status = verb_open(&call, args);
     if (exit_status == 0)
         exit_status = team_find(&call, args_get(args, "TEAM"), team);
-    const annal_value param = text_value(team);
+    const annal_value param = string_value(team);
     if (exit_status == 0 && args->json)
         exit_status = print_rows(&call, team, show_row);
     else if (exit_status == 0)

@@ -1,0 +1,30 @@
+/* The parameters of a SQL statement. A value borrows its text. */
+#ifndef TOOLS_SHOW_VALUES_H
+#define TOOLS_SHOW_VALUES_H
+
+#include <annal/query.h>
+
+static inline annal_value integer_value(int64_t integer)
+{
+    return (annal_value){.kind = ANNAL_VALUE_INTEGER, .integer = integer};
+}
+
+static inline annal_value text_value(annal_slice text)
+{
+    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = text};
+}
+
+/* An empty text becomes NULL. */
+static inline annal_value text_or_null(annal_slice text)
+{
+    return text.len > 0 ? text_value(text) : (annal_value){.kind = ANNAL_VALUE_NULL};
+}
+
+/* NULL becomes that of SQL. */
+static inline annal_value string_value(const char *string)
+{
+    return string == NULL ? (annal_value){.kind = ANNAL_VALUE_NULL}
+                          : text_value(annal_slice_of(string));
+}
+
+#endif
