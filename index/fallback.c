@@ -113,19 +113,19 @@ annal_status annal_index_catch_up(annal_index *index, annal_slice session,
                                  &session, session.len > 0, options, err);
 }
 
-annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_error *err)
+annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err)
 {
     annal_error why = {0};
     struct stamp stamp;
     annal_index *used = annal__fallback_or_self(index, &stamp);
     annal_status status =
-        annal__derived_reader(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
+        annal__derived_borrow(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
     if (used == index && annal__fallback_helps(index, status)) {
         status = annal__fallback_begin(index, &why, &why);
         used = annal__fallback_or_self(index, &stamp);
         if (status >= 0)
             status =
-                annal__derived_reader(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
+                annal__derived_borrow(&used->derived, index->derived.wait_ms, out_db, &stamp, &why);
     }
     if (status < 0 && err != NULL)
         *err = why;

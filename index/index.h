@@ -99,8 +99,9 @@ bool annal__fallback_helps(const annal_index *index, annal_status status);
 /* The index that was caught up last, and up to where (id 0: never). */
 annal_index *annal__fallback_or_self(annal_index *index, struct stamp *out_caught_up);
 
-/* annal__derived_reader() on the one in use, and on the fallback if sessions.db cannot be used. */
-annal_status annal__fallback_reader(annal_index *index, sqlite3 **out_db, annal_error *err);
+/* annal__derived_borrow() on the one in use, and on the fallback if sessions.db cannot be used.
+ * annal__derived_give(&index->derived, …) takes both back. */
+annal_status annal__fallback_borrow(annal_index *index, sqlite3 **out_db, annal_error *err);
 
 /* ---- reader.c ---- */
 

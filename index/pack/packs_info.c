@@ -147,11 +147,11 @@ static annal_status look_at_core(struct look *look)
     core->info.name = annal__pack_name(look->index->core);
     core->info.version = annal__pack_version(look->index->core);
     core->info.database = look->index->derived.path;
-    annal_status status = annal__fallback_reader(look->index, &db, look->err);
+    annal_status status = annal__fallback_borrow(look->index, &db, look->err);
     if (status >= 0)
         status = add_number(db, "SELECT COUNT(*) FROM _findings WHERE kind = 'pack'", "core",
                             &core->info.findings, look->err);
-    annal__db_close(db);
+    annal__derived_give(&look->index->derived, db, true);
     return status;
 }
 

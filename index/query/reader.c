@@ -304,17 +304,16 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
     struct each_lag each = {.index = index, .fn = fn, .arg = arg, .err = err};
     sqlite3 *db = NULL;
     annal_session_info info;
-    annal_status status = annal__fallback_reader(index, &db, err);
+    annal_status status = annal__fallback_borrow(index, &db, err);
     if (status >= 0)
-        status = annal__follower_get_cursor(&index->follower, db, &each.get_cursor, err);
+        status = annal__follower_kept_cursor(&index->follower, db, &each.get_cursor, err);
     if (status >= 0 && session.len == 0)
         status = annal_store_sessions(index->store, tell_lag, &each, err);
     else if (status >= 0)
         status = annal_session_info_get(index->store, session, &info, err);
     if (status >= 0 && session.len > 0)
         status = (annal_status)tell_lag(&each, session, info.bytes);
-    sqlite3_finalize(each.get_cursor);
-    annal__db_close(db);
+    annal__derived_give(&index->derived, db, true);
     return status;
 }
 

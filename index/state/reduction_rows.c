@@ -151,13 +151,13 @@ annal_status annal__index_reduction_newest(annal_index *index, annal_slice sessi
     if (!annal__derived_exists(&index->derived))
         return annal__fail(err, ANNAL_ERR_NOTFOUND, "session '%.*s' has no reduction '%.*s'",
                            ANNAL_FMT(session), ANNAL_FMT(reducer));
-    status = annal__fallback_reader(index, &db, err);
+    status = annal__fallback_borrow(index, &db, err);
     if (status >= 0)
-        status = annal__db_prepare(db,
-                                   "SELECT seq, every, offset, h, state FROM _reductions"
-                                   " WHERE session_id = ?1 AND reducer = ?2 AND version = ?3"
-                                   " AND seq <= ?4 ORDER BY seq DESC LIMIT 1",
-                                   &stmt, err);
+        status = annal__readers_prepare(db,
+                                        "SELECT seq, every, offset, h, state FROM _reductions"
+                                        " WHERE session_id = ?1 AND reducer = ?2 AND version = ?3"
+                                        " AND seq <= ?4 ORDER BY seq DESC LIMIT 1",
+                                        &stmt, err);
     if (status < 0)
         goto done;
     annal__db_bind_text(stmt, 1, session);
@@ -176,7 +176,6 @@ annal_status annal__index_reduction_newest(annal_index *index, annal_slice sessi
         *out_row = row;
 
 done:
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
+    annal__derived_give(&index->derived, db, true);
     return status;
 }

@@ -91,12 +91,12 @@ annal_status annal__index_snapshot_newest(annal_index *index, annal_slice sessio
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__fallback_reader(index, &db, err);
+    annal_status status = annal__fallback_borrow(index, &db, err);
     if (status >= 0)
-        status = annal__db_prepare(db,
-                                   "SELECT seq, state FROM snapshots WHERE session_id = ?1 "
-                                   "AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
-                                   &stmt, err);
+        status = annal__readers_prepare(db,
+                                        "SELECT seq, state FROM snapshots WHERE session_id = ?1 "
+                                        "AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+                                        &stmt, err);
     if (status < 0)
         goto done;
     annal__db_bind_text(stmt, 1, session);
@@ -123,7 +123,6 @@ annal_status annal__index_snapshot_newest(annal_index *index, annal_slice sessio
     *out_seq = (uint64_t)sqlite3_column_int64(stmt, 0);
 
 done:
-    sqlite3_finalize(stmt);
-    annal__db_close(db);
+    annal__derived_give(&index->derived, db, true);
     return status;
 }
