@@ -38,24 +38,3 @@ annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err)
                                     out->limit)
                       : ANNAL_OK;
 }
-
-annal_status deflate_gzip(annal_slice in, struct buf *out)
-{
-    z_stream stream = {.next_in = (Bytef *)(uintptr_t)in.ptr, .avail_in = (uInt)in.len};
-    annal_status status = library_load(&library_zlib, NULL);
-    if (status < 0)
-        return status;
-    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK)
-        return ANNAL_ERR_NOMEM;
-    size_t most = deflateBound(&stream, (uLong)in.len);
-    status = annal__buf_reserve(out, most);
-    if (status >= 0) {
-        stream.next_out = (Bytef *)out->ptr + out->len;
-        stream.avail_out = (uInt)most;
-        status = deflate(&stream, Z_FINISH) == Z_STREAM_END ? ANNAL_OK : ANNAL_ERR_LIMIT;
-        out->len += most - stream.avail_out;
-    }
-    (void)deflateEnd(&stream);
-    return status;
-}

@@ -9,7 +9,4 @@
 /* ANNAL_ERR_INVALID: it is not gzip; ANNAL_ERR_LIMIT: more than out->limit comes out of it. */
 annal_status inflate_gzip(annal_slice in, struct buf *out, annal_error *err);
 
-/* Add what gzip makes of it. */
-annal_status deflate_gzip(annal_slice in, struct buf *out);
-
 #endif

@@ -106,7 +106,5 @@ annal_status damage_json(struct buf *out, annal_slice session, const annal_damag
 
 /* The page, embedded: web.c. False: there is no such file. */
 bool web_answer(struct request *request);
-void web_open(void);
-void web_close(void);
 
 #endif

@@ -275,7 +275,6 @@ static int open_rest(struct server *server)
     if (annal_index_open(serve->store, &options, &serve->index, &err) < 0 ||
         streams_new(serve, &serve->streams, &err) < 0)
         return fail_error(&err);
-    web_open();
     serve->past = past_new(serve->store, serve->index);
     return serve->past == NULL ? fail_storage("serve: out of memory") : 0;
 }
@@ -300,7 +299,6 @@ static void close_all(struct server *server)
     pool_free(server->serve.pool);
     otlp_free(server->serve.otlp);
     past_free(server->serve.past);
-    web_close();
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
     annal_index_close(server->serve.index);

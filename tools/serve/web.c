@@ -1,32 +1,9 @@
 /* The page: files of web/dist, embedded at build time. web_files.c, which lists them, is made by
  * the build. */
-#include "tools/otlp/inflate.h"
 #include "tools/serve/serve.h"
 #include "tools/show/web_files.h"
 
 #include <string.h>
-
-#define GZIP_LEAST    1024u
-#define WEB_FILES_MAX 32
-
-/* Of each file what gzip makes of it, from web_open() on; empty: it is sent as it is. */
-static struct buf zipped[WEB_FILES_MAX];
-
-void web_open(void)
-{
-    for (size_t i = 0; i < WEB_FILES_MAX && web_files[i].name != NULL; i++) {
-        const annal_slice bytes = {web_files[i].bytes, web_files[i].len};
-        if (bytes.len >= GZIP_LEAST && strcmp(web_files[i].name, "share.html") != 0 &&
-            deflate_gzip(bytes, &zipped[i]) < 0)
-            annal__buf_done(&zipped[i]);
-    }
-}
-
-void web_close(void)
-{
-    for (size_t i = 0; i < WEB_FILES_MAX; i++)
-        annal__buf_done(&zipped[i]);
-}
 
 /* No script or style but those of this server, no frame, no form that goes elsewhere. */
 static const char policy[] =
@@ -76,11 +53,11 @@ bool web_answer(struct request *request)
     const char *codings = http_header(request, "Accept-Encoding");
     if (file == NULL)
         return false;
-    const struct buf *zip = file - web_files < WEB_FILES_MAX ? &zipped[file - web_files] : NULL;
-    bool zips = zip != NULL && zip->len > 0 && codings != NULL && strstr(codings, "gzip") != NULL;
+    bool zips = file->zip != NULL && codings != NULL && strstr(codings, "gzip") != NULL;
     request->status = 200;
     request->type = type_of(path);
-    request->still = zips ? annal__buf_slice(zip) : (annal_slice){file->bytes, file->len};
+    request->still =
+        zips ? (annal_slice){file->zip, file->zip_len} : (annal_slice){file->bytes, file->len};
     /* The names of assets have their hash in them. */
     (void)annal__buf_printf(
         &request->headers, "%sETag: \"%s%s\"\nVary: Accept-Encoding\n%sCache-Control: %s\n", policy,

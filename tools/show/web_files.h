@@ -9,6 +9,8 @@ struct web_file {
     const char *etag;
     const char *bytes;
     size_t len;
+    const char *zip; /* what gzip makes of it; NULL: it is small, or never sent */
+    size_t zip_len;
 };
 
 extern const struct web_file web_files[]; /* ends with a name of NULL */
