@@ -174,10 +174,9 @@ static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 {
     *walk = (struct json_walk){.at = value.ptr, .end = value.ptr + value.len};
     skip_between(walk);
-    if (walk->at == walk->end || *walk->at != bracket)
-        return false;
-    walk->at++;
-    return true;
+    bool good = walk->at < walk->end && *walk->at == bracket;
+    walk->at = good ? walk->at + 1 : walk->end;
+    return good;
 }
 
 /* Move to the next name or item; false at the closing bracket. */

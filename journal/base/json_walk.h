@@ -16,7 +16,8 @@ struct json_walk {
     const char *end;
 };
 
-/* Begin in an object: its first byte after spaces is '{'. False: it is something else. */
+/* Begin in an object: its first byte after spaces is '{'. False: it is something else, and has no
+ * members. */
 bool annal__json_walk_object(struct json_walk *walk, annal_slice object);
 
 /* The next member: the raw string that is its name, and its raw value. False: there are no more. */

@@ -116,20 +116,29 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
 
 /* ---- Lines ---- */
 
-static uint64_t count_items(annal_slice resource, enum otlp_signal signal)
-{
+/* The items of a resource, of all its scopes. */
+struct items {
     struct json_walk scopes, items;
-    annal_slice scope, item;
-    uint64_t count = 0;
-    if (!annal__json_walk_array(&scopes, annal__json_member(resource, signals[signal].scopes)))
-        return 0;
-    while (annal__json_walk_item(&scopes, &scope)) {
-        if (!annal__json_walk_array(&items, annal__json_member(scope, signals[signal].items)))
-            continue;
-        while (annal__json_walk_item(&items, &item))
-            count++;
+    const char *name;
+};
+
+static struct items items_of(annal_slice resource, enum otlp_signal signal)
+{
+    struct items walk = {.name = signals[signal].items};
+    (void)annal__json_walk_array(&walk.scopes,
+                                 annal__json_member(resource, signals[signal].scopes));
+    return walk;
+}
+
+static bool next_item(struct items *walk, annal_slice *out)
+{
+    annal_slice scope;
+    while (!annal__json_walk_item(&walk->items, out)) {
+        if (!annal__json_walk_item(&walk->scopes, &scope))
+            return false;
+        (void)annal__json_walk_array(&walk->items, annal__json_member(scope, walk->name));
     }
-    return count;
+    return true;
 }
 
 /* An id of a trace is 16 bytes; log records may have none. */
@@ -149,26 +158,20 @@ static bool has_bad_trace(annal_slice item, enum otlp_signal signal)
 /* Overwrite what has no valid trace, in a line, with a number, which the importers ignore. */
 static void drop_bad_traces(struct taking *taking)
 {
-    annal_slice line = annal__buf_slice(&taking->line), resources, scope, item;
-    struct json_walk walk, scopes, items;
+    annal_slice line = annal__buf_slice(&taking->line), resource, item;
+    struct json_walk walk;
     if (!annal__json_walk_array(&walk,
                                 annal__json_member(line, signals[taking->signal].resources)) ||
-        !annal__json_walk_item(&walk, &resources) ||
-        !annal__json_walk_array(&scopes,
-                                annal__json_member(resources, signals[taking->signal].scopes)))
+        !annal__json_walk_item(&walk, &resource))
         return;
-    while (annal__json_walk_item(&scopes, &scope)) {
-        if (!annal__json_walk_array(&items,
-                                    annal__json_member(scope, signals[taking->signal].items)))
+    struct items items = items_of(resource, taking->signal);
+    while (next_item(&items, &item)) {
+        if (!has_bad_trace(item, taking->signal))
             continue;
-        while (annal__json_walk_item(&items, &item)) {
-            if (!has_bad_trace(item, taking->signal))
-                continue;
-            memset(taking->line.ptr + (item.ptr - line.ptr), ' ', item.len);
-            taking->line.ptr[item.ptr - line.ptr] = '0';
-            taking->rejected++;
-            annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace is not 16 bytes");
-        }
+        memset(taking->line.ptr + (item.ptr - line.ptr), ' ', item.len);
+        taking->line.ptr[item.ptr - line.ptr] = '0';
+        taking->rejected++;
+        annal__fail(&taking->why, ANNAL_ERR_INVALID, "the id of a trace is not 16 bytes");
     }
 }
 
@@ -188,7 +191,10 @@ static annal_status open_import(struct taking *taking, annal_error *err)
 
 static void reject(struct taking *taking, annal_slice resource, const annal_error *why)
 {
-    taking->rejected += count_items(resource, taking->signal);
+    struct items items = items_of(resource, taking->signal);
+    annal_slice item;
+    while (next_item(&items, &item))
+        taking->rejected++;
     taking->why = *why;
 }
 
