@@ -18,6 +18,7 @@ import shutil
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import sys
 import tempfile
@@ -905,22 +906,22 @@ def long_test_a_push_and_a_pull_that_are_killed_go_on():
         assert killed > 20
 
 
-def test_open_gives_the_token_to_the_browser():
-    place = tempfile.mkdtemp(prefix="annal-serve-")
-    opened = os.path.join(place, "opened")
-    with open(os.path.join(place, "xdg-open"), "w", encoding="ascii") as file:
+def test_open_gives_the_token_to_the_browser_and_to_no_other_user():
+    server = Server("--open")
+    opened = os.path.join(server.dir, "opened")
+    with open(os.path.join(server.dir, "xdg-open"), "w", encoding="ascii") as file:
         file.write(f"#!/bin/sh\necho \"$1\" >{opened}.new; mv {opened}.new {opened}; sleep 2\n")
     os.chmod(file.name, 0o755)
-    path, os.environ["PATH"] = os.environ["PATH"], place + ":" + os.environ["PATH"]
-    try:
-        with Server("--open") as server:
-            while not os.path.exists(opened):
-                time.sleep(0.01)
-            with open(opened, encoding="ascii") as file:
-                assert file.read().strip() == f"http://127.0.0.1:{server.port}/#token={server.token}"
-    finally:
-        os.environ["PATH"] = path
-        shutil.rmtree(place)
+    server.environment |= {"PATH": server.dir + ":" + os.environ["PATH"], "XDG_RUNTIME_DIR": server.dir}
+    with server:
+        while not os.path.exists(opened):
+            time.sleep(0.01)
+        with open(opened, encoding="ascii") as file:
+            page = file.read().strip()
+        assert page.startswith(server.dir + "/annal-") and stat.S_IMODE(os.stat(page).st_mode) == 0o600
+        with open(page, encoding="ascii") as file:
+            assert f'url=http://127.0.0.1:{server.port}/#token={server.token}"' in file.read()
+        assert server.stop() == 0 and not os.path.exists(page)
 
 
 def test_metrics_are_open_metrics():

@@ -12,6 +12,7 @@
 #include "tools/serve/streams.h"
 #include "tools/show/past.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -43,7 +44,8 @@ struct server {
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
-    pid_t opener; /* of the browser; 0: none, or ended */
+    pid_t opener;        /* of the browser; 0: none, or ended */
+    char open_page[400]; /* the file that it gets; "": none */
 };
 
 extern char **environ;
@@ -201,8 +203,32 @@ static int start_all(struct server *server)
 
 /* ---- Saying where ---- */
 
+/* The browser gets the token from a file, 0600, that leads to it: words of a process are public. */
+static bool write_open_page(struct server *server, const char *url)
+{
+    const char *directory = getenv("XDG_RUNTIME_DIR");
+    char *path = server->open_page;
+    int len = snprintf(path, sizeof server->open_page, "%s/annal-XXXXXX.html",
+                       directory != NULL && directory[0] == '/' ? directory : "/tmp");
+    int fd = (size_t)len < sizeof server->open_page ? mkostemps(path, 5, O_CLOEXEC) : -1;
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (file == NULL) {
+        say("serve: make '%s': %s: open the address yourself", path, strerror(errno));
+        path[0] = '\0';
+        return false;
+    }
+    fprintf(file,
+            "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Annal</title>\n"
+            "<meta http-equiv=\"refresh\" content=\"0; url=%s#token=",
+            url);
+    for (const char *c = server->serve.access.first; *c != '\0'; c++)
+        fprintf(file, isalnum((unsigned char)*c) ? "%c" : "%%%02X", (unsigned char)*c);
+    fputs("\">\n", file);
+    return fclose(file) == 0;
+}
+
 /* With the signals of any program, not ours; it may run as long as the browser does. */
-static void open_page(struct server *server, const char *url)
+static void start_browser(struct server *server, const char *url)
 {
     char *const words[] = {(char *)(uintptr_t) "xdg-open", (char *)(uintptr_t)url, NULL};
     posix_spawnattr_t attributes;
@@ -237,10 +263,12 @@ static void say_where(struct server *server)
         printf("serving %s at %s%s%s\n", annal_store_path(server->serve.store), url,
                isatty(STDOUT_FILENO) && token[0] != '\0' ? "#token=" : "",
                isatty(STDOUT_FILENO) ? token : "");
-        if (i == 0 && args_has(server->args, "open")) {
-            snprintf(url + strlen(url), sizeof url - strlen(url), "#token=%s", token);
-            open_page(server, url);
-        }
+        if (i > 0 || !args_has(server->args, "open"))
+            continue;
+        if (token[0] == '\0')
+            start_browser(server, url);
+        else if (write_open_page(server, url))
+            start_browser(server, server->open_page);
     }
     (void)out_flush();
 }
@@ -301,6 +329,8 @@ static void close_all(struct server *server)
     past_free(server->serve.past);
     streams_free(server->serve.streams);
     access_done(&server->serve.access);
+    if (server->open_page[0] != '\0')
+        (void)unlink(server->open_page);
     annal_index_close(server->serve.index);
     annal__free(server->token_path);
     annal__free(server->certificate);
