@@ -177,7 +177,7 @@ static int note_total(void *arg, const annal_row *row)
     return 0;
 }
 
-/* First the ids of the page in their order, then what is told of them. */
+/* First the ids of the page in their order, then their rows. */
 static annal_status ask_page(struct listing *listing, struct buf *sql, annal_error *err)
 {
     const char *key = keys[listing->sort];

@@ -7,7 +7,7 @@
  * (2) While no tab is visible nothing is read. A tab that becomes visible, or takes over, says `resync`, and pages then
  *     fetch what they miss.
  * (3) Pages ask for what they show when the stream has begun (`ready`), so that nothing falls between the two. In a
- *     store of thousands of sessions that takes a while: they do not wait for it, and are told `resync` when it has.
+ *     store of thousands of sessions that takes a while: they do not wait for it, and get `resync` when it has.
  * (4) After a cut the stream goes on from the last event id, so that nothing is missed or given twice.
  */
 import type { Event, Server } from './api';
