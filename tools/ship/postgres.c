@@ -114,17 +114,19 @@ static annal_status next_result(struct ship_target *target, PGresult **out, anna
     return status;
 }
 
-/* The last result of what was sent, or of the first statement that failed. */
+/* The last result of what was sent, up to a COPY, or of the first statement that failed. */
 static annal_status finish(struct ship_target *target, PGresult **out, annal_error *err)
 {
     PGresult *last = NULL, *result = NULL;
     annal_status status;
     while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
         ExecStatusType kind = PQresultStatus(result);
+        if (kind == PGRES_COPY_IN) {
+            PQclear(result);
+            break;
+        }
         PQclear(last);
         last = result;
-        if (kind == PGRES_COPY_IN)
-            break;
         if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK) {
             status = fail_result(target, result, err);
             break;
@@ -154,15 +156,13 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
 }
 
 /* A transaction that failed answers COMMIT with ROLLBACK. */
-static annal_status commit(struct ship_target *target, annal_error *err)
+static annal_status check_commit(const struct ship_target *target, const PGresult *result,
+                                 annal_error *err)
 {
-    PGresult *result = NULL;
-    annal_status status = run(target, "COMMIT", &result, err);
-    if (status >= 0 && strcmp(PQcmdStatus(result), "COMMIT") != 0)
-        status =
-            annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the batch was rolled back", target->name);
-    PQclear(result);
-    return status;
+    return strcmp(PQcmdStatus((PGresult *)(uintptr_t)result), "COMMIT") == 0
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the batch was rolled back",
+                             target->name);
 }
 
 /* ---- Connecting ---- */
@@ -259,13 +259,19 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
 static annal_status make_schema(struct ship_target *target, annal_error *err)
 {
     long version = 0;
+    PGresult *result = NULL;
     annal_status status =
         run(target, "BEGIN; SELECT pg_advisory_xact_lock(" LOCK_KEY ")", NULL, err);
     if (status >= 0)
         status = find_version(target, &version, err);
     if (status >= 0 && version < SCHEMA_VERSION)
         status = run(target, annal__sql_ship_schema, NULL, err);
-    return status < 0 ? status : commit(target, err);
+    if (status >= 0)
+        status = run(target, "COMMIT", &result, err);
+    if (status >= 0)
+        status = check_commit(target, result, err);
+    PQclear(result);
+    return status;
 }
 
 static annal_status check_schema(struct ship_target *target, bool to_write, annal_error *err)
@@ -399,63 +405,40 @@ annal_status postgres_run_arrays(struct ship_target *target, const char *sql, co
     return status;
 }
 
-/* Heads for the sessions that have none: before their first event. */
-static annal_status insert_heads(struct ship_target *target, struct lane **lanes, size_t count,
-                                 annal_error *err)
+/*
+ * One message, so that a batch waits for few answers. What is in arrays needs no escape; the name
+ * of the store does. They are freed.
+ */
+static annal_status run_with(struct ship_target *target, const char *before, struct buf *arrays,
+                             int count, const char *after, PGresult **out, annal_error *err)
 {
-    struct buf arrays[POSTGRES_ARRAYS_MAX] = {{0}};
-    for (size_t i = 0; i < count; i++) {
-        const annal_session_info *info = lanes[i]->info;
-        char created[ANNAL_TIME_BYTES];
-        if (info == NULL || lanes[i]->away)
-            continue;
-        annal_time_format(info->created_us, created);
-        postgres_add_text(&arrays[0], info->session);
-        postgres_add_number(&arrays[1], info->first_seq - 1);
-        postgres_add_text(&arrays[2], info->file);
-        postgres_add_text(&arrays[3], created);
-        postgres_add_text(&arrays[4], info->fork_session);
-        postgres_add_number(&arrays[5], info->fork_seq);
-    }
-    if (arrays[0].len == 0)
-        return ANNAL_OK;
-    return postgres_run_arrays(
-        target,
-        "INSERT INTO annal._heads"
-        " (store, session, seq, h, at, file, created_at, parent, forked_at)"
-        " SELECT $1, s, q, 0, 0, f, c, nullif(p, ''), nullif(a, 0)"
-        " FROM unnest($2::text[], $3::bigint[], $4::text[], $5::timestamptz[],"
-        " $6::text[], $7::bigint[]) AS new (s, q, f, c, p, a)"
-        " ORDER BY s ON CONFLICT DO NOTHING",
-        target->store, arrays, POSTGRES_ARRAYS_MAX, NULL, err);
+    struct buf sql = {0};
+    char *store = PQescapeLiteral(target->conn, target->store, strlen(target->store));
+    bool failed = store == NULL || annal__buf_printf(&sql, "%s(%s", before, store) < 0;
+    for (int i = 0; i < count; i++)
+        failed = failed || annal__buf_append(&arrays[i], "}", 1) < 0 ||
+                 annal__buf_printf(&sql, ", '%s'", annal__buf_cstr(&arrays[i])) < 0;
+    failed = failed || annal__buf_printf(&sql, "); %s", after) < 0;
+    annal_status status = failed ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
+                                 : run(target, annal__buf_cstr(&sql), out, err);
+    for (int i = 0; i < count; i++)
+        annal__buf_done(&arrays[i]);
+    annal__buf_done(&sql);
+    PQfreemem(store);
+    return status;
 }
 
-/* Lock the heads, in an order that all shippers have, and take what they say. */
-static annal_status lock_heads(struct ship_target *target, struct lane **lanes, size_t count,
-                               annal_error *err)
+/* A row of annal._begin_batch(). */
+static void take_lane(struct lane *lane, const PGresult *result, int row)
 {
-    PGresult *result = NULL;
-    struct buf names = {0};
-    for (size_t i = 0; i < count; i++)
-        postgres_add_text(&names, lanes[i]->session);
-    annal_status status = postgres_run_arrays(
-        target,
-        "WITH locked AS MATERIALIZED (SELECT session, key, seq, h, at FROM annal._heads"
-        " WHERE store = $1 AND session = ANY ($2) ORDER BY session FOR UPDATE)"
-        " SELECT key, seq, h, at FROM unnest($2::text[]) WITH ORDINALITY AS lane (session, n)"
-        " LEFT JOIN locked USING (session) ORDER BY n",
-        target->store, &names, 1, &result, err);
-    if (status < 0)
-        return status;
-    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++) {
-        struct lane *lane = lanes[i];
-        lane->key = (int64_t)number(result, (int)i, 0);
-        lane->has_head = lane->key != 0;
-        lane->there = (struct place){number(result, (int)i, 1), number(result, (int)i, 2),
-                                     number(result, (int)i, 3)};
-    }
-    PQclear(result);
-    return ANNAL_OK;
+    bool is_new = PQgetvalue(result, row, 2)[0] == 't';
+    lane->away = PQgetvalue(result, row, 1)[0] == 't';
+    lane->key = (int64_t)number(result, row, 3);
+    lane->has_head = !is_new || (lane->info != NULL && !lane->away);
+    lane->is_new = is_new && lane->has_head;
+    lane->there = lane->is_new ? (struct place){.seq = lane->info->first_seq - 1}
+                               : (struct place){number(result, row, 4), number(result, row, 5),
+                                                number(result, row, 6)};
 }
 
 /* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
@@ -464,33 +447,31 @@ static const char copy_head[] = "PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0";
 static annal_status postgres_begin(struct ship_target *target, struct lane **lanes, size_t count,
                                    annal_error *err)
 {
-    char sql[300];
+    char begin[250];
+    struct buf arrays[2] = {{0}};
     PGresult *result = NULL;
-    snprintf(sql, sizeof sql,
-             "BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = "
-             "%d; SELECT annal._today() - date '2000-01-01'",
-             target->quiet_ms, target->quiet_ms * 2);
-    annal_status status = run(target, sql, &result, err);
-    if (status >= 0) {
-        target->day = (uint32_t)number(result, 0, 0);
-        PQclear(result);
-        status = postgres_lock_homes(target, lanes, count, err);
+    for (size_t i = 0; i < count; i++) {
+        postgres_add_text(&arrays[0], lanes[i]->session);
+        postgres_add_number(&arrays[1], lanes[i]->epoch);
     }
-    if (status >= 0)
-        status = insert_heads(target, lanes, count, err);
-    if (status >= 0)
-        status = lock_heads(target, lanes, count, err);
-    if (status >= 0)
-        status = run(target,
-                     "COPY annal._events (key, seq, day, ts, type, id, cause, data, h) FROM STDIN "
-                     "(FORMAT binary)",
-                     NULL, err);
+    snprintf(begin, sizeof begin,
+             "BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = "
+             "%d; SELECT * FROM annal._begin_batch",
+             target->quiet_ms, target->quiet_ms * 2);
+    annal_status status = run_with(target, begin, arrays, 2,
+                                   "COPY annal._events (key, seq, day, ts, type, id, cause, data, "
+                                   "h) FROM STDIN (FORMAT binary)",
+                                   &result, err);
     target->is_copying = status >= 0;
     annal__buf_clear(&target->copy);
     digest_clear(&target->digest);
-    if (status >= 0)
-        status = annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
-    return status;
+    if (status < 0)
+        return status;
+    target->day = (uint32_t)number(result, 0, 0);
+    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
+        take_lane(lanes[i], result, (int)i);
+    PQclear(result);
+    return annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
 }
 
 /* ---- Rows ---- */
@@ -599,50 +580,50 @@ static annal_status postgres_keep(struct ship_target *target, const char *sha256
     return sent == 1 ? finish(target, NULL, err) : fail_lost(target, err);
 }
 
-/* Compare and set: a head that is not what it was when it was locked stops the batch. */
-static annal_status move_heads(struct ship_target *target, struct lane **lanes, size_t count,
-                               annal_error *err)
+enum { HEAD_ARRAYS = 11 };
+
+static void add_head(struct buf *arrays, const struct lane *lane)
 {
-    struct buf arrays[POSTGRES_ARRAYS_MAX] = {{0}};
-    PGresult *result = NULL;
-    uint64_t moved = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct lane *lane = lanes[i];
-        if (lane->next.seq == lane->there.seq)
-            continue;
-        postgres_add_number(&arrays[0], (uint64_t)lane->key);
-        postgres_add_number(&arrays[1], lane->there.seq);
-        postgres_add_number(&arrays[2], lane->there.h);
-        postgres_add_number(&arrays[3], lane->next.seq);
-        postgres_add_number(&arrays[4], lane->next.h);
-        postgres_add_number(&arrays[5], lane->next.at);
-        moved++;
-    }
-    if (moved == 0)
-        return ANNAL_OK;
-    annal_status status = postgres_run_arrays(
-        target,
-        "UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now()"
-        " FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],"
-        " $6::bigint[]) AS piece (key, from_seq, from_h, to_seq, to_h, to_at)"
-        " WHERE head.key = piece.key AND head.seq = from_seq AND head.h = from_h",
-        NULL, arrays, POSTGRES_ARRAYS_MAX, &result, err);
-    if (status >= 0 && strtoull(PQcmdTuples(result), NULL, 10) != moved)
-        status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: its heads moved during the batch",
-                             target->name);
-    PQclear(result);
-    return status;
+    static const annal_session_info none;
+    char created[ANNAL_TIME_BYTES] = "-infinity";
+    const annal_session_info *info = lane->is_new ? lane->info : &none;
+    if (lane->is_new)
+        annal_time_format(info->created_us, created);
+    postgres_add_number(&arrays[0], (uint64_t)lane->key);
+    postgres_add_number(&arrays[1], lane->there.seq);
+    postgres_add_number(&arrays[2], lane->there.h);
+    postgres_add_number(&arrays[3], lane->next.seq);
+    postgres_add_number(&arrays[4], lane->next.h);
+    postgres_add_number(&arrays[5], lane->next.at);
+    postgres_add_text(&arrays[6], info->session);
+    postgres_add_text(&arrays[7], info->file);
+    postgres_add_text(&arrays[8], created);
+    postgres_add_text(&arrays[9], info->fork_session);
+    postgres_add_number(&arrays[10], info->fork_seq);
 }
 
+/* The heads move, and the rows will get what was added. */
 static annal_status postgres_commit(struct ship_target *target, struct lane **lanes, size_t count,
                                     annal_error *err)
 {
+    struct buf arrays[HEAD_ARRAYS] = {{0}}, end = {0};
+    PGresult *result = NULL;
     annal_status status = end_copy(target, err);
     if (status >= 0)
-        status = move_heads(target, lanes, count, err);
+        status = postgres_queue_rows(target, &end, err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        if (lanes[i]->is_new || lanes[i]->next.seq != lanes[i]->there.seq)
+            add_head(arrays, lanes[i]);
+    if (status >= 0 && arrays[0].len == 0)
+        status = run(target, "COMMIT", &result, err);
+    else if (status >= 0)
+        status = run_with(target, "SELECT annal._move_heads", arrays, HEAD_ARRAYS,
+                          annal__buf_cstr(&end), &result, err);
     if (status >= 0)
-        status = postgres_queue_rows(target, err);
-    return status < 0 ? status : commit(target, err);
+        status = check_commit(target, result, err);
+    PQclear(result);
+    annal__buf_done(&end);
+    return status;
 }
 
 /* ---- Reading back: postgres_read.c ---- */

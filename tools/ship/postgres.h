@@ -36,14 +36,10 @@ enum { POSTGRES_ARRAYS_MAX = 6 };
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql, const char *store,
                                  struct buf *arrays, int count, PGresult **out, annal_error *err);
 
-/* Lock the homes of these sessions against being taken, and set lane->away. */
-annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes, size_t count,
-                                 annal_error *err);
-
 extern const struct home_kind home_postgres;
 
-/* postgres_rows.c: the end of a batch says which events change rows; the rows are made later. */
-annal_status postgres_queue_rows(struct ship_target *target, annal_error *err);
+/* postgres_rows.c: the end of a batch, which says there what the rows get; these are made later. */
+annal_status postgres_queue_rows(struct ship_target *target, struct buf *sql, annal_error *err);
 annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *out,
                                 annal_error *err);
 annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,

@@ -169,31 +169,6 @@ static const char *name(const struct ship_target *target)
     return target->name;
 }
 
-annal_status postgres_lock_homes(struct ship_target *target, struct lane **lanes, size_t count,
-                                 annal_error *err)
-{
-    struct buf arrays[2] = {{0}};
-    PGresult *result = NULL;
-    for (size_t i = 0; i < count; i++) {
-        postgres_add_text(&arrays[0], lanes[i]->session);
-        postgres_add_number(&arrays[1], lanes[i]->epoch);
-    }
-    annal_status status = postgres_run_arrays(
-        target,
-        "WITH home AS MATERIALIZED (SELECT session, store, epoch FROM annal._homes"
-        " WHERE session = ANY ($2::text[]) ORDER BY session FOR KEY SHARE)"
-        " SELECT coalesce(home.epoch, 0) > 0 AND (home.store IS DISTINCT FROM $1 OR home.epoch <>"
-        " lane.epoch) FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS"
-        " lane (session, epoch, n) LEFT JOIN home USING (session) ORDER BY n",
-        target->store, arrays, 2, &result, err);
-    if (status < 0)
-        return status;
-    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
-        lanes[i]->away = PQgetvalue(result, (int)i, 0)[0] == 't';
-    PQclear(result);
-    return ANNAL_OK;
-}
-
 const struct home_kind home_postgres = {.take = take,
                                         .renew = renew,
                                         .release = release,

@@ -13,15 +13,14 @@
 #define FOLD_MOST "20000"
 enum { FOLD_QUIET_MS = 60000, AGAIN_NS = 100000000 };
 
-annal_status postgres_queue_rows(struct ship_target *target, annal_error *err)
+annal_status postgres_queue_rows(struct ship_target *target, struct buf *sql, annal_error *err)
 {
-    const char *values[DIGEST_ARRAYS];
-    if (!digest_end(&target->digest))
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    for (int i = 0; i < DIGEST_ARRAYS; i++)
-        values[i] = annal__buf_cstr(&target->digest.arrays[i]);
-    return postgres_run(target, "SELECT annal._queue($1, $2, $3, $4, $5, $6, $7)", values,
-                        DIGEST_ARRAYS, NULL, err);
+    bool failed = !digest_end(&target->digest);
+    for (int i = 0; i < DIGEST_ARRAYS && !failed; i++)
+        failed = annal__buf_printf(sql, "%s'%s'", i == 0 ? "SELECT annal._queue(" : ", ",
+                                   annal__buf_cstr(&target->digest.arrays[i])) < 0;
+    failed = failed || annal__buf_printf(sql, "); COMMIT") < 0 || annal__buf_cstr(sql) == NULL;
+    return failed ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory") : ANNAL_OK;
 }
 
 static annal_status ask_rows(struct ship_target *target, const char *sql, struct ship_rows *out,

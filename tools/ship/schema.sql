@@ -5,7 +5,7 @@
 --
 -- Exactly once. _heads has, for each session of each store, the last event that is here and its hash. A batch locks the
 -- heads of its sessions, inserts events that continue them, moves the heads on the condition that they are what they were,
--- and commits; so rows and heads are always of the same moment, in a dump and in a replica too.
+-- makes those that are new, and commits; so rows and heads are always of the same moment, in a dump and in a replica too.
 DO $$ BEGIN
     IF to_regnamespace('annal') IS NULL THEN
         CREATE SCHEMA annal;
@@ -94,6 +94,77 @@ BEGIN
         AND virtualtransaction = ANY (running)) LOOP
         PERFORM pg_sleep(0.005);
     END LOOP;
+END $$;
+
+-- Numbers for new heads. Shippers may call it without a right on the sequence.
+CREATE OR REPLACE FUNCTION annal._new_keys(count bigint) RETURNS bigint[] LANGUAGE sql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+    SELECT array_agg(nextval('annal._heads_key_seq')) FROM generate_series(1, count)
+$$;
+
+-- A batch begins. Of each session, in the order given: whether it is away, that is has another home than this store with this
+-- epoch; and its head, which is locked. One that has none gets a key, and is_new. Two shippers of a store that begin with the
+-- same session do not both send it: one waits. The plans are made once for a connection, when tables may still be empty.
+CREATE OR REPLACE FUNCTION annal._begin_batch(of_store text, sessions text[], epochs bigint[])
+    RETURNS TABLE (day integer, away boolean, is_new boolean, key bigint, seq bigint, h bigint, at bigint)
+    LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    aways boolean[];
+    keys bigint[];
+    seqs bigint[];
+    hs bigint[];
+    ats bigint[];
+    new_keys bigint[];
+BEGIN
+    day := annal._today() - date '2000-01-01';
+    PERFORM pg_advisory_xact_lock(hashtextextended(of_store || ' ' || sessions[1], 0));
+    WITH home AS MATERIALIZED (
+        SELECT o.session, o.store, o.epoch FROM annal._homes o
+        WHERE o.session = ANY (sessions) ORDER BY o.session FOR KEY SHARE)
+    SELECT array_agg(coalesce(home.epoch, 0) > 0 AND (home.store IS DISTINCT FROM of_store OR home.epoch <> lane.epoch)
+                     ORDER BY n)
+        INTO aways FROM unnest(sessions, epochs) WITH ORDINALITY AS lane (session, epoch, n) LEFT JOIN home USING (session);
+    WITH locked AS MATERIALIZED (
+        SELECT o.session, o.key, o.seq, o.h, o.at FROM annal._heads o
+        WHERE o.store = of_store AND o.session = ANY (sessions) ORDER BY o.session FOR UPDATE)
+    SELECT array_agg(o.key ORDER BY n), array_agg(o.seq ORDER BY n), array_agg(o.h ORDER BY n), array_agg(o.at ORDER BY n)
+        INTO keys, seqs, hs, ats
+        FROM unnest(sessions) WITH ORDINALITY AS lane (session, n) LEFT JOIN locked o USING (session);
+    IF array_position(keys, NULL) IS NOT NULL THEN
+        new_keys := annal._new_keys(cardinality(keys));
+    END IF;
+    RETURN QUERY SELECT _begin_batch.day, a, k IS NULL, coalesce(k, new_keys[n]), s, x, y
+        FROM unnest(aways, keys, seqs, hs, ats) WITH ORDINALITY AS lane (a, k, s, x, y, n) ORDER BY n;
+END $$;
+
+-- A batch ends. Compare and set: a head that is not what it was when the batch began stops it, and so does a new one that
+-- somebody else made meanwhile. session: '' unless it is new.
+CREATE OR REPLACE FUNCTION annal._move_heads(of_store text, keys bigint[], from_seqs bigint[], from_hs bigint[],
+                                             to_seqs bigint[], to_hs bigint[], to_ats bigint[], sessions text[], files text[],
+                                             created timestamptz[], parents text[], forks bigint[]) RETURNS void
+    LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    moved bigint := 0;
+    made bigint := 0;
+BEGIN
+    IF '' = ANY (sessions) THEN
+        UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now()
+        FROM unnest(keys, from_seqs, from_hs, to_seqs, to_hs, to_ats, sessions)
+             AS n (key, from_seq, from_h, to_seq, to_h, to_at, session)
+        WHERE head.key = n.key AND head.seq = from_seq AND head.h = from_h AND n.session = '';
+        GET DIAGNOSTICS moved = ROW_COUNT;
+    END IF;
+    IF moved < cardinality(keys) THEN
+        INSERT INTO annal._heads (key, store, session, seq, h, at, file, created_at, parent, forked_at) OVERRIDING SYSTEM VALUE
+        SELECT key, of_store, session, seq, h, at, file, created_at, nullif(parent, ''), nullif(fork, 0)
+        FROM unnest(keys, to_seqs, to_hs, to_ats, sessions, files, created, parents, forks)
+             AS n (key, seq, h, at, session, file, created_at, parent, fork)
+        WHERE session <> '' ORDER BY session ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS made = ROW_COUNT;
+    END IF;
+    IF moved + made < cardinality(keys) THEN
+        RAISE EXCEPTION USING ERRCODE = 'serialization_failure', MESSAGE = 'its heads moved during the batch';
+    END IF;
 END $$;
 
 -- Take the home of a session for so many seconds, if nobody has it: granted says so, the rest who has it now. of_epoch: the

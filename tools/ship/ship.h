@@ -50,6 +50,7 @@ struct lane {
     struct place next;  /* what the head becomes when this batch is committed */
     int64_t key;        /* the target's number for it; 0: not known */
     bool has_head;
+    bool is_new;    /* during a batch: commit() makes its head */
     bool waits;     /* it is in the queue */
     bool away;      /* another store is its home, or another epoch: set by begin() */
     uint64_t epoch; /* of its lease here; 0: it has none */
