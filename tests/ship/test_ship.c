@@ -197,6 +197,39 @@ START_TEST(check_notices_what_is_not_the_journal_s)
 }
 END_TEST
 
+/* Its first event. */
+static void damage(const char *session)
+{
+    size_t len;
+    char *bytes = cli_journal(&cli, session, &len);
+    *strstr(bytes, "unhurt") = 'U';
+    cli_journal_write(&cli, session, bytes, len);
+    free(bytes);
+}
+
+START_TEST(many_sessions_are_sent_in_halves_and_each_is_accounted_for)
+{
+    NEEDS_SERVER();
+    const char *path = tmpdir_path(&cli.dir, "many.jsonl");
+    FILE *file = fopen(path, "w");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < 1102; i++)
+        fprintf(file, "{\"s\":\"s%04d\",\"d\":\"unhurt %d\"}\n", i < 1100 ? i : i - 600, i);
+    ck_assert_int_eq(fclose(file), 0);
+    DONE(&cli, "import", "jsonl", path, "--map", "session=$.s", "--map", "data=$.d");
+    damage("s0500");
+    damage("s0501");
+    SHIP(NULL);
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's0500' is damaged after event 0"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's0501' is damaged after event 0"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "shipped 1,098 events"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "2 of 1,100 sessions stopped"));
+    ASK("SELECT count(DISTINCT (key, seq)) || ' ' || count(*) FROM annal._events", "1098 1098");
+    ASK("SELECT count(*) FROM annal.sessions", "1098");
+}
+END_TEST
+
 /* ---- The schema ---- */
 
 START_TEST(a_role_that_may_not_make_the_schema_is_told_who_may)
@@ -541,6 +574,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, another_history_is_reported_and_never_mixed_in);
     tcase_add_test(cases, what_follows_damage_is_not_shipped_and_the_other_sessions_are);
     tcase_add_test(cases, check_notices_what_is_not_the_journal_s);
+    tcase_add_test(cases, many_sessions_are_sent_in_halves_and_each_is_accounted_for);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
     tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);

@@ -101,6 +101,18 @@ struct lane *lane_take(struct lanes *lanes)
     return lane;
 }
 
+struct lag lanes_lag(const struct lanes *lanes)
+{
+    struct lag lag = {0};
+    for (const struct lane *lane = lanes->first; lane != NULL; lane = lane->behind) {
+        if (lane->last_seq > lane->there.seq)
+            lag.events += lane->last_seq - lane->there.seq;
+        if (lag.since_us == 0 || lane->since_us < lag.since_us)
+            lag.since_us = lane->since_us;
+    }
+    return lag;
+}
+
 /* ---- Walking ---- */
 
 struct walk {

@@ -636,6 +636,7 @@ annal_status postgres_query(struct ship_target *target, const char *sql, const c
 }
 
 const struct ship_kind ship_postgres = {.pace_ms = 100,
+                                        .takes_two = true,
                                         .open = postgres_open,
                                         .close = postgres_close,
                                         .heads = postgres_heads,

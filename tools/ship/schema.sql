@@ -118,18 +118,17 @@ DECLARE
 BEGIN
     day := annal._today() - date '2000-01-01';
     PERFORM pg_advisory_xact_lock(hashtextextended(of_store || ' ' || sessions[1], 0));
-    WITH home AS MATERIALIZED (
-        SELECT o.session, o.store, o.epoch FROM annal._homes o
-        WHERE o.session = ANY (sessions) ORDER BY o.session FOR KEY SHARE)
-    SELECT array_agg(coalesce(home.epoch, 0) > 0 AND (home.store IS DISTINCT FROM of_store OR home.epoch <> lane.epoch)
-                     ORDER BY n)
-        INTO aways FROM unnest(sessions, epochs) WITH ORDINALITY AS lane (session, epoch, n) LEFT JOIN home USING (session);
-    WITH locked AS MATERIALIZED (
-        SELECT o.session, o.key, o.seq, o.h, o.at FROM annal._heads o
-        WHERE o.store = of_store AND o.session = ANY (sessions) ORDER BY o.session FOR UPDATE)
+    SELECT array_agg(coalesce(o.epoch, 0) > 0 AND (o.store IS DISTINCT FROM of_store OR o.epoch <> lane.epoch) ORDER BY n)
+        INTO aways
+        FROM (SELECT * FROM unnest(sessions, epochs) WITH ORDINALITY AS lane (session, epoch, n) ORDER BY 1 OFFSET 0) AS lane
+             LEFT JOIN LATERAL (
+                 SELECT * FROM annal._homes o WHERE o.session = lane.session FOR KEY SHARE) AS o ON true;
     SELECT array_agg(o.key ORDER BY n), array_agg(o.seq ORDER BY n), array_agg(o.h ORDER BY n), array_agg(o.at ORDER BY n)
         INTO keys, seqs, hs, ats
-        FROM unnest(sessions) WITH ORDINALITY AS lane (session, n) LEFT JOIN locked o USING (session);
+        FROM (SELECT * FROM unnest(sessions) WITH ORDINALITY AS lane (session, n) ORDER BY 1 OFFSET 0) AS lane
+             LEFT JOIN LATERAL (
+                 SELECT * FROM annal._heads o
+                 WHERE o.store = of_store AND o.session = lane.session FOR UPDATE) AS o ON true;
     IF array_position(keys, NULL) IS NOT NULL THEN
         new_keys := annal._new_keys(cardinality(keys));
     END IF;

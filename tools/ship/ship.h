@@ -115,6 +115,7 @@ struct ship_rows {
  */
 struct ship_kind {
     uint32_t pace_ms; /* with follow: a batch that is not full waits at least so long */
+    bool takes_two;   /* batches of different sessions at the same time */
     annal_status (*open)(const struct ship_where *where, bool to_write,
                          struct ship_target **out_target, annal_error *err);
     void (*close)(struct ship_target *target); /* NULL is accepted */
@@ -196,6 +197,13 @@ bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
 void lane_wait(struct lanes *lanes, struct lane *lane);
 struct lane *lane_take(struct lanes *lanes);
 void lanes_done(struct lanes *lanes);
+
+/* What waits: events, as far as that is known, and since when (monotonic; 0: nothing). */
+struct lag {
+    uint64_t events;
+    int64_t since_us;
+};
+struct lag lanes_lag(const struct lanes *lanes);
 
 /* Compare all sessions with the heads of the target; those that differ wait. */
 annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,

@@ -1,0 +1,366 @@
+#include "tools/ship/sender.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/sys/artifact.h"
+#include "tools/cli/out.h"
+#include "tools/ship/home.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A batch ---- */
+
+static void tell_stop(struct sender *sender, struct lane *lane, const annal_error *err)
+{
+    if (lane->state == LANE_GONE || lane->told)
+        return;
+    if (sender->progress == NULL) {
+        lane_wait(&sender->left, lane);
+        return;
+    }
+    lane->told = true;
+    sender->stopped++;
+    progress_hide(sender->progress);
+    say("%s", err->message);
+}
+
+/* Damage after which there are no more events in order; what comes before it is sent. */
+static void stop_at_damage(struct sender *sender, struct lane *lane, const char *what)
+{
+    annal_error err;
+    lane->state = LANE_DAMAGED;
+    annal__fail(&err, ANNAL_ERR_CORRUPT,
+                "session '%s' is damaged after event %" PRIu64 " (%s): what follows is not shipped",
+                lane->session, lane->next.seq, what);
+    tell_stop(sender, lane, &err);
+}
+
+static bool batch_is_full(const struct sender *sender)
+{
+    return sender->batch_events >= sender->options->batch_events ||
+           sender->batch_bytes >= BATCH_BYTES;
+}
+
+static annal_status note_reference(void *arg, annal_slice session, annal_slice sha256,
+                                   annal_error *err)
+{
+    struct sender *sender = arg;
+    struct reference *item =
+        annal__array_add(&sender->references, &sender->reference_count, sizeof *item);
+    if (item == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    snprintf(item->session, sizeof item->session, "%.*s", ANNAL_FMT(session));
+    snprintf(item->sha256, sizeof item->sha256, "%.*s", ANNAL_FMT(sha256));
+    return ANNAL_OK;
+}
+
+/* Rule 6. *out_has: the target has it now. */
+static annal_status send_artifact(struct sender *sender, const struct reference *reference,
+                                  bool *out_has, annal_error *err)
+{
+    const struct ship_kind *kind = sender->options->kind;
+    annal_slice content = {0};
+    annal_status status = kind->has(sender->target, reference->sha256, out_has, err);
+    if (status < 0 || *out_has)
+        return status;
+    if (annal_artifact_get(sender->lanes.store, annal_slice_of(reference->session),
+                           annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
+                           NULL) < 0)
+        return ANNAL_OK;
+    status = kind->keep(sender->target, reference->sha256, content, err);
+    *out_has = status >= 0;
+    annal_free((void *)(uintptr_t)content.ptr);
+    return status;
+}
+
+static int by_content(const void *a, const void *b)
+{
+    const struct reference *x = a, *y = b;
+    return strcmp(x->sha256, y->sha256);
+}
+
+static annal_status send_artifacts(struct sender *sender, annal_error *err)
+{
+    const struct reference *all = sender->references;
+    annal_status status = ANNAL_OK;
+    bool has = false;
+    if (sender->reference_count > 0)
+        qsort(sender->references, sender->reference_count, sizeof *all, by_content);
+    for (size_t i = 0; i < sender->reference_count && status >= 0; i++) {
+        has = has && by_content(&all[i - 1], &all[i]) == 0;
+        if (!has)
+            status = send_artifact(sender, &all[i], &has, err);
+    }
+    return status;
+}
+
+/* ANNAL_END: the session has no more events now, or was stopped. */
+static annal_status send_events(struct sender *sender, struct lane *lane, annal_cursor *cursor,
+                                annal_error *err)
+{
+    annal_event event;
+    while (!batch_is_full(sender)) {
+        annal_status status = annal_cursor_next(cursor, &event, err);
+        if (status == ANNAL_END || status == ANNAL_ERR_NOMEM)
+            return status;
+        annal_damage damage =
+            status == ANNAL_DAMAGE ? annal_cursor_damage(cursor) : (annal_damage){0};
+        if (status == ANNAL_DAMAGE && !damage.event_lost)
+            continue;
+        if (status != ANNAL_OK || event.seq != lane->next.seq + 1) {
+            stop_at_damage(sender, lane,
+                           status == ANNAL_DAMAGE ? damage.what
+                           : status < 0           ? err->message
+                                                  : "events are missing");
+            return ANNAL_END;
+        }
+        status = sender->options->kind->put(sender->target, lane, &event, err);
+        if (status >= 0 && sender->options->kind->keep != NULL)
+            status = annal__artifact_references(event.data, note_reference, sender, err);
+        if (status < 0)
+            return status;
+        lane->next = (struct place){event.seq, event.h, event.offset + event.length};
+        sender->batch_events++;
+        sender->batch_bytes += event.length;
+    }
+    return ANNAL_OK;
+}
+
+/* Rule 2 of home.h. */
+static annal_status stop_away(struct sender *sender, struct lane *lane)
+{
+    annal_error err;
+    lane->state = LANE_AWAY;
+    annal__fail(&err, ANNAL_ERR_REFUSED,
+                "session '%s' is not at home here: nothing of it is shipped; 'annal home status' "
+                "says where it is",
+                lane->session);
+    tell_stop(sender, lane, &err);
+    return ANNAL_END;
+}
+
+static annal_status send_lane(struct sender *sender, struct lane *lane, annal_error *err)
+{
+    annal_cursor *cursor = NULL;
+    lane->next = lane->there;
+    lane->state = LANE_GOING;
+    if (lane->away)
+        return stop_away(sender, lane);
+    if (batch_is_full(sender) || !lane->has_head)
+        return ANNAL_OK; /* somebody removed its head: it gets another one in the next batch */
+    annal_status status = lane_open(&sender->lanes, lane, &cursor, err);
+    if (status == ANNAL_END)
+        tell_stop(sender, lane, err);
+    else if (status == ANNAL_OK)
+        status = send_events(sender, lane, cursor, err);
+    annal_cursor_close(cursor);
+    return status;
+}
+
+/* What the head of a lane is made of, if it has none. False: there is nothing to ship. */
+static bool look_into(struct sender *sender, struct lane *lane, annal_session_info *info)
+{
+    annal_error err = {0};
+    annal_lease lease = {0};
+    lane->epoch = 0;
+    if (annal_lease_get(sender->lanes.store, annal_slice_of(lane->session), &lease, NULL) ==
+        ANNAL_OK)
+        lane->epoch = lease.epoch;
+    lane->info = lane->has_head ? NULL : info;
+    if (lane->has_head)
+        return true;
+    annal_status status =
+        annal_session_info_get(sender->lanes.store, annal_slice_of(lane->session), info, &err);
+    if (status == ANNAL_OK)
+        return info->last_seq >= info->first_seq;
+    lane->state = status == ANNAL_ERR_NOTFOUND ? LANE_GONE : LANE_DAMAGED;
+    tell_stop(sender, lane, &err);
+    return false;
+}
+
+/* The sessions that have waited longest. */
+static void choose_lanes(struct sender *sender)
+{
+    struct lane *lane;
+    sender->count = 0;
+    sender->batch_events = sender->batch_bytes = 0;
+    annal__free(sender->references);
+    sender->references = NULL;
+    sender->reference_count = 0;
+    while (sender->count < BATCH_LANES && (lane = lane_take(&sender->lanes)) != NULL)
+        if (look_into(sender, lane, &sender->infos[sender->count]))
+            sender->batch[sender->count++] = lane;
+}
+
+static annal_status send_batch(struct sender *sender, bool *more, annal_error *err)
+{
+    const struct ship_kind *kind = sender->options->kind;
+    annal_status status = kind->begin(sender->target, sender->batch, sender->count, err);
+    for (size_t i = 0; status >= 0 && i < sender->count; i++) {
+        status = send_lane(sender, sender->batch[i], err);
+        more[i] = status != ANNAL_END;
+    }
+    if (status >= 0)
+        status = send_artifacts(sender, err);
+    if (status >= 0)
+        status = kind->commit(sender->target, sender->batch, sender->count, err);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* Sessions that are not done wait again; first those whose turn did not come, so that a long one
+ * keeps nobody waiting. */
+static void wait_again(struct sender *sender, const bool *more, bool was_sent)
+{
+    for (size_t i = 0; i < sender->count; i++) {
+        struct lane *lane = sender->batch[i];
+        if (more[i] && (lane->next.seq != lane->there.seq) == was_sent)
+            lane_wait(&sender->lanes, lane);
+    }
+}
+
+/* Rule 3 of home.h, after the batch. What fails here is tried again at the next survey. */
+static annal_status note_lost(struct sender *sender, annal_error *err)
+{
+    for (size_t i = 0; i < sender->count; i++) {
+        const struct lane *lane = sender->batch[i];
+        if (lane->state != LANE_AWAY || sender->progress == NULL)
+            continue;
+        progress_hide(sender->progress);
+        annal_status status = home_lost(sender->lanes.store, sender->options->kind->homes,
+                                        sender->target, lane->session, lane->epoch, err);
+        if (status == ANNAL_ERR_BUSY)
+            return status;
+        if (status < 0)
+            say("%s", err->message);
+    }
+    return ANNAL_OK;
+}
+
+annal_status sender_batch(struct sender *sender, annal_error *err)
+{
+    bool more[BATCH_LANES] = {false};
+    choose_lanes(sender);
+    if (sender->count == 0)
+        return ANNAL_OK;
+    annal_status status = send_batch(sender, more, err);
+    for (size_t i = 0; i < sender->count; i++) {
+        struct lane *lane = sender->batch[i];
+        lane->info = NULL;
+        more[i] = more[i] || status < 0;
+        if (status < 0)
+            lane->next = lane->there;
+        else if (!more[i] || lane->next.seq != lane->there.seq)
+            lane->since_us = 0;
+    }
+    wait_again(sender, more, false);
+    wait_again(sender, more, true);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < sender->count; i++)
+        sender->batch[i]->there = sender->batch[i]->next;
+    sender->events += sender->batch_events;
+    sender->bytes += sender->batch_bytes;
+    sender->batches++;
+    row_maker_wake(sender->maker);
+    return note_lost(sender, err);
+}
+
+/* ---- A second one ---- */
+
+struct second {
+    struct sender sender;
+    pthread_t thread;
+    atomic_bool over;
+};
+
+static void *send_on(void *arg)
+{
+    struct second *second = arg;
+    struct sender *sender = &second->sender;
+    const struct ship_options *options = sender->options;
+    annal_error err = {0};
+    annal_status status = options->kind->open(&options->target, true, &sender->target, &err);
+    while (status >= 0 && sender->lanes.first != NULL && !second->over) {
+        status = sender_batch(sender, &err);
+        sender->behind = lanes_lag(&sender->lanes).events;
+    }
+    options->kind->close(sender->target);
+    return NULL;
+}
+
+/* Every other lane that waits. */
+static void give_half(struct lanes *from, struct lanes *to)
+{
+    struct lanes all = {.first = from->first, .last = from->last};
+    from->first = from->last = NULL;
+    struct lane *lane;
+    for (size_t i = 0; (lane = lane_take(&all)) != NULL; i++)
+        lane_wait(i % 2 == 0 ? from : to, lane);
+}
+
+struct second *second_start(struct sender *sender)
+{
+    sigset_t all, before; /* signals are for the first thread */
+    size_t waiting = 0;
+    for (const struct lane *lane = sender->lanes.first; lane != NULL; lane = lane->behind)
+        waiting++;
+    if (!sender->options->kind->takes_two || waiting < SECOND_LANES)
+        return NULL;
+    struct second *second = calloc(1, sizeof *second);
+    if (second == NULL)
+        return NULL;
+    second->sender.options = sender->options;
+    second->sender.lanes.store = sender->lanes.store;
+    second->sender.maker = sender->maker;
+    give_half(&sender->lanes, &second->sender.lanes);
+    second->sender.behind = lanes_lag(&second->sender.lanes).events;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&second->thread, NULL, send_on, second);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed == 0)
+        return second;
+    struct lane *lane;
+    while ((lane = lane_take(&second->sender.lanes)) != NULL)
+        lane_wait(&sender->lanes, lane);
+    free(second);
+    return NULL;
+}
+
+const struct sender *second_sender(const struct second *second)
+{
+    static const struct sender none;
+    return second != NULL ? &second->sender : &none;
+}
+
+void second_stop(struct second *second)
+{
+    if (second != NULL)
+        second->over = true;
+}
+
+void second_join(struct second *second, struct sender *sender)
+{
+    struct lane *lane;
+    if (second == NULL)
+        return;
+    struct sender *from = &second->sender;
+    pthread_join(second->thread, NULL);
+    while ((lane = lane_take(&from->lanes)) != NULL || (lane = lane_take(&from->left)) != NULL)
+        lane_wait(&sender->lanes, lane);
+    sender->events += from->events;
+    sender->bytes += from->bytes;
+    sender->batches += from->batches;
+    sender_done(from);
+    free(second);
+}
+
+void sender_done(struct sender *sender)
+{
+    annal__free(sender->references);
+    sender->references = NULL;
+}
