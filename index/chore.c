@@ -15,6 +15,7 @@
 #include "journal/sys/chore.h"
 #include "index/follow/plan.h"
 #include "index/index.h"
+#include "index/sys/open.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
 
@@ -140,6 +141,11 @@ static void follow_search(struct round *round)
         round->left = true;
 }
 
+bool annal__index_is_behind(const annal_index *index)
+{
+    return index->behind;
+}
+
 annal_status annal__index_follow(void *arg, annal_error *err)
 {
     annal_index *index = arg;
@@ -158,6 +164,7 @@ annal_status annal__index_follow(void *arg, annal_error *err)
         index->changed_since = now;
     else if (status >= 0 || status == ANNAL_ERR_BUSY)
         status = ANNAL_END; /* work is left */
+    index->behind = status == ANNAL_END;
     annal__plan_done(&round.changed);
     return status;
 }

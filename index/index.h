@@ -57,6 +57,7 @@ struct annal_index {
     struct core_rows rows; /* under the lock of derived */
     bool follows;
     uint64_t changed_since; /* for the chore; see annal__store_changed() */
+    bool behind;            /* the chore left work; for chores alone */
     struct shape_seen shape;
     struct fallback fallback;
     struct packs packs;

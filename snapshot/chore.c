@@ -9,6 +9,10 @@
  * much was appended meanwhile, a round looks at the end of the journal as it is then: nothing is
  * queued.
  *
+ * The index goes first. While it is behind what this process appended, no snapshot is taken, for at
+ * most a tenth of the time after which one is due in any case (30 seconds by default): then it
+ * works beside the index, until the index has caught up once.
+ *
  * Now and then it looks for what other processes left (missing.h), and takes those snapshots, too.
  *
  * When it is closed it takes what is due, in rounds, with the keeper's other work in between. A
@@ -40,6 +44,7 @@
 #define CLOSING_SHARE  4
 #define CLOSING_MAX_US 5000000
 #define BUSY_PAUSE_US  2000 /* at close, while another process writes the index */
+#define PUT_OFF_SHARE  10   /* of every_ms: how long it waits for the index */
 
 struct entry {
     char *session;
@@ -59,6 +64,7 @@ struct annal_snapshots {
     annal_snapshot_policy policy;
     uint64_t since; /* see annal__store_changed() */
     int64_t opened_us;
+    int64_t behind_since_us; /* monotonic: since when the index has been behind; 0: it is not */
     _Atomic bool closing;
     bool ends;                /* closing: it ran once more, because no other chore does its work */
     bool is_patient;          /* closing: this process lived long enough for much work */
@@ -252,11 +258,18 @@ static bool may_go_on(const annal_snapshots *snapshots)
     return annal__monotonic_us() < snapshots->patient_until_us || !(some || snapshots->is_busy);
 }
 
+/* Whether this round must end. At close it is never needed elsewhere. */
+static bool is_over(const annal_snapshots *snapshots, int64_t stop_us)
+{
+    return annal__monotonic_us() >= stop_us ||
+           (!snapshots->closing && annal__keeper_is_needed(snapshots->store));
+}
+
 /* ANNAL_END: the time is over, or another process writes the index. */
 static annal_status work(annal_snapshots *snapshots, annal_status status, int64_t stop_us,
                          annal_error *err)
 {
-    while (status == ANNAL_OK && annal__monotonic_us() < stop_us &&
+    while (status == ANNAL_OK && !is_over(snapshots, stop_us) &&
            (!snapshots->closing || may_go_on(snapshots)))
         status = annal__taker_step(snapshots->taker, err);
     snapshots->is_busy = status == ANNAL_ERR_BUSY;
@@ -322,7 +335,7 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
     size_t served = 0;
     if (snapshots->taker != NULL)
         status = work(snapshots, ANNAL_OK, stop_us, err);
-    for (; status == ANNAL_OK && served < snapshots->count && annal__monotonic_us() < stop_us;
+    for (; status == ANNAL_OK && served < snapshots->count && !is_over(snapshots, stop_us);
          served++) {
         if (snapshots->next >= snapshots->count)
             snapshots->next = 0;
@@ -333,11 +346,26 @@ static annal_status run_round(annal_snapshots *snapshots, int64_t budget_us, ann
     return status < 0 ? status : is_work_left(snapshots) ? ANNAL_END : ANNAL_OK;
 }
 
+static bool is_put_off(annal_snapshots *snapshots)
+{
+    int64_t now_us = annal__monotonic_us();
+    if (snapshots->closing || !annal__index_is_behind(snapshots->index)) {
+        snapshots->behind_since_us = 0;
+        return false;
+    }
+    if (snapshots->behind_since_us == 0)
+        snapshots->behind_since_us = now_us;
+    uint64_t behind_ms = (uint64_t)(now_us - snapshots->behind_since_us) / 1000;
+    return behind_ms < snapshots->policy.every_ms / PUT_OFF_SHARE;
+}
+
 static annal_status run_chore(void *arg, annal_error *err)
 {
     annal_snapshots *snapshots = arg;
     int64_t budget_us = BUDGET_US;
     uint64_t since = snapshots->since;
+    if (is_put_off(snapshots))
+        return ANNAL_END;
     snapshots->ends = snapshots->closing;
     snapshots->since = annal__store_changed(snapshots->store, since, note_changed, snapshots);
     /* A process that appended nothing and is closing leaves this to others. */

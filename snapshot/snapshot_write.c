@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define STEP_EVENTS    256
+#define STEP_BYTES     ((uint64_t)1 << 18) /* of journal */
 #define PATIENCE_MAX   ((uint64_t)1 << 20)
 #define PUT_AWAY_BYTES ((size_t)16 << 20) /* of pages that changed since the last snapshot */
 
@@ -371,7 +372,8 @@ static annal_status take_if_due(struct taker *taker, annal_error *err)
 
 annal_status annal__taker_step(struct taker *taker, annal_error *err)
 {
-    for (int i = 0; i < STEP_EVENTS; i++) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_EVENTS && bytes < STEP_BYTES; i++) {
         annal_event event;
         annal_status status = take_if_due(taker, err);
         if (status < 0)
@@ -385,6 +387,7 @@ annal_status annal__taker_step(struct taker *taker, annal_error *err)
             status = annal_state_apply(taker->state, &event, err);
         if (status != ANNAL_OK)
             return status;
+        bytes += event.length;
         if (event.seq <= taker->shelf.info.fork_seq)
             continue;
         taker->here = (struct snapshot_mark){event.seq, event.offset + event.length};

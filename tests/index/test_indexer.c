@@ -527,9 +527,11 @@ START_TEST(a_chore_makes_way_when_a_checkpoint_is_due_and_goes_on_after_it)
     f.store->commit.full = f.store->commit.released + 1;
     ck_assert_int_eq(annal__index_follow(f.index, NULL), ANNAL_END);
     ck_assert_uint_eq(indexed(), 8);
+    ck_assert(f.index->behind);
     f.store->commit.full = f.store->commit.released;
     ck_ok(annal__index_follow(f.index, err));
     ck_assert_uint_eq(indexed(), 16);
+    ck_assert(!f.index->behind);
 }
 END_TEST
 

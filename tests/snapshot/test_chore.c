@@ -1,3 +1,4 @@
+#include "index/index.h"
 #include "journal/store.h"
 #include "snapshot/missing.h"
 #include "snapshot/sys/snapshot.h"
@@ -128,6 +129,41 @@ START_TEST(while_somebody_else_writes_the_index_it_comes_again_later)
     ck_listed(&f, S, "");
     close(lock);
     keep_until(100);
+}
+END_TEST
+
+/* A run of the chore without waiting until it is due. */
+static annal_status run_once(void)
+{
+    const struct keeper *keeper = &f.store->keeper;
+    const annal__chore *chore = &keeper->chores[keeper->chore_count - 1].chore;
+    ck_assert_str_eq(chore->name, "take snapshots");
+    return chore->run(chore->arg, NULL);
+}
+
+START_TEST(while_the_index_is_behind_they_are_put_off_but_not_forever)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 100, .every_ms = 2000});
+    append_turns(&f, "s", 1, 150);
+    f.index->behind = true;
+    ck_assert_int_eq(run_once(), ANNAL_END);
+    ck_listed(&f, S, "");
+    usleep(200000); /* a tenth of two seconds */
+    ck_assert_int_eq(run_once(), ANNAL_END);
+    ck_listed(&f, S, "100 ");
+}
+END_TEST
+
+START_TEST(a_checkpoint_that_is_due_does_not_wait_for_them)
+{
+    open_chore(&(annal_snapshot_policy){.every_events = 100});
+    append_turns(&f, "s", 1, 150);
+    f.store->commit.full = f.store->commit.released + 1;
+    ck_assert_int_eq(run_once(), ANNAL_END);
+    ck_listed(&f, S, "");
+    f.store->commit.full = f.store->commit.released;
+    ck_assert_int_eq(run_once(), ANNAL_END);
+    ck_listed(&f, S, "100 ");
 }
 END_TEST
 
@@ -486,6 +522,8 @@ Suite *suite_chore(void)
     tcase_add_test(tc, closing_takes_what_is_due);
     tcase_add_test(tc, it_goes_on_behind_the_snapshots_that_are_there);
     tcase_add_test(tc, while_somebody_else_writes_the_index_it_comes_again_later);
+    tcase_add_test(tc, while_the_index_is_behind_they_are_put_off_but_not_forever);
+    tcase_add_test(tc, a_checkpoint_that_is_due_does_not_wait_for_them);
     tcase_add_test(tc, beside_live_writers_every_snapshot_is_sound);
     tcase_add_test(tc, a_store_that_is_only_read_takes_none);
     tcase_add_test(tc, an_index_that_is_open_takes_them_without_being_asked);

@@ -51,8 +51,9 @@ typedef struct annal_snapshots annal_snapshots;
 
 /*
  * Take snapshots of the sessions that this store object appends to, as they become due: a chore of
- * the store's keeper, which never delays an append, 50 ms at a time. Close it before the index. Any
- * thread.
+ * the store's keeper, which never delays an append, 50 ms at a time. While the index that follows
+ * these sessions is behind, it waits, for a tenth of every_ms at most. Close it before the index.
+ * Any thread.
  *
  * annal_index_open() does this with the default policy, and annal_index_close() ends it. Call this
  * for another policy: it ends that of this index, and makes it wait in other indexes of this store
