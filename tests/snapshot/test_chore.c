@@ -33,11 +33,11 @@ static void teardown(void)
     fixture_teardown();
 }
 
-/* Rounds of the keeper until the session's newest snapshot is at seq, for three seconds at most. */
+/* Rounds of the keeper until the session's newest snapshot is at seq, for ten seconds at most. */
 static void keep_until(uint64_t seq)
 {
     uint64_t got = 0;
-    for (int i = 0; i < 300 && got != seq; i++) {
+    for (int i = 0; i < 1000 && got != seq; i++) {
         ck_ok(annal_keep(f.store, err));
         free(loaded_json(&f, S, UINT64_MAX, &got));
         usleep(10000);
