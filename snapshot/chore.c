@@ -76,6 +76,7 @@ struct annal_snapshots {
     size_t count;
     size_t next;         /* the entry to look at next, so that all get a turn */
     struct taker *taker; /* the taker that is working on a session, also between two rounds */
+    annal_state *spare;  /* of the one before it, at rest: compiling the core pack takes long */
 };
 
 /* ---- Which sessions ---- */
@@ -209,7 +210,7 @@ static annal_status begin(annal_snapshots *snapshots, const struct entry *entry,
         return annal__fail(err, ANNAL_ERR_NOMEM, "snapshots of session '%s'", entry->session);
     snapshots->taker = taker;
     annal_status status = annal__taker_init(taker, snapshots->index, annal_slice_of(entry->session),
-                                            &snapshots->policy, by_time, 0, err);
+                                            &snapshots->policy, by_time, 0, &snapshots->spare, err);
     if (status >= 0) {
         /* In so little time, half of the way is too far. */
         taker->hurries = !snapshots->closing || snapshots->is_patient;
@@ -413,6 +414,7 @@ static annal_status open_chore(annal_index *index, const annal_snapshot_policy *
 static void free_snapshots(annal_snapshots *snapshots)
 {
     put_away(snapshots);
+    annal_state_free(snapshots->spare);
     for (size_t i = 0; i < snapshots->count; i++)
         annal__free(snapshots->entries[i].session);
     annal__free(snapshots->entries);

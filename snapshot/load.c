@@ -15,13 +15,30 @@ static const char GONE[] = "it was deleted just now";
 
 /* ---- Loading ---- */
 
+annal_status annal__snapshot_state(const struct storage *shelf, const annal__state_source *source,
+                                   annal_state **out_state, annal_error *err)
+{
+    annal_slice root = annal_slice_of(shelf->root);
+    annal_state *spare = shelf->spare == NULL ? NULL : *shelf->spare;
+    if (spare != NULL) {
+        *shelf->spare = NULL;
+        if (annal__state_reopen(spare, root, source, NULL) >= 0) {
+            *out_state = spare;
+            return ANNAL_OK;
+        }
+        annal_state_free(spare);
+    }
+    return source == NULL ? annal__state_new(root, shelf->packs, shelf->pack_count, out_state, err)
+                          : annal__state_open_over(root, shelf->packs, shelf->pack_count, source,
+                                                   out_state, err);
+}
+
 static annal_status open_state(const struct storage *shelf, struct chain *chain,
                                annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
     annal__state_source source = annal__chain_source(annal__chain_ref(chain));
-    annal_status status = annal__state_open_over(annal_slice_of(shelf->root), shelf->packs,
-                                                 shelf->pack_count, &source, &state, err);
+    annal_status status = annal__snapshot_state(shelf, &source, &state, err);
     if (status < 0) {
         annal__chain_unref(chain);
         return status;
@@ -165,8 +182,7 @@ annal_status annal__snapshot_begin(annal_index *index, annal_slice session, uint
     if (found < 0) { /* whatever is wrong with snapshots, the journal has everything */
         annal_state_free(loaded.state);
         loaded.state = NULL;
-        status = annal__state_new(annal_slice_of(shelf.root), shelf.packs, shelf.pack_count,
-                                  &loaded.state, err);
+        status = annal__snapshot_state(&shelf, NULL, &loaded.state, err);
         if (status >= 0)
             status = annal_cursor_open(shelf.store, session, 1, &cursor, err);
     }

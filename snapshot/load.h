@@ -20,6 +20,11 @@ struct loaded {
 annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err);
 
+/* A state of the session over source, or before its first event if that is NULL; of shelf->spare if
+ * there is one. On success the state owns source. */
+annal_status annal__snapshot_state(const struct storage *shelf, const annal__state_source *source,
+                                   annal_state **out_state, annal_error *err);
+
 /* Open a cursor after the snapshot that was loaded. */
 annal_status annal__snapshot_cursor(const struct storage *shelf, const struct loaded *loaded,
                                     annal_cursor **out_cursor, annal_error *err);

@@ -50,8 +50,7 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
         taker->state = loaded.state;
         status = annal__snapshot_cursor(shelf, &loaded, &taker->cursor, err);
     } else {
-        status = annal__state_new(annal_slice_of(shelf->root), shelf->packs, shelf->pack_count,
-                                  &taker->state, err);
+        status = annal__snapshot_state(shelf, NULL, &taker->state, err);
         if (status >= 0)
             status = annal_cursor_open(shelf->store, shelf->session, 1, &taker->cursor, err);
     }
@@ -66,8 +65,12 @@ static annal_status begin_fold(struct taker *taker, annal_error *err)
 
 static void end_fold(struct taker *taker)
 {
+    annal_state **spare = taker->shelf.spare;
     annal_cursor_close(taker->cursor);
-    annal_state_free(taker->state);
+    if (spare != NULL && *spare == NULL && annal__state_rest(taker->state))
+        *spare = taker->state;
+    else
+        annal_state_free(taker->state);
     annal__chain_unref(taker->chain);
     taker->cursor = NULL;
     taker->state = NULL;
@@ -76,7 +79,7 @@ static void end_fold(struct taker *taker)
 
 annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
                                const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
-                               annal_error *err)
+                               annal_state **spare, annal_error *err)
 {
     *taker = (struct taker){.policy = annal__snapshot_policy(policy),
                             .at_end = at_end,
@@ -89,6 +92,7 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
     status = annal__storage_init(&taker->shelf, index, annal_slice_of(taker->id), NULL, 0, err);
     if (status < 0)
         return status;
+    taker->shelf.spare = spare;
     taker->end = (struct snapshot_mark){taker->shelf.info.last_seq, taker->shelf.info.end_offset};
     return begin_fold(taker, err);
 }
@@ -404,7 +408,7 @@ static annal_status run(annal_index *index, annal_slice session,
                         annal_error *err)
 {
     annal_status status =
-        annal__taker_init(taker, index, session, policy, at_end, SNAPSHOT_WAIT_MS, err);
+        annal__taker_init(taker, index, session, policy, at_end, SNAPSHOT_WAIT_MS, NULL, err);
     while (status == ANNAL_OK)
         status = annal__taker_step(taker, err);
     return status < 0 ? status : ANNAL_OK;

@@ -39,10 +39,13 @@ struct taker {
     bool leftovers;       /* there are others, which are to be deleted */
 };
 
-/* ANNAL_ERR_NOTFOUND: no such session. Free the taker in any case. */
+/*
+ * spare (may be NULL) has a state at rest or NULL, and gets the taker's at its end.
+ * ANNAL_ERR_NOTFOUND: no such session. Free the taker in any case.
+ */
 annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_slice session,
                                const annal_snapshot_policy *policy, bool at_end, uint32_t wait_ms,
-                               annal_error *err);
+                               annal_state **spare, annal_error *err);
 
 /*
  * Fold some hundred events, or some hundred KiB of them. ANNAL_END: done. ANNAL_ERR_BUSY: another process writes the index; the

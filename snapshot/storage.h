@@ -23,6 +23,7 @@ struct storage {
     const annal_pack *const *packs; /* the caller's, or core */
     size_t pack_count;
     uint64_t pack_version;
+    annal_state **spare; /* a state at rest that its states are made of; may be NULL */
 };
 
 /*

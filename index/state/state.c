@@ -110,22 +110,34 @@ static annal_status read_blank(void *arg, uint64_t page, void *out, annal_error 
     return ANNAL_OK;
 }
 
+/* NULL: none is kept for these packs. */
+static struct pack_blank *find_blank(const annal_pack *const *packs, size_t count)
+{
+    return packs == NULL || count != 1 || packs[0]->blank == NULL ? NULL
+                                                                  : atomic_load(packs[0]->blank);
+}
+
+static annal__state_source blank_source(struct pack_blank *blank)
+{
+    return (annal__state_source){.page_count = blank->count, .read = read_blank, .arg = blank};
+}
+
 annal_status annal__state_new(annal_slice session, const annal_pack *const *packs,
                               size_t pack_count, annal_state **out_state, annal_error *err)
 {
     annal_state *state = NULL;
-    const annal_pack *core = packs != NULL && pack_count == 1 ? packs[0] : NULL;
-    bool copies = core != NULL && core->blank != NULL;
-    struct pack_blank *blank = copies ? atomic_load(core->blank) : NULL;
-    const annal__state_source source = {
-        .page_count = blank == NULL ? 0 : blank->count, .read = read_blank, .arg = blank};
+    bool copies = packs != NULL && pack_count == 1 && packs[0]->blank != NULL;
+    struct pack_blank *blank = find_blank(packs, pack_count);
+    annal__state_source source = {0};
+    if (blank != NULL)
+        source = blank_source(blank);
     annal_status status =
         state_alloc(session, packs, pack_count, blank == NULL ? NULL : &source, &state, err);
     if (status < 0)
         goto done;
     status = blank == NULL ? make_tables(state, err) : annal__pages_own(state->pages, err);
     if (status >= 0 && copies && blank == NULL)
-        keep_blank(state, core);
+        keep_blank(state, packs[0]);
     if (status >= 0)
         status =
             annal__applier_new(state->db, state->packs, state->pack_count, &state->applier, err);
@@ -355,6 +367,70 @@ annal_status annal__state_open_over(annal_slice session, const annal_pack *const
     }
     *out_state = state;
     return ANNAL_OK;
+}
+
+/* ---- Used again ---- */
+
+/* Compiled statements contain the page at which each table and index begins. */
+static annal_status hash_roots(annal_state *state, uint64_t *out_hash, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        state->db, "SELECT group_concat(name || ' ' || rootpage) FROM sqlite_schema", &stmt, err);
+    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        annal_slice text = annal__db_column(stmt, 0);
+        *out_hash = annal__hash(text.ptr, text.len, 0);
+    } else if (status >= 0) {
+        status = annal__db_fail(err, state->db, rc, "tables of a state");
+    }
+    sqlite3_finalize(stmt);
+    return status;
+}
+
+bool annal__state_rest(annal_state *state)
+{
+    if (state == NULL || annal__pages_failed(state->pages))
+        return false;
+    if (state->roots == 0 && hash_roots(state, &state->roots, NULL) < 0)
+        return false;
+    if (state->in_transaction > 0 && annal__db_exec(state->db, "ROLLBACK", NULL) < 0)
+        return false;
+    annal__applier_forget(state->applier);
+    memset(state->session, 0, sizeof state->session);
+    state->seq = state->refused = 0;
+    state->unsettled = false;
+    state->in_transaction = 0;
+    return annal__pages_empty(state->pages, state->db);
+}
+
+annal_status annal__state_reopen(annal_state *state, annal_slice session,
+                                 const annal__state_source *source, annal_error *err)
+{
+    uint64_t roots = 0;
+    annal__state_source fresh = {0};
+    struct pack_blank *blank = find_blank(state->packs, state->pack_count);
+    annal_status status = annal_session_id_check(session, err);
+    if (status < 0)
+        return status;
+    if (source == NULL && blank == NULL)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "a blank state of these packs");
+    if (source == NULL)
+        fresh = blank_source(blank);
+    memcpy(state->session, session.ptr, session.len);
+    status = annal__pages_fill(state->pages, source == NULL ? &fresh : source, err);
+    if (status >= 0 && source == NULL)
+        status = annal__pages_own(state->pages, err);
+    if (status >= 0)
+        status = hash_roots(state, &roots, err);
+    if (status >= 0 && roots != state->roots)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT, "the state has other tables");
+    if (status >= 0)
+        status = read_position(state, err);
+    status = annal__pages_why(state->pages, status, err);
+    if (status < 0)
+        annal__pages_disown(state->pages);
+    return status;
 }
 
 annal_status annal__state_page_count(annal_state *state, uint64_t *out_count, annal_error *err)

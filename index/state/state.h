@@ -27,6 +27,7 @@ struct annal_state {
     uint64_t refused;        /* events */
     bool unsettled;          /* the last attempt to settle was refused */
     unsigned in_transaction; /* events; 0: no transaction */
+    uint64_t roots;          /* hash of where its tables begin, after annal__state_rest() */
 };
 
 /* End the transaction in which events are applied: what is read from here on is complete. */

@@ -20,6 +20,9 @@
  *     next call that needs it asks again.
  * (6) The VFS has a name of its own and is known to SQLite only while the connection opens: an
  *     ATTACH finds none, and nothing is left of it.
+ * (7) Between two transactions a connection can be given another source with the same tables, so
+ *     that compiled statements are used again. SQLite's cache is emptied then: page 1 of the two
+ *     may tell SQLite that nothing has changed.
  */
 #include "index/state/state_vfs.h"
 
@@ -476,8 +479,8 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
     sqlite3_vfs_unregister(&pages->vfs);
     if (status >= 0)
         status = annal__db_exec(db,
-                                "PRAGMA page_size = 4096; PRAGMA locking_mode = EXCLUSIVE; "
-                                "PRAGMA temp_store = MEMORY; PRAGMA synchronous = OFF; "
+                                "PRAGMA page_size = 4096; PRAGMA temp_store = MEMORY; "
+                                "PRAGMA synchronous = OFF; "
                                 "PRAGMA cache_size = -" CACHE_KIB "; PRAGMA journal_mode = MEMORY",
                                 err);
     status = annal__pages_why(pages, status, err);
@@ -489,6 +492,24 @@ static annal_status open_db(struct state_pages *pages, sqlite3 **out_db, annal_e
     return ANNAL_OK;
 }
 
+annal_status annal__pages_fill(struct state_pages *pages, const annal__state_source *source,
+                               annal_error *err)
+{
+    pages->source = *source;
+    pages->shared = pages->count = source->page_count;
+    return check_header(pages, err);
+}
+
+bool annal__pages_empty(struct state_pages *pages, sqlite3 *db)
+{
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_RESET_CACHE, NULL) != SQLITE_OK)
+        return false;
+    drop_from(pages, 0);
+    close_source(pages);
+    pages->shared = pages->count = 0;
+    return true;
+}
+
 annal_status annal__pages_open(const annal__state_source *source, struct state_pages **out_pages,
                                sqlite3 **out_db, annal_error *err)
 {
@@ -496,11 +517,7 @@ annal_status annal__pages_open(const annal__state_source *source, struct state_p
     if (pages == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "the pages of a state");
     vfs_init(pages);
-    if (source != NULL) {
-        pages->source = *source;
-        pages->shared = pages->count = source->page_count;
-    }
-    annal_status status = check_header(pages, err);
+    annal_status status = source == NULL ? ANNAL_OK : annal__pages_fill(pages, source, err);
     if (status >= 0)
         status = open_db(pages, out_db, err);
     if (status < 0) {

@@ -20,6 +20,15 @@ annal_status annal__pages_open(const annal__state_source *source, struct state_p
                                sqlite3 **out_db, annal_error *err);
 void annal__pages_free(struct state_pages *pages); /* pages may be NULL */
 
+/*
+ * Between two transactions: let go of all pages and of the source. The connection is of no use
+ * until annal__pages_fill() gives it a source with the same schema; we own that on success. False:
+ * this SQLite cannot do it.
+ */
+bool annal__pages_empty(struct state_pages *pages, sqlite3 *db);
+annal_status annal__pages_fill(struct state_pages *pages, const annal__state_source *source,
+                               annal_error *err);
+
 /* The caller owns the source again; it must live as long as the pages. */
 void annal__pages_disown(struct state_pages *pages);
 

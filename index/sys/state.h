@@ -77,6 +77,20 @@ ANNAL_MUST_CHECK annal_status annal__state_open_over(annal_slice session,
                                                      const annal__state_source *source,
                                                      annal_state **out_state, annal_error *err);
 
+/*
+ * Release the pages of a state and its source, and keep what is compiled: annal__state_reopen()
+ * uses it again. False: it can only be freed. state may be NULL, which cannot be used again.
+ */
+bool annal__state_rest(annal_state *state);
+
+/*
+ * As annal__state_open_over(), or annal__state_new() if source is NULL, with a state at rest that
+ * was made with the same packs. After a failure it can only be freed, and another one may be made.
+ */
+ANNAL_MUST_CHECK annal_status annal__state_reopen(annal_state *state, annal_slice session,
+                                                  const annal__state_source *source,
+                                                  annal_error *err);
+
 /* How many pages the state has now. */
 ANNAL_MUST_CHECK annal_status annal__state_page_count(annal_state *state, uint64_t *out_count,
                                                       annal_error *err);

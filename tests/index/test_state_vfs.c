@@ -1,5 +1,6 @@
 #include "index/db/database.h"
 #include "index/state/state.h"
+#include "index/sys/pack.h"
 #include "index/sys/state.h"
 #include "journal/base/sha256.h"
 #include "tests/index/fixture.h"
@@ -610,6 +611,72 @@ START_TEST(a_rebase_onto_another_number_of_pages_is_refused)
 }
 END_TEST
 
+/* The two sources have as many pages and transactions: SQLite itself sees no difference. */
+START_TEST(a_state_that_is_used_again_is_that_of_its_source)
+{
+    annal_pack *core = NULL;
+    annal_state *used = NULL, *state = NULL;
+    ck_ok(annal__pack_core(&core, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){core}, 1, &used, err));
+    ck_assert(annal__state_rest(used));
+    for (unsigned i = 0; i < 4; i++) {
+        struct store store = {0};
+        state = core_state();
+        fold_turns(state, 100 + 100 * i, 190 + 100 * i);
+        store_take(&store, state);
+        const annal__state_source source = source_of(&store);
+        ck_ok(annal__state_reopen(used, ANNAL_SLICE("s"), &source, err));
+        ck_assert_uint_eq(changed(used), 0);
+        ck_equal(state, used);
+        if (i > 1) { /* leaves a transaction under way */
+            fold_turns(used, 600, 650);
+            fold_turns(state, 600, 650);
+        }
+        if (i == 3)
+            ck_equal(state, used);
+        fold_turns(used, 700, 710);
+        annal_state_free(state);
+        ck_assert(annal__state_rest(used));
+        ck_assert_uint_eq(store.closes, 1);
+        store_done(&store);
+    }
+    ck_ok(annal__state_reopen(used, ANNAL_SLICE("s"), NULL, err));
+    state = core_state();
+    ck_assert_uint_eq(changed(used), changed(state));
+    fold_turns(used, 1, 50);
+    fold_turns(state, 1, 50);
+    ck_equal(state, used);
+    annal_state_free(used);
+    annal_state_free(state);
+    annal_pack_free(core);
+}
+END_TEST
+
+START_TEST(a_state_is_not_used_again_over_other_tables)
+{
+    static const char text[] = "-- pack e   version 1   database e.db\n"
+                               "CREATE TABLE e (seq);\n"
+                               "-- on x.y\n"
+                               "INSERT INTO e VALUES (:seq);\n";
+    annal_pack *pack = NULL;
+    annal_state *used = core_state(), *other = NULL;
+    struct store store = {0};
+    ck_ok(annal_pack_parse("e.sql", annal_slice_of(text), &pack, err));
+    ck_ok(annal__state_new(ANNAL_SLICE("s"), (const annal_pack *const[]){pack}, 1, &other, err));
+    apply(other, 1, "x.y", "{}");
+    store_take(&store, other);
+    const annal__state_source source = source_of(&store);
+    ck_assert(annal__state_rest(used));
+    ck_assert_int_eq(annal__state_reopen(used, ANNAL_SLICE("s"), &source, NULL),
+                     ANNAL_ERR_CONFLICT);
+    annal_state_free(used);
+    ck_assert_uint_eq(store.closes, 0);
+    annal_state_free(other);
+    annal_pack_free(pack);
+    store_done(&store);
+}
+END_TEST
+
 Suite *suite_state_vfs(void)
 {
     Suite *suite = suite_create("state_vfs");
@@ -626,5 +693,7 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, a_page_that_cannot_be_had_fails_the_call_that_needs_it);
     tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
+    tcase_add_test(tcase, a_state_that_is_used_again_is_that_of_its_source);
+    tcase_add_test(tcase, a_state_is_not_used_again_over_other_tables);
     return suite;
 }

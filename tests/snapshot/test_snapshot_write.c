@@ -187,7 +187,7 @@ START_TEST(one_that_does_not_fit_alone_is_refused_and_tried_again_later_and_late
     struct taker taker;
     annal_snapshot_info info;
     append_turns(&f, "s", 1, 1000);
-    ck_ok(annal__taker_init(&taker, f.index, S, &tight, false, 1000, err));
+    ck_ok(annal__taker_init(&taker, f.index, S, &tight, false, 1000, NULL, err));
     annal_status status = ANNAL_OK;
     while (status == ANNAL_OK)
         status = annal__taker_step(&taker, NULL);
@@ -209,7 +209,7 @@ static void begin_behind_one_snapshot(struct taker *taker)
     append_turns(&f, "s", 1, 150);
     ck_assert_uint_eq(catch_up(&every_100), 1);
     append_turns(&f, "s", 1000, 200);
-    ck_ok(annal__taker_init(taker, f.index, S, &every_100, false, 1000, err));
+    ck_ok(annal__taker_init(taker, f.index, S, &every_100, false, 1000, NULL, err));
 }
 
 /* A is on its way when B takes the same ones, and others that are stored against them. */
