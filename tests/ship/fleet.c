@@ -10,9 +10,11 @@
  *     (fleet.py made its head). Events come at an even rate. A host ships what
  *     it has, one batch at a time, and then waits as ship.c does, so batches grow when the target
  *     is slow. When it is away, the host waits as ship.c does, and connects again.
- * (2) The lag of a batch is the age of its oldest event when it was committed. All is counted in
+ * (2) After a batch a host makes rows of sessions and turns as rows.c does, but on its one
+ *     connection, until those of its batch are made.
+ * (3) The lag of a batch is the age of its oldest event when it was committed. All is counted in
  *     the second half of each step, so it is that of the rate and not of the change.
- * (3) Each rate prints one line of JSON. The first one that is not reached (events wait
+ * (4) Each rate prints one line of JSON. The first one that is not reached (events wait
  *     longer than LAG_MS_MAX, or a tenth of them is left over) is the last.
  */
 #include "tests/bench/generate.h"
@@ -37,7 +39,9 @@ enum {
     LANES_MAX = 4,
     BATCH_EVENTS = 50000,
     QUIET_MS = 30000,
-    PAUSES = 3, /* as in ship.c */
+    PAUSES = 3,    /* as in ship.c */
+    ROWS_MS = 250, /* as in rows.c: after a batch, and while another host makes rows */
+    ROWS_AGAIN_MS = 1000,
     BACKOFF_MS = 250,
     BACKOFF_TRIES = 7,
     BACKOFF_MS_MAX = 30000,
@@ -62,6 +66,8 @@ struct host {
     uint64_t begun, sent; /* events: those of its first session that were shipped before, all */
     uint64_t looked_at;
     int64_t next_us, look_us;
+    int64_t rows_us; /* when to make rows; 0: they are made */
+    uint64_t rows_last;
     unsigned tries;
     struct lane lanes[LANES_MAX];
     char names[LANES_MAX][40];
@@ -75,8 +81,8 @@ static _Atomic(const struct step *) current;
 static atomic_bool over;
 
 static atomic_uint connected;
-static atomic_uint_fast64_t events, bytes, batches, aways, looks, batch_times[BUCKETS],
-    lags[BUCKETS];
+static atomic_uint_fast64_t events, bytes, batches, aways, looks, row_calls, batch_times[BUCKETS],
+    lags[BUCKETS], row_lags[BUCKETS];
 
 /* ---- Measuring ---- */
 
@@ -100,7 +106,7 @@ static double quantile_ms(atomic_uint_fast64_t *times, double part)
 static void forget_times(void)
 {
     for (int i = 0; i < BUCKETS; i++)
-        batch_times[i] = lags[i] = 0;
+        batch_times[i] = lags[i] = row_lags[i] = 0;
 }
 
 static void rest_until(int64_t until_us)
@@ -280,6 +286,24 @@ static void ship_some(struct host *host, uint64_t made)
     int64_t pace_us = ship_postgres.pace_ms * INT64_C(1000),
             pause_us = (end_us - begin_us) * PAUSES;
     host->next_us = end_us + (pause_us > pace_us ? pause_us : pace_us);
+    host->rows_us = end_us + ROWS_MS * INT64_C(1000);
+    host->rows_last = 0;
+}
+
+static void make_rows(struct host *host)
+{
+    annal_error err = {0};
+    struct ship_rows left;
+    if (ship_postgres.make_rows(host->target, &left, &err) < 0) {
+        back_off(host, &err);
+        return;
+    }
+    atomic_fetch_add(&row_calls, 1);
+    count_time(row_lags, (int64_t)(left.seconds * 1e6));
+    if (host->rows_last == 0)
+        host->rows_last = left.last;
+    bool made = left.first == 0 || left.first > host->rows_last;
+    host->rows_us = made ? 0 : annal__monotonic_us() + ROWS_AGAIN_MS * INT64_C(1000);
 }
 
 static void look_again(struct host *host)
@@ -301,8 +325,13 @@ static void *run_host(void *arg)
     while (!over) {
         annal_error err = {0};
         int64_t event_us;
-        rest_until(host->next_us);
+        rest_until(host->rows_us != 0 && host->rows_us < host->next_us ? host->rows_us
+                                                                       : host->next_us);
         now_us = annal__monotonic_us();
+        if (host->target != NULL && host->rows_us != 0 && now_us >= host->rows_us)
+            make_rows(host);
+        if (now_us < host->next_us)
+            continue;
         uint64_t made = made_by(host, now_us, &event_us);
         host->next_us = event_us;
         if (host->target == NULL && !connect_host(host, &err))
@@ -342,11 +371,12 @@ static bool print_step(const struct step *step, uint64_t events_before, double s
     bool reached = lag_ms < LAG_MS_MAX && (double)shipped > 0.9 * step->rate * seconds;
     printf("{\"rate\":%.0f,\"events_s\":%.0f,\"batches_s\":%.1f,\"bytes_s\":%.0f,"
            "\"batch_p50_ms\":%.1f,\"batch_p99_ms\":%.1f,\"lag_p50_ms\":%.0f,\"lag_p99_ms\":%.0f,"
-           "\"connected\":%u,\"away\":%" PRIu64 ",\"looks\":%" PRIu64 ",\"reached\":%s}\n",
+           "\"rows_p99_ms\":%.0f,\"row_calls_s\":%.1f,\"connected\":%u,\"away\":%" PRIu64
+           ",\"looks\":%" PRIu64 ",\"reached\":%s}\n",
            step->rate, (double)shipped / seconds, (double)batches / seconds,
            (double)bytes / seconds, quantile_ms(batch_times, 0.5), quantile_ms(batch_times, 0.99),
-           quantile_ms(lags, 0.5), lag_ms, connected, (uint64_t)aways, (uint64_t)looks,
-           reached ? "true" : "false");
+           quantile_ms(lags, 0.5), lag_ms, quantile_ms(row_lags, 0.99), (double)row_calls / seconds,
+           connected, (uint64_t)aways, (uint64_t)looks, reached ? "true" : "false");
     fflush(stdout);
     return reached;
 }
@@ -359,7 +389,7 @@ static bool run_step(struct step *step, const struct step *before, int seconds)
     sleep((unsigned)seconds / 2);
     uint64_t begun_events = events;
     int64_t half_us = annal__monotonic_us();
-    batches = bytes = aways = looks = 0;
+    batches = bytes = aways = looks = row_calls = 0;
     forget_times();
     printf("{}\n"); /* fleet.py begins to count, too */
     fflush(stdout);

@@ -205,7 +205,8 @@ def limit_of(step, pool):
 
 
 COLUMNS = (("events/s", "events_s", ".0f", 1), ("batches/s", "batches_s", ".0f", 1), ("batch p99 ms", "batch_p99_ms", ".0f", 1),
-           ("lag p50 ms", "lag_p50_ms", ".0f", 1), ("lag p99 ms", "lag_p99_ms", ".0f", 1), ("hosts", "connected", "d", 1),
+           ("lag p50 ms", "lag_p50_ms", ".0f", 1), ("lag p99 ms", "lag_p99_ms", ".0f", 1),
+           ("rows p99 ms", "rows_p99_ms", ".0f", 1), ("row calls/s", "row_calls_s", ".0f", 1), ("hosts", "connected", "d", 1),
            ("backends", "backends", "d", 1), ("waiting", "waiting", "d", 1), ("locks", "locks", "d", 1),
            ("WAL MB/s", "wal_s", ".1f", 1e6), ("cores", "postgres_cpu_s", ".2f", 1), ("pooler", "pooler_cpu_s", ".2f", 1),
            ("away", "away", "d", 1))

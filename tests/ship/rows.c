@@ -128,8 +128,27 @@ START_TEST(a_shipper_that_follows_makes_the_rows_that_another_one_left)
 }
 END_TEST
 
+START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, events, "append", "s1");
+    DONE_WITH(&cli, events, "append", "s2");
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t2\",\"input_tokens\":1e200000}}\n"
+        "{\"type\":\"agent.turn.usage\",\"data\":{\"cost_usd\":1e30}}\n",
+        "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK(ask_rows, "s1 0 0 0; s2 one 1 3 1");
+    DONE_WITH(&cli, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t3\"}}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK(ask_rows, "s1 1 0 1; s2 one 1 3 1");
+}
+END_TEST
+
 void ship_add_row_tests(TCase *cases)
 {
+    tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);

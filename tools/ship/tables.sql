@@ -92,100 +92,108 @@ CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUA
     SELECT coalesce(a + b, a, b)
 $$;
 
--- Add these events to the rows; the arguments are those of _unfolded, with each session once, and events that arrived on day
--- `since` or later. The caller has the lock of those who fold. The plan is the same whatever statistics say: rows by their
--- key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may change more
--- than its times, do without the long statement.
-CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
-                                       actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date) RETURNS void
+-- Add these events to the rows; the arguments are those of _unfolded, with each session once; events arrived from day
+-- `since` to day `until`. The caller has the lock of those who make rows. The plan is the same whatever statistics say: rows
+-- by their key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may
+-- change more than its times, do without the long statement.
+CREATE OR REPLACE FUNCTION annal._add_to_rows(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
+                                              actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date,
+                                              until date) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = off SET jit = off AS $$
+    SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = off SET jit = off
+    SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     UPDATE annal._session_rows r SET seq = n.last, updated_at = greatest(r.updated_at, n.latest),
            last_activity_at = greatest(r.last_activity_at, n.active)
     FROM unnest(keys, lasts, latests, actives) AS n (key, last, latest, active)
-    WHERE r.key = ANY (keys) AND r.key = n.key AND r.seq < n.last AND n.key <> ALL (event_keys);
+    WHERE r.key = ANY (keys) AND r.key = n.key AND r.seq < n.last AND n.key NOT IN (SELECT unnest(event_keys));
     WITH old AS MATERIALIZED (
-        SELECT n.*, coalesce(r.seq, h.forked_at, 0) AS seq, r.turn, coalesce(r.turns, 0) AS turns, r.words
+        SELECT n.*, coalesce(r.seq, h.forked_at, 0) AS seq, r.turn, coalesce(r.turns, 0) AS turns, r.words, r.ended_at
         FROM unnest(keys, lasts, firsts, latests, actives) AS n (key, to_seq, first_at, updated_at, active_at)
              CROSS JOIN LATERAL (SELECT h.forked_at FROM annal._heads h WHERE h.key = n.key OFFSET 0) AS h
              LEFT JOIN LATERAL (SELECT * FROM annal._session_rows r WHERE r.key = n.key OFFSET 0) AS r ON true
         WHERE n.to_seq > coalesce(r.seq, h.forked_at, 0)),
     fresh AS MATERIALIZED (
-        SELECT o.key, n.seq, e.ts, e.type,
+        SELECT o.key, n.seq, e.ts, e.type, o.turn AS turn_before,
                CASE WHEN e.type <> 'message.added' OR o.words IS NULL THEN annal._data(e.data) END AS data
         FROM unnest(event_keys, event_seqs) AS n (key, seq) JOIN old o ON o.key = n.key AND n.seq > o.seq
              CROSS JOIN LATERAL (
                  SELECT e.ts, e.type, e.data FROM annal._events e
-                 WHERE e.key = n.key AND e.seq = n.seq AND e.day >= since OFFSET 0) AS e),
+                 WHERE e.key = n.key AND e.seq = n.seq AND e.day BETWEEN since AND until OFFSET 0) AS e),
 
-    -- The turn that an event belongs to is the one that it names, else the one that began last. The second end of a turn
-    -- adds nothing.
-    turn_events AS (
-        SELECT key, seq, ts, type, d.*, coalesce(d.model, d.model_id, d."modelId") AS used_model, d.turn_id AS named,
-               type IN ('turn.started', 'turn_start') AS begins,
-               type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends
-        FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
-            turn_id text, input_tokens json, "inputTokens" json, output_tokens json, "outputTokens" json,
-            cached_input_tokens json, cache_write_tokens json, cost_microusd json, cost_usd json, sequence json, status text,
-            created_at text, error text, model text, model_id text, "modelId" text)
-        WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
-                       'turn_complete', 'turn_error', 'agent.turn.usage')),
-    of_turns AS MATERIALIZED (
-        SELECT e.*,
-               CASE WHEN named IS NOT NULL THEN named
-                    WHEN begins THEN '#' || e.seq
-                    WHEN type <> 'agent.turn.usage' THEN coalesce(substr(
-                        max(CASE WHEN begins THEN lpad(e.seq::text, 20, '0') || coalesce(named, '#' || e.seq) END)
-                            OVER (PARTITION BY key ORDER BY e.seq), 21), o.turn) END AS turn,
-               ends AND named IS NOT NULL
-                   AND count(*) FILTER (WHERE ends) OVER (PARTITION BY key, named ORDER BY e.seq) > 1 AS ended_before,
-               CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest
-        FROM turn_events e JOIN old o USING (key)),
-    old_turns AS MATERIALIZED (
-        SELECT t.key, t.turn, r.seq, r.counted
-        FROM (SELECT DISTINCT key, turn FROM of_turns WHERE turn IS NOT NULL) AS t CROSS JOIN LATERAL (
-            SELECT r.seq, r.counted FROM annal._turn_rows r WHERE r.key = t.key AND r.turn = t.turn OFFSET 0) AS r),
-    counted AS (
-        SELECT e.*, (ends OR type = 'agent.turn.usage') AND NOT ended_before
-                    AND NOT (ends AND named IS NOT NULL AND coalesce(o.counted, false)) AS counts
-        FROM of_turns e LEFT JOIN old_turns o USING (key, turn)),
-    amounts AS MATERIALIZED (
-        SELECT key, seq, ts, type, named, begins, ends, turn, status, error, created_at, sequence, used_model,
-               CASE WHEN counts THEN coalesce(annal._number(input_tokens, lowest), annal._number("inputTokens", lowest), least)
-                    END AS input_tokens,
-               CASE WHEN counts THEN coalesce(annal._number(output_tokens, lowest), annal._number("outputTokens", lowest), least)
-                    END AS output_tokens,
-               CASE WHEN counts THEN coalesce(annal._number(cached_input_tokens, lowest), least) END AS cached_input_tokens,
-               CASE WHEN counts THEN coalesce(annal._number(cache_write_tokens, lowest), least) END AS cache_write_tokens,
-               CASE WHEN counts THEN annal._cost(cost_microusd, cost_usd) END AS cost_microusd
-        FROM (SELECT *, CASE WHEN NOT ends THEN 0 END AS least FROM counted) AS counted),
+    -- The turn that an event belongs to is the one that it names, else the one that began last; only for loose events must
+    -- that be found. Usage that names none belongs to none.
+    turn_events AS MATERIALIZED (
+        SELECT *, named IS NULL AND NOT begins AND NOT uses AS is_loose, CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest,
+               CASE WHEN uses THEN 0 END AS least
+        FROM (SELECT key, seq, ts, type, turn_before, d.*, coalesce(d.model, d.model_id, d."modelId") AS used_model,
+                     d.turn_id AS named, type IN ('turn.started', 'turn_start') AS begins, type = 'agent.turn.usage' AS uses,
+                     type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends
+              FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
+                  turn_id text, input_tokens json, "inputTokens" json, output_tokens json, "outputTokens" json,
+                  cached_input_tokens json, cache_write_tokens json, cost_microusd json, cost_usd json, sequence json,
+                  status text, created_at text, error text, model text, model_id text, "modelId" text)
+              WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
+                             'turn_complete', 'turn_error', 'agent.turn.usage')) AS e),
+    of_turns AS (
+        SELECT *, CASE WHEN begins THEN '#' || seq END AS begun FROM turn_events WHERE NOT is_loose
+        UNION ALL
+        SELECT * FROM (
+            SELECT *, coalesce(substr(max(CASE WHEN begins THEN lpad(seq::text, 20, '0') || coalesce(named, '#' || seq) END)
+                                          OVER (PARTITION BY key ORDER BY seq), 21), turn_before)
+            FROM turn_events WHERE key IN (SELECT key FROM turn_events WHERE is_loose)) AS e
+        WHERE is_loose),
+    amounts AS (
+        SELECT *, coalesce(named, begun) AS turn, ends AND named IS NOT NULL AS ends_named,
+               CASE WHEN ends OR uses THEN
+                   coalesce(annal._number(input_tokens, lowest), annal._number("inputTokens", lowest), least) END AS input,
+               CASE WHEN ends OR uses THEN
+                   coalesce(annal._number(output_tokens, lowest), annal._number("outputTokens", lowest), least) END AS output,
+               CASE WHEN ends OR uses THEN coalesce(annal._number(cached_input_tokens, lowest), least) END AS cached_input,
+               CASE WHEN ends OR uses THEN coalesce(annal._number(cache_write_tokens, lowest), least) END AS cache_write,
+               CASE WHEN ends OR uses THEN annal._cost(cost_microusd, cost_usd) END AS cost
+        FROM of_turns),
+
+    -- What events without a turn use is in the row whose turn is NULL. The first end that names a turn adds what it says, if
+    -- no earlier batch had one: first_end.
     new_turns AS MATERIALIZED (
-        SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq,
+        SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq, max(seq) FILTER (WHERE begins) AS last_begin,
                max(annal._number(sequence)) FILTER (WHERE begins) AS sequence_said,
-               (array_agg(CASE WHEN type IN ('turn.failed', 'turn_error') THEN 'failed'
-                               WHEN type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END
-                          ORDER BY seq) FILTER (WHERE ends))[1] AS status,
+               min(ARRAY[seq, CASE WHEN type IN ('turn.failed', 'turn_error') THEN 1 WHEN type = 'turn.cancelled' THEN 2
+                                   ELSE 3 END]) FILTER (WHERE ends) AS ended,
                bool_or(type = 'turn.streaming') AS streaming,
                max(status) FILTER (WHERE begins) AS status_said,
                min(ts) FILTER (WHERE begins OR ends) AS begun_at,
-               min(annal._when(created_at)) FILTER (WHERE begins) AS created_said,
+               min(annal._when(created_at)) FILTER (WHERE begins AND created_at IS NOT NULL) AS created_said,
                min(ts) FILTER (WHERE ends) AS completed_at,
-               (array_agg(error ORDER BY seq) FILTER (WHERE ends))[1] AS error,
-               sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
-               sum(cached_input_tokens)::bigint AS cached_input_tokens,
-               sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd,
-               bool_or(ends AND named IS NOT NULL) AS counted
-        FROM amounts WHERE turn IS NOT NULL GROUP BY key, turn),
+               min(ARRAY[lpad(seq::text, 20, '0'), error]) FILTER (WHERE ends AND error IS NOT NULL) AS error,
+               min(ARRAY[lpad(seq::text, 20, '0'), used_model]) FILTER (WHERE uses AND used_model IS NOT NULL) AS model,
+               sum(input) FILTER (WHERE NOT ends_named)::bigint AS input,
+               sum(output) FILTER (WHERE NOT ends_named)::bigint AS output,
+               sum(cached_input) FILTER (WHERE NOT ends_named)::bigint AS cached_input,
+               sum(cache_write) FILTER (WHERE NOT ends_named)::bigint AS cache_write,
+               sum(cost) FILTER (WHERE NOT ends_named)::bigint AS cost,
+               min(ARRAY[seq, input, output, cached_input, cache_write, cost]) FILTER (WHERE ends_named) AS first_end
+        FROM amounts GROUP BY key, turn),
     placed AS MATERIALIZED (
-        SELECT n.*, CASE WHEN is_new THEN o.turns + row_number() OVER (PARTITION BY key, is_new ORDER BY n.seq) END AS place
-        FROM (SELECT n.*, n.seq IS NOT NULL AND o.seq IS NULL AS is_new
-              FROM new_turns n LEFT JOIN old_turns o USING (key, turn)) AS n JOIN old o USING (key)),
+        SELECT n.*, CASE WHEN is_new THEN o.turns + row_number() OVER (PARTITION BY key, is_new ORDER BY n.seq) END AS place,
+               annal._plus(input, first_end[2]) AS input_tokens, annal._plus(output, first_end[3]) AS output_tokens,
+               annal._plus(cached_input, first_end[4]) AS cached_input_tokens,
+               annal._plus(cache_write, first_end[5]) AS cache_write_tokens, annal._plus(cost, first_end[6]) AS cost_microusd
+        FROM (SELECT n.key, n.turn, n.seq, last_begin, sequence_said, ended[2] AS ended, streaming, status_said, begun_at,
+                     created_said, completed_at, CASE WHEN error[1]::bigint = ended[1] THEN error[2] END AS error, model,
+                     input, output, cached_input, cache_write, cost, first_end IS NOT NULL AS counted,
+                     CASE WHEN NOT coalesce(r.counted, false) THEN first_end END AS first_end,
+                     n.turn IS NOT NULL AND n.seq IS NOT NULL AND r.seq IS NULL AS is_new
+              FROM new_turns n LEFT JOIN LATERAL (
+                  SELECT r.seq, r.counted FROM annal._turn_rows r WHERE r.key = n.key AND r.turn = n.turn OFFSET 0) AS r
+                  ON true) AS n JOIN old o USING (key)),
     turns AS (
         INSERT INTO annal._turn_rows AS r
-        SELECT key, turn, seq, place, sequence_said, status, streaming, status_said, begun_at, created_said, completed_at,
-               error, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, cost_microusd, counted
-        FROM placed
+        SELECT key, turn, seq, place, sequence_said, (ARRAY['failed', 'cancelled', 'completed'])[ended], streaming,
+               status_said, begun_at, created_said, completed_at, error, input_tokens, output_tokens, cached_input_tokens,
+               cache_write_tokens, cost_microusd, counted
+        FROM placed WHERE turn IS NOT NULL
         ON CONFLICT (key, turn) DO UPDATE SET
             seq = coalesce(r.seq, excluded.seq),
             place = coalesce(r.place, excluded.place),
@@ -203,71 +211,78 @@ BEGIN
             cache_write_tokens = annal._plus(r.cache_write_tokens, excluded.cache_write_tokens),
             cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd),
             counted = r.counted OR excluded.counted),
-    new_places AS (SELECT key, count(place) AS turns FROM placed GROUP BY key),
     used AS (
-        SELECT key, (array_agg(used_model ORDER BY seq)
-                         FILTER (WHERE type = 'agent.turn.usage' AND used_model IS NOT NULL))[1] AS model,
-               substr(max(CASE WHEN begins THEN lpad(seq::text, 20, '0') || turn END), 21) AS turn,
+        SELECT key, (min(model))[2] AS model,
+               substr(max(lpad(last_begin::text, 20, '0') || turn), 21) AS turn, count(place) AS turns,
                sum(input_tokens)::bigint AS input_tokens, sum(output_tokens)::bigint AS output_tokens,
                sum(cached_input_tokens)::bigint AS cached_input_tokens,
                sum(cache_write_tokens)::bigint AS cache_write_tokens, sum(cost_microusd)::bigint AS cost_microusd
-        FROM amounts GROUP BY key),
+        FROM placed GROUP BY key),
 
     -- What session.updated says is in its member set, else beside it.
-    said AS (
-        SELECT key, jsonb_object_agg(member, value ORDER BY seq) AS said
-        FROM (SELECT key, seq, member,
-                     coalesce(CASE WHEN type = 'session.updated' THEN data -> 'set' ->> member END, data ->> member) AS value
-              FROM fresh CROSS JOIN unnest(ARRAY['flow_id', 'agent_id', 'provider', 'model', 'created_at', 'title',
-                                                 'working_directory', 'git_branch', 'parent_session_id', 'time']) AS member
-              WHERE type IN ('session.created', 'session_start', 'session.updated')) AS said
-        WHERE value IS NOT NULL GROUP BY key),
-    status_events AS (
-        SELECT key, seq,
-               CASE WHEN type IN ('session.status_changed', 'session.transition') THEN data ->> 'to'
-                    WHEN type = 'session.updated' THEN coalesce(data -> 'set' ->> 'status', data ->> 'status')
-                    ELSE coalesce(data ->> 'status',
-                                  CASE WHEN type IN ('session.paused', 'session_pause') THEN 'paused'
-                                       WHEN type IN ('session.resumed', 'session_resume') THEN 'idle'
-                                       WHEN type IN ('session.ended', 'session_end') THEN 'ended' END) END AS status,
-               type IN ('session.ended', 'session_end', 'session.resumed', 'session_resume')
-                   OR type = 'session.transition' AND data ->> 'ended_at' IS NOT NULL AS about_end,
-               CASE WHEN type IN ('session.ended', 'session_end') THEN ts
-                    WHEN type = 'session.transition' THEN annal._when(data ->> 'ended_at') END AS ended_at
-        FROM fresh
+    session_events AS MATERIALIZED (
+        SELECT key, seq, ts, type, d.to, d.ended_at, coalesce(s.status, d.status) AS status,
+               ARRAY[coalesce(s.flow_id, d.flow_id), coalesce(s.agent_id, d.agent_id), coalesce(s.provider, d.provider),
+                     coalesce(s.model, d.model), coalesce(s.created_at, d.created_at), coalesce(s.title, d.title),
+                     coalesce(s.working_directory, d.working_directory), coalesce(s.git_branch, d.git_branch),
+                     coalesce(s.parent_session_id, d.parent_session_id), coalesce(s.time, d.time)] AS words
+        FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
+                 flow_id text, agent_id text, provider text, model text, created_at text, title text, working_directory text,
+                 git_branch text, parent_session_id text, "time" text, status text, "to" text, ended_at text, "set" json)
+             CROSS JOIN LATERAL json_to_record(
+                 CASE WHEN type = 'session.updated' AND json_typeof("set") = 'object' THEN "set" ELSE '{}' END) AS s (
+                 flow_id text, agent_id text, provider text, model text, created_at text, title text, working_directory text,
+                 git_branch text, parent_session_id text, "time" text, status text)
         WHERE type IN ('session.created', 'session_start', 'session.updated', 'session.status_changed', 'session.paused',
                        'session_pause', 'session.resumed', 'session_resume', 'session.ended', 'session_end',
                        'session.transition')),
+    said AS (
+        SELECT key, jsonb_object_agg(member, value ORDER BY seq) AS said
+        FROM session_events CROSS JOIN LATERAL unnest(ARRAY[
+            'flow_id', 'agent_id', 'provider', 'model', 'created_at', 'title', 'working_directory', 'git_branch',
+            'parent_session_id', 'time'], words) AS word (member, value)
+        WHERE type IN ('session.created', 'session_start', 'session.updated') AND value IS NOT NULL GROUP BY key),
     new_status AS (
-        SELECT key, (array_agg(status ORDER BY seq DESC) FILTER (WHERE status IS NOT NULL))[1] AS status,
+        SELECT key, max(ts) FILTER (WHERE type IN ('session.created', 'session_start')) AS created_at,
+               (array_agg(status ORDER BY seq DESC) FILTER (WHERE status IS NOT NULL))[1] AS status,
                bool_or(about_end) AS about_end, (array_agg(ended_at ORDER BY seq DESC) FILTER (WHERE about_end))[1] AS ended_at
-        FROM status_events GROUP BY key),
-    created AS (
-        SELECT key, max(ts) AS created_at FROM fresh WHERE type IN ('session.created', 'session_start') GROUP BY key),
+        FROM (SELECT key, seq, ts, type,
+                     CASE WHEN type IN ('session.status_changed', 'session.transition') THEN "to"
+                          ELSE coalesce(status, CASE WHEN type IN ('session.paused', 'session_pause') THEN 'paused'
+                                                     WHEN type IN ('session.resumed', 'session_resume') THEN 'idle'
+                                                     WHEN type IN ('session.ended', 'session_end') THEN 'ended' END)
+                          END AS status,
+                     type IN ('session.ended', 'session_end', 'session.resumed', 'session_resume')
+                         OR type = 'session.transition' AND ended_at IS NOT NULL AS about_end,
+                     CASE WHEN type IN ('session.ended', 'session_end') THEN ts
+                          WHEN type = 'session.transition' THEN annal._when(ended_at) END AS ended_at
+              FROM session_events) AS e
+        GROUP BY key),
 
     -- What the user said first, on one line. Messages that begin with a tag are what agents add to it.
     messages AS (
-        SELECT key, seq, CASE json_typeof(data -> 'content') WHEN 'string' THEN data ->> 'content' WHEN 'array' THEN (
-                   SELECT part ->> 'text' FROM json_array_elements(data -> 'content') WITH ORDINALITY AS parts (part, n)
+        SELECT key, seq, CASE json_typeof(content) WHEN 'string' THEN content #>> '{}' WHEN 'array' THEN (
+                   SELECT part ->> 'text' FROM json_array_elements(content) WITH ORDINALITY AS parts (part, n)
                    WHERE part ->> 'text' !~ '^\s*(<|$)' ORDER BY n LIMIT 1) END AS said
-        FROM fresh WHERE type = 'message.added' AND data ->> 'role' = 'user'),
+        FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
+            role text, content json)
+        WHERE type = 'message.added' AND role = 'user'),
     words AS (
         SELECT DISTINCT ON (key) key, left(regexp_replace(btrim(said, E' \t\n\r'), '\s+', ' ', 'g'), 120) AS words
         FROM messages WHERE said !~ '^\s*(<|$)' ORDER BY key, seq)
     INSERT INTO annal._session_rows AS r
-    SELECT key, o.to_seq, o.first_at, c.created_at, o.updated_at, o.active_at, s.ended_at, s.status,
-           coalesce(said.said, '{}'), w.words, u.model, u.turn, coalesce(p.turns, 0), coalesce(u.input_tokens, 0),
-           coalesce(u.output_tokens, 0), coalesce(u.cached_input_tokens, 0), coalesce(u.cache_write_tokens, 0),
-           u.cost_microusd
-    FROM old o LEFT JOIN created c USING (key) LEFT JOIN words w USING (key) LEFT JOIN new_status s USING (key)
-         LEFT JOIN said USING (key) LEFT JOIN used u USING (key) LEFT JOIN new_places p USING (key)
+    SELECT key, o.to_seq, o.first_at, s.created_at, o.updated_at, o.active_at,
+           CASE WHEN s.about_end THEN s.ended_at ELSE o.ended_at END, s.status, coalesce(said.said, '{}'), w.words, u.model,
+           u.turn, coalesce(u.turns, 0), coalesce(u.input_tokens, 0), coalesce(u.output_tokens, 0),
+           coalesce(u.cached_input_tokens, 0), coalesce(u.cache_write_tokens, 0), u.cost_microusd
+    FROM old o LEFT JOIN words w USING (key) LEFT JOIN new_status s USING (key) LEFT JOIN said USING (key)
+         LEFT JOIN used u USING (key)
     ON CONFLICT (key) DO UPDATE SET
         seq = excluded.seq,
         created_at = greatest(r.created_at, excluded.created_at),
         updated_at = greatest(r.updated_at, excluded.updated_at),
         last_activity_at = greatest(r.last_activity_at, excluded.last_activity_at),
-        ended_at = CASE WHEN EXISTS (SELECT 1 FROM new_status s WHERE s.key = r.key AND s.about_end)
-                        THEN excluded.ended_at ELSE r.ended_at END,
+        ended_at = excluded.ended_at,
         status = coalesce(excluded.status, r.status),
         said = r.said || excluded.said,
         words = coalesce(r.words, excluded.words),
@@ -279,6 +294,28 @@ BEGIN
         cached_input_tokens = r.cached_input_tokens + excluded.cached_input_tokens,
         cache_write_tokens = r.cache_write_tokens + excluded.cache_write_tokens,
         cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
+END $$;
+
+-- The same, also if there is an event that cannot be computed with, for example because sums become too large: then its
+-- session gets the times of these events only, and no other session waits for it.
+CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
+                                       actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date,
+                                       until date) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM annal._add_to_rows(keys, lasts, firsts, latests, actives, event_keys, event_seqs, since, until);
+EXCEPTION WHEN data_exception THEN
+    FOR i IN 1 .. cardinality(keys) LOOP
+        BEGIN
+            PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i],
+                                       coalesce(array_agg(e.key), '{}'), coalesce(array_agg(e.seq), '{}'), since, until)
+            FROM unnest(event_keys, event_seqs) AS e (key, seq) WHERE e.key = keys[i];
+        EXCEPTION WHEN data_exception THEN
+            RAISE WARNING 'session with key %: its rows get only the times of events up to %: %', keys[i], lasts[i], SQLERRM;
+            PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i], '{}', '{}', since,
+                                       until);
+        END;
+    END LOOP;
 END $$;
 
 -- One process at a time makes rows. It need not lock heads: batches do not touch rows, and add events only after those that
@@ -296,17 +333,20 @@ DECLARE
                         FROM (SELECT id, size FROM annal._unfolded ORDER BY id LIMIT 10000) AS q) AS q
         WHERE before < most);
 BEGIN
-    PERFORM annal._fold(keys, lasts, firsts, latests, actives, coalesce(event_keys, '{}'), coalesce(event_seqs, '{}'), since)
+    IF ids = '{}' THEN
+        RETURN;
+    END IF;
+    PERFORM annal._fold(keys, lasts, firsts, latests, actives, coalesce(event_keys, '{}'), coalesce(event_seqs, '{}'), since,
+                        until)
     FROM (SELECT array_agg(key) AS keys, array_agg(last) AS lasts, array_agg(first) AS firsts, array_agg(latest) AS latests,
-                 array_agg(active) AS actives, min(since) AS since
+                 array_agg(active) AS actives, min(since) AS since, max(until) AS until
           FROM (SELECT s.key, max(last) AS last, (array_agg(first ORDER BY id))[1] AS first, max(latest) AS latest,
-                       max(active) AS active, min(since) AS since
+                       max(active) AS active, min(since) AS since, max(since) AS until
                 FROM annal._unfolded CROSS JOIN unnest(keys, lasts, firsts, latests, actives)
                      AS s (key, last, first, latest, active)
                 WHERE id = ANY (ids) GROUP BY s.key) AS s) AS sessions,
          (SELECT array_agg(e.key) AS event_keys, array_agg(e.seq) AS event_seqs
-          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs) AS e (key, seq) WHERE id = ANY (ids)) AS events
-    WHERE ids <> '{}';
+          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs) AS e (key, seq) WHERE id = ANY (ids)) AS events;
     DELETE FROM annal._unfolded WHERE id = ANY (ids);
 END $$;
 
@@ -351,5 +391,6 @@ CREATE OR REPLACE FUNCTION annal._fold_again(of_keys bigint[]) RETURNS void LANG
     reads AS (
         SELECT coalesce(array_agg(key), '{}') AS keys, coalesce(array_agg(seq), '{}') AS seqs FROM events
         WHERE type LIKE 'session%' OR type LIKE 'turn%' OR type = 'agent.turn.usage' OR type = 'message.added')
-    SELECT annal._fold(sums.keys, lasts, firsts, latests, actives, reads.keys, reads.seqs, '-infinity') FROM sums, reads
+    SELECT annal._fold(sums.keys, lasts, firsts, latests, actives, reads.keys, reads.seqs, '-infinity', 'infinity')
+    FROM sums, reads
 $$;

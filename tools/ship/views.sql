@@ -43,10 +43,11 @@ CREATE OR REPLACE FUNCTION annal._count(data json, member text, lowest numeric D
     SELECT annal._number(data -> member, lowest)
 $$;
 
--- The cost in millionths of a dollar; NULL where the event gives none.
+-- The cost in millionths of a dollar; NULL where the event gives none, 0 where it is no cost.
 CREATE OR REPLACE FUNCTION annal._cost(microusd json, usd json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT coalesce(annal._number(microusd),
-                    CASE json_typeof(usd) WHEN 'number' THEN round(usd::text::numeric * 1e6)::bigint WHEN 'string' THEN 0 END)
+                    CASE json_typeof(usd) WHEN 'number' THEN CASE WHEN abs(usd::text::numeric) < 1e9
+                             THEN round(usd::text::numeric * 1e6)::bigint ELSE 0 END WHEN 'string' THEN 0 END)
 $$;
 
 CREATE OR REPLACE VIEW annal.heads AS
