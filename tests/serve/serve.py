@@ -9,6 +9,7 @@ import glob
 import gzip
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import random
@@ -882,6 +883,42 @@ def test_a_session_is_pushed_and_pulled_with_its_artifacts():
         assert "already exists with other content" in move(server, here, "push", "f", "--to", status=1)
         assert "already exists with other content" in move(server, here, "pull", "f", "--from", status=1)
         assert before == (journal(here, "f"), journal(server.store, "f"))
+
+
+def test_a_pull_that_was_killed_when_all_had_come_goes_on():
+    with Server() as server:
+        server.append("s", 200)
+        bundle, ranges = server.ask("/api/v1/sessions/s/bundle")[1], []
+
+        class Slow(http.server.BaseHTTPRequestHandler):
+            """A server that sends a bundle, and first is not seen to end."""
+
+            def do_GET(self):  # pylint: disable=invalid-name
+                ranges.append(self.headers["Range"])
+                begin = int(ranges[-1][6:-1]) if ranges[-1] else 0
+                self.send_response(206 if begin else 200)
+                self.send_header("ETag", '"x"')
+                self.send_header("Content-Length", str(len(bundle) - begin + (begin == 0)))
+                self.end_headers()
+                self.wfile.write(bundle[begin:])
+                if begin == 0:
+                    self.rfile.read(1)  # until the client has ended
+
+            def log_message(self, *_):
+                pass
+
+        third = os.path.join(server.dir, "third")
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow) as slow:
+            threading.Thread(target=slow.serve_forever, args=(0.02,), daemon=True).start()
+            words = [ANNAL, "--store", third, "pull", "s", "--from", f"http://127.0.0.1:{slow.server_port}"]
+            with subprocess.Popen(words, stderr=subprocess.DEVNULL) as process:
+                while sum(map(os.path.getsize, glob.glob(third + "/.importing-*/bundle"))) < len(bundle):
+                    time.sleep(0.01)
+                process.kill()
+            subprocess.run(words, check=True, capture_output=True, timeout=20)
+            slow.shutdown()
+        assert ranges == [None, f"bytes={len(bundle) - 1}-"]
+        assert journal(third, "s") == journal(server.store, "s")
 
 
 def long_test_a_push_and_a_pull_that_are_killed_go_on():

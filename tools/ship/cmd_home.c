@@ -272,7 +272,8 @@ static int status(const struct args *args, struct homing *homing)
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
         return fail_storage("out of memory");
-    annal_status failed = homing->kind->each(homing->target, print_home, &listing, &homing->err);
+    annal_status failed =
+        homing->kind->each(homing->target, NULL, print_home, &listing, &homing->err);
     table_free(listing.table);
     return failed < 0 ? fail_target(homing) : EXIT_DONE;
 }

@@ -194,7 +194,6 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
     return store_close(shipping.store, out_finish(exit_status));
 }
 
-/* Homes of sessions that are neither here nor shipped from here are not its concern. */
 static annal_status note_home(void *arg, annal_slice session, const struct home *home,
                               annal_error *err)
 {
@@ -202,8 +201,6 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     annal_lease lease = {0};
     struct lane *lane = lane_find(lanes, session);
     (void)err;
-    if (lane == NULL)
-        return ANNAL_OK;
     bool has_lease = annal_lease_get(lanes->store, session, &lease, NULL) == ANNAL_OK;
     if (lane->last_seq == 0)
         lane->state = LANE_GONE;
@@ -229,8 +226,8 @@ static annal_status say_rows(struct looking *looking)
 static int print_status(struct looking *looking)
 {
     const struct home_kind *homes = looking->shipping->options.kind->homes;
-    if (homes != NULL &&
-        homes->each(looking->target, note_home, &looking->lanes, &looking->err) < 0)
+    if (homes != NULL && homes->each(looking->target, &looking->lanes, note_home, &looking->lanes,
+                                     &looking->err) < 0)
         return fail_error(&looking->err);
     looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (looking->table == NULL)

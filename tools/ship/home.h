@@ -44,7 +44,9 @@ struct home_kind {
                           annal_error *err);
     annal_status (*release)(struct ship_target *target, const char *session, uint64_t epoch,
                             struct home *out_home, annal_error *err);
-    annal_status (*each)(struct ship_target *target, home_fn fn, void *arg, annal_error *err);
+    /* Only those of these sessions; NULL: all that the target knows. */
+    annal_status (*each)(struct ship_target *target, struct lanes *only, home_fn fn, void *arg,
+                         annal_error *err);
     /* Its head, of whatever store; at 0: it has none. */
     annal_status (*head)(struct ship_target *target, const char *session, struct place *out_head,
                          annal_error *err);

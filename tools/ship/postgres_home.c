@@ -92,15 +92,28 @@ static annal_status release(struct ship_target *target, const char *session, uin
     return ANNAL_OK;
 }
 
-static annal_status each(struct ship_target *target, home_fn fn, void *arg, annal_error *err)
+static int add_session(void *arg, struct lane *lane)
+{
+    postgres_add_text(arg, lane->session);
+    return 0;
+}
+
+#define HOMES                                                                                      \
+    "SELECT session, coalesce(store, ''), epoch,"                                                  \
+    " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"     \
+    " WHERE epoch > 0"
+
+static annal_status each(struct ship_target *target, struct lanes *only, home_fn fn, void *arg,
+                         annal_error *err)
 {
     PGresult *result = NULL;
-    annal_status status = postgres_run(
-        target,
-        "SELECT session, coalesce(store, ''), epoch,"
-        " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"
-        " WHERE epoch > 0 ORDER BY session",
-        NULL, 0, &result, err);
+    struct buf sessions = {0};
+    annal_status status = ANNAL_OK;
+    if (only == NULL)
+        status = postgres_run(target, HOMES " ORDER BY session", NULL, 0, &result, err);
+    else if (lanes_each(only, add_session, &sessions) == 0 && sessions.len > 0)
+        status = postgres_run_arrays(target, HOMES " AND session = ANY ($1::text[])", NULL,
+                                     &sessions, 1, &result, err);
     for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
         struct home home = {0};
         read_home(result, i, 1, &home);

@@ -192,7 +192,8 @@ int push_run(const struct args *args, const struct remote_where *where)
 
 /* ---- Pull ---- */
 
-/* Rule (2): the tag is in a file beside the beginning. */
+/* Rule (2): the tag is in a file beside the beginning. Of a beginning that is all of it the server
+ * would have nothing to send, and refuse: so its last byte comes again. */
 static annal_status download(struct staging *staging, struct remote *remote, const char *session,
                              const char *path)
 {
@@ -203,14 +204,15 @@ static annal_status download(struct staging *staging, struct remote *remote, con
     snprintf(within, sizeof within, "sessions/%s/bundle", session);
     if (body.fd < 0 || fstat(body.fd, &file) != 0)
         return annal__fail_errno(staging->err, "create %s", path);
-    int tag_fd = open(tag_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    ssize_t got = tag_fd < 0 ? -1 : read(tag_fd, tag, sizeof tag - 1);
-    body.from = got > 0 ? (uint64_t)file.st_size : 0;
-    annal_status status = remote_fetch(remote, within, &body, tag, staging->err);
-    if (tag[0] != '\0' && tag_fd >= 0 && pwrite(tag_fd, tag, strlen(tag), 0) < 0)
-        status = annal__fail_errno(staging->err, "write %s", tag_path);
-    if (tag_fd >= 0)
-        close(tag_fd);
+    body.tag_fd = open(tag_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    annal_status status = ANNAL_OK;
+    if (body.tag_fd < 0 || read(body.tag_fd, tag, sizeof tag - 1) < 0)
+        status = annal__fail_errno(staging->err, "read %s", tag_path);
+    body.from = tag[0] != '\0' && file.st_size > 0 ? (uint64_t)file.st_size - 1 : 0;
+    if (status >= 0)
+        status = remote_fetch(remote, within, &body, tag, staging->err);
+    if (body.tag_fd >= 0)
+        close(body.tag_fd);
     close(body.fd);
     return status;
 }

@@ -45,15 +45,21 @@ static size_t take_header(char *bytes, size_t one, size_t count, void *arg)
     return len;
 }
 
-/* From a server that has another file by now, it comes from its first byte on. */
+/* All of it comes, from its first byte on: of what was there before, nothing stays. */
+static bool begin_file(struct remote *remote)
+{
+    struct remote_body *file = remote->file;
+    ssize_t len = (ssize_t)strlen(remote->etag);
+    file->from = 0;
+    return ftruncate(file->tag_fd, 0) == 0 && ftruncate(file->fd, 0) == 0 &&
+           pwrite(file->tag_fd, remote->etag, (size_t)len, 0) == len;
+}
+
 static bool take_piece(struct remote *remote, const char *bytes, size_t len, long code)
 {
     struct remote_body *file = remote->file;
-    if (code == 200 && file->from > 0) {
-        file->from = 0;
-        if (ftruncate(file->fd, 0) < 0)
-            return false;
-    }
+    if (code == 200 && file->bytes == 0 && !begin_file(remote))
+        return false;
     while (len > 0) {
         ssize_t written = pwrite(file->fd, bytes, len, (off_t)(file->from + file->bytes));
         if (written <= 0)
@@ -176,7 +182,7 @@ annal_status remote_put(struct remote *remote, const char *path, const struct re
 }
 
 annal_status remote_fetch(struct remote *remote, const char *path, struct remote_body *body,
-                          char same[80], annal_error *err)
+                          const char *same, annal_error *err)
 {
     char range[60], condition[120];
     struct buf answer = {.limit = ANSWER_BYTES};
@@ -192,8 +198,6 @@ annal_status remote_fetch(struct remote *remote, const char *path, struct remote
     curl_easy_setopt(remote->curl, CURLOPT_LOW_SPEED_TIME, (long)WORK_S);
     curl_easy_setopt(remote->curl, CURLOPT_HTTPGET, 1L);
     annal_status status = perform(remote, path, body->from > 0 ? lines : none, err);
-    if (remote->etag[0] != '\0')
-        memcpy(same, remote->etag, sizeof remote->etag);
     annal__buf_done(&answer);
     return status;
 }

@@ -12,6 +12,7 @@ struct remote;
 /* Where in a file the body of a request is, or where that of the answer goes. */
 struct remote_body {
     int fd;         /* -1: none */
+    int tag_fd;     /* of an answer: its entity tag goes there, before the first byte */
     uint64_t from;  /* bytes: what is sent */
     uint64_t bytes; /* of an answer: as many as came, also when it broke off */
     uint64_t total; /* of the file, as the sender or the server says */
@@ -43,12 +44,11 @@ annal_status remote_put(struct remote *remote, const char *path, const struct re
                         struct buf *answer, annal_error *err);
 
 /*
- * Write the answer to body->fd, from body->from on. same: the entity tag of which the beginning is
- * there already, "" for none; it becomes that of the answer. If the server has something else by
- * now, the file begins again.
+ * Write the answer to body->fd, from body->from on. same: the entity tag of what is there already.
+ * If from is 0, or if the server has something else by now, the file and its tag begin again.
  */
 annal_status remote_fetch(struct remote *remote, const char *path, struct remote_body *body,
-                          char same[80], annal_error *err);
+                          const char *same, annal_error *err);
 
 /* ---- The verbs; an exit status ---- */
 
