@@ -2,6 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
+#include "journal/base/thread.h"
 #include "journal/store.h"
 #include "journal/sys/seam.h"
 
@@ -9,8 +10,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <unistd.h>
 
-#define PAUSE_US_LEAST 50 /* most locks are held for less */
+/* Most locks are held for less than the shortest pause. Later a pause is an eighth of what was
+ * waited. */
+#define PAUSE_US_LEAST 50
 #define PAUSE_US_MOST  5000
 #define TRIES_MOST     100 /* a filesystem may give a file another number each time it is asked */
 
@@ -18,7 +22,8 @@ annal_status annal__file_lock_init(struct file_lock *lock, const char *name)
 {
     lock->fd = -1;
     snprintf(lock->name, sizeof lock->name, "%s", name);
-    return pthread_mutex_init(&lock->mutex, NULL) == 0 ? ANNAL_OK : ANNAL_ERR_NOMEM;
+    bool ready = pthread_mutex_init(&lock->mutex, NULL) == 0 && annal__cond_init(&lock->freed) == 0;
+    return ready ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
 /*
@@ -45,17 +50,26 @@ static void close_file(annal_store *store, struct file_lock *lock)
     lock->fd = -1;
 }
 
+/* ANNAL_ERR_BUSY; whoever has the lock is looked up only if there is a message for it. */
 static annal_status refuse(const annal_store *store, const struct file_lock *lock, annal_error *err)
 {
-    struct stat file = {0};
+    struct buf path = {0};
+    struct stat file;
     char name[HOLDER_BYTES];
-    uint32_t pid =
-        store->io->fstat(store->io->arg, lock->fd, &file) < 0 ? 0 : annal__holder_of(&file, false);
+    uint32_t pid = 0;
+    if (err == NULL)
+        return ANNAL_ERR_BUSY;
+    if (annal__store_path(store, &path, "locks", lock->name, NULL) == ANNAL_OK &&
+        store->io->stat(store->io->arg, path.ptr, &file) == 0)
+        pid = annal__holder_of(&file, false);
+    annal__buf_done(&path);
+    if (pid == (uint32_t)getpid())
+        return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
     return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s of store %.200s is held by %s", lock->name,
                        store->path, annal__holder_name(pid, name));
 }
 
-/* The mutex is held. */
+/* It is taken for this thread. */
 static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_error *err)
 {
     struct buf path = {0};
@@ -83,41 +97,64 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
     return status;
 }
 
-/* The holder is looked up only if a message will name it. */
-static annal_status try_lock(annal_store *store, struct file_lock *lock, bool tells,
-                             annal_error *err)
+/* How long this caller may still wait. */
+static int64_t time_left(annal_store *store, int64_t deadline_us, int64_t least_until_us)
 {
-    if (pthread_mutex_trylock(&lock->mutex) != 0)
-        return annal__fail(err, ANNAL_ERR_BUSY, "locks/%s is taken by another thread", lock->name);
-    annal_status status = lock_file(store, lock, err);
-    if (status == ANNAL_ERR_BUSY && tells)
-        status = refuse(store, lock, err);
-    if (status < 0)
-        pthread_mutex_unlock(&lock->mutex);
-    return status;
+    int64_t now_us = annal__now_us(store);
+    int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
+    return left_us > least_until_us - now_us ? left_us : least_until_us - now_us;
 }
 
-annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err)
+/* The waiting of the thread that has it counts for the store, not that of this one. */
+static annal_status take_from_threads(annal_store *store, struct file_lock *lock,
+                                      int64_t deadline_us, int64_t least_until_us, annal_error *err)
 {
-    return try_lock(store, lock, err != NULL, err);
+    int64_t left_us = 1;
+    pthread_mutex_lock(&lock->mutex);
+    while (lock->taken && (left_us = time_left(store, deadline_us, least_until_us)) > 0)
+        annal__cond_wait_us(&lock->freed, &lock->mutex, left_us);
+    bool ours = !lock->taken;
+    lock->taken = true;
+    pthread_mutex_unlock(&lock->mutex);
+    return ours ? ANNAL_OK : refuse(store, lock, err);
+}
+
+static void give_to_threads(struct file_lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    lock->taken = false;
+    pthread_cond_signal(&lock->freed);
+    pthread_mutex_unlock(&lock->mutex);
 }
 
 annal_status annal__file_lock_take(annal_store *store, struct file_lock *lock, int64_t deadline_us,
                                    int64_t least_us, annal_error *err)
 {
     int64_t begun_us = annal__now_us(store);
-    int64_t pause_us = PAUSE_US_LEAST;
-    for (;;) {
-        int64_t now_us = annal__now_us(store);
-        int64_t left_us = annal__store_may_wait(store, deadline_us - now_us);
-        if (left_us < begun_us + least_us - now_us)
-            left_us = begun_us + least_us - now_us;
-        annal_status status = try_lock(store, lock, left_us <= 0, err);
-        if (status != ANNAL_ERR_BUSY || left_us <= 0)
-            return status;
+    int64_t least_until_us = begun_us + least_us;
+    annal_status status = take_from_threads(store, lock, deadline_us, least_until_us, err);
+    if (status < 0)
+        return status;
+    while ((status = lock_file(store, lock, err)) == ANNAL_ERR_BUSY) {
+        int64_t left_us = time_left(store, deadline_us, least_until_us);
+        int64_t pause_us = (annal__now_us(store) - begun_us) / 8;
+        if (left_us <= 0)
+            break;
+        pause_us = pause_us < PAUSE_US_LEAST  ? PAUSE_US_LEAST
+                   : pause_us > PAUSE_US_MOST ? PAUSE_US_MOST
+                                              : pause_us;
         annal__store_wait(store, pause_us < left_us ? pause_us : left_us);
-        pause_us = pause_us * 2 < PAUSE_US_MOST ? pause_us * 2 : PAUSE_US_MOST;
     }
+    if (status == ANNAL_ERR_BUSY)
+        refuse(store, lock, err);
+    if (status < 0)
+        give_to_threads(lock);
+    return status;
+}
+
+annal_status annal__file_lock_try(annal_store *store, struct file_lock *lock, annal_error *err)
+{
+    return annal__file_lock_take(store, lock, 0, 0, err);
 }
 
 annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, annal_error *err)
@@ -125,9 +162,10 @@ annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, 
     struct buf path = {0};
     pthread_mutex_lock(&lock->mutex);
     annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
-    if (status == ANNAL_OK && lock->fd < 0)
+    bool opens = status == ANNAL_OK && !lock->taken && lock->fd < 0;
+    if (opens)
         lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
-    if (status == ANNAL_OK && lock->fd < 0)
+    if (opens && lock->fd < 0)
         status = annal__fail_errno(err, "lock %s", path.ptr);
     pthread_mutex_unlock(&lock->mutex);
     annal__buf_done(&path);
@@ -137,12 +175,13 @@ annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, 
 void annal__file_lock_drop(annal_store *store, struct file_lock *lock)
 {
     store->io->flock(store->io->arg, lock->fd, LOCK_UN);
-    pthread_mutex_unlock(&lock->mutex);
+    give_to_threads(lock);
 }
 
 void annal__file_lock_done(annal_store *store, struct file_lock *lock)
 {
     if (lock->fd >= 0)
         store->io->close(store->io->arg, lock->fd);
+    pthread_cond_destroy(&lock->freed);
     pthread_mutex_destroy(&lock->mutex);
 }

@@ -5,11 +5,14 @@
 #include <annal/store.h>
 
 #include <pthread.h>
+#include <stdbool.h>
 
-/* A lock file, locked between processes by flock and between our threads by a mutex. */
+/* A lock file, locked between processes by flock. One of our threads at a time asks for that. */
 struct file_lock {
     pthread_mutex_t mutex;
-    int fd; /* -1: not opened yet */
+    pthread_cond_t freed;
+    bool taken; /* by one of our threads, which has the descriptor for itself */
+    int fd;     /* -1: not opened yet */
     char name[16];
 };
 
