@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +14,19 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define LOG_VERSION         1u
-#define LOG_HASHED_BYTES    80u
-#define GROUP_HEADER_BYTES  64u
-#define GROUP_HASH_AT       56u
-#define RECORD_FIXED_BYTES  72u
-#define READ_BYTES          ((size_t)256 << 10) /* in one step */
-#define ZERO_FILL_BYTES     ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
+#define LOG_VERSION        1u
+#define LOG_HASHED_BYTES   80u
+#define GROUP_HEADER_BYTES 64u
+#define GROUP_HASH_AT      56u
+#define RECORD_FIXED_BYTES 72u
+#define READ_BYTES         ((size_t)256 << 10) /* in one step */
+#define ZERO_FILL_BYTES    ((size_t)256 << 10) /* at once: the log in use is synced meanwhile */
+/* Regions up to this size are filled with zeros. Of larger ones, which would keep the disk busy for
+ * long, space is reserved: a group of at most SMALL_BYTES that comes to blocks which were never
+ * written is written together with zeros, AHEAD_BYTES in all. */
+#define ZEROED_MOST         ((uint64_t)4 << 20)
+#define SMALL_BYTES         ((uint64_t)16 << 10)
+#define AHEAD_BYTES         ((uint64_t)32 << 10)
 #define LOG_BLOCK_BYTES_MAX 65536
 /* for a payload of this size a second write pays off */
 #define LARGE_BYTES         ((size_t)128 << 10)
@@ -103,13 +110,28 @@ static annal_status write_zeros(struct log *log, uint64_t from, uint64_t to, con
     return ANNAL_OK;
 }
 
-static annal_status fill_with_zeros(struct log *log, annal_error *err)
+static annal_status fill_with_zeros(struct log *log, uint64_t bytes, annal_error *err)
 {
     annal_status status = reserve_scratch(log, ZERO_FILL_BYTES, err);
     if (status < 0)
         return status;
     memset(log->scratch, 0, ZERO_FILL_BYTES);
-    return write_zeros(log, 0, copy_offset(log) + LOG_BLOCK_BYTES, "fill", err);
+    for (unsigned i = 0; i < LOG_REGIONS; i++)
+        log->regions[i].written = log->regions[i].bytes;
+    return write_zeros(log, 0, bytes, "fill", err);
+}
+
+/* Give the file its size and its space on the disk, all zeros. */
+static annal_status allocate(struct log *log, annal_error *err)
+{
+    uint64_t bytes = copy_offset(log) + LOG_BLOCK_BYTES;
+    if (log->regions[0].bytes <= ZEROED_MOST)
+        return fill_with_zeros(log, bytes, err);
+    if (log->io->reserve(log->io->arg, log->fd, bytes) == 0)
+        return reserve_scratch(log, LOG_BLOCK_BYTES, err);
+    if (errno == EOPNOTSUPP)
+        return fill_with_zeros(log, bytes, err);
+    return annal__fail_errno(err, "reserve %" PRIu64 " bytes for commit log %s", bytes, log->path);
 }
 
 /* Block 0 and its copy. */
@@ -159,7 +181,7 @@ annal_status annal__log_create(const struct io *io, const char *path, uint64_t r
         log.regions[i] =
             (struct region){.offset = log.block + i * region_bytes, .bytes = region_bytes};
     log.seed = annal__take((const char *)log.slot_id + 8, 8);
-    status = fill_with_zeros(&log, err);
+    status = allocate(&log, err);
     if (status == ANNAL_OK)
         status = write_first_blocks(&log, now_us, err);
     if (status < 0)
@@ -219,9 +241,11 @@ static annal_status read_first_block(struct log *log, uint64_t file_bytes, annal
     log->block = (uint32_t)annal__take(block + 12, 4);
     memcpy(log->slot_id, block + 16, LOG_SLOT_ID_BYTES);
     log->seed = annal__take(block + 24, 8);
-    for (unsigned i = 0; i < LOG_REGIONS; i++)
-        log->regions[i] = (struct region){.offset = annal__take(block + 32 + 16 * i, 8),
-                                          .bytes = annal__take(block + 40 + 16 * i, 8)};
+    for (unsigned i = 0; i < LOG_REGIONS; i++) {
+        uint64_t bytes = annal__take(block + 40 + 16 * i, 8);
+        log->regions[i] = (struct region){
+            .offset = annal__take(block + 32 + 16 * i, 8), .bytes = bytes, .written = bytes};
+    }
     if (!is_sane(log, file_bytes))
         return annal__fail(err, ANNAL_ERR_CORRUPT,
                            "commit log %s is cut short, or names regions that cannot be",
@@ -421,21 +445,32 @@ static void put_header(const struct log *log, char *at, uint32_t records, const 
         memcpy(at + GROUP_HEADER_BYTES, toc->ptr, toc->len);
 }
 
+/* How much is written where a group of these bytes goes: see AHEAD_BYTES. */
+static uint64_t with_zeros_ahead(const struct log *log, uint64_t bytes)
+{
+    const struct region *region = &log->regions[log->current];
+    uint64_t room = region->bytes - log->end;
+    if (log->end + bytes <= region->written || bytes > SMALL_BYTES)
+        return bytes;
+    return room < AHEAD_BYTES ? room : AHEAD_BYTES;
+}
+
 annal_status annal__log_write_group(struct log *log, uint32_t records, const struct buf *toc,
                                     const struct buf *payload, uint64_t released, annal_error *err)
 {
     uint64_t bytes = annal__log_group_bytes(log, toc->len, payload->len);
-    const struct region *region = &log->regions[log->current];
+    struct region *region = &log->regions[log->current];
     ANNAL_ASSERT(log->epoch > 0 && log->end + bytes <= region->bytes && log->state != LOG_BROKEN);
+    uint64_t whole = with_zeros_ahead(log, bytes);
     bool apart = stands_apart(log, toc, payload);
     size_t head_bytes = GROUP_HEADER_BYTES + toc->len;
-    size_t first_bytes = apart ? head_bytes : (size_t)bytes;
+    size_t first_bytes = apart ? head_bytes : (size_t)whole;
     annal_status status = reserve_scratch(log, first_bytes, err);
     if (status < 0)
         return status;
 
     char *at = log->scratch;
-    size_t zeros = (size_t)bytes - head_bytes - payload->len;
+    size_t zeros = (size_t)whole - head_bytes - payload->len;
     uint64_t hash = 0;
     put_header(log, at, records, toc, payload, released);
     if (apart) {
@@ -463,6 +498,8 @@ annal_status annal__log_write_group(struct log *log, uint32_t records, const str
         return annal__fail_errno(err, "sync commit log %s", log->path);
     log->state = LOG_SOUND;
     log->group++;
+    if (log->end + whole > region->written)
+        region->written = log->end + whole;
     log->end += bytes;
     log->durable_released = released;
     return ANNAL_OK;

@@ -3,8 +3,9 @@
  *
  * One fdatasync covers one file. Therefore the events of all sessions of a process become durable
  * here first, and are written to their journals only after that. The file is filled with zeros
- * once, and later only overwritten, so that a sync never has to change the file's metadata. Numbers
- * in parentheses are commit-log rules.
+ * once, or its space is reserved, and later it is only overwritten, so that a sync does not have to
+ * change the file's metadata; in reserved space that is true from the second write to a block on.
+ * Numbers in parentheses are commit-log rules.
  *
  * Block 0 (4096 bytes, the fields in its first 512, little-endian):
  *    0  8  "ANNALLOG"
@@ -76,7 +77,8 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t epoch; /* of the groups in it; 0: none of this process */
+    uint64_t written; /* so many bytes at its begin were written since the file was created */
+    uint64_t epoch;   /* of the groups in it; 0: none of this process */
 };
 
 enum log_state {
@@ -116,7 +118,7 @@ struct log {
 void annal__put(char *at, uint64_t value, int bytes);
 uint64_t annal__take(const char *at, int bytes);
 
-/* Create a zero-filled log with two regions at path, synced and locked. The directory is not
+/* Create a log with two regions of zeros at path, synced and locked. The directory is not
  * synced. */
 annal_status annal__log_create(const struct io *io, const char *path, uint64_t region_bytes,
                                int64_t now_us, struct log *out_log, annal_error *err);

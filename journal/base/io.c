@@ -63,8 +63,7 @@ static ssize_t sys_pwrite(void *arg, int fd, const void *bytes, size_t len, uint
 static int sys_write_back(void *arg, int fd, uint64_t offset, size_t len)
 {
     (void)arg;
-    int failed = sync_file_range(fd, (off_t)offset, (off_t)len,
-                                 SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    int failed = sync_file_range(fd, (off_t)offset, (off_t)len, SYNC_FILE_RANGE_WRITE);
     if (failed < 0 && errno != EIO && errno != ENOSPC && errno != EDQUOT && errno != EBADF)
         return 0; /* the kernel does not report these bytes, and the sync covers them */
     return failed;
@@ -86,6 +85,16 @@ static int sys_ftruncate(void *arg, int fd, uint64_t len)
 {
     (void)arg;
     return ftruncate(fd, (off_t)len);
+}
+
+static int sys_reserve(void *arg, int fd, uint64_t len)
+{
+    (void)arg;
+    int failed;
+    do
+        failed = fallocate(fd, 0, 0, (off_t)len);
+    while (failed < 0 && errno == EINTR);
+    return failed;
 }
 
 static int sys_fstat(void *arg, int fd, struct stat *out)
@@ -234,6 +243,7 @@ const struct io annal__system_io = {
     .fdatasync = sys_fdatasync,
     .fsync = sys_fsync,
     .ftruncate = sys_ftruncate,
+    .reserve = sys_reserve,
     .fstat = sys_fstat,
     .futimens = sys_futimens,
     .stat = sys_stat,

@@ -36,14 +36,18 @@ struct io {
     void (*will_need)(void *arg, int fd, uint64_t offset, size_t len);
     ssize_t (*pwrite)(void *arg, int fd, const void *bytes, size_t len, uint64_t offset);
     /*
-     * Write these bytes if they are dirty, and wait for that. This prepares a sync and does not
-     * replace it: the bytes may be in the device's cache. An error that it reports may not be
-     * reported by the next sync.
+     * Begin to write these bytes to the disk if they are dirty. This prepares a sync and does not
+     * replace it. An error that it reports may not be reported by the next sync.
      */
     int (*write_back)(void *arg, int fd, uint64_t offset, size_t len);
     int (*fdatasync)(void *arg, int fd);
     int (*fsync)(void *arg, int fd);
     int (*ftruncate)(void *arg, int fd, uint64_t len);
+    /*
+     * Make a file so long and reserve disk space for all of it; what was never written reads as
+     * zeros. EOPNOTSUPP: the filesystem cannot do this.
+     */
+    int (*reserve)(void *arg, int fd, uint64_t len);
     int (*fstat)(void *arg, int fd, struct stat *out);
     int (*futimens)(void *arg, int fd, const struct timespec times[2]);
     /* lstat: does not follow links */

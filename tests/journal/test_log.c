@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { AHEAD_BYTES = 32 << 10, REGION_LARGE = 5 << 20 };
+
 static struct log log_;
 static const char *path;
 
@@ -115,6 +117,99 @@ static void flip(uint64_t at)
     free(bytes);
 }
 
+/* Reports each write of the log; the filesystem may not be able to reserve space. */
+struct watched {
+    struct io io;
+    size_t writes;
+    size_t bytes;
+    int reserve_fails;
+};
+
+static ssize_t watch_write(void *arg, int fd, const void *bytes, size_t len, uint64_t offset)
+{
+    struct watched *watched = arg;
+    watched->writes++;
+    watched->bytes += len;
+    return annal__system_io.pwrite(NULL, fd, bytes, len, offset);
+}
+
+static int watch_reserve(void *arg, int fd, uint64_t len)
+{
+    const struct watched *watched = arg;
+    errno = watched->reserve_fails;
+    return errno != 0 ? -1 : annal__system_io.reserve(NULL, fd, len);
+}
+
+static void watch(struct watched *watched, int reserve_fails)
+{
+    *watched = (struct watched){.io = annal__system_io, .reserve_fails = reserve_fails};
+    watched->io.arg = watched;
+    watched->io.pwrite = watch_write;
+    watched->io.reserve = watch_reserve;
+}
+
+static size_t written_for(struct log *log, struct watched *watched, size_t length)
+{
+    watched->bytes = 0;
+    write_pattern(log, length);
+    return watched->bytes;
+}
+
+START_TEST(small_groups_in_a_large_log_write_zeros_ahead_where_nothing_was_written_before)
+{
+    struct watched watched;
+    struct log log;
+    struct log_group *groups = NULL;
+    size_t count = 0;
+    watch(&watched, 0);
+    ck_ok(annal__log_create(&watched.io, tmpdir_path(&dir, "01.log"), REGION_LARGE, 1, &log, err));
+    ck_assert_uint_eq(watched.writes, 2); /* the first block and its copy */
+    annal__log_switch(&log);
+    for (size_t i = 0; i < 2 * AHEAD_BYTES / 4096; i++)
+        ck_assert_uint_eq(written_for(&log, &watched, 1), i % 8 == 0 ? AHEAD_BYTES : 4096);
+    ck_assert_uint_eq(written_for(&log, &watched, 20000), 20480);
+    while (log.end + (1 << 20) < REGION_LARGE)
+        written_for(&log, &watched, 900000);
+    while (log.end < log.regions[0].written || log.end + AHEAD_BYTES <= REGION_LARGE)
+        written_for(&log, &watched, 1);
+    uint64_t room = REGION_LARGE - log.end;
+    ck_assert_uint_lt(room, AHEAD_BYTES);
+    ck_assert_uint_eq(written_for(&log, &watched, 1), room);
+
+    annal__log_switch(&log);
+    log.durable_released = 1;
+    ck_assert_uint_eq(written_for(&log, &watched, 1), AHEAD_BYTES);
+    annal__log_switch(&log);
+    ck_assert_uint_eq(written_for(&log, &watched, 1), 4096); /* the region was written before */
+    ck_ok(annal__log_find_groups(&log, &groups, &count, err));
+    ck_assert_uint_eq(count, log.group - 1); /* the last one overwrote the first */
+    annal__free(groups);
+    annal__log_close(&log);
+}
+END_TEST
+
+START_TEST(a_filesystem_that_cannot_reserve_space_gets_a_log_of_zeros)
+{
+    struct watched watched;
+    struct log log;
+    struct stat file;
+    annal_error failure;
+    watch(&watched, EOPNOTSUPP);
+    ck_ok(annal__log_create(&watched.io, tmpdir_path(&dir, "01.log"), REGION_LARGE, 1, &log, err));
+    ck_assert_uint_eq(watched.bytes, 2 * REGION_LARGE + 4 * 4096);
+    annal__log_switch(&log);
+    ck_assert_uint_eq(written_for(&log, &watched, 1), 4096);
+    annal__log_close(&log);
+
+    watch(&watched, ENOSPC);
+    ck_assert_int_eq(annal__log_create(&watched.io, tmpdir_path(&dir, "02.log"), REGION_LARGE, 1,
+                                       &log, &failure),
+                     ANNAL_ERR_IO);
+    ck_assert_int_eq(failure.os_errno, ENOSPC);
+    ck_assert_int_eq(stat(tmpdir_path(&dir, "02.log"), &file), -1);
+}
+END_TEST
+
 START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
 {
     static const size_t lengths[] = {1, (128 << 10) - 1, 128 << 10, (128 << 10) + 1, 200000};
@@ -129,7 +224,7 @@ START_TEST(large_payloads_are_written_from_where_they_stand_and_found_again)
         log.scratch = NULL;
         log.scratch_bytes = 0;
         write_pattern(&log, lengths[i]);
-        ck_assert_int_eq(log.scratch_bytes <= log.block, i != 1); /* that one is copied */
+        ck_assert_int_eq(log.scratch_bytes <= AHEAD_BYTES, i != 1); /* that one is copied */
     }
     ck_ok(annal__log_find_groups(&log, &groups, &count, err));
     ck_assert_uint_eq(count, COUNT);
@@ -530,6 +625,9 @@ Suite *suite_log(void)
     Suite *suite = suite_create("log");
     TCase *tests = suite_case(suite, "log", set_up, tear_down);
     tcase_add_test(tests, large_payloads_are_written_from_where_they_stand_and_found_again);
+    tcase_add_test(tests,
+                   small_groups_in_a_large_log_write_zeros_ahead_where_nothing_was_written_before);
+    tcase_add_test(tests, a_filesystem_that_cannot_reserve_space_gets_a_log_of_zeros);
     tcase_add_test(tests, groups_are_found_in_order_with_all_they_hold);
     tcase_add_test(tests,
                    numbers_that_we_never_write_are_not_worked_with_whoever_made_their_hash_right);

@@ -20,6 +20,7 @@ enum call {
     FDATASYNC,
     FSYNC,
     FTRUNCATE,
+    RESERVE,
     FSTAT,
     FUTIMENS,
     STAT,
@@ -52,6 +53,7 @@ static const struct {
     [FDATASYNC] = {"fdatasync", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FSYNC] = {"fsync", true, {EIO, ENOSPC, EDQUOT, EINTR}},
     [FTRUNCATE] = {"ftruncate", true, {EIO, ENOSPC, EDQUOT, EINTR}},
+    [RESERVE] = {"reserve", true, {EIO, ENOSPC, EDQUOT, EOPNOTSUPP}},
     [FSTAT] = {"fstat", false, {EIO, ENOMEM}},
     [FUTIMENS] = {"futimens", false, {EIO, EACCES, EROFS}},
     [STAT] = {"stat", false, {EIO, EACCES, ENOMEM}},
@@ -108,7 +110,7 @@ static int fails(struct failing_io *disk, enum call call)
     if (!counted)
         return 0;
     unsigned count = atomic_fetch_add(&disk->calls, 1) + 1;
-    if (disk->full && call == PWRITE) {
+    if (disk->full && (call == PWRITE || call == RESERVE)) {
         disk->full = disk->for_good;
         return errno = ENOSPC;
     }
@@ -191,6 +193,11 @@ static int f_fsync(void *arg, int fd)
 static int f_ftruncate(void *arg, int fd, uint64_t len)
 {
     return fails(arg, FTRUNCATE) ? -1 : annal__system_io.ftruncate(NULL, fd, len);
+}
+
+static int f_reserve(void *arg, int fd, uint64_t len)
+{
+    return fails(arg, RESERVE) ? -1 : annal__system_io.reserve(NULL, fd, len);
 }
 
 static int f_fstat(void *arg, int fd, struct stat *out)
@@ -304,6 +311,7 @@ void failing_io_init(struct failing_io *disk)
                .fdatasync = f_fdatasync,
                .fsync = f_fsync,
                .ftruncate = f_ftruncate,
+               .reserve = f_reserve,
                .fstat = f_fstat,
                .futimens = f_futimens,
                .stat = f_stat,

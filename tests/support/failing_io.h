@@ -21,7 +21,9 @@
 
 struct failing_io {
     struct io io; /* its arg is this struct: do not copy */
-    /* counted so far: open, pread, pwrite, fdatasync, fsync, ftruncate, rename, mkdir, flock */
+    /*
+     * counted so far: open, pread, pwrite, fdatasync, fsync, ftruncate, reserve, rename,
+     * mkdir, flock */
     _Atomic unsigned calls;
     unsigned fail_at; /* which of them fails */
     int with_errno;   /* ENOSPC unless set */

@@ -730,6 +730,7 @@ struct sim_process *sim_process_new(struct sim_disk *disk)
                .fdatasync = d_fsync,
                .fsync = d_fsync,
                .ftruncate = d_ftruncate,
+               .reserve = d_ftruncate,
                .fstat = d_fstat,
                .futimens = d_futimens,
                .stat = d_stat,
