@@ -16,18 +16,9 @@
 #define SYNCERS_MAX         16
 #define JOURNALS_PER_SYNCER 4 /* with fewer, a thread costs more than it saves */
 
-/*
- * How many bytes of a journal go to the disk at once while no thread waits for the checkpoint: a
- * sync of the log that comes in between waits for no more than these. When all journals were
- * written at once, one append in a hundred took 3 ms instead of 1.4, and none was faster.
- */
-#define PIECE_BYTES ((size_t)512 << 10)
-
 /* A journal that is being synced. */
 struct dirty {
     struct session *session;
-    uint64_t from; /* what no sync has covered; a hint */
-    uint64_t to;
     int failed; /* errno, or 0 */
 };
 
@@ -50,10 +41,9 @@ static annal_status collect_dirty(void *arg, struct session *session, annal_erro
         if (dirty == NULL) {
             status = annal__fail(err, ANNAL_ERR_NOMEM, "checkpoint: no memory");
         } else {
+            *dirty = (struct dirty){.session = session};
             session->dirty = false; /* bytes that are written now belong to a later checkpoint */
             session->in_use = true;
-            *dirty =
-                (struct dirty){.session = session, .from = session->dirty_from, .to = session->end};
         }
     }
     pthread_mutex_unlock(&session->lock);
@@ -89,36 +79,6 @@ static annal_status put_back(const struct work *work, bool tried, annal_error *e
         pthread_mutex_unlock(&session->lock);
     }
     return status;
-}
-
-/* Also true if a batch is due, or if an appender does the work of a keeper. */
-static bool is_waited_for(annal_store *store)
-{
-    struct commit *commit = &store->commit;
-    if (!annal__store_has_keeper(store) || atomic_load(&store->checkpoint_waiters) > 0)
-        return true;
-    pthread_mutex_lock(&commit->lock);
-    int64_t first_us = commit->current->first_us;
-    pthread_mutex_unlock(&commit->lock);
-    return first_us > 0 && annal__now_us(store) - first_us >= (int64_t)store->batch_ms * 1000;
-}
-
-/*
- * Write piece after piece, until a thread waits for the end. Less than a piece is left to the sync.
- */
-static void write_back(struct work *work)
-{
-    const struct io *io = work->store->io;
-    for (size_t i = 0; i < work->count; i++) {
-        struct dirty *dirty = &work->dirty[i];
-        for (uint64_t at = dirty->from; at + PIECE_BYTES <= dirty->to && dirty->failed == 0;
-             at += PIECE_BYTES) {
-            if (is_waited_for(work->store))
-                return;
-            if (io->write_back(io->arg, dirty->session->fd, at, PIECE_BYTES) < 0)
-                dirty->failed = errno;
-        }
-    }
 }
 
 static void *sync_some(void *arg)
@@ -206,10 +166,8 @@ annal_status annal__checkpoint_epoch(annal_store *store, uint64_t epoch, annal_e
     int64_t begun_us = annal__now_us(store);
     status = annal__session_each(store, collect_dirty, &work, err);
     bool tried = status == ANNAL_OK;
-    if (tried) {
-        write_back(&work);
+    if (tried)
         sync_all(&work);
-    }
     annal_status synced = put_back(&work, tried, tried ? err : NULL);
     if (tried)
         status = synced;

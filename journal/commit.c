@@ -16,7 +16,11 @@
 #include <sched.h>
 #include <string.h>
 
-#define WAIT_US 1000000 /* a bound on one sleep; nothing depends on it */
+/* How long a leader waits for the threads of the last group; if they do not come, one of so many
+ * leaders tries again. */
+#define GATHER_US    100
+#define GATHER_EVERY 16
+#define WAIT_US      1000000 /* a bound on one sleep; nothing depends on it */
 /* A region that fills up faster than this is too small: checkpoints would disturb the syncs of the
  * log. */
 #define REGION_QUICK_US  250000
@@ -27,6 +31,13 @@
 /* Groups with at least twice so many records are written into the journals by several threads. */
 #define APPLIERS_MAX        4u
 #define RECORDS_PER_APPLIER 32u
+
+/*
+ * How much of a journal is written back at once. Groups of many appends are slowed down often, so
+ * each time by little; groups of one are slowed down once in more than 100.
+ */
+#define PIECE_OF_MANY ((uint64_t)64 << 10)
+#define PIECE_OF_ONE  ((uint64_t)512 << 10)
 
 /* A group that is not full accepts one more append of any size, and the loose bytes before it. */
 #define GROUP_BYTES_MAX (GROUP_BYTES_SOFT + 2 * (size_t)ANNAL_APPEND_BYTES_MAX)
@@ -61,6 +72,8 @@ static void group_recycle(struct commit *commit, struct group *group)
     annal__buf_clear(&group->payload);
     group->count = 0;
     group->appends = 0;
+    group->wanted = 0;
+    atomic_store(&group->gathered, 0);
     group->events = group->data_bytes = 0;
     group->first_us = 0;
     group->outcome = ANNAL_OK;
@@ -213,6 +226,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
 {
     struct commit *commit = &store->commit;
     bool ring = false;
+    bool gathered = false;
     pthread_mutex_lock(&commit->lock);
     struct group *group = commit->current;
     record->at = group->payload.len;
@@ -235,6 +249,7 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     (void)annal__buf_append_slice(&group->payload, loose);
     (void)annal__buf_append_slice(&group->payload, lines);
     group->appends++;
+    gathered = group->appends == group->wanted;
     group->events += events;
     group->data_bytes += data_bytes;
     group->references++;
@@ -247,6 +262,10 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
 
 done:
     pthread_mutex_unlock(&commit->lock);
+    if (gathered) {
+        atomic_store(&group->gathered, 1);
+        annal__futex_wake(&group->gathered);
+    }
     if (ring)
         annal__keeper_ring(store);
     return status;
@@ -536,9 +555,11 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     uint64_t offset;
     size_t end;
     annal_slice bytes = gather(group, index, scratch, &offset, &end);
+    uint64_t piece = group->appends > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
     /* A session that is behind gets everything from the log, in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
-        annal__session_write(store, session, offset, bytes, &failure) < 0)
+        (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
+         annal__session_write_back(store, session, offset + bytes.len, piece, &failure) < 0))
         annal__session_set_late(store, session, LATE_BYTES, &failure);
     do {
         struct group_record *record = &group->records[index];
@@ -685,6 +706,26 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
         announce_stop(store, why);
 }
 
+/*
+ * The threads that the last group has just woken are about to append: wait for them, because that
+ * saves a sync. If they do not come, the next groups do not wait. Lock held.
+ */
+static void await_crowd(struct commit *commit, struct group *group)
+{
+    if (group->appends >= commit->last_appends)
+        commit->absent = 0;
+    if (group->appends < commit->last_appends && commit->absent++ % GATHER_EVERY == 0) {
+        group->wanted = commit->last_appends;
+        pthread_mutex_unlock(&commit->lock);
+        annal__futex_wait(&group->gathered, 0, GATHER_US);
+        pthread_mutex_lock(&commit->lock);
+        if (group->appends >= group->wanted)
+            commit->absent = 0;
+        group->wanted = 0;
+    }
+    commit->last_appends = group->appends;
+}
+
 /* Lead the current group, which is not empty. Called and returns with the lock held. */
 static void lead(annal_store *store)
 {
@@ -703,17 +744,7 @@ static void lead(annal_store *store)
     next->number = group->number + 1;
     group->references++;
     commit->leading = true;
-    bool crowd = commit->last_appends > 1 || group->appends > 1;
-    commit->last_appends = group->appends;
-    pthread_mutex_unlock(&commit->lock);
-    /*
-     * The threads that the last group has just woken are about to append: let them run first,
-     * because that saves a sync. Not for a single appender: on a busy machine its time would go to
-     * other processes.
-     */
-    if (crowd)
-        sched_yield();
-    pthread_mutex_lock(&commit->lock);
+    await_crowd(commit, group);
     if (commit->failed) { /* meanwhile; the group's waiters were woken with that */
         group_free(next);
         stop_leading(commit);

@@ -66,14 +66,16 @@ struct group {
     size_t count;
     size_t room;
     uint32_t appends;
+    uint32_t wanted; /* the leader waits until there are so many; 0: it does not */
     uint64_t events;
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none did */
     uint32_t references;
-    annal_status outcome;  /* below 0: refused, or unknown */
-    bool replaced;         /* a record has `replaced` set */
-    annal_error failure;   /* why */
-    _Atomic uint32_t word; /* futex: the flags of enum group_word */
+    annal_status outcome;      /* below 0: refused, or unknown */
+    bool replaced;             /* a record has `replaced` set */
+    annal_error failure;       /* why */
+    _Atomic uint32_t word;     /* futex: the flags of enum group_word */
+    _Atomic uint32_t gathered; /* futex: 1 when there are as many appends as wanted */
 };
 
 struct commit {
@@ -84,6 +86,7 @@ struct commit {
     struct group *last;    /* the one that was `flying` when the store stopped, or NULL */
     bool leading;
     uint32_t last_appends; /* in the group that was led last */
+    uint32_t absent;       /* groups since their leader waited for appends that did not come */
     uint64_t durable;
     uint64_t applied;
     uint64_t released;   /* every epoch up to this one is checkpointed */

@@ -303,18 +303,14 @@ annal_status annal__failure_catch_up(annal_store *store, annal_error *err)
 
 annal_status annal__failure_checkpoint(annal_store *store, uint64_t epoch, annal_error *err)
 {
-    atomic_fetch_add(&store->checkpoint_waiters, 1);
     annal_status status = annal__failure_catch_up(store, err);
     if (status < 0)
-        goto done;
+        return status;
     status = annal__checkpoint_epoch(store, epoch, err);
     if (status < 0 && atomic_load(&store->late_sessions) > 0) {
         status = annal__failure_catch_up(store, err);
         if (status == ANNAL_OK)
             status = annal__checkpoint_epoch(store, epoch, err);
     }
-
-done:
-    atomic_fetch_sub(&store->checkpoint_waiters, 1);
     return status;
 }

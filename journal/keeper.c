@@ -8,12 +8,17 @@
 #include "journal/sys/chore.h"
 #include "journal/sys/say.h"
 
+#include <sched.h>
 #include <string.h>
 
 #define QUIET_US      5000000  /* after this long without an append, the log is emptied */
 #define ROTATE_US     30000000 /* and at least this often */
 #define RETRY_US      500000   /* between attempts at what the disk refused */
 #define LONG_SLEEP_US 60000000
+/* A thread that appends gives the processor back sooner than this. Programs that only compute get a
+ * tenth of what chores need, no more. */
+#define YIELD_LONG_US 2000
+#define YIELD_REST    10
 
 void annal__keeper_ring(annal_store *store)
 {
@@ -90,6 +95,18 @@ bool annal__keeper_is_needed(annal_store *store)
     pthread_mutex_unlock(&store->commit.lock);
     keeper->chore_makes_way = needed && !keeper->chore_leaves;
     return keeper->chore_makes_way;
+}
+
+void annal__chore_yield(annal_store *store)
+{
+    struct keeper *keeper = &store->keeper;
+    int64_t begun_us = annal__now_us(store);
+    if (begun_us < keeper->no_yield_us)
+        return;
+    sched_yield();
+    int64_t took_us = annal__now_us(store) - begun_us;
+    if (took_us > YIELD_LONG_US)
+        keeper->no_yield_us = begun_us + YIELD_REST * took_us;
 }
 
 static void commit_batches(annal_store *store, int64_t now_us)

@@ -249,9 +249,7 @@ static annal_status mark_behind(struct sync *sync, annal_error *err)
 static annal_status sync_directly(annal_store *store, bool *out_missed, annal_error *err)
 {
     struct sync sync = {.store = store};
-    atomic_fetch_add(&store->checkpoint_waiters, 1);
     pthread_mutex_lock(&store->checkpoint_lock);
-    atomic_fetch_sub(&store->checkpoint_waiters, 1);
     annal_status status = annal__session_each(store, collect, &sync, err);
     if (status == ANNAL_OK)
         status = annal__checkpoint_journals(store, sync.files, sync.file_count, err);

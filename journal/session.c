@@ -27,6 +27,7 @@
 #define YIELD_US 5000
 /* Memory for bytes of level os that a session keeps when it has none. */
 #define LOOSE_KEPT_BYTES ((size_t)4 << 10)
+#define PAGE_BYTES       ((uint64_t)4 << 10)
 
 annal_slice annal__session_id(const struct session *session)
 {
@@ -480,7 +481,7 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
         pthread_mutex_unlock(&session->lock);
         status = annal__commit_flush(store, err);
         pthread_mutex_lock(&session->lock);
-        annal__session_wait_unused(store, session);
+        annal__session_wait_unused(session);
     }
     while (status == ANNAL_OK && !session->refused && annal__loose_has_mark(store, session))
         status = annal__loose_end(store, session, err);
@@ -580,17 +581,15 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
         annal__buf_done(&session->loose);
 }
 
-void annal__session_wait_unused(annal_store *store, struct session *session)
+void annal__session_wait_unused(struct session *session)
 {
-    atomic_fetch_add(&store->checkpoint_waiters, 1);
     while (session->in_use)
         pthread_cond_wait(&session->moved, &session->lock);
-    atomic_fetch_sub(&store->checkpoint_waiters, 1);
 }
 
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    annal__session_wait_unused(store, session); /* `dirty` is final only then */
+    annal__session_wait_unused(session); /* `dirty` is final only then */
     annal_error failure = session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -620,7 +619,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err)
 {
     bool found = false;
-    annal__session_wait_unused(store, session);
+    annal__session_wait_unused(session);
     close_journal(store, session);
     annal_status status = open_journal(store, session, false, &found, err);
     if (status == ANNAL_OK && !found)
@@ -697,14 +696,28 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
     status = check_place(store, session, err);
     if (status < 0)
         return status;
+    if (!session->dirty)
+        session->written_back = offset / PAGE_BYTES * PAGE_BYTES;
     if (annal__write_all(store->io, session->fd, bytes.ptr, bytes.len, offset) < 0)
         return annal__fail_errno(err, "write the journal of session '%s'", session->id);
     session->exists = true;
-    if (!session->dirty)
-        session->dirty_from = offset;
     session->dirty = true;
     session->used_us = annal__now_us(store);
     session->changed = atomic_fetch_add(&store->changes, 1) + 1;
     annal__metrics_add(store, METRIC_JOURNAL_BYTES, bytes.len);
+    return ANNAL_OK;
+}
+
+annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
+                                       uint64_t piece_bytes, annal_error *err)
+{
+    uint64_t shift = (uintptr_t)session / sizeof *session % (piece_bytes / PAGE_BYTES) * PAGE_BYTES;
+    uint64_t whole = (end + shift) / piece_bytes * piece_bytes;
+    if (whole <= session->written_back + shift)
+        return ANNAL_OK;
+    uint64_t from = session->written_back;
+    session->written_back = whole - shift;
+    if (store->io->write_back(store->io->arg, session->fd, from, whole - shift - from) < 0)
+        return annal__fail_errno(err, "write the journal of session '%s'", session->id);
     return ANNAL_OK;
 }

@@ -100,10 +100,10 @@ struct session {
     uint32_t pending;
     uint64_t last_group; /* the group of its last record, which is the one of this index */
     size_t last_record;
-    bool marked;         /* or about to be: certainly true if nothing is pending; see (3) */
-    uint64_t mark_group; /* the group of the last mark that no later record ended; 0: none */
-    bool dirty;          /* the journal has bytes that no sync has covered */
-    uint64_t dirty_from; /* roughly where they begin */
+    bool marked;           /* or about to be: certainly true if nothing is pending; see (3) */
+    uint64_t mark_group;   /* the group of the last mark that no later record ended; 0: none */
+    bool dirty;            /* the journal has bytes that no sync has covered */
+    uint64_t written_back; /* those before this offset were written back, but not synced */
     struct ids ids;
     bool ids_loaded;
     uint64_t changed; /* the store's change counter at the last apply */
@@ -156,8 +156,17 @@ bool annal__session_is_wanted(annal_store *store, const struct session *session)
 annal_status annal__session_write(annal_store *store, struct session *session, uint64_t offset,
                                   annal_slice bytes, annal_error *err);
 
+/*
+ * After a write up to `end`: write back what is whole of pieces of this size. Such bytes reach the
+ * disk with the next sync of whatever file, which takes longer for each of them; journals that grow
+ * side by side end their pieces at different times. The session's lock is held. If it fails, the
+ * write has failed.
+ */
+annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
+                                       uint64_t piece_bytes, annal_error *err);
+
 /* Wait until no checkpoint uses its descriptor; makes a running checkpoint hurry. Lock held. */
-void annal__session_wait_unused(annal_store *store, struct session *session);
+void annal__session_wait_unused(struct session *session);
 
 /*
  * fdatasync the journal if it is dirty, and the directory if the journal is new. If the sync fails

@@ -67,6 +67,7 @@ struct keeper {
     struct chore_state chores[CHORES_MAX];
     size_t chore_count;
     bool chore_leaves;    /* the chore that runs does so for the last time */
+    int64_t no_yield_us;  /* until then chores do not yield the processor */
     bool chore_makes_way; /* it found that the keeper is needed */
     int64_t rotated_us;   /* monotonic */
     int64_t retry_us; /* monotonic: what the disk refused is not tried earlier; 0: nothing was */
@@ -117,8 +118,7 @@ struct annal_store {
     struct session *newest;                   /* of all; guarded by sessions_lock */
     uint32_t open_journals;                   /* guarded by sessions_lock */
 
-    pthread_mutex_t checkpoint_lock;     /* one checkpoint at a time */
-    _Atomic uint32_t checkpoint_waiters; /* so many threads wait for the end of one: it hurries */
+    pthread_mutex_t checkpoint_lock; /* one checkpoint at a time */
     /* Held while events/ is synced: a thread that finds it clean may rely on that. */
     pthread_mutex_t events_lock;
     _Atomic bool events_dirty;       /* names in events/ that no sync has covered */

@@ -43,6 +43,7 @@
 #define ATTEMPTS_MAX   5
 #define ROWS_PER_CLOCK 256 /* how often the clock is read */
 #define ROWS_PER_TURN  512
+#define ROWS_PER_YIELD 4
 
 /* ---- One transaction ---- */
 
@@ -82,6 +83,8 @@ static bool must_end(const struct batch *batch)
 
 static bool batch_full(struct batch *batch)
 {
+    if (batch->in_chore && batch->rows % ROWS_PER_YIELD == 0)
+        annal__chore_yield(batch->follower->derived->store);
     return batch->rows >= ROWS_MAX || batch->bytes >= BYTES_MAX ||
            batch->rows >= batch->turn_rows ||
            (batch->rows % ROWS_PER_CLOCK == 0 && must_end(batch));

@@ -29,6 +29,13 @@ typedef struct annal__chore {
  */
 bool annal__keeper_is_needed(annal_store *store);
 
+/*
+ * For run, after some 100 microseconds of work: let threads run that wait for this processor. One
+ * that wakes up after a sync would wait until the keeper's time is over, 3 ms, although others may
+ * be idle.
+ */
+void annal__chore_yield(annal_store *store);
+
 /* ANNAL_ERR_LIMIT: the keeper has sixteen already. Any thread. */
 ANNAL_MUST_CHECK annal_status annal__chore_add(annal_store *store, const annal__chore *chore,
                                                annal_error *err);
