@@ -39,8 +39,9 @@ enum {
     LANES_MAX = 4,
     BATCH_EVENTS = 50000,
     QUIET_MS = 30000,
-    PAUSES = 3,    /* as in ship.c */
-    ROWS_MS = 250, /* as in rows.c: after a batch, and while another host makes rows */
+    PAUSES = 3,       /* as in ship.c */
+    MIN_AGE_MS = 300, /* as in rows.c, also the next two */
+    ROWS_MS = 400,
     ROWS_AGAIN_MS = 1000,
     BACKOFF_MS = 250,
     BACKOFF_TRIES = 7,
@@ -294,7 +295,7 @@ static void make_rows(struct host *host)
 {
     annal_error err = {0};
     struct ship_rows left;
-    if (ship_postgres.make_rows(host->target, &left, &err) < 0) {
+    if (ship_postgres.make_rows(host->target, MIN_AGE_MS, &left, &err) < 0) {
         back_off(host, &err);
         return;
     }

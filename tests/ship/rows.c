@@ -23,7 +23,8 @@ static const char ask_rows[] =
 static PGconn *make_rows_and_hold(void)
 {
     PGconn *conn = PQconnectdb(url);
-    PGresult *result = PQexec(conn, "BEGIN; SELECT annal._fold_queued(1000)");
+    PGresult *result =
+        PQexec(conn, "BEGIN; SELECT annal._lock_rows(); SELECT annal._fold_queued(1000)");
     ck_assert_msg(PQresultStatus(result) == PGRES_TUPLES_OK, "%s", PQresultErrorMessage(result));
     PQclear(result);
     return conn;
@@ -64,6 +65,8 @@ static void leave_unmade(void)
     pid_t pid = start_shipper(NULL);
     fleet_wait_for("SELECT sum(seq) FROM annal._heads", "8");
     end(pid);
+    fleet_wait_for("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'annal ship'",
+                   "0");
     commit(other);
     ASK(ask_rows, "s1 one 1 3 1");
     ASK("SELECT batches || ' ' || (seconds > 0) FROM annal.rows_behind()", "1 true");

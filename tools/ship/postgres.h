@@ -40,8 +40,8 @@ extern const struct home_kind home_postgres;
 
 /* postgres_rows.c: the end of a batch, which says there what the rows get; these are made later. */
 annal_status postgres_queue_rows(struct ship_target *target, struct buf *sql, annal_error *err);
-annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *out,
-                                annal_error *err);
+annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
+                                struct ship_rows *out, annal_error *err);
 annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,
                                    annal_error *err);
 /* Returns when the rows of all batches are made that are there now. */

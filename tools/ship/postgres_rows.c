@@ -3,6 +3,7 @@
 
 #include "journal/base/error.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -39,13 +40,16 @@ static annal_status ask_rows(struct ship_target *target, const char *sql, struct
 }
 
 /* It may take longer than an answer may otherwise, because a batch may have many events. */
-annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *out, annal_error *err)
+annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
+                                struct ship_rows *out, annal_error *err)
 {
+    char sql[100];
     int quiet_ms = target->quiet_ms;
+    snprintf(sql, sizeof sql, "SELECT * FROM annal._fold_queued(" FOLD_MOST ", %.3f)",
+             min_age_ms / 1e3);
     if (target->quiet_ms < FOLD_QUIET_MS)
         target->quiet_ms = FOLD_QUIET_MS;
-    annal_status status =
-        ask_rows(target, "SELECT * FROM annal._fold_queued(" FOLD_MOST ")", out, err);
+    annal_status status = ask_rows(target, sql, out, err);
     target->quiet_ms = quiet_ms;
     return status;
 }
@@ -53,11 +57,11 @@ annal_status postgres_make_rows(struct ship_target *target, struct ship_rows *ou
 annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err)
 {
     struct ship_rows left = {0};
-    annal_status status = postgres_make_rows(target, &left, err);
+    annal_status status = postgres_make_rows(target, 0, &left, err);
     const uint64_t last = left.last;
     while (status >= 0 && left.first != 0 && left.first <= last) {
         const uint64_t first = left.first;
-        status = postgres_make_rows(target, &left, err);
+        status = postgres_make_rows(target, 0, &left, err);
         if (status >= 0 && left.first == first) /* another process makes them */
             nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
     }

@@ -12,8 +12,10 @@
 #include <time.h>
 
 enum {
-    REST_MS = 250,  /* at least, between two looks */
-    PACE_MS = 1000, /* while another process makes rows, and at most between two looks */
+    MIN_AGE_MS =
+        300,        /* so old is the oldest batch at least: so rows of several are made together */
+    REST_MS = 400,  /* at least, before a look */
+    PACE_MS = 1000, /* at most, and while another process makes rows */
     BACKOFF_MS_MAX = 30000,
     LATE_S = 60
 };
@@ -76,7 +78,7 @@ static annal_status make_some(struct row_maker *maker, struct ship_rows *out, an
     if (maker->target == NULL)
         status = options->kind->open(&options->target, true, &maker->target, err);
     if (status >= 0)
-        status = options->kind->make_rows(maker->target, out, err);
+        status = options->kind->make_rows(maker->target, MIN_AGE_MS, out, err);
     pthread_mutex_lock(&maker->lock);
     maker->calls++;
     if (status >= 0)
@@ -117,7 +119,8 @@ static void *make_on(void *arg)
 {
     struct row_maker *maker = arg;
     uint32_t retry_ms = 0;
-    while (wait_for_batch(maker, retry_ms)) {
+    int64_t rest_ms = REST_MS;
+    while (wait_for_batch(maker, retry_ms) && rest(maker, (uint32_t)rest_ms)) {
         annal_error err = {0};
         int64_t begun_us = annal__monotonic_us();
         if (make_all(maker, &err) >= 0) {
@@ -127,10 +130,8 @@ static void *make_on(void *arg)
             retry_ms = retry_ms == 0 ? PACE_MS : retry_ms * 2;
             retry_ms = retry_ms < BACKOFF_MS_MAX ? retry_ms : BACKOFF_MS_MAX;
         }
-        int64_t rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
-        (void)rest(maker, rest_ms < REST_MS   ? REST_MS
-                          : rest_ms < PACE_MS ? (uint32_t)rest_ms
-                                              : PACE_MS);
+        rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        rest_ms = rest_ms < REST_MS ? REST_MS : rest_ms < PACE_MS ? rest_ms : PACE_MS;
     }
     maker->options->kind->close(maker->target);
     return NULL;

@@ -329,7 +329,7 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
         return ANNAL_END;
     if (ship->shipped_us == 0)
         ship->shipped_us = annal__monotonic_us();
-    annal_status status = kind->make_rows(ship->sender.target, &ship->rows, err);
+    annal_status status = kind->make_rows(ship->sender.target, 0, &ship->rows, err);
     if (status < 0)
         return status;
     if (ship->rows_last == 0)

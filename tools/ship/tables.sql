@@ -364,11 +364,16 @@ CREATE OR REPLACE FUNCTION annal.rows_behind(OUT batches bigint, OUT seconds flo
     FROM annal._unfolded
 $$;
 
--- The same if nobody else does, and what is left then. Shippers may call it without owning the tables.
-CREATE OR REPLACE FUNCTION annal._fold_queued(most bigint, OUT batches bigint, OUT seconds float8, OUT first bigint,
-                                              OUT last bigint)
+-- Make the rows of the oldest batches, and say what is left then; unless another process does so, or the oldest batch is not
+-- `min_age` seconds old: many batches together cost little more than one. Shippers may call it without owning the tables.
+CREATE OR REPLACE FUNCTION annal._fold_queued(most bigint, min_age float8 DEFAULT 0, OUT batches bigint, OUT seconds float8,
+                                              OUT first bigint, OUT last bigint)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    SELECT * INTO batches, seconds, first, last FROM annal.rows_behind();
+    IF batches = 0 OR seconds < min_age THEN
+        RETURN;
+    END IF;
     IF pg_try_advisory_xact_lock(hashtext('annal'), hashtext('rows')) THEN
         PERFORM annal._fold_oldest(most);
     END IF;
