@@ -33,7 +33,7 @@
 #define RECORDS_PER_APPLIER 32u
 
 /*
- * How much of a journal is written back at once. Groups of many appends are slowed down often, so
+ * How much of a journal is written back at once. Groups of many events are slowed down often, so
  * each time by little; groups of one are slowed down once in more than 100.
  */
 #define PIECE_OF_MANY ((uint64_t)64 << 10)
@@ -71,7 +71,7 @@ static void group_recycle(struct commit *commit, struct group *group)
     }
     annal__buf_clear(&group->payload);
     group->count = 0;
-    group->appends = 0;
+    group->waiting = 0;
     group->wanted = 0;
     atomic_store(&group->gathered, 0);
     group->events = group->data_bytes = 0;
@@ -248,8 +248,8 @@ annal_status annal__commit_add(annal_store *store, struct group_record *record, 
     (void)annal__buf_append_slice(&group->payload, header);
     (void)annal__buf_append_slice(&group->payload, loose);
     (void)annal__buf_append_slice(&group->payload, lines);
-    group->appends++;
-    gathered = group->appends == group->wanted;
+    group->waiting += !batch;
+    gathered = !batch && group->waiting == group->wanted;
     group->events += events;
     group->data_bytes += data_bytes;
     group->references++;
@@ -555,7 +555,7 @@ static size_t apply_run(annal_store *store, const struct group *group, size_t in
     uint64_t offset;
     size_t end;
     annal_slice bytes = gather(group, index, scratch, &offset, &end);
-    uint64_t piece = group->appends > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
+    uint64_t piece = group->events > 1 ? PIECE_OF_MANY : PIECE_OF_ONE;
     /* A session that is behind gets everything from the log, in order. */
     if (session->late != LATE_BYTES && bytes.len > 0 &&
         (annal__session_write(store, session, offset, bytes, &failure) < 0 ||
@@ -712,18 +712,18 @@ static void refuse_groups(annal_store *store, struct group *group, const annal_e
  */
 static void await_crowd(struct commit *commit, struct group *group)
 {
-    if (group->appends >= commit->last_appends)
+    if (group->waiting >= commit->last_waiting)
         commit->absent = 0;
-    if (group->appends < commit->last_appends && commit->absent++ % GATHER_EVERY == 0) {
-        group->wanted = commit->last_appends;
+    if (group->waiting < commit->last_waiting && commit->absent++ % GATHER_EVERY == 0) {
+        group->wanted = commit->last_waiting;
         pthread_mutex_unlock(&commit->lock);
         annal__futex_wait(&group->gathered, 0, GATHER_US);
         pthread_mutex_lock(&commit->lock);
-        if (group->appends >= group->wanted)
+        if (group->waiting >= group->wanted)
             commit->absent = 0;
         group->wanted = 0;
     }
-    commit->last_appends = group->appends;
+    commit->last_waiting = group->waiting;
 }
 
 /* Lead the current group, which is not empty. Called and returns with the lock held. */

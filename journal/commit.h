@@ -65,8 +65,8 @@ struct group {
     struct group_record *records;
     size_t count;
     size_t room;
-    uint32_t appends;
-    uint32_t wanted; /* the leader waits until there are so many; 0: it does not */
+    uint32_t waiting; /* appends whose threads wait for its end */
+    uint32_t wanted;  /* the leader waits until there are so many; 0: it does not */
     uint64_t events;
     uint64_t data_bytes;
     int64_t first_us; /* monotonic: when the first append of level batch joined; 0: none did */
@@ -75,7 +75,7 @@ struct group {
     bool replaced;             /* a record has `replaced` set */
     annal_error failure;       /* why */
     _Atomic uint32_t word;     /* futex: the flags of enum group_word */
-    _Atomic uint32_t gathered; /* futex: 1 when there are as many appends as wanted */
+    _Atomic uint32_t gathered; /* futex: 1 when as many wait as are wanted */
 };
 
 struct commit {
@@ -85,8 +85,8 @@ struct commit {
     struct group *flying;  /* being written, or NULL */
     struct group *last;    /* the one that was `flying` when the store stopped, or NULL */
     bool leading;
-    uint32_t last_appends; /* in the group that was led last */
-    uint32_t absent;       /* groups since their leader waited for appends that did not come */
+    uint32_t last_waiting; /* for the group that was led last */
+    uint32_t absent;       /* groups since a leader waited for threads that did not come */
     uint64_t durable;
     uint64_t applied;
     uint64_t released;   /* every epoch up to this one is checkpointed */
