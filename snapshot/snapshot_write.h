@@ -48,8 +48,8 @@ annal_status annal__taker_init(struct taker *taker, annal_index *index, annal_sl
                                annal_state **spare, annal_error *err);
 
 /*
- * Fold some hundred events, or some hundred KiB of them. ANNAL_END: done. ANNAL_ERR_BUSY: another process writes the index; the
- * next step tries again.
+ * Fold some hundred events, or some hundred KiB of them. ANNAL_END: done. ANNAL_ERR_BUSY: another
+ * process writes the index; the next step tries again.
  */
 annal_status annal__taker_step(struct taker *taker, annal_error *err);
 
