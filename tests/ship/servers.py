@@ -90,6 +90,7 @@ class Proxy(threading.Thread):
     def __init__(self, server):
         super().__init__(daemon=True)
         self.server, self.mode, self.left = server, "pass", None
+        self.trap, self.trapped = None, False  # what has these bytes does not pass, and everything is cut
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.pairs = {}
@@ -114,6 +115,8 @@ class Proxy(threading.Thread):
     def _pass(self, end):
         try:
             piece = end.recv(512 if self.mode == "slow" else 16384)
+            if self.trap is not None and self.trap in piece:
+                piece, self.trapped = b"", True
             if piece and self.left is not None:
                 if len(piece) >= self.left:
                     self.pairs[end].sendall(piece[: self.left])
@@ -217,16 +220,28 @@ class Bucket:
         return {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "eu-central-1",
                 "AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret}
 
-    def names(self):
+    def objects(self):
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="lake")
-        return [item["Key"] for page in pages for item in page.get("Contents", [])]
+        return {item["Key"]: item["ETag"] for page in pages for item in page.get("Contents", [])}
 
-    def download(self, directory):
-        for name in self.names():
-            path = os.path.join(directory, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "wb") as file:
-                file.write(self.client.get_object(Bucket="lake", Key=name)["Body"].read())
+
+class Mirror:
+    """A directory that has what a bucket has; only what changed is read again, as the entity tags say."""
+
+    def __init__(self, bucket, directory):
+        self.bucket, self.directory, self.tags = bucket, directory, {}
+
+    def update(self):
+        now = self.bucket.objects()
+        for name in [name for name in self.tags if self.tags[name] != now.get(name)]:
+            os.unlink(os.path.join(self.directory, name))
+        for name in now:
+            if self.tags.get(name) != now[name]:
+                path = os.path.join(self.directory, name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "wb") as file:
+                    file.write(self.bucket.client.get_object(Bucket="lake", Key=name)["Body"].read())
+        self.tags = now
 
 
 def seeded():

@@ -2,7 +2,7 @@
 """stream.py ANNAL ROUNDS NATS_SERVER: a stream on three servers, while shippers, servers and the network fail.
 
 A tail follows all the time. After each fault it must have printed every event of every session once and in order, and
-so must a tail that begins then.
+so must a tail that begins then. The servers drop repeats for two seconds only, so that the stream has some.
 """
 
 import json
@@ -19,6 +19,7 @@ import urllib.request
 from servers import Annal, Proxy, answers, end, free_port, seeded, start, wait_until
 
 SESSIONS = 4
+WINDOW_S = 2
 
 
 class Cluster:
@@ -50,6 +51,19 @@ class Cluster:
                     pass
         return {}
 
+    def request(self, subject, value=None):
+        """A request to JetStream, and its answer."""
+        body = json.dumps(value) if value is not None else ""
+        with socket.create_connection(("127.0.0.1", self.ports[0])) as client, client.makefile("rb") as lines:
+            client.sendall(f'CONNECT {{"verbose":false}}\r\nSUB i 1\r\nPUB $JS.API.{subject} i {len(body)}\r\n{body}\r\n'.encode())
+            for line in lines:
+                if line.startswith(b"MSG "):
+                    answer = json.loads(lines.read(int(line.split()[-1])))
+                    break
+        if "error" in answer:
+            sys.exit(f"FAILED: {subject}: {answer}")
+        return answer
+
     def leader_of_all(self):
         if len(self.ports) == 1:
             return "n0"
@@ -73,6 +87,9 @@ class Scene:
         self.proxies = [Proxy(port) for port in self.cluster.ports]
         self.url = "nats://" + ",".join(f"127.0.0.1:{proxy.port}" for proxy in self.proxies)
         self.annal = Annal(program, directory + "/store")
+        self.cluster.request("STREAM.CREATE.ANNAL", {
+            "name": "ANNAL", "subjects": ["annal.events.*"], "storage": "file", "num_replicas": size, "max_msgs": -1,
+            "duplicate_window": WINDOW_S * 1000000000})
         self.last = {f"s{i}": 0 for i in range(SESSIONS)}
         self.shipper = self.second = None
         self.append()
@@ -138,6 +155,17 @@ class Scene:
         self.some(0.6)
         end(self.second)
 
+    def shipper_killed_before_its_heads_moved(self):
+        """All of its batch is in the stream; and it is sent again when the servers do not drop it any more."""
+        for proxy in self.proxies:
+            proxy.trap, proxy.trapped = b"PUB $KV.ANNAL_HEADS.", False
+        self.append()
+        wait_until("a head is to move", lambda: any(proxy.trapped for proxy in self.proxies))
+        end(self.shipper)
+        for proxy in self.proxies:
+            proxy.trap = None
+        time.sleep(WINDOW_S + 1)
+
     # ---- What must hold ----
 
     def take(self, lines, seen, name):
@@ -186,17 +214,35 @@ def try_long_event(scene):
     wait_until("the tail has the long event", lambda: scene.has_caught_up("long event"))
 
 
+def check_repeats(scene):
+    more = scene.cluster.request("STREAM.INFO.ANNAL")["state"]["messages"] - sum(scene.last.values())
+    if more <= 0:
+        sys.exit("FAILED: no event was in the stream twice")
+    print(f"{more} events were in the stream again", flush=True)
+
+
+def try_gap(scene):
+    """An event that the stream lost: the tail that follows had it, and one that begins says what is missing."""
+    scene.annal.append("gap", 1, 3)
+    scene.last["gap"], scene.seen["gap"] = 3, 0
+    scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
+    wait_until("the tail has the session", lambda: scene.has_caught_up("gap"))
+    last = scene.cluster.request("STREAM.INFO.ANNAL")["state"]["last_seq"]
+    scene.cluster.request("STREAM.MSG.DELETE.ANNAL", {"seq": last - 1})
+    tail = scene.annal.start("tail", "--from", scene.url, "gap", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = tail.communicate()
+    got = [json.loads(line)["seq"] for line in out.splitlines()]
+    if got != [1, 3] or "events 2 to 2 are not in the stream" not in err or tail.returncode != 1:
+        sys.exit(f"FAILED: gap: exit status {tail.returncode}, events {got}: {err}")
+
+
 def try_deleted_stream(scene):
     """Its heads stay, and are of another stream."""
     scene.annal.run("append", "quiet", input='{"type":"t","data":{"n":1}}\n')
     scene.last["quiet"] = 1
     scene.seen["quiet"] = 0
     scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
-    with socket.create_connection(("127.0.0.1", scene.cluster.ports[0])) as client:
-        client.sendall(b'CONNECT {"verbose":false}\r\nSUB i 1\r\nPUB $JS.API.STREAM.DELETE.ANNAL i 0\r\n\r\n')
-        answer = b""
-        while b"success" not in answer:
-            answer += client.recv(4096)
+    scene.cluster.request("STREAM.DELETE.ANNAL")
     scene.append()
     scene.annal.run("ship", scene.url, "--as", "h1", "--wait", "30")
     wait_until("the tail goes on after the stream was deleted", lambda: scene.has_caught_up("deleted stream"))
@@ -224,10 +270,12 @@ def main():
     with tempfile.TemporaryDirectory() as directory:
         scene = Scene(program, nats_server, directory, int(os.environ.get("SERVERS") or 3))
         faults = [scene.shipper_killed, scene.leader_killed, scene.two_shippers, scene.network_cut, scene.network_stalled,
-                  scene.server_stopped]
+                  scene.server_stopped, scene.shipper_killed_before_its_heads_moved]
         for i in range(rounds):
             scene.round(faults[i] if i < len(faults) else scene.random.choice(faults))
+        check_repeats(scene)
         try_long_event(scene)
+        try_gap(scene)
         try_deleted_stream(scene)
         try_lost_stream(scene)
         end(scene.tail)
