@@ -1,10 +1,12 @@
 /* Rows of sessions and turns, which are made some time after the batch that brought their
  * events. */
 #include "tests/ship/fixture.h"
+#include "tests/support/random.h"
 #include "tests/support/runner.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -149,8 +151,88 @@ START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
 }
 END_TEST
 
+/* Type and data of events that change rows, also odd ones. */
+static const char *const odd[][2] = {
+    {"session.created", "{\"title\":\"a\",\"model\":\"m1\",\"created_at\":\"nonsense\"}"},
+    {"session_start", "{\"agent_id\":5,\"status\":\"idle\",\"time\":\"of the file\"}"},
+    {"session.updated",
+     "{\"set\":{\"model\":\"m2\",\"title\":null,\"status\":\"s\"},\"title\":\"b\"}"},
+    {"session.updated", "{\"set\":[1],\"git_branch\":\"x\\u0000y\"}"},
+    {"session.status_changed", "{\"to\":\"running\"}"},
+    {"session.paused", "{}"},
+    {"session_resume", "{\"status\":{\"a\":[1]}}"},
+    {"session.ended", "1"},
+    {"session_end", "{\"status\":\"done\"}"},
+    {"session.transition", "{\"to\":\"x\",\"ended_at\":\"2026-01-02T03:04:05Z\"}"},
+    {"session.transition", "{\"to\":null,\"ended_at\":\"never\"}"},
+    {"turn.started", "{\"turn_id\":\"t1\",\"sequence\":7,\"status\":\"new\"}"},
+    {"turn.started", "{\"turn_id\":\"t2\",\"created_at\":\"2026-01-02T03:04:05Z\"}"},
+    {"turn_start", "{}"},
+    {"turn.streaming", "{\"turn_id\":\"t1\"}"},
+    {"turn.streaming", "null"},
+    {"turn.completed",
+     "{\"turn_id\":\"t1\",\"input_tokens\":3,\"output_tokens\":-1,\"cost_usd\":0.5}"},
+    {"turn.completed", "{\"inputTokens\":4,\"outputTokens\":\"5\",\"cost_usd\":\"x\"}"},
+    {"turn_complete", "{\"turn_id\":\"t2\",\"cached_input_tokens\":1.9,\"cost_usd\":1e40}"},
+    {"turn.failed", "{\"turn_id\":\"t1\",\"error\":\"e1\",\"cost_microusd\":7}"},
+    {"turn_error", "{\"error\":{\"code\":2},\"input_tokens\":1e17}"},
+    {"turn.cancelled", "{\"turn_id\":\"t3\"}"},
+    {"agent.turn.usage", "{\"turn_id\":\"t1\",\"input_tokens\":-9,\"model\":\"u1\"}"},
+    {"agent.turn.usage", "{\"turn_id\":\"t4\",\"cache_write_tokens\":2,\"modelId\":\"u2\"}"},
+    {"agent.turn.usage", "{\"output_tokens\":11}"},
+    {"message.added", "{\"role\":\"user\",\"content\":\"<env>\"}"},
+    {"message.added",
+     "{\"role\":\"user\",\"content\":[{\"text\":\" <a\"},{\"text\":\" go  on \"}]}"},
+    {"message.added", "{\"role\":\"\\u0075ser\",\"content\":{\"text\":\"q\"}}"},
+    {"message.added", "{\"role\":\"assistant\",\"content\":\"user\"}"},
+    {"a.b", "{\"turn_id\":\"t1\"}"}};
+
+/* A digest of all rows of a store. */
+static char *rows_of(const char *store)
+{
+    char sql[500];
+    snprintf(sql, sizeof sql,
+             "SELECT md5(string_agg(session || (to_jsonb(s) - 'key')::text || (SELECT"
+             " coalesce(string_agg((to_jsonb(t) - 'key')::text, ' ' ORDER BY turn), '')"
+             " FROM annal._turn_rows t WHERE t.key = h.key), ' ' ORDER BY session))"
+             " FROM annal._heads h JOIN annal._session_rows s USING (key) WHERE store = '%s'",
+             store);
+    return fleet_ask(sql);
+}
+
+START_TEST(rows_of_random_sessions_do_not_depend_on_the_batches)
+{
+    NEEDS_SERVER();
+    static const char *const batches[][2] = {{"b1", "1"}, {"b7", "7"}, {"b10000", "10000"}};
+    char *input = malloc(200 * 300), session[8];
+    struct random random = random_init(1);
+    ck_assert_ptr_nonnull(input);
+    for (int i = 0; i < 20; i++) {
+        char *at = input;
+        for (int event = 0; event < 100; event++) {
+            const char *const *kind = odd[random_below(&random, sizeof odd / sizeof *odd)];
+            at += sprintf(at, "{\"type\":\"%s\",\"data\":%s}\n", kind[0], kind[1]);
+        }
+        snprintf(session, sizeof session, "s%02d", i);
+        DONE_WITH(&cli, input, "append", session, "--level", "os");
+    }
+    free(input);
+    for (int i = 0; i < 3; i++)
+        DONE(&cli, "ship", url, "--as", batches[i][0], "--batch", batches[i][1]);
+    char *want = rows_of("b1");
+    ck_assert_uint_eq(strlen(want), 32);
+    ck_text(rows_of("b7"), want);
+    ck_text(rows_of("b10000"), want);
+    fleet_do("DELETE FROM annal._session_rows; DELETE FROM annal._turn_rows;"
+             "SELECT annal._fold_again(array_agg(key)) FROM annal._heads");
+    ck_text(rows_of("b1"), want);
+    free(want);
+}
+END_TEST
+
 void ship_add_row_tests(TCase *cases)
 {
+    tcase_add_long_test(cases, rows_of_random_sessions_do_not_depend_on_the_batches);
     tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
