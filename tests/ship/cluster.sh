@@ -74,7 +74,8 @@ end_all() {
     rm -rf "$ANNAL_TEST_SERVERS" || { sleep 1 && rm -rf "$ANNAL_TEST_SERVERS"; }
 }
 trap end_all EXIT
-trap 'exit 130' INT TERM HUP
+# A second signal would end end_all.
+trap "trap '' INT TERM HUP; exit 130" INT TERM HUP
 
 set -m # a group of its own for each part
 lines=()

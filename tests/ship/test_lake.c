@@ -254,6 +254,8 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     append("s1b", 5, 3);
     SHIP("--batch", "2");
     cli_assert_done(&cli);
+    DONE(&cli, "ship", "check", url, "--as", "h1", "--artifacts");
+    ck_assert_ptr_nonnull(strstr(cli.out, "proved: 1 artifacts; 0 more"));
     cli.store = tmpdir_path(&cli.dir, "other");
     CLI(&cli, NULL, "pull", "s1b", "--from", url);
     cli_assert_refused(&cli, 1, "--store-name which store shipped");

@@ -150,11 +150,22 @@ START_TEST(artifacts_come_once_by_their_hash)
     DONE(&cli, "ship", url, "--as", "h1");
     ck_text(fleet_ask("SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts"),
             "1 2999");
-    go_to("other");
+    DONE(&cli, "ship", "check", url, "--as", "h1", "--artifacts", "--json");
+    ck_assert_str_eq(cli.out, "{\"events\":3,\"behind\":0,\"dropped\":0,\"artifacts\":1,"
+                              "\"absent_artifacts\":0,\"sound\":true}\n");
     fleet_do("UPDATE annal.artifacts SET bytes = 'y'");
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1", "--artifacts");
+    cli_assert_refused(&cli, 1, "has other content at the target");
+    go_to("other");
     PULL("s1");
     cli_assert_refused(&cli, 1, "has other content at the target");
-    fleet_do("UPDATE annal.artifacts SET bytes = convert_to(repeat('x', 2999), 'UTF8')");
+    fleet_do("DELETE FROM annal.artifacts");
+    cli.store = first_store;
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1", "--artifacts");
+    cli_assert_refused(&cli, 1, "is missing at the target");
+    go_to("other");
+    fleet_do("INSERT INTO annal.artifacts SELECT encode(sha256(bytes), 'hex'), bytes FROM"
+             " convert_to(repeat('x', 2999), 'UTF8') AS bytes");
     PULL("s1", "--json");
     cli_assert_done(&cli);
     ck_assert_ptr_nonnull(strstr(cli.out, "\"missing_artifacts\":0}"));
@@ -162,6 +173,32 @@ START_TEST(artifacts_come_once_by_their_hash)
     DONE(&cli, "artifact", "get", "s1", name);
     ck_assert_str_eq(cli.out, content);
     free(content);
+}
+END_TEST
+
+/* Of three artifacts one is named by both sessions. */
+START_TEST(artifacts_go_with_the_last_event_that_names_them)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE_WITH(&cli, "both", "artifact", "put", "s1", "-");
+    DONE_WITH(&cli, "first", "artifact", "put", "s1", "-");
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do("CREATE TABLE annal.events_20200101 (LIKE annal._events INCLUDING ALL)");
+    fleet_do("WITH old AS (DELETE FROM annal._events RETURNING *) INSERT INTO annal.events_20200101"
+             " SELECT key, seq, '2020-01-01', ts, type, id, cause, data, h FROM old");
+    fleet_do("ALTER TABLE annal._events ATTACH PARTITION annal.events_20200101"
+             " FOR VALUES FROM ('2020-01-01') TO ('2020-01-02')");
+    DONE_WITH(&cli, "both", "artifact", "put", "s2", "-");
+    DONE_WITH(&cli, "third", "artifact", "put", "s2", "-");
+    DONE(&cli, "ship", url, "--as", "h1");
+    const char *contents = "SELECT string_agg(convert_from(bytes, 'UTF8'), ' ' ORDER BY bytes)"
+                           " FROM annal.artifacts";
+    ASK(contents, "both first third");
+    fleet_do("SELECT annal.drop_before('2020-01-02')");
+    ASK(contents, "both third");
+    fleet_do("SELECT annal.forget('h1', 's2')");
+    ASK(contents, "");
 }
 END_TEST
 
@@ -271,6 +308,7 @@ Suite *suite_pull(void)
     tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
     tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);
     tcase_add_test(cases, artifacts_come_once_by_their_hash);
+    tcase_add_test(cases, artifacts_go_with_the_last_event_that_names_them);
     tcase_add_test(cases, another_history_here_stays_as_it_is);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
     tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);

@@ -1,10 +1,13 @@
 /* annal ship: the verbs. */
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/sha256.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
 #include "tools/ship/home.h"
+#include "tools/ship/sender.h"
 #include "tools/ship/shipping.h"
 
 #include <inttypes.h>
@@ -115,6 +118,10 @@ struct looking {
     uint64_t events;  /* proved */
     uint64_t shipped; /* as the heads say */
     uint64_t behind;
+    bool want_artifacts;
+    struct references references; /* of the events that were proved */
+    uint64_t artifacts;           /* proved */
+    uint64_t absent;              /* neither there nor here, or too large to be shipped */
 };
 
 static const struct column columns[] = {
@@ -182,7 +189,7 @@ static int find_lanes(struct looking *looking)
 static int with_lanes(const struct args *args, int (*fn)(struct looking *looking))
 {
     struct shipping shipping;
-    struct looking looking = {.shipping = &shipping};
+    struct looking looking = {.shipping = &shipping, .want_artifacts = args_has(args, "artifacts")};
     int exit_status = shipping_begin(args, &shipping);
     if (exit_status == 0)
         exit_status = find_lanes(&looking);
@@ -191,6 +198,7 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
     if (shipping.options.kind != NULL)
         shipping.options.kind->close(looking.target);
     lanes_done(&looking.lanes);
+    annal__free(looking.references.all);
     return store_close(shipping.store, out_finish(exit_status));
 }
 
@@ -292,7 +300,10 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
         return differs(proof, there->seq, "is not the event of the journal", err);
     proof->next_seq++;
     proof->events++;
-    return ANNAL_OK;
+    return proof->looking->want_artifacts
+               ? annal__artifact_references(here.data, reference_note, &proof->looking->references,
+                                            err)
+               : ANNAL_OK;
 }
 
 /* ANNAL_ERR_CORRUPT and the like are about this session; ANNAL_ERR_BUSY ends everything. */
@@ -351,9 +362,123 @@ static void prove_whole(struct looking *looking)
     looking->bad = true;
 }
 
-static int print_check(struct looking *looking)
+/* ---- check: artifacts ---- */
+
+/* Those that the shipped events of a session name, as its journal says. */
+static int note_artifacts(void *arg, struct lane *lane)
+{
+    struct looking *looking = arg;
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    if (lane->state != LANE_GOING || !lane->has_head)
+        return 0;
+    annal_status status = annal_cursor_open(looking->lanes.store, annal_slice_of(lane->session), 0,
+                                            &cursor, &looking->err);
+    while (status >= 0 &&
+           (status = annal_cursor_next(cursor, &event, &looking->err)) != ANNAL_END &&
+           event.seq <= lane->there.seq)
+        if (status == ANNAL_OK)
+            status = annal__artifact_references(event.data, reference_note, &looking->references,
+                                                &looking->err);
+    annal_cursor_close(cursor);
+    return status < 0;
+}
+
+/* The target has none of this content; whether that is right. */
+static void look_for_absent(struct looking *looking, const struct reference *same, size_t count)
+{
+    annal_slice content = {0};
+    size_t i = 0;
+    while (i < count && annal_artifact_get(looking->lanes.store, annal_slice_of(same[i].session),
+                                           annal_slice_of(same[i].sha256), SHIP_ARTIFACT_BYTES_MAX,
+                                           &content, NULL) < 0)
+        i++;
+    annal_free((void *)(uintptr_t)content.ptr);
+    if (i == count) {
+        looking->absent++;
+        return;
+    }
+    say("session '%s': artifact %s is missing at the target", same[i].session, same[i].sha256);
+    looking->bad = true;
+}
+
+static bool has_hash(annal_slice content, const char *want)
+{
+    uint8_t sum[SHA256_BYTES];
+    char text[SHA256_TEXT_BYTES];
+    struct sha256 *sha256 = annal__sha256_begin();
+    if (sha256 == NULL)
+        return false;
+    annal__sha256_add(sha256, content.ptr, content.len);
+    annal__sha256_end(sha256, sum);
+    annal__sha256_text(sum, text);
+    return strcmp(text, want) == 0;
+}
+
+static annal_status prove_artifact(struct looking *looking, const struct reference *same,
+                                   size_t count)
+{
+    struct buf content = {0};
+    annal_status status = looking->shipping->options.kind->fetch(looking->target, same->sha256,
+                                                                 &content, &looking->err);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        look_for_absent(looking, same, count);
+        status = ANNAL_OK;
+    } else if (status >= 0) {
+        bool is_good = has_hash(annal__buf_slice(&content), same->sha256);
+        looking->artifacts += is_good;
+        looking->bad = looking->bad || !is_good;
+        if (!is_good)
+            say("session '%s': artifact %s has other content at the target", same->session,
+                same->sha256);
+    }
+    annal__buf_done(&content);
+    return status;
+}
+
+static annal_status prove_artifacts(struct looking *looking)
+{
+    struct references *references = &looking->references;
+    annal_status status = ANNAL_OK;
+    if (looking->shipping->options.kind->prove != NULL &&
+        lanes_each(&looking->lanes, note_artifacts, looking) != 0)
+        return looking->err.status;
+    references_sort(references);
+    for (size_t i = 0, count; i < references->count && status >= 0; i += count) {
+        const struct reference *same = &references->all[i];
+        for (count = 1; i + count < references->count; count++)
+            if (strcmp(same[count].sha256, same->sha256) != 0)
+                break;
+        status = prove_artifact(looking, same, count);
+    }
+    return status;
+}
+
+static void print_proved(const struct looking *looking)
 {
     char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
+    uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
+    if (looking->shipping->options.json) {
+        printf("{\"events\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"dropped\":%" PRIu64,
+               looking->events, looking->behind, looking->bad ? 0 : gone);
+        if (looking->want_artifacts)
+            printf(",\"artifacts\":%" PRIu64 ",\"absent_artifacts\":%" PRIu64, looking->artifacts,
+                   looking->absent);
+        printf(",\"sound\":%s}\n", looking->bad ? "false" : "true");
+        return;
+    }
+    if (looking->bad)
+        return;
+    printf("proved: %s events are those of the journals; %s not shipped yet, %s dropped\n",
+           human_count(events, looking->events), human_count(later, looking->behind),
+           human_count(dropped, gone));
+    if (looking->want_artifacts)
+        printf("proved: %s artifacts; %s more are neither at the target nor can be shipped\n",
+               human_count(events, looking->artifacts), human_count(later, looking->absent));
+}
+
+static int print_check(struct looking *looking)
+{
     if (say_rows(looking) < 0)
         return fail_error(&looking->err);
     (void)lanes_each(&looking->lanes, count_dropped, looking);
@@ -361,16 +486,9 @@ static int print_check(struct looking *looking)
         prove_whole(looking);
     else if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
         return fail_storage("%s", looking->err.message);
-    uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
-    if (looking->shipping->options.json)
-        printf("{\"events\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"dropped\":%" PRIu64
-               ",\"sound\":%s}\n",
-               looking->events, looking->behind, looking->bad ? 0 : gone,
-               looking->bad ? "false" : "true");
-    else if (!looking->bad)
-        printf("proved: %s events are those of the journals; %s not shipped yet, %s dropped\n",
-               human_count(events, looking->events), human_count(later, looking->behind),
-               human_count(dropped, gone));
+    if (looking->want_artifacts && prove_artifacts(looking) < 0)
+        return fail_storage("%s", looking->err.message);
+    print_proved(looking);
     return looking->bad ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -447,6 +565,10 @@ static const struct field to_fields[] = {
 
 static const struct field look_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
 
+static const struct field check_fields[] = {
+    TARGET_OPERAND, TARGET_OPTIONS,
+    FLAG("artifacts", NULL, "also read every artifact that a shipped event names"), FIELDS_END};
+
 static const struct field compact_fields[] = {
     TARGET_OPERAND, STORE_OPTIONS,
     FLAG("today", NULL, "also the files of the day that is not over"),
@@ -507,9 +629,14 @@ static const struct command verbs[] = {
               "the journal: seq, time, type, id, cause, data, hash. What was not shipped, and\n"
               "what retention dropped there, is counted. Of a lake, every file is compared with\n"
               "the hash in its manifest, and the heads with the journals. The exit status is 1\n"
-              "when an event differs, is missing, or is there twice.",
-     .examples = "  annal ship check postgresql://db.example/fleet\n",
-     .fields = look_fields,
+              "when an event differs, is missing, or is there twice.\n"
+              "\n"
+              "With --artifacts it also reads all artifacts that these events name, and compares\n"
+              "each with its hash. One that is missing there is an error, unless it cannot be\n"
+              "shipped: it is larger than 16 MiB, or not here any more.",
+     .examples = "  annal ship check postgresql://db.example/fleet\n"
+                 "  annal ship check s3://bucket/lake --as host7 --artifacts\n",
+     .fields = check_fields,
      .run = run_check},
     {.name = "compact",
      .summary = "make few large files of the many small ones of a lake",

@@ -210,6 +210,24 @@ CREATE TABLE IF NOT EXISTS annal.artifacts (
     bytes  bytea NOT NULL
 );
 
+-- Which events name which. Only what is written like this is a reference.
+CREATE OR REPLACE VIEW annal._names AS
+    SELECT e.key, e.day, match[1] AS hash
+    FROM annal._events e, regexp_matches(e.data::text, '"path":"artifacts/[^/"]+/([0-9a-f]{64})\.zst"', 'g') AS match
+    WHERE strpos(e.data::text, '"path":"artifacts/') > 0;
+
+-- Remove artifacts that no event named when this transaction looked. A batch that found one here has read this table, so
+-- the lock waits for its end. Its events arrived today, or yesterday if it began then; they are looked at again.
+CREATE OR REPLACE FUNCTION annal._drop_artifacts(hashes text[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF hashes <> '{}' THEN
+        LOCK TABLE annal.artifacts;
+        DELETE FROM annal.artifacts WHERE hash = ANY (ARRAY(
+            SELECT unnest(hashes) EXCEPT
+            SELECT hash FROM annal._names WHERE day >= (now() AT TIME ZONE 'UTC')::date - 1));
+    END IF;
+END $$;
+
 -- Who may write heads may write homes and artifacts.
 DO $$
 DECLARE
@@ -224,13 +242,18 @@ BEGIN
 END $$;
 
 -- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again. First the rows of sessions
--- and turns get what they need of them (tables.sql): most before the partitions are locked, the rest after it.
+-- and turns get what they need of them (tables.sql): most before the partitions are locked, the rest after it. Artifacts go
+-- that only they name; where there are such, all events are read.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
+    hashes text[] := ARRAY(SELECT DISTINCT hash FROM annal._names n WHERE n.day < drop_before.day);
     names text[] := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
 BEGIN
+    IF hashes <> '{}' THEN
+        hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
+    END IF;
     PERFORM annal._lock_rows();
     PERFORM annal._fold_all();
     FOREACH name IN ARRAY names LOOP
@@ -241,20 +264,27 @@ BEGIN
         EXECUTE format('DROP TABLE annal.%I', name);
         RETURN NEXT name;
     END LOOP;
+    PERFORM annal._drop_artifacts(hashes);
 END $$;
 
--- Take a session out: its events, its rows and its head. If its journal is still there, it is shipped again from its first
--- event.
+-- Take a session out: its events, its rows, its head, and the artifacts that only it names. If its journal is still there,
+-- it is shipped again from its first event.
 CREATE OR REPLACE FUNCTION annal.forget(of_store text, of_session text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     events bigint;
     of_key bigint;
+    hashes text[];
 BEGIN
     PERFORM annal._lock_rows();
     DELETE FROM annal._heads WHERE store = of_store AND session = of_session RETURNING key INTO of_key;
+    hashes := ARRAY(SELECT DISTINCT hash FROM annal._names WHERE key = of_key);
+    IF hashes <> '{}' THEN
+        hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names WHERE key <> of_key);
+    END IF;
     DELETE FROM annal._session_rows WHERE key = of_key;
     DELETE FROM annal._turn_rows WHERE key = of_key;
     DELETE FROM annal._events WHERE key = of_key;
     GET DIAGNOSTICS events = ROW_COUNT;
+    PERFORM annal._drop_artifacts(hashes);
     RETURN events;
 END $$;

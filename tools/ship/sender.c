@@ -45,12 +45,10 @@ static bool batch_is_full(const struct sender *sender)
            sender->batch_bytes >= BATCH_BYTES;
 }
 
-static annal_status note_reference(void *arg, annal_slice session, annal_slice sha256,
-                                   annal_error *err)
+annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err)
 {
-    struct sender *sender = arg;
-    struct reference *item =
-        annal__array_add(&sender->references, &sender->reference_count, sizeof *item);
+    struct references *references = arg;
+    struct reference *item = annal__array_add(&references->all, &references->count, sizeof *item);
     if (item == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     snprintf(item->session, sizeof item->session, "%.*s", ANNAL_FMT(session));
@@ -83,14 +81,19 @@ static int by_content(const void *a, const void *b)
     return strcmp(x->sha256, y->sha256);
 }
 
+void references_sort(struct references *references)
+{
+    if (references->count > 0)
+        qsort(references->all, references->count, sizeof *references->all, by_content);
+}
+
 static annal_status send_artifacts(struct sender *sender, annal_error *err)
 {
-    const struct reference *all = sender->references;
+    const struct reference *all = sender->references.all;
     annal_status status = ANNAL_OK;
     bool has = false;
-    if (sender->reference_count > 0)
-        qsort(sender->references, sender->reference_count, sizeof *all, by_content);
-    for (size_t i = 0; i < sender->reference_count && status >= 0; i++) {
+    references_sort(&sender->references);
+    for (size_t i = 0; i < sender->references.count && status >= 0; i++) {
         has = has && by_content(&all[i - 1], &all[i]) == 0;
         if (!has)
             status = send_artifact(sender, &all[i], &has, err);
@@ -120,7 +123,8 @@ static annal_status send_events(struct sender *sender, struct lane *lane, annal_
         }
         status = sender->options->kind->put(sender->target, lane, &event, err);
         if (status >= 0 && sender->options->kind->keep != NULL)
-            status = annal__artifact_references(event.data, note_reference, sender, err);
+            status =
+                annal__artifact_references(event.data, reference_note, &sender->references, err);
         if (status < 0)
             return status;
         lane->next = (struct place){event.seq, event.h, event.offset + event.length};
@@ -188,9 +192,8 @@ static void choose_lanes(struct sender *sender)
     struct lane *lane;
     sender->count = 0;
     sender->batch_events = sender->batch_bytes = 0;
-    annal__free(sender->references);
-    sender->references = NULL;
-    sender->reference_count = 0;
+    annal__free(sender->references.all);
+    sender->references = (struct references){0};
     while (sender->count < BATCH_LANES && (lane = lane_take(&sender->lanes)) != NULL)
         if (look_into(sender, lane, &sender->infos[sender->count]))
             sender->batch[sender->count++] = lane;
@@ -361,6 +364,6 @@ void second_join(struct second *second, struct sender *sender)
 
 void sender_done(struct sender *sender)
 {
-    annal__free(sender->references);
-    sender->references = NULL;
+    annal__free(sender->references.all);
+    sender->references = (struct references){0};
 }

@@ -15,11 +15,20 @@
 
 enum { BATCH_LANES = 512, BATCH_BYTES = 32 << 20, SECOND_LANES = 2 * BATCH_LANES };
 
-/* An artifact that an event of the batch names. */
+/* An artifact that an event names. */
 struct reference {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     char sha256[ANNAL_SHA256_TEXT_BYTES];
 };
+
+struct references {
+    struct reference *all;
+    size_t count;
+};
+
+/* An annal__artifact_reference_fn, for struct references. */
+annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err);
+void references_sort(struct references *references); /* by content */
 
 struct sender {
     const struct ship_options *options;
@@ -35,8 +44,7 @@ struct sender {
     size_t count;
     uint64_t batch_events;
     uint64_t batch_bytes;
-    struct reference *references;
-    size_t reference_count;
+    struct references references;
 
     _Atomic uint64_t events, bytes, batches; /* shipped */
     _Atomic uint64_t behind;                 /* events of the second one's lanes */
