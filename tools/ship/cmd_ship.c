@@ -631,9 +631,9 @@ static const struct command verbs[] = {
               "the hash in its manifest, and the heads with the journals. The exit status is 1\n"
               "when an event differs, is missing, or is there twice.\n"
               "\n"
-              "With --artifacts it also reads all artifacts that these events name, and compares\n"
-              "each with its hash. One that is missing there is an error, unless it cannot be\n"
-              "shipped: it is larger than 16 MiB, or not here any more.",
+              "With --artifacts it also reads all artifacts that these events name, and\n"
+              "compares each with its hash. One that is missing there is an error, unless it\n"
+              "cannot be shipped: it is larger than 16 MiB, or not here any more.",
      .examples = "  annal ship check postgresql://db.example/fleet\n"
                  "  annal ship check s3://bucket/lake --as host7 --artifacts\n",
      .fields = check_fields,
