@@ -277,7 +277,7 @@ annal_status sender_batch(struct sender *sender, annal_error *err)
 struct second {
     struct sender sender;
     pthread_t thread;
-    atomic_bool over;
+    atomic_bool over, done;
 };
 
 static void *send_on(void *arg)
@@ -292,6 +292,7 @@ static void *send_on(void *arg)
         sender->behind = lanes_lag(&sender->lanes).events;
     }
     options->kind->close(sender->target);
+    second->done = true;
     return NULL;
 }
 
@@ -338,6 +339,11 @@ const struct sender *second_sender(const struct second *second)
 {
     static const struct sender none;
     return second != NULL ? &second->sender : &none;
+}
+
+bool second_is_done(const struct second *second)
+{
+    return second->done;
 }
 
 void second_stop(struct second *second)

@@ -60,9 +60,10 @@ void sender_done(struct sender *sender);
 struct second;
 struct second *second_start(struct sender *sender);
 const struct sender *second_sender(const struct second *second); /* its counters */
+bool second_is_done(const struct second *second);                /* all are sent, or it failed */
 void second_stop(struct second *second);                         /* after its next batch */
 
-/* Waits until its lanes are sent, or it failed. What it left waits in the queue of the first. */
+/* Waits until it is done. What it left waits in the queue of the first. */
 void second_join(struct second *second, struct sender *sender);
 
 #endif

@@ -14,6 +14,7 @@
 
 enum {
     ROWS_AGAIN_MS = 100, /* while another process makes rows */
+    SECOND_MS = 10,      /* while the second sender has lanes, and the first has none */
     LOOK_MS = 500,       /* how often to notice that nobody reads the output any more */
     DRAIN_EVENTS = 4096  /* of the tail, between two batches */
 };
@@ -342,6 +343,16 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
     return ship->rows.first == first ? rest(ship, ROWS_AGAIN_MS, err) : ANNAL_OK;
 }
 
+/* Its lanes may not be touched: nothing is drained from the tail, but leases are renewed. */
+static annal_status wait_for_second(struct ship *ship)
+{
+    if (second_is_done(ship->second))
+        join_second(ship);
+    else if (ship->sender.lanes.first == NULL)
+        nanosleep(&(struct timespec){.tv_nsec = SECOND_MS * 1000000L}, NULL);
+    return ANNAL_OK;
+}
+
 /* One step: ANNAL_END when there is nothing more to do. */
 static annal_status step(struct ship *ship, annal_error *err)
 {
@@ -359,11 +370,8 @@ static annal_status step(struct ship *ship, annal_error *err)
         return status;
     note_back(ship);
     tell(ship);
-    if (ship->second != NULL) {
-        if (ship->sender.lanes.first == NULL)
-            join_second(ship);
-        return ANNAL_OK;
-    }
+    if (ship->second != NULL)
+        return wait_for_second(ship);
     if (ship->tail == NULL)
         return ship->sender.lanes.first != NULL ? ANNAL_OK : make_rows(ship, err);
     status = drain(ship, due && ship->sender.lanes.first != NULL ? 0 : until_due(ship), err);

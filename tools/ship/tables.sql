@@ -85,7 +85,7 @@ CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], late
                                        event_keys bigint[], event_seqs bigint[], since date) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT annal._queue(keys, (SELECT array_agg(h.seq ORDER BY n) FROM unnest(keys) WITH ORDINALITY AS of (key, n)
-                               JOIN annal._heads h USING (key)), firsts, latests, actives, event_keys, event_seqs)
+                               LEFT JOIN annal._heads h USING (key)), firsts, latests, actives, event_keys, event_seqs)
 $$;
 
 CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
