@@ -156,10 +156,10 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
 }
 
 /* A transaction that failed answers COMMIT with ROLLBACK. */
-static annal_status check_commit(const struct ship_target *target, const PGresult *result,
+static annal_status check_commit(const struct ship_target *target, PGresult *result,
                                  annal_error *err)
 {
-    return strcmp(PQcmdStatus((PGresult *)(uintptr_t)result), "COMMIT") == 0
+    return strcmp(PQcmdStatus(result), "COMMIT") == 0
                ? ANNAL_OK
                : annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: the batch was rolled back",
                              target->name);
@@ -405,26 +405,33 @@ annal_status postgres_run_arrays(struct ship_target *target, const char *sql, co
     return status;
 }
 
-/*
- * One message, so that a batch waits for few answers. What is in arrays needs no escape; the name
- * of the store does. They are freed.
- */
+static bool add_literal(struct buf *sql, PGconn *conn, const char *before, const char *text,
+                        size_t len)
+{
+    char *literal = PQescapeLiteral(conn, text, len);
+    bool added = literal != NULL && annal__buf_printf(sql, "%s%s", before, literal) == ANNAL_OK;
+    PQfreemem(literal);
+    return added;
+}
+
+/* One message, so that a batch waits for few answers: a function is called with the name of the
+ * store and these arrays, which are freed. */
 static annal_status run_with(struct ship_target *target, const char *before, struct buf *arrays,
                              int count, const char *after, PGresult **out, annal_error *err)
 {
     struct buf sql = {0};
-    char *store = PQescapeLiteral(target->conn, target->store, strlen(target->store));
-    bool failed = store == NULL || annal__buf_printf(&sql, "%s(%s", before, store) < 0;
-    for (int i = 0; i < count; i++)
-        failed = failed || annal__buf_append(&arrays[i], "}", 1) < 0 ||
-                 annal__buf_printf(&sql, ", '%s'", annal__buf_cstr(&arrays[i])) < 0;
-    failed = failed || annal__buf_printf(&sql, "); %s", after) < 0;
-    annal_status status = failed ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
-                                 : run(target, annal__buf_cstr(&sql), out, err);
+    bool added = annal__buf_printf(&sql, "%s", before) == ANNAL_OK &&
+                 add_literal(&sql, target->conn, "(", target->store, strlen(target->store));
+    for (int i = 0; i < count && added; i++)
+        added = annal__buf_append(&arrays[i], "}", 1) == ANNAL_OK &&
+                add_literal(&sql, target->conn, ", ", arrays[i].ptr, arrays[i].len);
+    added = added && annal__buf_printf(&sql, "); %s", after) == ANNAL_OK &&
+            annal__buf_cstr(&sql) != NULL;
+    annal_status status = added ? run(target, sql.ptr, out, err)
+                                : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     for (int i = 0; i < count; i++)
         annal__buf_done(&arrays[i]);
     annal__buf_done(&sql);
-    PQfreemem(store);
     return status;
 }
 

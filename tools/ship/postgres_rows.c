@@ -18,7 +18,8 @@ annal_status postgres_queue_rows(struct ship_target *target, struct buf *sql, an
 {
     bool failed = !digest_end(&target->digest);
     for (int i = 0; i < DIGEST_ARRAYS && !failed; i++)
-        failed = annal__buf_printf(sql, "%s'%s'", i == 0 ? "SELECT annal._queue(" : ", ",
+        failed = annal__buf_cstr(&target->digest.arrays[i]) == NULL ||
+                 annal__buf_printf(sql, "%s'%s'", i == 0 ? "SELECT annal._queue(" : ", ",
                                    annal__buf_cstr(&target->digest.arrays[i])) < 0;
     failed = failed || annal__buf_printf(sql, "); COMMIT") < 0 || annal__buf_cstr(sql) == NULL;
     return failed ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory") : ANNAL_OK;

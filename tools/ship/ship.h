@@ -142,8 +142,7 @@ struct ship_kind {
 
     /* Rows of sessions and turns, which are made after the batches: make_rows() makes those of the
      * oldest, unless that is younger than min_age_ms or another process does so now, and says what
-     * is
-     * left. NULL: it has none. */
+     * is left. NULL: it has none. */
     annal_status (*make_rows)(struct ship_target *target, uint32_t min_age_ms,
                               struct ship_rows *out, annal_error *err);
     annal_status (*look_at_rows)(struct ship_target *target, struct ship_rows *out,
