@@ -184,6 +184,15 @@ START_TEST(check_notices_what_is_not_the_journal_s)
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     SHIP(NULL);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s0");
+    SHIP(NULL);
+    fleet_do("UPDATE annal._events SET data = '7' WHERE seq = 1");
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    ck_assert_str_eq(
+        cli.err, "annal: session 's0': event 1 at the target is not the event of the journal\n"
+                 "annal: session 's1': event 1 at the target is not the event of the journal\n");
+    fleet_do("UPDATE annal._events SET data = '1' WHERE seq = 1; SELECT annal.forget('h1', 's0')");
+    DONE(&cli, "delete", "--yes", "s0");
     fleet_do("UPDATE annal._events SET data = '7' WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "event 2 at the target is not the event of the journal");

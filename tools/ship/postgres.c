@@ -327,24 +327,25 @@ static uint64_t number(const PGresult *result, int row, int column)
     return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
 
-/* Its rows, one at a time: fn is called with each. */
+/* Its rows, one at a time: fn is called with each. When it fails, the rest is read nevertheless, so
+ * that the connection can be used again. */
 static annal_status each_row(struct ship_target *target, postgres_row_fn fn, void *arg,
                              annal_error *err)
 {
     PGresult *result = NULL;
-    annal_status status = ANNAL_OK;
+    annal_status status = ANNAL_OK, answer = ANNAL_OK;
     PQsetSingleRowMode(target->conn);
     while ((status = next_result(target, &result, err)) >= 0 && result != NULL) {
         ExecStatusType kind = PQresultStatus(result);
         if (kind == PGRES_SINGLE_TUPLE)
-            status = fn(arg, result, err);
+            answer = answer < 0 ? answer : fn(arg, result, err);
         else if (kind != PGRES_TUPLES_OK)
             status = fail_result(target, result, err);
         PQclear(result);
         if (status < 0)
             return status;
     }
-    return status;
+    return status < 0 ? status : answer;
 }
 
 struct heads {
