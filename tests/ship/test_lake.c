@@ -268,6 +268,16 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     assert_same_journal(first, "s1b.jsonl");
     assert_same_journal(first, "s2.mpk");
     DONE(&cli, "verify");
+    cli.store = first;
+    DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\":\"s1b\"}}\n",
+              "append", "agent");
+    append("s3", 1, 1);
+    SHIP(NULL);
+    cli.store = tmpdir_path(&cli.dir, "third");
+    DONE(&cli, "pull", "s1", "--from", url, "--store-name", "h1", "--tree");
+    assert_same_journal(first, "s1b.jsonl");
+    assert_same_journal(first, "agent.jsonl");
+    ck_assert_int_eq(cli_journals(&cli), 3);
     CLI(&cli, NULL, "pull", "none", "--from", url, "--store-name", "h1");
     cli_assert_refused(&cli, 1, "there is no session 'none'");
     cli.store = first;

@@ -133,8 +133,8 @@ START_TEST(with_a_session_come_its_sub_agents_and_forks)
     ck_assert_int_eq(cli_journals(&cli), 4);
     PULL("lead", "--tree", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"sessions\":4,\"events\":0,\"added\":0,"));
-    CLI(&cli, NULL, "pull", "lead", "--from", "file:///none", "--tree");
-    cli_assert_refused(&cli, 2, "--tree is for a database");
+    CLI(&cli, NULL, "pull", "lead", "--from", "http://127.0.0.1:1", "--tree");
+    cli_assert_refused(&cli, 2, "--tree is for a database or a lake");
 }
 END_TEST
 

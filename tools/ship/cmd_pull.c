@@ -12,7 +12,7 @@ static int run_remote(const struct args *args)
 {
     struct remote_where where;
     if (args_has(args, "tree"))
-        return fail_usage("--tree is for a database: a server gives one session");
+        return fail_usage("--tree is for a database or a lake: a server gives one session");
     int exit_status = remote_where_read(args, args_get(args, "from"), &where);
     return exit_status != 0 ? exit_status : pull_remote(args, &where);
 }
@@ -34,8 +34,6 @@ static int run(const struct args *args)
     int exit_status = ship_find_kind(options.from.url, &options.kind);
     if (exit_status == 0 && options.kind->find == NULL)
         return fail_refused("sessions cannot be pulled from '%s' yet", options.from.url);
-    if (exit_status == 0 && options.tree && options.kind->tree == NULL)
-        return fail_usage("--tree is for a database: a lake does not know sub-agents");
     if (exit_status == 0)
         exit_status = store_open(args, OPEN_CREATE, 0, &store);
     if (exit_status == 0)
@@ -69,7 +67,8 @@ const struct command cmd_pull = {
              "histories, so be sure that the old host has stopped.\n"
              "\n"
              "A lake (file:///, s3://) needs --store-name, and DuckDB's library to read its\n"
-             "files. From a server (annal serve) it comes as a bundle, with its artifacts.\n"
+             "files; with --tree it reads all of them. From a server (annal serve) it comes as\n"
+             "a bundle, with its artifacts.\n"
              "\n"
              "With --json {\"session_id\", \"store\", \"seq\", \"h\", \"sessions\", \"events\",\n"
              "\"added\", \"extended\", \"already_there\", \"missing_artifacts\"}; events are\n"

@@ -195,6 +195,8 @@ static annal_status take_piece(struct ship_target *lake, const char *line, annal
         return fail_manifest(lake->number + 1, "is damaged", err);
     if (lake->found != NULL && strcmp(session, lake->found->info.session) == 0)
         lake_take_piece(lake, line, lake_find_file(lake, lake->last));
+    if (lake->links != NULL && lake_note_fork(lake, line, err) < 0)
+        return ANNAL_ERR_NOMEM;
     struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
     if (lane == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
@@ -639,8 +641,8 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
     {                                                                                              \
         .pace_ms = 60000, .open = opens, .close = lake_close, .heads = lake_heads,                 \
         .begin = lake_begin, .put = lake_put, .commit = lake_commit, .prove = lake_prove,          \
-        .compact = lake_compact, .rows = lake_rows, .find = lake_find, .has = lake_has,            \
-        .keep = lake_keep, .fetch = lake_fetch                                                     \
+        .compact = lake_compact, .rows = lake_rows, .find = lake_find, .tree = lake_tree,          \
+        .has = lake_has, .keep = lake_keep, .fetch = lake_fetch                                    \
     }
 
 #ifdef ANNAL_SHIP_S3

@@ -76,6 +76,18 @@ struct lake_row {
     size_t lens[4];
 };
 
+/* A session that belongs to another one: a fork or a sub-agent. */
+struct lake_link {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char of[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    bool is_given;
+};
+
+struct lake_links {
+    struct lake_link *all;
+    size_t count;
+};
+
 struct ship_target {
     const struct lake_files_kind *kind;
     struct lake_files *files;
@@ -89,6 +101,7 @@ struct ship_target {
     char store[SHIP_STORE_BYTES_MAX];
     struct ship_origin
         *found; /* the session that is looked for, while manifests are read, or NULL */
+    struct lake_links *links; /* where forks are noted while manifests are read, or NULL */
     char looked_for[ANNAL_SESSION_ID_BYTES_MAX +
                     1]; /* of which files say whether they have events */
 
@@ -149,6 +162,9 @@ annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
 void lake_take_piece(struct ship_target *lake, const char *line, struct lake_file *file);
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
+                       annal_error *err);
+annal_status lake_note_fork(struct ship_target *lake, const char *line, annal_error *err);
+annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
                        annal_error *err);
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err);

@@ -100,6 +100,7 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
 
 struct reading {
     struct ship_target *lake;
+    bool all; /* also files that have no events of the session that is looked for */
     const char **paths;
     size_t count;
     bool are_copies;
@@ -113,8 +114,8 @@ static void fetch_file(const void *node, VISIT which, void *closure)
     struct reading *reading = closure;
     const struct lake_file *file = *(struct lake_file *const *)node;
     char path[PATH_BYTES];
-    if ((which != postorder && which != leaf) || reading->status < 0 || !file->has_events ||
-        file->replaced_us != 0)
+    if ((which != postorder && which != leaf) || reading->status < 0 ||
+        (!file->has_events && !reading->all) || file->replaced_us != 0)
         return;
     struct ship_target *lake = reading->lake;
     reading->status =
@@ -143,8 +144,14 @@ static annal_slice unhex(char *text)
     return (annal_slice){text, len};
 }
 
-static annal_status give_line(char *line, row_fn fn, void *arg, annal_error *err)
+struct taking {
+    row_fn fn;
+    void *arg;
+};
+
+static annal_status give_row(void *arg, char *line, annal_error *err)
 {
+    const struct taking *taking = arg;
     enum { VALUES = 7 };
     char *values[VALUES] = {0}, *rest = line;
     line[strcspn(line, "\n")] = '\0';
@@ -159,17 +166,20 @@ static annal_status give_line(char *line, row_fn fn, void *arg, annal_error *err
                                .cause = unhex(values[4]),
                                .data = unhex(values[5]),
                                .h = (uint64_t)strtoll(values[6], NULL, 10)};
-    return fn(arg, &event, err);
+    return taking->fn(taking->arg, &event, err);
 }
 
-static annal_status give_lines(const char *path, row_fn fn, void *arg, annal_error *err)
+/* Called with each line of an answer. */
+typedef annal_status (*line_fn)(void *arg, char *line, annal_error *err);
+
+static annal_status give_lines(const char *path, line_fn fn, void *arg, annal_error *err)
 {
     char *line = NULL;
     size_t room = 0;
     FILE *file = fopen(path, "re");
     annal_status status = file != NULL ? ANNAL_OK : annal__fail_errno(err, "ship: read '%s'", path);
     while (status >= 0 && getline(&line, &room, file) > 0)
-        status = give_line(line, fn, arg, err);
+        status = fn(arg, line, err);
     if (status >= 0 && ferror(file))
         status = annal__fail_errno(err, "ship: read '%s'", path);
     free(line);
@@ -178,16 +188,10 @@ static annal_status give_lines(const char *path, row_fn fn, void *arg, annal_err
     return status;
 }
 
-/* The rows of the session, in order, in a file of text. */
-static annal_status ask(const struct reading *reading, const char *session, uint64_t after_seq,
-                        const char *path)
+/* The answer to SQL, in a file of text. */
+static annal_status ask(const struct reading *reading, const char *sql, const char *path)
 {
-    char sql[500];
     struct parquet *parquet = NULL;
-    snprintf(sql, sizeof sql,
-             "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h FROM f "
-             "WHERE session_id = '%s' AND seq > %" PRIu64 " ORDER BY seq",
-             session, after_seq);
     int exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)
         exit_status = parquet_lines(parquet, reading->paths, reading->count, sql);
@@ -209,30 +213,116 @@ annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const 
     return ANNAL_OK;
 }
 
+/* Fetch the files that the manifests say, and give the lines of the answer. */
+static annal_status read_files(struct reading *reading, const char *sql, line_fn fn, void *arg)
+{
+    char path[PATH_BYTES];
+    twalk_r(reading->lake->tree, fetch_file, reading);
+    annal_status status = reading->status;
+    if (status >= 0)
+        status = lake_temporary_name(path, "pull", "", reading->err);
+    if (status >= 0 && reading->count > 0) {
+        status = ask(reading, sql, path);
+        if (status >= 0)
+            status = give_lines(path, fn, arg, reading->err);
+        (void)unlink(path);
+    }
+    for (size_t i = 0; i < reading->count; i++) {
+        if (reading->are_copies && reading->paths[i] != NULL)
+            (void)unlink(reading->paths[i]);
+        annal__free((void *)(uintptr_t)reading->paths[i]);
+    }
+    annal__free(reading->paths);
+    return status;
+}
+
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err)
 {
-    char path[PATH_BYTES];
+    char sql[500];
     struct ship_origin origin;
     struct reading reading = {.lake = lake, .err = err};
+    annal_status status = ANNAL_OK;
     if (!annal__slice_is(session, lake->looked_for))
-        reading.status = lake_find(lake, session, &origin, err);
-    if (reading.status >= 0)
-        twalk_r(lake->tree, fetch_file, &reading);
-    annal_status status = reading.status;
-    if (status >= 0)
-        status = lake_temporary_name(path, "pull", "", err);
-    if (status >= 0 && reading.count > 0) {
-        status = ask(&reading, lake->looked_for, after_seq, path);
+        status = lake_find(lake, session, &origin, err);
+    if (status < 0)
+        return status;
+    snprintf(sql, sizeof sql,
+             "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h FROM f "
+             "WHERE session_id = '%s' AND seq > %" PRIu64 " ORDER BY seq",
+             lake->looked_for, after_seq);
+    return read_files(&reading, sql, give_row, &(struct taking){fn, arg});
+}
+
+/* ---- Forks and sub-agents ---- */
+
+static annal_status add_link(struct lake_links *links, const char *session, const char *of,
+                             annal_error *err)
+{
+    struct lake_link *link = annal__array_add(&links->all, &links->count, sizeof *link);
+    if (link == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    *link = (struct lake_link){0};
+    snprintf(link->session, sizeof link->session, "%s", session);
+    snprintf(link->of, sizeof link->of, "%s", of);
+    return ANNAL_OK;
+}
+
+annal_status lake_note_fork(struct ship_target *lake, const char *line, annal_error *err)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1], parent[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    take_text(line, "{\"session\":\"", session, sizeof session);
+    take_text(line, ",\"parent\":\"", parent, sizeof parent);
+    return parent[0] == '\0' ? ANNAL_OK : add_link(lake->links, session, parent, err);
+}
+
+static annal_status note_agent(void *arg, char *line, annal_error *err)
+{
+    char *rest = line;
+    const char *session = strsep(&rest, "|");
+    if (rest == NULL)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: DuckDB gave a row with too few values");
+    rest[strcspn(rest, "\n")] = '\0';
+    return add_link(arg, session, rest, err);
+}
+
+static annal_status give_tree(struct lake_links *links, annal_slice of, session_fn fn, void *arg,
+                              annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < links->count && status >= 0; i++) {
+        struct lake_link *link = &links->all[i];
+        if (link->is_given || !annal__slice_is(of, link->of))
+            continue;
+        link->is_given = true;
+        status = fn(arg, annal_slice_of(link->session), err);
         if (status >= 0)
-            status = give_lines(path, fn, arg, err);
-        (void)unlink(path);
+            status = give_tree(links, annal_slice_of(link->session), fn, arg, err);
     }
-    for (size_t i = 0; i < reading.count; i++) {
-        if (reading.are_copies && reading.paths[i] != NULL)
-            (void)unlink(reading.paths[i]);
-        annal__free((void *)(uintptr_t)reading.paths[i]);
-    }
-    annal__free(reading.paths);
+    return status;
+}
+
+/* The manifests know forks; sub-agents are in events, so all files are read. */
+annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
+                       annal_error *err)
+{
+    struct lake_links links = {0};
+    struct reading reading = {.lake = lake, .all = true, .err = err};
+    lake_forget(lake);
+    lake->looked_for[0] = '\0';
+    lake->links = &links;
+    annal_status status = lake_read_log(lake, err);
+    lake->links = NULL;
+    if (status >= 0)
+        status = read_files(
+            &reading,
+            "SELECT session_id, arg_max(regexp_extract(data, "
+            "'\"parent_session_id\":\"([^\"|\\n]+)\"',"
+            " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session.updated') AND"
+            " regexp_matches(data, '\"parent_session_id\":\"[^\"|\\n]+\"') GROUP BY ALL",
+            note_agent, &links);
+    if (status >= 0)
+        status = give_tree(&links, session, fn, arg, err);
+    annal__free(links.all);
     return status;
 }

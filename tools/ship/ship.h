@@ -165,7 +165,7 @@ struct ship_kind {
     annal_status (*find)(struct ship_target *target, annal_slice session, struct ship_origin *out,
                          annal_error *err);
 
-    /* With find, if not NULL: the sub-agents and forks of a session, theirs, and so on; in the same
+    /* With find: the sub-agents and forks of a session, theirs, and so on; in the same
      * store, and in any order. */
     annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
                          annal_error *err);
