@@ -13,12 +13,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FOLLOW_PERIOD_MS 100
+/* Agents append in bursts: indexing waits for the end of one, and disturbs no append. */
+#define FOLLOW_QUIET_MS  20
+#define FOLLOW_LATEST_MS 1000
+#define FOLLOW_PERIOD_MS 200 /* it works for 200 ms at once, if there is so much to do */
 
 static annal_status follow(annal_index *index, annal_error *err)
 {
-    const annal__chore chore = {
-        .name = "index", .period_ms = FOLLOW_PERIOD_MS, .run = annal__index_follow, .arg = index};
+    const annal__chore chore = {.name = "index",
+                                .period_ms = FOLLOW_PERIOD_MS,
+                                .quiet_ms = FOLLOW_QUIET_MS,
+                                .latest_ms = FOLLOW_LATEST_MS,
+                                .run = annal__index_follow,
+                                .arg = index};
     annal_status status = annal__chore_add(index->store, &chore, err);
     index->follows = status >= 0;
     return status;

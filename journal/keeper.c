@@ -187,6 +187,7 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
     annal_error err = {0};
     state->ran_at_change = atomic_load(&store->changes);
     state->due_us = now_us + (int64_t)state->chore.period_ms * 1000;
+    state->latest_us = 0;
     store->keeper.chore_makes_way = false;
     annal_status status = state->chore.run(state->chore.arg, &err);
     if (status > 0) {
@@ -212,14 +213,25 @@ static bool gives_way(const struct keeper *keeper, const struct chore_state *sta
     return false;
 }
 
+/* When there is a change that it has not seen. */
+static int64_t chore_due(const annal_store *store, struct chore_state *state, int64_t now_us)
+{
+    const annal__chore *chore = &state->chore;
+    if (state->latest_us == 0)
+        state->latest_us = now_us + (int64_t)chore->latest_ms * 1000;
+    int64_t quiet_us = atomic_load(&store->appended_us) + (int64_t)chore->quiet_ms * 1000;
+    int64_t due_us = quiet_us < state->latest_us ? quiet_us : state->latest_us;
+    return chore->quiet_ms == 0 || due_us < state->due_us ? state->due_us : due_us;
+}
+
 static void run_chores(annal_store *store)
 {
     struct keeper *keeper = &store->keeper;
     for (size_t i = 0; i < keeper->chore_count; i++) {
         int64_t now_us = annal__now_us(store);
         struct chore_state *state = &keeper->chores[i];
-        if (atomic_load(&store->changes) != state->ran_at_change && now_us >= state->due_us &&
-            !gives_way(keeper, state))
+        if (atomic_load(&store->changes) != state->ran_at_change && !gives_way(keeper, state) &&
+            now_us >= chore_due(store, state, now_us))
             run_chore(store, state, now_us);
     }
 }
@@ -258,7 +270,7 @@ static int64_t next_due(annal_store *store, bool *out_idle)
         if (gives_way(keeper, &keeper->chores[i]))
             continue;
         if (atomic_load(&store->changes) != keeper->chores[i].ran_at_change)
-            earlier(&wake_us, keeper->chores[i].due_us);
+            earlier(&wake_us, chore_due(store, &keeper->chores[i], annal__now_us(store)));
         else
             idle = true;
     }

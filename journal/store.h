@@ -52,7 +52,8 @@ struct slot {
 
 struct chore_state {
     annal__chore chore;
-    int64_t due_us; /* monotonic */
+    int64_t due_us;    /* monotonic: not earlier */
+    int64_t latest_us; /* monotonic: not later, although something is appended; 0: no change */
     uint64_t ran_at_change;
 };
 

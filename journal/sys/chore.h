@@ -8,14 +8,18 @@
  * A chore: work of a higher layer that the keeper does in the background.
  *
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
- * this store object became readable in their journals, at the latest after period_ms, and once more
- * from annal__chore_remove(). It must not wait for other processes, and must not append to this
+ * this store object became readable in their journals, but period_ms after its last run, and once
+ * more from annal__chore_remove(). It must not wait for other processes, and must not append to this
  * store. A result below 0 is logged; ANNAL_END says that work is left: it is called again after
  * period_ms, or at once if it made way for the keeper.
  */
 typedef struct annal__chore {
     const char *name; /* static */
     uint32_t period_ms;
+    /* With quiet_ms: it waits until nothing was appended for so long, but not longer than latest_ms
+     * after the first append. */
+    uint32_t quiet_ms;
+    uint32_t latest_ms;
     annal_status (*run)(void *arg, annal_error *err);
     void *arg;
     bool single; /* not run while an earlier one has this name, or one that is not single */
