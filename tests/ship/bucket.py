@@ -24,7 +24,9 @@ class Scene:
         self.random = seeded()
         self.bucket = Bucket()
         self.proxy = Proxy(self.bucket.port)
-        self.annal = Annal(program, directory + "/store", **self.bucket.environment(self.proxy.port))
+        self.scratch = directory + "/scratch"
+        os.mkdir(self.scratch)
+        self.annal = Annal(program, directory + "/store", TMPDIR=self.scratch, **self.bucket.environment(self.proxy.port))
         self.mirror = Mirror(self.bucket, directory + "/mirror")
         self.events, self.shipper, self.second = 0, None, None
 
@@ -125,6 +127,8 @@ class Scene:
         got, want = self.read(), (self.events, self.events, 0)
         if got != want:
             sys.exit(f"FAILED: {name}: DuckDB reads {got}, not {want}")
+        if os.listdir(self.scratch):
+            sys.exit(f"FAILED: {name}: left in TMPDIR: {os.listdir(self.scratch)}")
 
 
 def refuse(scene):

@@ -104,9 +104,22 @@ static int make_unfinished(struct aside *aside, int *out_fd)
     return EXIT_DONE;
 }
 
+/* Rule 6. */
+static int keep_path(struct aside *aside, const char *path)
+{
+    aside->path = strdup(path);
+    aside->name = strdup(path);
+    return aside->path != NULL && aside->name != NULL
+               ? EXIT_DONE
+               : fail_storage("write '%s': out of memory", path);
+}
+
 int aside_begin(struct aside *aside, const char *path, int *out_fd)
 {
+    struct stat file;
     *aside = (struct aside){0};
+    if (stat(path, &file) == 0 && file.st_nlink == 0)
+        return keep_path(aside, path);
     int exit_status = find_place(aside, path);
     if (exit_status == EXIT_DONE)
         exit_status = make_unfinished(aside, out_fd);
@@ -128,6 +141,8 @@ static bool sync_path(const char *path, int flags, mode_t mode)
 
 int aside_finish(struct aside *aside)
 {
+    if (aside->directory == NULL)
+        return EXIT_DONE;
     if (!sync_path(aside->name, O_RDONLY, mode_of(aside->path)) ||
         rename(aside->name, aside->path) != 0)
         return fail_storage("write '%s': %s", aside->path, strerror(errno));
@@ -141,7 +156,7 @@ int aside_finish(struct aside *aside)
 
 void aside_done(struct aside *aside)
 {
-    if (aside->name != NULL) {
+    if (aside->name != NULL && aside->directory != NULL) {
         (void)unlink(aside->name);
         unfinished_now = NULL;
     }

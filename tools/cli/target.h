@@ -9,6 +9,7 @@
  *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written in
  *     this way.
  * (5) If there is something that is not a file, such as a pipe, it may be written to as it is.
+ * (6) A file that has no name, as /proc/self/fd/N, is written by that path as it is; *out_fd stays.
  */
 #ifndef TOOLS_CLI_TARGET_H
 #define TOOLS_CLI_TARGET_H
@@ -18,7 +19,7 @@
 struct aside {
     char *path;      /* where the file goes: absolute, and not a symbolic link */
     char *name;      /* where it is written; NULL: there is nothing */
-    char *directory; /* of both */
+    char *directory; /* of both; NULL: rule 6 */
 };
 
 /*

@@ -7,7 +7,9 @@
  *     and then trying to make it again.
  * (2) ….tmp is copied by the server, and removed. Whoever comes too late finds no ….tmp: then it is
  *     done.
- * (3) What may pass (no connection, silence, 5xx, 429) is ANNAL_ERR_BUSY. A request may have been
+ * (3) A Parquet file is written to a file in TMPDIR that has no name, so a shipper that is killed
+ *     leaves nothing. It is used again for the next one.
+ * (4) What may pass (no connection, silence, 5xx, 429) is ANNAL_ERR_BUSY. A request may have been
  *     carried out nevertheless; the caller reads the log again.
  */
 #include "tools/ship/lake.h"
@@ -17,6 +19,7 @@
 #include "journal/base/sha256.h"
 #include "tools/ship/curl_handle.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +30,7 @@ enum { URL_BYTES = 3000, ANSWER_BYTES = 4096 };
 
 struct lake_files {
     CURL *curl;
+    int local;            /* rule 3; -1: not made yet */
     char base[URL_BYTES]; /* of the bucket */
     char copy[URL_BYTES]; /* /bucket/prefix/store=<name>, with % */
     char root[URL_BYTES]; /* /prefix/store=<name>, with % */
@@ -255,6 +259,8 @@ static void s3_close(struct lake_files *files)
         return;
     if (files->curl != NULL)
         curl_easy_cleanup(files->curl);
+    if (files->local >= 0)
+        close(files->local);
     annal__free(files);
 }
 
@@ -304,6 +310,7 @@ static annal_status s3_open(const struct ship_where *where, bool to_write,
     struct lake_files *files = annal__zalloc(sizeof *files);
     if (files == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    files->local = -1;
     status = find_place(files, where, err);
     if (status >= 0)
         status = set_up(files, where->quiet_ms, err);
@@ -334,11 +341,29 @@ static annal_status s3_create(struct lake_files *files, const char *name, annal_
     return ask(files, &request, err);
 }
 
+static int open_unnamed(annal_error *err)
+{
+    char path[PATH_BYTES];
+    if (lake_temporary_name(path, "ship", ".parquet", err) < 0)
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        (void)annal__fail_errno(err, "ship: create '%s'", path);
+    else
+        (void)unlink(path);
+    return fd;
+}
+
 static annal_status s3_local(struct lake_files *files, const char *name, char path[PATH_BYTES],
                              annal_error *err)
 {
-    (void)files, (void)name;
-    return lake_temporary_name(path, "ship", ".parquet", err);
+    (void)name;
+    if (files->local < 0)
+        files->local = open_unnamed(err);
+    else if (ftruncate(files->local, 0) < 0)
+        return annal__fail_errno(err, "ship: empty a temporary file");
+    snprintf(path, PATH_BYTES, "/proc/self/fd/%d", files->local);
+    return files->local >= 0 ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
 static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
@@ -370,7 +395,6 @@ static annal_status s3_stage(struct lake_files *files, const char *name, const c
         status = ask(files, &request, err);
     }
     annal__buf_done(&bytes);
-    (void)unlink(path);
     return status;
 }
 
@@ -407,8 +431,8 @@ static annal_status s3_settle(struct lake_files *files, const char *name, annal_
 static void s3_drop(struct lake_files *files, const char *name, const char *path)
 {
     char tmp[300];
+    (void)path;
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    (void)unlink(path);
     (void)s3_remove(files, tmp, NULL);
 }
 
@@ -420,7 +444,7 @@ static annal_status add_to_file(void *arg, const void *bytes, size_t len)
 static annal_status s3_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
                              bool *out_is_copy, annal_error *err)
 {
-    annal_status status = s3_local(files, name, path, err);
+    annal_status status = lake_temporary_name(path, "ship", ".parquet", err);
     FILE *file = status >= 0 ? fopen(path, "wbe") : NULL;
     if (file != NULL)
         status = s3_read(files, name, add_to_file, file, err);
