@@ -269,7 +269,7 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     assert_same_journal(first, "s2.mpk");
     DONE(&cli, "verify");
     cli.store = first;
-    DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\":\"s1b\"}}\n",
+    DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\": \"s1b\"}}\n",
               "append", "agent");
     append("s3", 1, 1);
     SHIP(NULL);

@@ -369,7 +369,7 @@ static int note_artifacts(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
     annal_cursor *cursor = NULL;
-    annal_event event;
+    annal_event event = {0};
     if (lane->state != LANE_GOING || !lane->has_head)
         return 0;
     annal_status status = annal_cursor_open(looking->lanes.store, annal_slice_of(lane->session), 0,

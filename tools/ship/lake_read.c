@@ -317,9 +317,9 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
         status = read_files(
             &reading,
             "SELECT session_id, arg_max(regexp_extract(data, "
-            "'\"parent_session_id\":\"([^\"|\\n]+)\"',"
+            "'\"parent_session_id\"\\s*:\\s*\"([^\"|\\n]+)\"',"
             " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session.updated') AND"
-            " regexp_matches(data, '\"parent_session_id\":\"[^\"|\\n]+\"') GROUP BY ALL",
+            " regexp_matches(data, '\"parent_session_id\"\\s*:\\s*\"[^\"|\\n]+\"') GROUP BY ALL",
             note_agent, &links);
     if (status >= 0)
         status = give_tree(&links, session, fn, arg, err);
