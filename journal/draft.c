@@ -3,6 +3,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/codec.h"
 #include "journal/json_msgpack.h"
 
 #include <annal/event.h>
@@ -154,5 +155,64 @@ annal_status annal__draft_json(const annal_draft *draft, annal_slice *out_json, 
         json = (struct buf){0}; /* now the caller's */
     }
     annal__buf_done(&json);
+    return status;
+}
+
+static annal_status encode_after(const annal_draft *draft, const annal_session_info *end,
+                                 annal_event *out, annal_error *err)
+{
+    struct buf frame = {.limit = FRAME_BYTES_MAX};
+    const struct frame_place place = {.seq = end->last_seq + 1,
+                                      .ts_us = annal__draft_time(draft, end->last_ts_us),
+                                      .offset = end->end_offset,
+                                      .h_before = end->last_h};
+    uint64_t h = 0;
+    annal_status status = annal__codec_of(end->format)->encode_event(&frame, draft, &place, &h);
+    if (status < 0)
+        annal__fail(err, status, "encode event %" PRIu64 " of session '%s'", place.seq,
+                    end->session);
+    *out = (annal_event){.seq = place.seq,
+                         .ts_us = place.ts_us,
+                         .type = draft->type,
+                         .id = draft->id,
+                         .cause = draft->cause,
+                         .format = end->format,
+                         .h = h,
+                         .offset = place.offset,
+                         .length = frame.len};
+    annal__buf_done(&frame);
+    return status;
+}
+
+annal_status annal__draft_event(const annal_draft *draft, annal_session_info *end, struct buf *data,
+                                annal_event *out, annal_error *err)
+{
+    struct buf msgpack = {.limit = 2 * (size_t)ANNAL_DATA_BYTES_MAX};
+    annal_slice json = {0};
+    annal_draft as = *draft;
+    annal_status status = annal__draft_json(draft, &json, err);
+    annal__buf_clear(data);
+    if (status == ANNAL_OK && end->format == ANNAL_FORMAT_MSGPACK) {
+        status = annal__data_to_msgpack(json, &msgpack, err);
+        as.data = annal__buf_slice(&msgpack);
+        if (status == ANNAL_OK)
+            status = annal__data_to_json(as.data, data, err);
+    } else if (status == ANNAL_OK) {
+        as.data = json;
+        if (annal__buf_append_slice(data, json) < 0)
+            status = annal__fail(err, ANNAL_ERR_NOMEM, "the data of an event");
+    }
+    as.data_format = end->format;
+    if (status == ANNAL_OK)
+        status = encode_after(&as, end, out, err);
+    if (status == ANNAL_OK) {
+        out->data = annal__buf_slice(data);
+        end->last_seq = out->seq;
+        end->last_ts_us = out->ts_us;
+        end->last_h = out->h;
+        end->end_offset += out->length;
+    }
+    annal__buf_done(&msgpack);
+    annal_free(json.ptr);
     return status;
 }

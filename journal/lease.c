@@ -53,23 +53,25 @@ static annal_status find_boot(char out[BOOT_BYTES], annal_error *err)
     return status;
 }
 
-/* "1 EPOCH UNTIL SECONDS BOOT GIVER\n" */
+/* "1 EPOCH UNTIL SECONDS BOOT GIVER\n"; 2: the session is shared. */
 static annal_status parse(char *line, annal_lease *out, annal_error *err)
 {
     char here[BOOT_BYTES] = "", boot[BOOT_BYTES] = "";
+    unsigned version = 0;
     int at = 0;
     char *end = strchr(line, '\n');
     annal_status status = find_boot(here, err);
     if (status < 0)
         return status;
     if (end == NULL || end[1] != '\0' ||
-        sscanf(line, "1 %" SCNu64 " %" SCNd64 " %" SCNu32 " %36s %n", &out->epoch, &out->until_us,
-               &out->seconds, boot, &at) != 4 ||
-        at == 0 || out->epoch == 0)
+        sscanf(line, "%u %" SCNu64 " %" SCNd64 " %" SCNu32 " %36s %n", &version, &out->epoch,
+               &out->until_us, &out->seconds, boot, &at) != 5 ||
+        at == 0 || version == 0 || version > 2 || out->epoch == 0)
         return annal__fail(err, ANNAL_ERR_CORRUPT, "it is damaged");
     *end = '\0';
     if (line + at <= end)
         snprintf(out->giver, sizeof out->giver, "%s", line + at);
+    out->shared = version == 2;
     if (strcmp(boot, here) != 0)
         out->until_us = 0;
     return ANNAL_OK;
@@ -116,6 +118,11 @@ annal_status annal_lease_get(annal_store *store, annal_slice session, annal_leas
 static annal_status refuse(const struct session *session, const annal_lease *lease,
                            annal_error *err)
 {
+    if (lease->shared)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "append to session '%s': refused, it is shared: its events are decided "
+                           "at %s first",
+                           session->id, lease->giver);
     return annal__fail(err, ANNAL_ERR_REFUSED,
                        "append to session '%s': refused, this store is not its home now: the lease "
                        "of epoch %" PRIu64 "%s%s has ended; 'annal home take' takes it again",
@@ -123,7 +130,8 @@ static annal_status refuse(const struct session *session, const annal_lease *lea
                        lease->giver);
 }
 
-annal_status annal__lease_check(annal_store *store, struct session *session, annal_error *err)
+annal_status annal__lease_check(annal_store *store, struct session *session, uint64_t decided_h,
+                                annal_error *err)
 {
     annal_lease lease = {0};
     annal_error read = {0};
@@ -142,6 +150,8 @@ annal_status annal__lease_check(annal_store *store, struct session *session, ann
         annal__error_context(err, "append to session '%s': its lease", session->id);
         return status;
     }
+    if (lease.shared && decided_h != 0)
+        return ANNAL_OK;
     if (annal_lease_now() >= lease.until_us)
         return refuse(session, &lease, err);
     session->lease_until_us = lease.until_us;
@@ -163,9 +173,10 @@ static annal_status write_lease(annal_store *store, annal_slice session, const a
     if (status == ANNAL_OK)
         status = lease_path(store, session, &path, err);
     if (status == ANNAL_OK) {
-        int len = snprintf(line, sizeof line, "1 %" PRIu64 " %" PRId64 " %" PRIu32 " %s %s\n",
-                           lease->epoch, lease->until_us > 0 ? lease->until_us : 0, lease->seconds,
-                           boot, lease->giver);
+        bool ends = !lease->shared && lease->until_us > 0;
+        int len = snprintf(line, sizeof line, "%d %" PRIu64 " %" PRId64 " %" PRIu32 " %s %s\n",
+                           lease->shared ? 2 : 1, lease->epoch, ends ? lease->until_us : 0,
+                           lease->shared ? 0 : lease->seconds, boot, lease->giver);
         status = annal__publish_file(store->io, path.ptr, line, (size_t)len, err);
     }
     annal__buf_done(&path);

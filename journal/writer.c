@@ -80,6 +80,7 @@ struct append {
     annal_level level;
     annal_expect expect;
     uint64_t expected_seq;
+    uint64_t h; /* of the last event; 0: any */
     uint64_t data_bytes;
     bool is_copy; /* these events were in the journal already */
 };
@@ -744,7 +745,7 @@ static annal_status prepare(struct append *append, int64_t deadline_us, uint64_t
         if (status == ANNAL_OK)
             status = check_expected(append, out_seq, err);
         if (status == ANNAL_OK && !append->writer->ignores_lease)
-            status = annal__lease_check(append->store, session, err);
+            status = annal__lease_check(append->store, session, append->h, err);
         /* The lock was released while waiting: another thread may have released the session. */
     } while (status == ANNAL_OK &&
              (session->state != SESSION_OWNED || check_health(session, NULL) < 0 ||
@@ -779,6 +780,11 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
     struct advance advance = {session->seq, session->ts_us, session->h};
     uint64_t first = session->seq + 1;
     annal_status status = encode(append, &advance, err);
+    if (status == ANNAL_OK && append->h != 0 && append->h != advance.h)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "append to session '%s': the hash of event %" PRIu64
+                             " would be %016" PRIx64 ", not %016" PRIx64,
+                             session->id, advance.seq, advance.h, append->h);
     if (status < 0)
         return status;
     status =
@@ -856,6 +862,7 @@ annal_status annal_writer_append(annal_writer *writer, const annal_draft *drafts
         .level = options->level != 0 ? options->level : writer->level,
         .expect = options->expect,
         .expected_seq = options->expected_seq,
+        .h = options->h,
     };
     struct group *group = NULL;
     uint64_t seq = 0;

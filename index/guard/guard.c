@@ -24,6 +24,7 @@
  *     pack asks for: what they saw is then in the journal before what they did. If that fails, the
  *     log says so, and the rows stay where they are.
  *
+ * guard_decide.c describes what happens between (2) and (4) if several stores share the session;
  * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
  */
 #include "index/guard/guard.h"
@@ -311,8 +312,7 @@ static annal_status attempt(struct guard_call *call, uint64_t *out_seq, annal_er
         return status;
     status = annal__guard_mark(call, err);
     if (status >= 0)
-        status =
-            annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
+        status = annal__guard_write(call, &options, out_seq, err);
     if (status >= 0 || !call->whole)
         return status;
     annal_status undone = take_back(call, NULL);
@@ -339,7 +339,8 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
         if (call->head == head)
             break;
     }
-    if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_CONFLICT)
+    bool is_new = call->decision != NULL && (call->decision->overtaken || call->decision->ids_made);
+    if ((status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_CONFLICT) && !is_new)
         return annal__guard_find_copy(call, &why, out_seq, err);
     if (status < 0 && err != NULL)
         *err = why;
@@ -416,7 +417,7 @@ static annal_status past_tables(struct guard_call *call, uint64_t *out_seq, anna
         options.level = ANNAL_LEVEL_SYNC;
     for (size_t i = 0; i < call->count; i++)
         choose_data(call, i, call->plain[i]);
-    return annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, err);
+    return annal__guard_write(call, &options, out_seq, err);
 }
 
 /*
@@ -495,28 +496,18 @@ static void drain_own(struct guard_call *call)
     }
 }
 
-annal_status annal_pack_append(annal_index *index, annal_writer *writer, const annal_draft *drafts,
-                               size_t count, const annal_append_options *options,
-                               annal_appended *out, annal_error *err)
+static annal_status append(const struct guard_call *as, annal_appended *out, annal_error *err)
 {
-    static const annal_append_options defaults;
-    struct guard_call call = {.index = index,
-                              .writer = writer,
-                              .session = annal__writer_session(writer),
-                              .options = options == NULL ? &defaults : options,
-                              .given = drafts,
-                              .count = count,
-                              .deadline_us = annal__deadline_after(
-                                  annal__store_may_wait_ms(index->store, index->derived.wait_ms))};
+    struct guard_call call = *as;
+    annal_index *index = call.index;
     uint64_t seq = 0;
-    annal_status status = annal__expect_check(call.session, call.options, err);
-    if (status >= 0)
-        status = annal__packs_get(index, &call.set, err);
+    annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
-    if (count > 0 && !annal__store_is_read_only(index->store))
+    if (call.count > 0 && !annal__store_is_read_only(index->store))
         drain_own(&call);
-    if (count == 0 || annal__store_is_read_only(index->store) || !any_cares(&call)) {
+    if (call.count == 0 || annal__store_is_read_only(index->store) ||
+        (call.decision == NULL && !any_cares(&call))) {
         status = append_unasked(&call, out, err);
         goto done;
     }
@@ -535,6 +526,27 @@ done:
     return status;
 }
 
+annal_status annal_pack_append(annal_index *index, annal_writer *writer, const annal_draft *drafts,
+                               size_t count, const annal_append_options *options,
+                               annal_appended *out, annal_error *err)
+{
+    static const annal_append_options defaults;
+    const struct guard_call call = {.index = index,
+                                    .writer = writer,
+                                    .session = annal__writer_session(writer),
+                                    .options = options == NULL ? &defaults : options,
+                                    .given = drafts,
+                                    .count = count,
+                                    .deadline_us = annal__deadline_after(annal__store_may_wait_ms(
+                                        index->store, index->derived.wait_ms))};
+    annal_status status = annal__expect_check(call.session, call.options, err);
+    if (status < 0)
+        return status;
+    if (count > 0 && annal__guard_is_shared(index, call.session))
+        return annal__guard_shared(&call, append, out, err);
+    return append(&call, out, err);
+}
+
 annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_slice type,
                               bool *out_asks, annal_error *err)
 {
@@ -543,7 +555,7 @@ annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_sli
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
-    *out_asks = false;
+    *out_asks = annal__guard_is_shared(index, session);
     for (size_t i = 0; i < call.set->slot_count; i++)
         if (annal__guard_cares(&call, pack_at(&call, i), false) ||
             annal__guard_cares(&call, pack_at(&call, i), true))

@@ -1,4 +1,4 @@
-/* One guarded append, for guard.c, guard_tables.c and guard_retry.c. */
+/* One guarded append, for the files of this folder. */
 #ifndef INDEX_GUARD_GUARD_H
 #define INDEX_GUARD_GUARD_H
 
@@ -34,9 +34,17 @@ struct guard_call {
     struct buf *filled;
     bool *smaller; /* plain is different from what was given */
     int64_t deadline_us;
-    uint64_t head;     /* the last seq of the session that the tables know */
-    annal_event tried; /* the last one that was tried */
-    bool whole;        /* and all of its rows exist */
+    uint64_t head;                   /* the last seq of the session that the tables know */
+    annal_event tried;               /* the last one that was tried */
+    bool whole;                      /* and all of its rows exist */
+    struct guard_decision *decision; /* NULL: the session is not shared */
+};
+
+/* Of an append to a session that is shared: guard_decide.c. */
+struct guard_decision {
+    const annal_decider *decider;
+    bool overtaken; /* the last try was: the session ends elsewhere by now */
+    bool ids_made;  /* the caller gave none, so there is no earlier copy */
 };
 
 /* ---- guard.c ---- */
@@ -61,6 +69,21 @@ struct follower *annal__guard_next(const struct guard_call *call, struct guard_w
  * annal__applier_fill(). */
 annal_status annal__guard_fill(struct guard_call *call, size_t draft, const annal_event *event,
                                const annal_event *stored, annal_error *err);
+
+/* ---- guard_decide.c ---- */
+
+/* annal_writer_append() of call->drafts, after they were decided if the session is shared. */
+annal_status annal__guard_write(struct guard_call *call, const annal_append_options *options,
+                                uint64_t *out_seq, annal_error *err);
+
+/* Whether the session is shared and somebody decides about it. */
+bool annal__guard_is_shared(const annal_index *index, annal_slice session);
+
+/* An append to a session that is shared: append() is called until no other store was first. */
+typedef annal_status (*guard_append_fn)(const struct guard_call *as, annal_appended *out,
+                                        annal_error *err);
+annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn append,
+                                 annal_appended *out, annal_error *err);
 
 /* ---- guard_tables.c ---- */
 

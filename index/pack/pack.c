@@ -219,9 +219,9 @@ static bool is_path(annal_slice word, unsigned stars)
 /*
  * Names in a store that belong to the store itself, as the first part of a relative path; rule 1.
  */
-static const char *const kept[] = {"events",      "commit",    "packs",     "locks",
-                                   "snapshots",   "artifacts", "cursors",   "leases",
-                                   "sessions.db", "search.db", "search.off"};
+static const char *const kept[] = {"events",    "commit",      "packs",     "locks",
+                                   "snapshots", "artifacts",   "cursors",   "leases",
+                                   "cluster",   "sessions.db", "search.db", "search.off"};
 
 bool annal__path_is_kept(annal_slice path, annal_slice star)
 {

@@ -2,6 +2,8 @@
 #ifndef JOURNAL_SYS_DRAFT_H
 #define JOURNAL_SYS_DRAFT_H
 
+#include "journal/base/buf.h"
+
 #include <annal/journal.h>
 
 /*
@@ -18,5 +20,14 @@ ANNAL_MUST_CHECK annal_status annal__expect_check(annal_slice session,
 
 /* The time that a draft brings, as an event can have it; now_us when it brings none. Any thread. */
 int64_t annal__draft_time(const annal_draft *draft, int64_t now_us);
+
+/*
+ * The event that a draft with a time becomes after the end of a journal, as a cursor would return
+ * it; data, where that of the event is, is cleared first. *end, of which last_seq, last_ts_us,
+ * last_h, end_offset and format are used, moves to the event. Any thread.
+ */
+ANNAL_MUST_CHECK annal_status annal__draft_event(const annal_draft *draft, annal_session_info *end,
+                                                 struct buf *data, annal_event *out,
+                                                 annal_error *err);
 
 #endif

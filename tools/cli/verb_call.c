@@ -5,6 +5,7 @@
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "tools/cli/catch_up.h"
+#include "tools/cli/decider.h"
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
@@ -169,8 +170,11 @@ int verb_open(struct verb_call *call, const struct args *args)
     if (exit_status == 0)
         exit_status = store_open(args, verb->type != NULL ? OPEN_WRITE : OPEN_READ, call->wait_ms,
                                  &call->store);
+    if (exit_status == 0)
+        call->decider = decider_new(call->store);
     if (exit_status == 0 &&
-        annal_index_open(call->store, &(annal_index_options){.wait_ms = call->wait_ms},
+        annal_index_open(call->store,
+                         &(annal_index_options){.wait_ms = call->wait_ms, .decider = call->decider},
                          &call->index, &err) < 0)
         exit_status = fail_error(&err);
     const struct noun *noun = args->noun;
@@ -228,6 +232,7 @@ int verb_close(struct verb_call *call, int exit_status)
     annal__free(call->members);
     annal_free(call->data.ptr);
     annal_index_close(call->index);
+    decider_free(call->decider);
     exit_status = store_close(call->store, exit_status);
     *call = (struct verb_call){0};
     return exit_status;

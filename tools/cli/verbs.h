@@ -96,6 +96,7 @@ struct verb_call {
     const struct args *args;
     annal_store *store;
     annal_index *index;
+    const annal_decider *decider;
     uint32_t wait_ms; /* for other processes */
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     const char *type;

@@ -8,6 +8,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "tools/append/appender.h"
+#include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -25,6 +26,7 @@ enum { READ_BYTES = 256 << 10 };
 struct append {
     const struct args *args;
     struct appender appender;
+    const annal_decider *decider;
     annal_format format;
     struct buf input;
     size_t searched; /* of it, without finding a line break */
@@ -80,10 +82,12 @@ static int open_writer(struct append *append, const annal_draft *first)
         say("%s", err.message);
         return exit_status;
     }
+    append->decider = decider_new(appender->store);
     if (annal_writer_open(appender->store, appender->session,
                           &(annal_writer_options){.wait_ms = wait_ms, .format = append->format},
                           &appender->writer, &err) < 0 ||
-        annal_index_open(appender->store, &(annal_index_options){.wait_ms = wait_ms},
+        annal_index_open(appender->store,
+                         &(annal_index_options){.wait_ms = wait_ms, .decider = append->decider},
                          &appender->index, &err) < 0)
         return fail_line(append, &err);
     return 0;
@@ -196,6 +200,7 @@ static int run(const struct args *args)
         exit_status = append_input(&append);
     annal_writer_close(append.appender.writer);
     annal_index_close(append.appender.index);
+    decider_free(append.decider);
     exit_status = store_close(append.appender.store, exit_status);
     annal__buf_done(&append.input);
     annal__buf_done(&append.answers);

@@ -3,6 +3,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
+#include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -40,6 +41,7 @@ struct listener_of {
 struct server {
     const struct args *args;
     struct serve serve;
+    const annal_decider *decider;
     char *certificate, *key; /* PEM; NULL: no TLS */
     struct listener_of listeners[PLACES_MAX];
     size_t count;
@@ -293,7 +295,9 @@ static int open_rest(struct server *server)
     static const int threads[LANES] = {[LANE_QUICK] = 8, [LANE_SLOW] = 2, [LANE_SQL] = 2};
     struct serve *serve = &server->serve;
     annal_error err = {0};
-    const annal_index_options options = {.follow = !serve->read_only, .wait_ms = 2000};
+    server->decider = decider_new(serve->store);
+    const annal_index_options options = {
+        .follow = !serve->read_only, .wait_ms = 2000, .decider = server->decider};
     store_wait_each(serve->store);
     serve->begun_us = annal__monotonic_us();
     serve->pool = pool_new(threads);
@@ -332,6 +336,7 @@ static void close_all(struct server *server)
     if (server->open_page[0] != '\0')
         (void)unlink(server->open_page);
     annal_index_close(server->serve.index);
+    decider_free(server->decider);
     annal__free(server->token_path);
     annal__free(server->certificate);
     annal__free(server->key);

@@ -5,6 +5,7 @@
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
 #include "tools/ship/home.h"
+#include "tools/ship/shared.h"
 #include "tools/ship/shipping.h"
 
 #include <inttypes.h>
@@ -39,14 +40,21 @@ static int with_target(const struct args *args, int (*fn)(const struct args *, s
             exit_status = fail_usage("'%s' knows no homes: they need postgresql://",
                                      shipping->options.target.url);
     }
-    if (exit_status == 0 && shipping->options.kind->open(&shipping->options.target, true,
-                                                         &homing.target, &homing.err) < 0)
-        exit_status = fail_target(&homing);
     if (exit_status == 0)
         exit_status = fn(args, &homing);
     if (homing.target != NULL)
         shipping->options.kind->close(homing.target);
     return store_close(shipping->store, out_finish(exit_status));
+}
+
+/* as: what the store is called there. 0 or an exit status. */
+static int reach(struct homing *homing, const char *as)
+{
+    struct ship_options *options = &homing->shipping.options;
+    options->target.store = as;
+    return options->kind->open(&options->target, true, &homing->target, &homing->err) < 0
+               ? fail_target(homing)
+               : 0;
 }
 
 /* ---- take ---- */
@@ -119,15 +127,22 @@ static int take(const struct args *args, struct homing *homing)
                                           &old, &homing->err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
+    int exit_status = reach(homing, homing->shipping.name);
+    if (exit_status != 0)
+        return exit_status;
     int64_t asked_us = annal_lease_now();
     if (homing->kind->take(homing->target, homing->session, old.epoch, lease.seconds, &home,
                            &homing->err) < 0)
         return fail_target(homing);
+    if (!home.granted && strcmp(home.store, SHARED_STORE) == 0)
+        return fail_refused("session '%s' is shared: no store has it alone until 'annal home "
+                            "release'",
+                            homing->session);
     if (!home.granted)
         return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
-    int exit_status = compare_head(homing, &home, old.epoch);
+    exit_status = compare_head(homing, &home, old.epoch);
     if (exit_status != 0)
         return exit_status;
     lease.epoch = home.epoch;
@@ -147,6 +162,79 @@ static int run_take(const struct args *args)
     return with_target(args, take);
 }
 
+/* ---- share ---- */
+
+/* What is here must be the beginning of what is there. */
+static int compare_beginning(struct homing *homing)
+{
+    struct place head = {0};
+    annal_session_info info = {0};
+    uint64_t same_seq = 0;
+    const struct home_kind *kind = homing->kind;
+    annal_status status = annal_session_info_get(
+        homing->shipping.store, annal_slice_of(homing->session), &info, &homing->err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_refused("session '%s' is not here: 'annal pull' brings it", homing->session);
+    if (status < 0)
+        return fail_error(&homing->err);
+    if (kind->head(homing->target, homing->session, &head, &homing->err) < 0)
+        return fail_target(homing);
+    if (info.last_seq > head.seq)
+        return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
+                            "ship' first, then share it",
+                            homing->session, info.last_seq - head.seq);
+    const struct place last = {.seq = info.last_seq, .h = info.last_h};
+    if (kind->shared(homing->target, homing->session, &last, 1, &same_seq, &homing->err) < 0)
+        return fail_target(homing);
+    if (same_seq != info.last_seq)
+        return fail_refused("session '%s' has another history at the target", homing->session);
+    return 0;
+}
+
+static int share(const struct args *args, struct homing *homing)
+{
+    struct home home, ignored;
+    annal_lease lease = {0};
+    annal_store *store = homing->shipping.store;
+    annal_status status =
+        annal_lease_get(store, annal_slice_of(homing->session), &lease, &homing->err);
+    if (status >= 0 || status == ANNAL_ERR_NOTFOUND)
+        status = shared_set_url(store, homing->shipping.options.target.url, &homing->err);
+    if (status < 0)
+        return fail_error(&homing->err);
+    int exit_status = reach(homing, SHARED_STORE);
+    if (exit_status != 0)
+        return exit_status;
+    if (homing->kind->take(homing->target, homing->session, lease.epoch, INT32_MAX, &home,
+                           &homing->err) < 0)
+        return fail_target(homing);
+    if (!home.granted && strcmp(home.store, SHARED_STORE) != 0)
+        return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
+                            "): release it there first",
+                            homing->session, home.store, home.epoch);
+    exit_status = compare_beginning(homing);
+    if (exit_status != 0 && home.granted && !lease.shared &&
+        homing->kind->release(homing->target, homing->session, home.epoch, &ignored, &homing->err) <
+            0)
+        return fail_target(homing);
+    if (exit_status != 0)
+        return exit_status;
+    lease = (annal_lease){.epoch = home.epoch, .shared = true};
+    exit_status = give(homing, &lease);
+    if (exit_status == 0 && args->json)
+        printf("{\"session_id\":\"%s\",\"epoch\":%" PRIu64 ",\"shared\":true}\n", homing->session,
+               home.epoch);
+    else if (exit_status == 0)
+        printf("session '%s' is shared: its events are decided at %s (epoch %" PRIu64 ")\n",
+               homing->session, lease.giver, home.epoch);
+    return exit_status;
+}
+
+static int run_share(const struct args *args)
+{
+    return with_target(args, share);
+}
+
 /* ---- release ---- */
 
 /* Everything must be at the target: nobody else has what was not shipped. */
@@ -160,10 +248,14 @@ static int release(const struct args *args, struct homing *homing)
     annal_slice session = annal_slice_of(homing->session);
     if (annal_lease_get(store, session, &lease, &homing->err) < 0)
         return fail_error(&homing->err);
+    int exit_status = reach(homing, lease.shared ? SHARED_STORE : homing->shipping.name);
+    if (exit_status != 0)
+        return exit_status;
     uint64_t epoch = lease.epoch;
     lease.until_us = 0;
     lease.seconds = 0;
-    int exit_status = give(homing, &lease); /* from here on nothing is appended */
+    lease.shared = false;
+    exit_status = give(homing, &lease); /* from here on nothing is appended */
     if (exit_status != 0)
         return exit_status;
     annal_status status = annal_session_info_get(store, session, &info, &homing->err);
@@ -198,6 +290,9 @@ static int keep(const struct args *args, struct homing *homing)
 {
     (void)args;
     const struct ship_options *options = &homing->shipping.options;
+    int exit_status = reach(homing, homing->shipping.name);
+    if (exit_status != 0)
+        return exit_status;
     while (out_wanted()) {
         int64_t begun_us = annal_lease_now(), third_us = INT64_MAX;
         annal_status status = ANNAL_OK;
@@ -245,6 +340,8 @@ static const char *here(const struct listing *listing, annal_slice session, cons
     annal_lease lease = {0};
     if (annal_lease_get(listing->homing->shipping.store, session, &lease, NULL) < 0)
         return home->granted ? "lost" : "";
+    if (lease.shared && home->epoch == lease.epoch)
+        return "shared";
     if (!home->granted || home->epoch != lease.epoch)
         return "lost";
     return annal_lease_now() < lease.until_us ? "at home" : "ended";
@@ -269,6 +366,9 @@ static annal_status print_home(void *arg, annal_slice session, const struct home
 static int status(const struct args *args, struct homing *homing)
 {
     struct listing listing = {.homing = homing, .lanes = {.glob = args_get(args, "session")}};
+    int exit_status = reach(homing, homing->shipping.name);
+    if (exit_status != 0)
+        return exit_status;
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
         return fail_storage("out of memory");
@@ -293,6 +393,12 @@ static const struct field take_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_
                                                        "how long the lease is (30)", .least = 1,
                                                        .most = 86400),
                                            FIELDS_END};
+
+static const struct field share_fields[] = {
+    SESSION_OPERAND, HOME_OPERAND,
+    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,
+                "a target that is silent for so long is away (30)", .least = 1, .most = 3600),
+    FIELDS_END};
 
 static const struct field release_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
                                               FIELDS_END};
@@ -320,6 +426,20 @@ static const struct command verbs[] = {
                  "  annal home take run-7 postgresql://db.example/fleet --for 60 --as host7\n",
      .fields = take_fields,
      .run = run_take},
+    {.name = "share",
+     .summary = "let several stores append to a session, event by event",
+     .about = "From then on no store is the home of the session. The target decides every event\n"
+              "before it is appended, one after the other, whichever store it comes from: the\n"
+              "guards of packs are asked here, over all events that the target has, and the\n"
+              "event is a fact when the target has it. So of many hosts one gets a task of a\n"
+              "backlog. While the target is away, nothing is appended to the session.\n"
+              "\n"
+              "Each store that is to append to it runs this once, after 'annal pull'. The\n"
+              "address is kept in STORE/cluster; a password belongs into ~/.pgpass. Appends go\n"
+              "through 'annal append', the verbs of packs, and 'annal serve'.",
+     .examples = "  annal home share proj_shop postgresql://db.example/fleet\n",
+     .fields = share_fields,
+     .run = run_share},
     {.name = "keep",
      .summary = "renew the leases of this store, until it is ended",
      .about = "Renews every lease that this target gave this store, each when a third of it is\n"
@@ -331,15 +451,16 @@ static const struct command verbs[] = {
     {.name = "release",
      .summary = "give the home of a session back",
      .about = "Appends are refused from here on. When the target has all events of the session,\n"
-              "any store may take it. Until then release fails: ship, and release it again.",
+              "any store may take it. Until then release fails: ship, and release it again.\n"
+              "A session that is shared is shared no more, in all stores.",
      .examples = "  annal home release run-7 postgresql://db.example/fleet\n",
      .fields = release_fields,
      .run = run_release},
     {.name = "status",
      .summary = "list the homes of sessions, and what this store has",
      .about = "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
-              "time, nobody else took it), lost (another store or another epoch has it), or\n"
-              "nothing.",
+              "time, nobody else took it), lost (another store or another epoch has it), shared\n"
+              "(all stores share it, HOME is *), or nothing.",
      .examples = "  annal home status postgresql://db.example/fleet\n"
                  "  annal home status postgresql://db.example/fleet --session 'run-*' --json\n",
      .fields = status_fields,

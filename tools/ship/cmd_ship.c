@@ -8,6 +8,7 @@
 #include "tools/cli/verbs.h"
 #include "tools/ship/home.h"
 #include "tools/ship/sender.h"
+#include "tools/ship/shared.h"
 #include "tools/ship/shipping.h"
 
 #include <inttypes.h>
@@ -153,6 +154,7 @@ static const char *state_of(struct looking *looking, struct lane *lane)
     static const char *const names[] = {[LANE_CONFLICT] = "conflict",
                                         [LANE_DAMAGED] = "damaged",
                                         [LANE_AWAY] = "not at home",
+                                        [LANE_SHARED] = "shared",
                                         [LANE_GONE] = "not here"};
     try_lane(looking, lane, NULL);
     if (lane->state != LANE_GOING)
@@ -212,6 +214,8 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     bool has_lease = annal_lease_get(lanes->store, session, &lease, NULL) == ANNAL_OK;
     if (lane->last_seq == 0)
         lane->state = LANE_GONE;
+    else if (lease.shared && strcmp(home->store, SHARED_STORE) == 0)
+        lane->state = LANE_SHARED;
     else if (!home->granted || !has_lease || home->epoch != lease.epoch)
         lane->state = LANE_AWAY;
     return ANNAL_OK;

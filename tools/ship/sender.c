@@ -165,6 +165,13 @@ static annal_status send_lane(struct sender *sender, struct lane *lane, annal_er
     return status;
 }
 
+/* Whether a lease was given by this target. */
+static bool is_giver(const struct sender *sender, const annal_lease *lease)
+{
+    const struct home_kind *homes = sender->options->kind->homes;
+    return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
+}
+
 /* What the head of a lane is made of, if it has none. False: there is nothing to ship. */
 static bool look_into(struct sender *sender, struct lane *lane, annal_session_info *info)
 {
@@ -174,6 +181,10 @@ static bool look_into(struct sender *sender, struct lane *lane, annal_session_in
     if (annal_lease_get(sender->lanes.store, annal_slice_of(lane->session), &lease, NULL) ==
         ANNAL_OK)
         lane->epoch = lease.epoch;
+    if (lease.shared && is_giver(sender, &lease)) {
+        lane->state = LANE_SHARED;
+        return false;
+    }
     lane->info = lane->has_head ? NULL : info;
     if (lane->has_head)
         return true;

@@ -40,6 +40,7 @@ enum lane_state {
     LANE_CONFLICT, /* rule 3 */
     LANE_DAMAGED,  /* its events after the head cannot be read */
     LANE_AWAY,     /* this store is not its home (home.h) */
+    LANE_SHARED,   /* the target decides its events, so that it has them (shared.h) */
     LANE_GONE      /* there is no such session here */
 };
 

@@ -11,13 +11,33 @@
 #ifndef ANNAL_INDEX_H
 #define ANNAL_INDEX_H
 
-#include <annal/store.h>
+#include <annal/journal.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct annal_index annal_index;
+
+/*
+ * Who decides about the events of sessions that several stores share (lease.h): a program that asks
+ * a database which all of them reach. annal_pack_append() calls it for each append to such a
+ * session, from whatever thread. Its functions may fail with any status, and set err then.
+ */
+typedef struct annal_decider {
+    /* Append to the journal what was decided and is not here yet. No lock is held. */
+    annal_status (*bring)(void *arg, annal_slice session, annal_error *err);
+    /*
+     * Commit these events, all or none, as those that come after the end: its last_seq and last_h.
+     * The tables that guards ask stay locked meanwhile, so that it must not wait long.
+     *
+     * ANNAL_ERR_CONFLICT  the session ends elsewhere there: other events were first
+     * ANNAL_ERR_UNKNOWN   it is not known whether they were committed
+     */
+    annal_status (*decide)(void *arg, const annal_session_info *end, const annal_event *events,
+                           size_t count, annal_error *err);
+    void *arg;
+} annal_decider;
 
 typedef struct annal_index_options {
     /*
@@ -28,6 +48,8 @@ typedef struct annal_index_options {
     /* how long a reader waits for its catch-up, and for other programs; default: the store's */
     uint32_t wait_ms;
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
+    /* NULL: appends to sessions that are shared are refused. It must outlive the index */
+    const annal_decider *decider;
 } annal_index_options;
 
 /*

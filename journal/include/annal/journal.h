@@ -53,6 +53,9 @@ typedef struct annal_append_options {
     annal_level level; /* default: the writer's */
     annal_expect expect;
     uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ; otherwise 0 */
+    /* the hash that the last event gets, or nothing is appended; 0: any. A shared session takes no
+     * events without it (lease.h) */
+    uint64_t h;
 } annal_append_options;
 
 /*
@@ -95,10 +98,10 @@ typedef struct annal_append_options {
  *                     expected_seq without ANNAL_EXPECT_SEQ
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and the like
  * ANNAL_ERR_CONFLICT  expected_seq is not the end of the session, or the id belongs to another
- *                     event
+ *                     event, or the last event does not get the hash h
  * ANNAL_ERR_BUSY      another process has the session and did not release it in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
- * ANNAL_ERR_REFUSED   the lease of the session has ended (lease.h)
+ * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h)
  * ANNAL_ERR_IO        for instance no space left on the device. Also if the session is behind: its
  *                     events are durable in the commit log, and its journal could not be written
  *                     yet

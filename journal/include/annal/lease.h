@@ -6,6 +6,10 @@
  * and from then on every append to the session, by any process of this store, is refused once the
  * lease has ended. Sessions without a lease are not affected.
  *
+ * Or no store has a session alone: it is shared. Then every event is decided outside, one after the
+ * other, and only what was decided is appended here: an append must name the hash that its last
+ * event has there (annal_append_options.h), and every other append is refused.
+ *
  * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which goes on while
  * the machine sleeps; and with a restart of the machine. It is checked before each append. A
  * process that is stopped between that check and its write may still write these events after the
@@ -26,6 +30,7 @@ typedef struct annal_lease {
     uint64_t epoch;   /* rises with each holder; at least 1 */
     int64_t until_us; /* CLOCK_BOOTTIME in microseconds; once it is past, appends are refused */
     uint32_t seconds; /* for how long it is given at a time; 0: it was given back, or lost */
+    bool shared;      /* the session is shared: until_us and seconds are not used */
     /* who decides, one line of text for messages; may be "" */
     char giver[ANNAL_LEASE_GIVER_BYTES_MAX + 1];
 } annal_lease;

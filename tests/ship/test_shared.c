@@ -1,0 +1,202 @@
+/* Sessions that stores share, decided by a PostgreSQL that the suite starts: stores h1 and h2. */
+#include "tests/ship/fixture.h"
+#include "tests/ship/proxy.h"
+#include "tests/support/runner.h"
+
+#include <annal/journal.h>
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *second; /* the path of store h2 */
+
+static void tear_down(void)
+{
+    free((void *)(uintptr_t)second);
+    fleet_teardown();
+}
+
+#define H1(...) DONE(&cli, __VA_ARGS__)
+#define H2(...) DONE(&cli, __VA_ARGS__, "--store", second)
+
+/* The backlog of the project shop has the ready tasks t1 and t2, and both stores share it. */
+static void set_up(void)
+{
+    fleet_setup();
+    second = strdup(tmpdir_path(&cli.dir, "second"));
+    if (url == NULL)
+        return;
+    H1("pack", "enable", "agentweaver");
+    DONE_WITH(&cli,
+              "{\"type\":\"project.created\",\"data\":{}}\n"
+              "{\"type\":\"backlog.captured\",\"data\":{\"title\":\"mend the pump\"}}\n"
+              "{\"type\":\"backlog.captured\",\"data\":{\"title\":\"mend the roof\"}}\n"
+              "{\"type\":\"backlog.bulk_committed\",\"data\":{\"task_ids\":[\"t1\",\"t2\"]}}\n",
+              "append", "proj_shop");
+    H1("ship", url, "--as", "h1");
+    H1("home", "share", "proj_shop", url);
+    H2("pack", "enable", "agentweaver");
+    H2("pull", "proj_shop", "--from", url);
+    H2("home", "share", "proj_shop", url);
+}
+
+#define CLAIMS                                                                                     \
+    "SELECT string_agg(data ->> 'task_id' || ' ' || (data -> 'run' ->> 'submitting_user'), ', '"   \
+    " ORDER BY seq) FROM annal.events WHERE type = 'backlog.claimed'"
+
+static void ck_same_journals(void)
+{
+    size_t len = 0, other_len = 0;
+    char *bytes = cli_journal(&cli, "proj_shop", &len);
+    char *other_bytes =
+        file_read(tmpdir_path(&cli.dir, "second/events/proj_shop.jsonl"), &other_len);
+    ck_assert_uint_eq(len, other_len);
+    ck_assert_mem_eq(bytes, other_bytes, len);
+    free(bytes);
+    free(other_bytes);
+}
+
+START_TEST(of_two_stores_one_gets_a_task)
+{
+    NEEDS_SERVER();
+    H1("backlog", "claim", "shop", "t1", "--user", "h1");
+    CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--user", "h2", "--store", second);
+    cli_assert_refused(&cli, 1, "there is a run of that name already");
+    H2("backlog", "claim", "shop", "--user", "h2"); /* the next that nobody has */
+    CLI(&cli, NULL, "backlog", "claim", "shop", "--user", "h1");
+    cli_assert_refused(&cli, 1, "the task is not ready");
+    ASK(CLAIMS, "t1 h1, t2 h2");
+    ASK("SELECT count(*) || ' ' || max(seq) FROM annal._events", "6 6");
+    ASK("SELECT store || ' ' || seq FROM annal._heads", "* 6");
+    ck_same_journals(); /* the claim that was refused brought the other */
+    H1("ship", url, "--as", "h1");
+    H1("ship", "status", url, "--as", "h1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "shared"));
+    H1("home", "status", url, "--as", "h1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "shared"));
+    H1("verify");
+    H2("verify");
+}
+END_TEST
+
+/* Also events that no pack guards, and not a program that knows nobody who decides. */
+START_TEST(nothing_is_appended_that_was_not_decided)
+{
+    NEEDS_SERVER();
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_writer *writer = NULL;
+    const annal_draft draft = {.type = ANNAL_SLICE("note"), .data = ANNAL_SLICE("2")};
+    uint64_t seq;
+    DONE_WITH(&cli, "{\"type\":\"note\",\"data\":1}\n", "append", "proj_shop");
+    ASK("SELECT seq || ' ' || data FROM annal._events WHERE type = 'note'", "5 1");
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
+    ck_assert_int_eq(annal_writer_open(store, annal_slice_of("proj_shop"), NULL, &writer, &err), 0);
+    ck_assert_int_eq(annal_writer_append(writer, &draft, 1, NULL, &seq, &err), ANNAL_ERR_REFUSED);
+    ck_assert_ptr_nonnull(strstr(err.message, "refused, it is shared: its events are decided at"));
+    annal_writer_close(writer);
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+}
+END_TEST
+
+static void set_url(const char *to)
+{
+    char line[300];
+    int len = snprintf(line, sizeof line, "%s\n", to);
+    file_write(tmpdir_path(&cli.dir, "store/cluster"), line, (size_t)len);
+}
+
+START_TEST(while_the_target_is_away_nothing_is_written)
+{
+    NEEDS_SERVER();
+    size_t len = 0, after_len = 0;
+    char *before = cli_journal(&cli, "proj_shop", &len);
+    set_url("postgresql:///fleet?host=/nowhere");
+    CLI(&cli, NULL, "backlog", "claim", "shop");
+    cli_assert_refused(&cli, 3, "refused, nothing was written");
+    char *after = cli_journal(&cli, "proj_shop", &after_len);
+    ck_assert_uint_eq(len, after_len);
+    free(before);
+    free(after);
+    set_url(url);
+    H1("backlog", "claim", "shop");
+}
+END_TEST
+
+/* COMMIT takes a moment from now on. */
+static void slow_commit(void)
+{
+    fleet_do("CREATE FUNCTION annal.wait() RETURNS trigger LANGUAGE plpgsql AS"
+             " 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END'; CREATE CONSTRAINT TRIGGER wait"
+             " AFTER UPDATE ON annal._heads DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+             " EXECUTE FUNCTION annal.wait()");
+}
+
+#define COMMITTING                                                                                 \
+    "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
+
+static pid_t start_claim(int *in, int *out)
+{
+    const char *const words[] = {"backlog", "claim",      "shop",    "t1", "--user",
+                                 "h1",      "--event-id", "claim-1", NULL};
+    return cli_start(&cli, words, in, out);
+}
+
+START_TEST(a_host_killed_after_the_decision_gets_its_event_with_the_next_append)
+{
+    NEEDS_SERVER();
+    int in, out;
+    slow_commit();
+    pid_t pid = start_claim(&in, &out);
+    fleet_wait_for(COMMITTING, "1");
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    close(in);
+    close(out);
+    fleet_wait_for("SELECT seq FROM annal._heads", "5");
+    fleet_do("DROP FUNCTION annal.wait() CASCADE");
+    CLI(&cli, NULL, "backlog", "claim", "shop", "t1", "--user", "h2", "--store", second);
+    cli_assert_refused(&cli, 1, "there is a run of that name already");
+    /* The same claim again is answered with the event that was decided. */
+    H1("backlog", "claim", "shop", "t1", "--user", "h1", "--event-id", "claim-1");
+    ASK(CLAIMS, "t1 h1");
+    ck_same_journals();
+}
+END_TEST
+
+START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
+{
+    NEEDS_SERVER();
+    int in, out, status = -1;
+    slow_commit();
+    pid_t pid = start_claim(&in, &out);
+    fleet_wait_for(COMMITTING, "1");
+    fleet_do("DO 'BEGIN PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ="
+             " ''COMMIT''; END'");
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(in);
+    close(out);
+    ASK(CLAIMS, "t1 h1");
+    H2("pull", "proj_shop", "--from", url);
+    ck_same_journals();
+}
+END_TEST
+
+Suite *suite_shared(void)
+{
+    Suite *suite = suite_create("shared");
+    TCase *cases = suite_case(suite, "shared", set_up, tear_down);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
+    tcase_add_test(cases, of_two_stores_one_gets_a_task);
+    tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
+    tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
+    tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);
+    tcase_add_test(cases, a_decision_whose_answer_was_lost_is_looked_for);
+    return suite;
+}

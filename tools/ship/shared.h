@@ -1,0 +1,28 @@
+/*
+ * Sessions that several stores share: the target decides each of their events.
+ *
+ * (1) At the target the home of such a session is SHARED_STORE, for ever: no store ships it or takes
+ *     its home, and its head there has that name.
+ * (2) Here its lease says that it is shared, and the file STORE/cluster has the address.
+ * (3) An event is decided when a transaction has moved the head from the event before it, which is
+ *     the last one here, and has the whole event with its id. Appending it here comes after that.
+ *     So what is here is always the beginning of what is there.
+ * (4) If the answer to COMMIT does not come, the same is tried again: the head is locked, so the
+ *     transaction before has ended; either the event is there, or it never will be by that one.
+ */
+#ifndef TOOLS_SHIP_SHARED_H
+#define TOOLS_SHIP_SHARED_H
+
+#include <annal/store.h>
+
+#define SHARED_STORE "*"
+
+enum { SHARED_URL_BYTES = 1024 };
+
+/* Write STORE/cluster. ANNAL_ERR_CONFLICT: it names another address. */
+annal_status shared_set_url(annal_store *store, const char *url, annal_error *err);
+
+/* ANNAL_ERR_NOTFOUND: there is none. */
+annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err);
+
+#endif
