@@ -54,7 +54,7 @@ struct annal_index {
     annal_pack *core;
     struct derived derived; /* sessions.db */
     struct follower follower;
-    struct core_rows rows; /* under the lock of derived */
+    struct core_rows rows;        /* under the lock of derived */
     const annal_decider *decider; /* NULL: there is none */
     bool follows;
     uint64_t changed_since; /* for the chore; see annal__store_changed() */
