@@ -137,8 +137,7 @@ static void slow_commit(void)
              " EXECUTE FUNCTION annal.wait()");
 }
 
-#define COMMITTING                                                                                 \
-    "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = 'active'"
+#define COMMITTING "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
 
 static pid_t start_claim(int *in, int *out)
 {
@@ -176,8 +175,7 @@ START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
     slow_commit();
     pid_t pid = start_claim(&in, &out);
     fleet_wait_for(COMMITTING, "1");
-    fleet_do("DO 'BEGIN PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ="
-             " ''COMMIT''; END'");
+    fleet_do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     close(in);

@@ -1,8 +1,8 @@
 /*
  * Sessions that several stores share: the target decides each of their events.
  *
- * (1) At the target the home of such a session is SHARED_STORE, for ever: no store ships it or takes
- *     its home, and its head there has that name.
+ * (1) At the target the home of such a session is SHARED_STORE, for ever: no store ships it or
+ *     takes its home, and its head there has that name.
  * (2) Here its lease says that it is shared, and the file STORE/cluster has the address.
  * (3) An event is decided when a transaction has moved the head from the event before it, which is
  *     the last one here, and has the whole event with its id. Appending it here comes after that.
