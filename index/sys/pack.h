@@ -37,9 +37,9 @@ ANNAL_MUST_CHECK annal_status annal__index_has_pack(annal_index *index, const ch
 
 /*
  * Whether a pack that was switched on guards or fills events of this type in this session, or moves
- * large fields out of them; or the session is shared (lease.h). The core pack, which every store runs, does not count: only
- * annal_pack_append() asks it, so that a plain append of a turn never waits for sessions.db. Any
- * thread.
+ * large fields out of them; or the session is shared (lease.h). The core pack, which every store
+ * runs, does not count: only annal_pack_append() asks it, so that a plain append of a turn never
+ * waits for sessions.db. Any thread.
  */
 ANNAL_MUST_CHECK annal_status annal__pack_asks(annal_index *index, annal_slice session,
                                                annal_slice type, bool *out_asks, annal_error *err);

@@ -41,8 +41,8 @@ typedef struct annal_decider {
 
 typedef struct annal_index_options {
     /*
-     * index what the store appends in the background, as a chore of the store's keeper: when nothing
-     * was appended for 20 ms, or a second after the first append
+     * index what the store appends in the background, as a chore of the store's keeper: when
+     * nothing was appended for 20 ms, or a second after the first append
      */
     bool follow;
     /* how long a reader waits for its catch-up, and for other programs; default: the store's */
