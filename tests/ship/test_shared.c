@@ -104,6 +104,20 @@ START_TEST(nothing_is_appended_that_was_not_decided)
 }
 END_TEST
 
+START_TEST(an_address_with_a_password_is_not_kept)
+{
+    NEEDS_SERVER();
+    static const char *const urls[] = {"postgresql://boss:secret@db.example/fleet",
+                                       "postgresql://db.example/fleet?password=secret"};
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        CLI(&cli, NULL, "home", "share", "proj_shop", urls[i]);
+        ck_assert_int_ne(cli.exit_status, 0);
+        ck_assert_ptr_nonnull(strstr(cli.err, "put it into ~/.pgpass instead"));
+        ck_assert_ptr_null(strstr(cli.err, "secret"));
+    }
+}
+END_TEST
+
 static void set_url(const char *to)
 {
     char line[300];
@@ -193,6 +207,7 @@ Suite *suite_shared(void)
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, of_two_stores_one_gets_a_task);
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
+    tcase_add_test(cases, an_address_with_a_password_is_not_kept);
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);
     tcase_add_test(cases, a_decision_whose_answer_was_lost_is_looked_for);

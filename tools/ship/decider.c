@@ -51,12 +51,26 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
     return status;
 }
 
+static bool has_password(const char *url)
+{
+    const char *host = strstr(url, "://");
+    host = host != NULL ? host + 3 : url;
+    const char *at = memchr(host, '@', strcspn(host, "/?"));
+    return strstr(url, "password=") != NULL ||
+           (at != NULL && memchr(host, ':', (size_t)(at - host)) != NULL);
+}
+
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
 {
     char there[SHARED_URL_BYTES], line[SHARED_URL_BYTES + 1];
     struct buf path = {0};
     if (strlen(url) >= SHARED_URL_BYTES || strchr(url, '\n') != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or not one line");
+    if (has_password(url))
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "the address has a password, which %s/cluster would keep: put it into "
+                           "~/.pgpass instead",
+                           annal_store_path(store));
     if (shared_url(store, there, NULL) == ANNAL_OK && strcmp(there, url) == 0)
         return ANNAL_OK;
     if (there[0] != '\0')

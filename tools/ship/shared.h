@@ -19,7 +19,8 @@
 
 enum { SHARED_URL_BYTES = 1024 };
 
-/* Write STORE/cluster. ANNAL_ERR_CONFLICT: it names another address. */
+/* Write STORE/cluster. ANNAL_ERR_CONFLICT: it names another address. ANNAL_ERR_INVALID: the address
+ * has a password. */
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err);
 
 /* ANNAL_ERR_NOTFOUND: there is none. */
