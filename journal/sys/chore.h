@@ -9,9 +9,9 @@
  *
  * run is called by the keeper, or by annal_keep(), on one thread at a time: soon after appends of
  * this store object became readable in their journals, but period_ms after its last run, and once
- * more from annal__chore_remove(). It must not wait for other processes, and must not append to this
- * store. A result below 0 is logged; ANNAL_END says that work is left: it is called again after
- * period_ms, or at once if it made way for the keeper.
+ * more from annal__chore_remove(). It must not wait for other processes, and must not append to
+ * this store. A result below 0 is logged; ANNAL_END says that work is left: it is called again
+ * after period_ms, or at once if it made way for the keeper.
  */
 typedef struct annal__chore {
     const char *name; /* static */
