@@ -781,7 +781,7 @@ static annal_status append_locked(struct append *append, int64_t deadline_us, ui
     uint64_t first = session->seq + 1;
     annal_status status = encode(append, &advance, err);
     if (status == ANNAL_OK && append->h != 0 && append->h != advance.h)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+        status = annal__fail(err, ANNAL_ERR_REFUSED,
                              "append to session '%s': the hash of event %" PRIu64
                              " would be %016" PRIx64 ", not %016" PRIx64,
                              session->id, advance.seq, advance.h, append->h);

@@ -3,10 +3,10 @@
  *
  * (1) First what was decided and is not here yet is brought, so that guards are asked over all of
  *     the session.
- * (2) After the guards (guard.c, rule 2) the events are encoded, with seq, time and hash, and the
- *     decider commits them if the session ends there as it does here. They have ids, which are made
- *     here if the caller gave none: so no two stores ever decide the same event, and one whose
- *     outcome is not known can be looked for.
+ * (2) After the guards (guard.c, rule 2), and unless events with these ids are there, the events
+ *     are encoded, with seq, time and hash, and the decider commits them if the session ends there
+ *     as it does here. They have ids, which are made here if the caller gave none: so no two stores
+ *     ever decide the same event, and one whose outcome is not known can be looked for.
  * (3) Then these events are appended, and no others: the append is told the hash of the last. A
  *     process that dies before leaves events that the next append, or a pull, brings.
  * (4) If another store was first, all begins again at (1) after a pause by chance, with the same
@@ -80,9 +80,24 @@ static annal_status append_decided(struct guard_call *call, const struct decided
                        decided->end.session, decided->events[0].seq, why.message);
 }
 
+/* ANNAL_ERR_REFUSED: these events are not there yet. No event has this hash, so nothing is
+ * appended. */
+static annal_status find_earlier(struct guard_call *call, const annal_append_options *options,
+                                 uint64_t *out_seq, annal_error *err)
+{
+    annal_append_options probe = *options;
+    probe.h = UINT64_MAX;
+    return annal_writer_append(call->writer, call->drafts, call->count, &probe, out_seq, err);
+}
+
 static annal_status decide(struct guard_call *call, const annal_append_options *options,
                            struct decided *decided, uint64_t *out_seq, annal_error *err)
 {
+    if (!call->decision->ids_made) {
+        annal_status found = find_earlier(call, options, out_seq, err);
+        if (found != ANNAL_ERR_REFUSED)
+            return found;
+    }
     const annal_decider *decider = call->decision->decider;
     annal_session_info *end = &decided->end;
     annal_status status = annal_session_info_get(call->index->store, call->session, end, err);

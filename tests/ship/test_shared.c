@@ -104,6 +104,21 @@ START_TEST(nothing_is_appended_that_was_not_decided)
 }
 END_TEST
 
+START_TEST(an_event_that_is_sent_again_is_decided_once)
+{
+    NEEDS_SERVER();
+    static const char note[] = "{\"type\":\"note\",\"id\":\"n1\",\"data\":1}\n";
+    DONE_WITH(&cli, note, "append", "proj_shop");
+    DONE_WITH(&cli, note, "append", "proj_shop");
+    DONE_WITH(&cli, note, "append", "proj_shop", "--store", second);
+    ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "1");
+    CLI(&cli, "{\"type\":\"note\",\"id\":\"n1\",\"data\":2}\n", "append", "proj_shop");
+    ck_assert_int_ne(cli.exit_status, 0);
+    ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "1");
+    ck_same_journals();
+}
+END_TEST
+
 START_TEST(an_address_with_a_password_is_not_kept)
 {
     NEEDS_SERVER();
@@ -207,6 +222,7 @@ Suite *suite_shared(void)
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, of_two_stores_one_gets_a_task);
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
+    tcase_add_test(cases, an_event_that_is_sent_again_is_decided_once);
     tcase_add_test(cases, an_address_with_a_password_is_not_kept);
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);

@@ -53,8 +53,8 @@ typedef struct annal_append_options {
     annal_level level; /* default: the writer's */
     annal_expect expect;
     uint64_t expected_seq; /* with ANNAL_EXPECT_SEQ; otherwise 0 */
-    /* the hash that the last event gets, or nothing is appended; 0: any. A shared session takes no
-     * events without it (lease.h) */
+    /* the hash that the last event gets, or nothing is appended (ANNAL_ERR_REFUSED); 0: any. A
+     * shared session takes no events without it (lease.h) */
     uint64_t h;
 } annal_append_options;
 
