@@ -25,7 +25,7 @@ compact  a lake is compacted for a minute while shippers ship and DuckDB and Cli
 fleet    1,000 hosts, one PostgreSQL with a pooler
 stream   three NATS servers, current: 30 faults, a long event, a stream deleted and lost
 stream2  the same with Debian's
-hosts    8 hosts claim 200 tasks, then 50 of one backlog; they are frozen, and a primary is killed
+hosts    8 hosts claim 200 tasks, 50 of one backlog, 200 of one that they share; they are frozen, a primary is killed
 END
 }
 

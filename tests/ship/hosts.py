@@ -4,7 +4,7 @@
 Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary is killed
 once. In the end each task was done once, nothing comes after that in the tables, and every event that a host appended is in its
 store or in the tables. Then they claim tasks of one backlog, whose session they take in turns: each task is claimed once, by the
-host that was told so.
+host that was told so. At last they claim as many tasks of a backlog that they share, and their journals are the same.
 """
 
 import json
@@ -21,6 +21,10 @@ from servers import Annal, PostgresPrograms, end, seeded, start, wait_until
 
 LEASE, FREEZE, FAIL_OVER = 2, 3.5, 20
 WANTED = 12  # of the tasks that are left: so few that hosts often want the same
+
+
+CLAIMS = ("SELECT data ->> 'task_id', data -> 'run' ->> 'submitting_user' FROM annal.events"
+          " WHERE type = 'backlog.claimed' AND session_id = '{session}'")
 
 
 def psql(url, sql):
@@ -147,6 +151,20 @@ class Claimant(Host):
         return "is not ready" in claimed.stderr
 
 
+class Sharer(Host):
+    """Claims tasks of a backlog that all hosts share. A claim is certain when the command said so."""
+
+    def run_all(self):
+        self.run("pack", "enable", "agentweaver")
+        self.run("pull", "proj_yard", "--from", self.target[0])
+        while self.run("home", "share", "proj_yard", self.target[0]).returncode != 0:
+            time.sleep(self.random.random() * 0.2)
+        while psql(self.target[0], CLAIMS.format(session="proj_yard")).count("|") < self.tasks:
+            claimed = self.run("backlog", "claim", "yard", "--user", self.name, "--json")
+            if claimed.returncode == 0:
+                print(json.loads(claimed.stdout)["data"]["task_id"], file=self.accepted, flush=True)
+
+
 def freeze(chance, processes):
     """Stop some hosts with all that they run, each for longer than its lease."""
     frozen = [p for p in processes if p.poll() is None and chance.random() < 0.5]
@@ -185,15 +203,27 @@ def check(program, directory, server, hosts, tasks):
     return late
 
 
-def check_claims(server, directory, hosts, tasks):
-    claims = server.ask("SELECT data ->> 'task_id', data -> 'run' ->> 'submitting_user' FROM annal.events"
-                        " WHERE type = 'backlog.claimed' AND session_id = 'proj_shop'").split()
+def check_claims(server, directory, hosts, tasks, session):
+    claims = server.ask(CLAIMS.format(session=session)).split()
     if len(claims) != tasks or len({claim.split("|")[0] for claim in claims}) != tasks:
         sys.exit(f"FAILED: {tasks} tasks have these claims: {claims}")
     for name in hosts:
         for task in open(f"{directory}/{name}.accepted", encoding="utf-8").read().split():
             if f"{task}|{name}" not in claims:
                 sys.exit(f"FAILED: {name} was told that it has {task}: {claims}")
+
+
+def check_journals(program, directory, hosts):
+    """Bytes that were decided and not written yet come with the next append."""
+    journals = set()
+    for name in hosts:
+        annal = Annal(program, f"{directory}/{name}")
+        annal.run("append", "proj_yard", input='{"type":"note","id":"last","data":null}\n')
+        annal.run("verify")
+        with open(f"{directory}/{name}/events/proj_yard.jsonl", "rb") as file:
+            journals.add(file.read())
+    if len(journals) != 1:
+        sys.exit("FAILED: the journals of a session that is shared differ")
 
 
 def play(scene, server, chance, words, hosts):
@@ -220,7 +250,7 @@ def play(scene, server, chance, words, hosts):
 def main():
     program, count, tasks = os.path.abspath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     if len(sys.argv) > 4:
-        kind = Claimant if sys.argv[7] == "claims" else Host
+        kind = {"tasks": Host, "claims": Claimant, "shared": Sharer}[sys.argv[7]]
         kind(program, sys.argv[4], sys.argv[5], sys.argv[6], tasks).run_all()
         return
     chance, server, begun = seeded(), Fleet(), time.monotonic()
@@ -229,10 +259,11 @@ def main():
         with tempfile.TemporaryDirectory() as directory:
             first, claims = Annal(program, f"{directory}/first"), tasks // 4
             first.run("pack", "enable", "agentweaver")
-            first.run("project", "create", "shop")
-            for n in range(1, claims + 1):
-                first.run("backlog", "add", "shop", "mend the pump")
-                first.run("backlog", "commit", "shop", f"t{n}")
+            for project, count_of in (("shop", claims), ("yard", tasks)):
+                first.run("project", "create", project)
+                for n in range(1, count_of + 1):
+                    first.run("backlog", "add", project, "mend the pump")
+                    first.run("backlog", "commit", project, f"t{n}")
             first.run("ship", server.url, "--as", "first")
             words = [sys.executable, os.path.abspath(__file__), program, str(count), str(tasks), directory]
             frozen = play("tasks", server, chance, words, hosts)
@@ -240,9 +271,15 @@ def main():
             print(f"{count} hosts, {tasks} tasks, frozen {frozen} times: each done once, {late} late events kept, "
                   f"{middle - begun:.0f} s")
             frozen = play("claims", server, chance, words, hosts)
-            check_claims(server, directory, hosts, claims)
-            print(f"{count} hosts, {claims} tasks of one backlog, frozen {frozen} times: each claimed once, "
-                  f"{time.monotonic() - middle:.0f} s")
+            check_claims(server, directory, hosts, claims, "proj_shop")
+            last = time.monotonic()
+            print(f"{count} hosts, {claims} tasks of one backlog, frozen {frozen} times: each claimed once, {last - middle:.0f} s")
+            frozen = play("shared", server, chance, words, hosts)
+            shared = time.monotonic()
+            check_claims(server, directory, hosts, tasks, "proj_yard")
+            check_journals(program, directory, hosts)
+            print(f"{count} hosts, {tasks} tasks of one backlog that they share, frozen {frozen} times: each claimed once, "
+                  f"{shared - last:.0f} s")
     finally:
         server.stop()
 
