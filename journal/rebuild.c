@@ -30,6 +30,11 @@ struct annal__rebuild {
     struct buf path;
 };
 
+static annal_status no_memory(const annal_session_info *info, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_NOMEM, "write session '%s': no memory", info->session);
+}
+
 static bool read_file_id(const char *text, uint8_t out[FRAME_FILE_ID_BYTES])
 {
     return strlen(text) == (size_t)2 * FRAME_FILE_ID_BYTES &&
@@ -63,8 +68,7 @@ static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec
     if (annal__buf_printf(&rebuild->path, "%s/%s%s", rebuild->directory, rebuild->info.session,
                           codec->suffix) < 0 ||
         annal__buf_cstr(&rebuild->path) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write session '%s': no memory",
-                           rebuild->info.session);
+        return no_memory(&rebuild->info, err);
     rebuild->fd = annal__system_io.open(NULL, rebuild->path.ptr, O_RDWR | flags, 0600);
     if (rebuild->fd < 0 && (errno != ENOENT || flags != 0))
         return annal__fail_errno(err, "open %s", rebuild->path.ptr);
@@ -103,7 +107,7 @@ annal_status annal__rebuild_open(const char *directory, const annal_session_info
 {
     annal__rebuild *rebuild = annal__zalloc(sizeof *rebuild);
     if (rebuild == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "write session '%s': no memory", info->session);
+        return no_memory(info, err);
     *rebuild =
         (annal__rebuild){.directory = directory, .info = *info, .fd = -1, .seq = info->fork_seq};
     annal_status status = make_header(rebuild, err);
@@ -145,9 +149,7 @@ static annal_status encode(annal__rebuild *rebuild, const struct codec *codec,
     if (status < 0)
         return status;
     status = codec->encode_event(&rebuild->out, &draft, &place, out_h);
-    return status < 0
-               ? annal__fail(err, status, "write session '%s': no memory", rebuild->info.session)
-               : ANNAL_OK;
+    return status < 0 ? no_memory(&rebuild->info, err) : ANNAL_OK;
 }
 
 static annal_status refuse(const annal__rebuild *rebuild, const annal_event *event,
@@ -167,7 +169,7 @@ static annal_status begin(annal__rebuild *rebuild, const annal_event *event, ann
         uint64_t h = 0;
         annal_status status = codec->encode_header(&rebuild->out, &rebuild->header, &h);
         if (status < 0)
-            return annal__fail(err, status, "write session '%s': no memory", rebuild->info.session);
+            return no_memory(&rebuild->info, err);
         status = encode(rebuild, codec, event, h, &h, err);
         if (status < 0)
             return status;

@@ -472,6 +472,13 @@ static annal_status settle(annal_store *store, struct session *session, annal_er
     return ANNAL_OK;
 }
 
+/* Until no checkpoint uses its descriptor. Lock held. */
+static void wait_unused(struct session *session)
+{
+    while (session->in_use)
+        pthread_cond_wait(&session->moved, &session->lock);
+}
+
 /* Keep new appends waiting in annal__session_own(), and settle the session. */
 static annal_status quiesce(annal_store *store, struct session *session, annal_error *err)
 {
@@ -481,7 +488,7 @@ static annal_status quiesce(annal_store *store, struct session *session, annal_e
         pthread_mutex_unlock(&session->lock);
         status = annal__commit_flush(store, err);
         pthread_mutex_lock(&session->lock);
-        annal__session_wait_unused(session);
+        wait_unused(session);
     }
     while (status == ANNAL_OK && !session->refused && annal__loose_has_mark(store, session))
         status = annal__loose_end(store, session, err);
@@ -581,15 +588,9 @@ void annal__session_drop_loose(struct session *session, size_t bytes)
         annal__buf_done(&session->loose);
 }
 
-void annal__session_wait_unused(struct session *session)
-{
-    while (session->in_use)
-        pthread_cond_wait(&session->moved, &session->lock);
-}
-
 annal_status annal__session_sync(annal_store *store, struct session *session, annal_error *err)
 {
-    annal__session_wait_unused(session); /* `dirty` is final only then */
+    wait_unused(session); /* `dirty` is final only then */
     annal_error failure = session->refusal;
     bool late = session->late != LATE_NOT;
     if (!late && session->dirty && session->fd >= 0 &&
@@ -619,7 +620,7 @@ annal_status annal__session_sync(annal_store *store, struct session *session, an
 annal_status annal__session_reopen(annal_store *store, struct session *session, annal_error *err)
 {
     bool found = false;
-    annal__session_wait_unused(session);
+    wait_unused(session);
     close_journal(store, session);
     annal_status status = open_journal(store, session, false, &found, err);
     if (status == ANNAL_OK && !found)

@@ -165,9 +165,6 @@ annal_status annal__session_write(annal_store *store, struct session *session, u
 annal_status annal__session_write_back(annal_store *store, struct session *session, uint64_t end,
                                        uint64_t piece_bytes, annal_error *err);
 
-/* Wait until no checkpoint uses its descriptor; makes a running checkpoint hurry. Lock held. */
-void annal__session_wait_unused(struct session *session);
-
 /*
  * fdatasync the journal if it is dirty, and the directory if the journal is new. If the sync fails
  * the session becomes late. Lock held.

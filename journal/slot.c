@@ -798,9 +798,12 @@ static annal_status refuse_claiming(annal_store *store, annal_error *err)
                        store->path);
 }
 
-/* One thread claims. The others wait for it until their own deadlines, and claim themselves if it
- * failed. */
-annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err)
+/*
+ * Claim a slot for this store object, unless it has one, by the deadline (monotonic); recovers the
+ * slots of dead processes that it finds. One thread claims. The others wait for it until their own
+ * deadlines, and claim themselves if it failed.
+ */
+static annal_status claim_slot(annal_store *store, int64_t deadline_us, annal_error *err)
 {
     struct slot *slot = &store->slot;
     if (atomic_load(&slot->claimed))
@@ -1049,7 +1052,7 @@ annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t d
         return annal__fail(err, ANNAL_ERR_NOMEM, "take session '%.*s': no memory",
                            ANNAL_FMT(session));
     int64_t begun_us = annal__now_us(store);
-    annal_status status = annal__slot_claim(store, deadline_us, err);
+    annal_status status = claim_slot(store, deadline_us, err);
     bool found = true, waited = false;
     while (status == ANNAL_OK && found) {
         struct other other = {.log = {.fd = -1}, .held = {.fd = -1}};

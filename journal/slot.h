@@ -13,12 +13,6 @@
 
 #include "journal/store.h"
 
-/*
- * Claim a slot for this store object, unless it has one, by the deadline (monotonic). Recovers the
- * slots of dead processes that it finds.
- */
-annal_status annal__slot_claim(annal_store *store, int64_t deadline_us, annal_error *err);
-
 /* Add the session to our held list; wait for another owner until the deadline (monotonic). */
 annal_status annal__slot_take(annal_store *store, annal_slice session, int64_t deadline_us,
                               uint32_t *out_held_index, annal_error *err);

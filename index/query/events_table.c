@@ -489,7 +489,8 @@ static const char history_view[] =
     "ON e.session_id = annal_history_part(l.session_id, l.ancestor_id) "
     "AND e.seq >= l.from_seq AND e.seq <= l.to_seq";
 
-annal_status annal__db_add_history(sqlite3 *db, annal_store *store, annal_error *err)
+/* The view history in temp, over main.lineage and the table events; the store must outlive it. */
+static annal_status add_history(sqlite3 *db, annal_store *store, annal_error *err)
 {
     struct proof *proof = annal__zalloc(sizeof *proof);
     if (proof == NULL)
@@ -551,5 +552,5 @@ annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *
     int rc = sqlite3_create_module_v2(db, "events", &own->module, own, annal__free);
     if (rc != SQLITE_OK) /* own was freed */
         return annal__db_fail(err, db, rc, "the virtual table events");
-    return annal__db_add_history(db, store, err);
+    return add_history(db, store, err);
 }

@@ -32,12 +32,6 @@ int annal__events_connect(sqlite3 *db, struct event_source *source, sqlite3_vtab
 
 struct event_source *annal__events_source(sqlite3_vtab *table);
 
-/*
- * Create the view history in temp, over main.lineage and the table events of this connection; the
- * store must outlive it.
- */
-annal_status annal__db_add_history(sqlite3 *db, annal_store *store, annal_error *err);
-
 /* ---- events_table_plan.c ---- */
 
 enum event_column {

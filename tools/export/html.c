@@ -105,11 +105,6 @@ void html_close(struct html *html)
     annal__free(html);
 }
 
-uint64_t html_left_out(const struct html *html)
-{
-    return html->left_out;
-}
-
 /* Append the text so that a script element may contain it, and empty it. */
 static annal_status flush(struct html *html, struct buf *out)
 {
@@ -307,10 +302,10 @@ static int print_all(struct html *html)
     annal__buf_done(&out);
     if (status < 0)
         return fail_error(&err);
-    return html_left_out(html) == 0 ? EXIT_DONE
-                                    : fail_refused("%" PRIu64 " events are left out, for they do "
-                                                   "not prove themselves: 'annal verify'",
-                                                   html_left_out(html));
+    return html->left_out == 0 ? EXIT_DONE
+                               : fail_refused("%" PRIu64 " events are left out, for they do "
+                                              "not prove themselves: 'annal verify'",
+                                              html->left_out);
 }
 
 int export_html(annal_store *store, annal_slice session, bool tree)

@@ -25,9 +25,6 @@ void html_close(struct html *html);
 /* Append a piece of some MiB at most (an event is never cut). ANNAL_END: that was all. */
 annal_status html_next(struct html *html, struct buf *out, annal_error *err);
 
-/* Events that do not prove themselves are left out: how many there were. */
-uint64_t html_left_out(const struct html *html);
-
 /* `annal export --format html`: on stdout. 0 or an exit status. */
 int export_html(annal_store *store, annal_slice session, bool tree);
 

@@ -71,7 +71,8 @@ annal_slice importer_word(const struct importer *importer, const char *directive
     return (annal_slice){words.ptr + begin, *at - begin};
 }
 
-bool importer_fits(const struct importer *importer, const char *directive, const char *name)
+/* Whether a name matches one of the directive's patterns, or name.zst does. */
+static bool fits(const struct importer *importer, const char *directive, const char *name)
 {
     size_t at = 0;
     for (annal_slice word; (word = importer_word(importer, directive, &at)).len > 0;) {
@@ -90,7 +91,7 @@ bool importer_wants_file(const struct importer *importer, const char *name)
 {
     size_t at = 0;
     if (importer_word(importer, "files", &at).len > 0)
-        return importer_fits(importer, "files", name);
+        return fits(importer, "files", name);
     return fnmatch("*.jsonl", name, FNM_PERIOD) == 0 ||
            fnmatch("*.jsonl.zst", name, FNM_PERIOD) == 0;
 }

@@ -29,9 +29,6 @@ bool importer_find(const char *kind, struct importer *out_importer);
  */
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at);
 
-/* Whether a name matches one of the directive's patterns, or name.zst does. */
-bool importer_fits(const struct importer *importer, const char *directive, const char *name);
-
 /* Whether files below a directory are logs of this kind, by name: "-- files:", or *.jsonl. */
 bool importer_wants_file(const struct importer *importer, const char *name);
 

@@ -55,7 +55,8 @@ int64_t by_begin(enum by by, int64_t time_us)
     return floor_to(time_us, bucket_us(by), by == BY_WEEK ? monday : 0);
 }
 
-int64_t by_after(enum by by, int64_t begin_us, int64_t count)
+/* The bucket that is count after this one. */
+static int64_t by_after(enum by by, int64_t begin_us, int64_t count)
 {
     if (by == BY_MONTH)
         return month_begin(month_of(begin_us) + count);

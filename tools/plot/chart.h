@@ -18,9 +18,8 @@ enum by { BY_NONE, BY_HOUR, BY_DAY, BY_WEEK, BY_MONTH };
 /* "hour"; of BY_NONE it is empty. */
 const char *by_name(enum by by);
 
-/* The bucket that a time is in, and the one after it (count further). */
+/* The bucket that a time is in. */
 int64_t by_begin(enum by by, int64_t time_us);
-int64_t by_after(enum by by, int64_t begin_us, int64_t count);
 
 /* What was counted at some times. */
 enum { POINT_VALUES = 5 };

@@ -53,7 +53,8 @@ static const char *entity(char c)
     }
 }
 
-void svg_escape(struct drawing *out, annal_slice text)
+/* Text in the form for the space between tags and for attributes. */
+static void escape(struct drawing *out, annal_slice text)
 {
     for (size_t i = 0; i < text.len;) {
         size_t len = character((const unsigned char *)text.ptr + i, text.len - i);
@@ -77,7 +78,7 @@ void svg_begin(struct drawing *out, int width, int height, annal_slice title)
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
                 "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>",
                 width, height, width, height);
-    svg_escape(out, title);
+    escape(out, title);
     drawing_put(out, "</title>\n");
     drawing_repeat(out, style, 1);
     drawing_put(out, "<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n", width, height);
@@ -96,7 +97,7 @@ void svg_text(struct drawing *out, double x, double y, enum align align, const c
     if (class[0] != '\0')
         drawing_put(out, " class=\"%s\"", class);
     drawing_put(out, ">");
-    svg_escape(out, text);
+    escape(out, text);
     drawing_put(out, "</text>\n");
 }
 
@@ -107,7 +108,7 @@ static void end_shape(struct drawing *out, const char *tag, annal_slice tooltip)
         return;
     }
     drawing_put(out, "><title>");
-    svg_escape(out, tooltip);
+    escape(out, tooltip);
     drawing_put(out, "</title></%s>\n", tag);
 }
 

@@ -33,7 +33,4 @@ double svg_height(int64_t value, int64_t most, double full);
 void svg_line(struct drawing *out, double x1, double y1, double x2, double y2, const char *class,
               annal_slice tooltip);
 
-/* Text in the form for the space between tags and for attributes. */
-void svg_escape(struct drawing *out, annal_slice text);
-
 #endif

@@ -91,7 +91,7 @@ static bool lay_out(struct timeline *timeline, int cut_slots)
 }
 
 /* What is inside a cut is drawn at its beginning. */
-int timeline_slot(const struct timeline *timeline, int64_t time_us)
+static int slot_of(const struct timeline *timeline, int64_t time_us)
 {
     size_t low = 0, high = timeline->segment_count - 1;
     while (low < high) { /* the last segment that begins at or before it */
@@ -199,8 +199,8 @@ int timeline_enter(void *arg, const struct happening *what)
 {
     struct timeline *timeline = arg;
     struct row *row = row_of(timeline, what);
-    int from = timeline_slot(timeline, what->from_us);
-    int to = timeline_slot(timeline, what->to_us);
+    int from = slot_of(timeline, what->from_us);
+    int to = slot_of(timeline, what->to_us);
     /* It is not known how long a call ran that has no result. */
     if (what->open && what->kind == HAPPENED_CALL)
         to = from;

@@ -74,8 +74,6 @@ int timeline_enter(void *arg, const struct happening *what);
 void timeline_finish(struct timeline *timeline);
 void timeline_done(struct timeline *timeline);
 
-int timeline_slot(const struct timeline *timeline, int64_t time_us);
-
 /* The sentence above it: "s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)"; in two
  * lines if it is wider than columns (0: never). */
 void timeline_title(const struct timeline *timeline, int columns, struct drawing *out);

@@ -78,8 +78,6 @@ static inline bool report_is_number(enum cell cell)
     return cell == CELL_COUNT || cell == CELL_MS || cell == CELL_COST;
 }
 
-/* One section after another. */
-int report_table(const struct report_section *section, enum out_format format);
 void report_markdown(const struct report_section *section);
 
 /* All of them as one picture. */

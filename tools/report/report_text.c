@@ -41,7 +41,7 @@ static struct cost_signs cost_signs(const struct report_section *sections, size_
     return signs;
 }
 
-int report_table(const struct report_section *section, enum out_format format)
+static int print_table(const struct report_section *section, enum out_format format)
 {
     int count = report_columns(section);
     struct column columns[COLUMNS_MAX + 1] = {{.name = "section"}};
@@ -134,7 +134,7 @@ static int print_all(const struct report_section *sections, size_t count, enum r
         if (form == REPORT_MARKDOWN)
             report_markdown(&sections[i]);
         else
-            exit_status = report_table(&sections[i], form == REPORT_JSONL ? OUT_JSONL : OUT_TABLE);
+            exit_status = print_table(&sections[i], form == REPORT_JSONL ? OUT_JSONL : OUT_TABLE);
     }
     return exit_status;
 }

@@ -75,7 +75,8 @@ static int take_folder(void *arg, const annal_pack_info *info)
     return 1;
 }
 
-int prose_run_folder(struct verb_call *call, const char *run, struct buf *out)
+/* The folder of a run, which contains its state.db, with a NUL after it. 0 or an exit status. */
+static int run_folder(struct verb_call *call, const char *run, struct buf *out)
 {
     annal_error err = {0};
     struct place place = {.run = run, .out = out};
@@ -121,8 +122,10 @@ static int open_place(const struct verb_call *call, const char *folder, const ch
     return 0;
 }
 
-int prose_run_write(const struct verb_call *call, const char *folder, const char *name,
-                    annal_slice content)
+/* Write a file in that folder, or one folder below it: completely and durably, or not at all. A
+ * symbolic link in its place is not followed. */
+static int write_file(const struct verb_call *call, const char *folder, const char *name,
+                      annal_slice content)
 {
     static const struct below_mode mode = {.file = 0600, .folder = 0700, .sync = true};
     struct below below = {0};
@@ -175,12 +178,11 @@ static int write_program(struct verb_call *call, const char *run)
     int exit_status = refuse_if(call, "SELECT 1 FROM prose.run WHERE id = ?1", run,
                                 "the run has been started before");
     if (exit_status == 0)
-        exit_status = prose_run_folder(call, run, &folder);
+        exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
         exit_status = verb_read_file(file, &program);
     if (exit_status == 0)
-        exit_status =
-            prose_run_write(call, folder.ptr, "program.prose", annal__buf_slice(&program));
+        exit_status = write_file(call, folder.ptr, "program.prose", annal__buf_slice(&program));
     if (exit_status == 0)
         exit_status = verb_set_text(call, "program_source", annal__buf_slice(&program));
     if (exit_status == 0 && strcmp(file, "-") != 0)
@@ -231,7 +233,7 @@ int prose_finish_init(struct verb_call *call)
     const char *run = call->session + strlen("prose_");
     int exit_status = catch_up(call, call->session);
     if (exit_status == 0)
-        exit_status = prose_run_folder(call, run, &folder);
+        exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
         printf("Run: %s\nDatabase: %s/state.db\n", run, folder.ptr);
     annal__buf_done(&folder);
@@ -275,9 +277,9 @@ static int attach(struct verb_call *call, const char *run, const char *name, ann
         "SELECT 1 FROM prose.bindings WHERE attachment_path = ?1 AND kind IN ('input', 'const')",
         path, "the name is bound for good (input, const)");
     if (exit_status == 0)
-        exit_status = prose_run_folder(call, run, &folder);
+        exit_status = run_folder(call, run, &folder);
     if (exit_status == 0)
-        exit_status = prose_run_write(call, folder.ptr, path, value);
+        exit_status = write_file(call, folder.ptr, path, value);
     if (exit_status == 0 &&
         annal_artifact_put(call->store, annal_slice_of(call->session), value, &info, &err) < 0)
         exit_status = fail_error(&err);
@@ -335,7 +337,7 @@ int prose_finish_bind(struct verb_call *call)
     char here[PATH_MAX];
     annal_slice name = {0}, id = annal__json_member(call->data, "execution_id");
     bool scoped = id.len > 0 && id.ptr[0] != 'n';
-    int exit_status = prose_run_folder(call, call->session + strlen("prose_"), &folder);
+    int exit_status = run_folder(call, call->session + strlen("prose_"), &folder);
     if (exit_status == 0 &&
         annal__json_text(annal__json_member(call->data, "name"), &scratch, &name) < 0)
         exit_status = fail_storage("out of memory");
@@ -437,7 +439,7 @@ static int check_attachment(void *arg, const annal_row *row)
                                      : check_file(checking, name, content);
     const char *did = fault == NULL ? "as it was written" : fault;
     if (fault != NULL && inside && status >= 0 && checking->restore &&
-        prose_run_write(checking->call, checking->folder, name, content) == 0)
+        write_file(checking->call, checking->folder, name, content) == 0)
         did = "restored";
     else if (fault != NULL)
         checking->exit_status = EXIT_REFUSED;
@@ -461,7 +463,7 @@ int prose_attachments(const struct args *args)
     int exit_status = verb_open(&call, args);
     struct checking checking = {.call = &call, .restore = args_has(args, "restore")};
     if (exit_status == 0)
-        exit_status = prose_run_folder(&call, args_get(args, "RUN"), &folder);
+        exit_status = run_folder(&call, args_get(args, "RUN"), &folder);
     checking.folder = folder.ptr;
     const annal_sql_options options = {.session = annal_slice_of(call.session)};
     if (exit_status == 0 &&

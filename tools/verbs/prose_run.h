@@ -12,14 +12,6 @@
 bool prose_run_check(const char *run);
 int prose_run_new(char out[PROSE_RUN_BYTES + 1]);
 
-/* The folder of a run, which contains its state.db, with a NUL after it. 0 or an exit status. */
-int prose_run_folder(struct verb_call *call, const char *run, struct buf *out);
-
-/* Write a file in that folder, or one folder below it: completely and durably, or not at all. A
- * symbolic link in its place is not followed. */
-int prose_run_write(const struct verb_call *call, const char *folder, const char *name,
-                    annal_slice content);
-
 /* For verbs_prose.c. */
 int prose_prepare_init(struct verb_call *call);
 int prose_finish_init(struct verb_call *call);

@@ -18,9 +18,6 @@ int team_rows(struct verb_call *call, const char *sql, const annal_value *params
  */
 int team_find(struct verb_call *call, const char *word, char out_id[TEAM_ID_BYTES_MAX + 1]);
 
-/* 12 random hex digits, as in the ids of teams and messages. 0 or an exit status. */
-int team_new_id(char out[13]);
-
 /* annal team import FILE..., annal team export [TEAM]. */
 int team_import(const struct args *args);
 int team_export(const struct args *args);

@@ -92,7 +92,8 @@ static int prepare_team(struct verb_call *call)
     return take_team(call, id);
 }
 
-int team_new_id(char out[13])
+/* 12 random hex digits, as in the ids of teams and messages. 0 or an exit status. */
+static int new_id(char out[13])
 {
     unsigned char bytes[6];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
@@ -107,7 +108,7 @@ static int prepare_create(struct verb_call *call)
 {
     char made[13];
     const char *id = args_get(call->args, "id");
-    int exit_status = id == NULL ? team_new_id(made) : 0;
+    int exit_status = id == NULL ? new_id(made) : 0;
     if (id == NULL)
         id = made;
     if (exit_status == 0)
@@ -204,7 +205,7 @@ static int prepare_send(struct verb_call *call)
     char team[TEAM_ID_BYTES_MAX + 1], id[13];
     int exit_status = take_team(call, team);
     if (exit_status == 0 && args_get(call->args, "id") == NULL) {
-        exit_status = team_new_id(id);
+        exit_status = new_id(id);
         if (exit_status == 0)
             exit_status = verb_set_text(call, "id", annal_slice_of(id));
     }
