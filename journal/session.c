@@ -211,21 +211,34 @@ static void set_codec(struct session *session, const struct codec *codec)
     session->codec = codec;
 }
 
+annal_status annal__header_new(const annal_store *store, annal_slice session,
+                               const struct codec *codec, struct frame_header *out,
+                               struct buf *frame, uint64_t *out_h, annal_error *err)
+{
+    *out = (struct frame_header){.session = session,
+                                 .created_us = store->clock->wall_us(store->clock->arg)};
+    if (getrandom(out->file, sizeof out->file, 0) != (ssize_t)sizeof out->file)
+        return annal__fail_errno(err, "make an id for the journal of session '%.*s'",
+                                 ANNAL_FMT(session));
+    annal_status status = codec->encode_header(frame, out, out_h);
+    return status < 0
+               ? annal__fail(err, status, "begin session '%.*s': no memory", ANNAL_FMT(session))
+               : ANNAL_OK;
+}
+
 /* All or nothing: a failure half way would leave a header of another format, which would be
  * written. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err)
 {
-    struct frame_header header = {.session = annal__session_id(session),
-                                  .created_us = store->clock->wall_us(store->clock->arg)};
+    struct frame_header header;
     struct buf frame = {.limit = session->header.limit};
     uint64_t h = 0;
-    if (getrandom(header.file, sizeof header.file, 0) != (ssize_t)sizeof header.file)
-        return annal__fail_errno(err, "make an id for the journal of session '%s'", session->id);
-    annal_status status = codec->encode_header(&frame, &header, &h);
+    annal_status status =
+        annal__header_new(store, annal__session_id(session), codec, &header, &frame, &h, err);
     if (status < 0) {
         annal__buf_done(&frame);
-        return annal__fail(err, status, "begin session '%s': no memory", session->id);
+        return status;
     }
     if (codec != session->codec) {
         close_journal(store, session); /* of 0 bytes */

@@ -212,6 +212,11 @@ annal_status annal__journal_open(const annal_store *store, annal_slice session, 
 bool annal__journal_is_double(const annal_store *store, annal_slice session,
                               const struct codec *codec);
 
+/* The header of a journal that begins now, with a random id, and its frame and hash. */
+annal_status annal__header_new(const annal_store *store, annal_slice session,
+                               const struct codec *codec, struct frame_header *out,
+                               struct buf *frame, uint64_t *out_h, annal_error *err);
+
 /* Begin a journal in this format. There is none, and nothing of one is in the log. Lock held. */
 annal_status annal__session_begin(annal_store *store, struct session *session,
                                   const struct codec *codec, annal_error *err);

@@ -514,6 +514,8 @@ static annal_status append(const struct guard_call *as, annal_appended *out, ann
     status = make_plain(&call, err);
     if (status >= 0)
         status = find_databases(&call, err);
+    if (status >= 0)
+        status = annal__guard_bring_reads(&call, err);
     if (status < 0)
         goto done;
     status =
@@ -539,12 +541,13 @@ annal_status annal_pack_append(annal_index *index, annal_writer *writer, const a
                                     .count = count,
                                     .deadline_us = annal__deadline_after(annal__store_may_wait_ms(
                                         index->store, index->derived.wait_ms))};
+    bool is_shared = false;
     annal_status status = annal__expect_check(call.session, call.options, err);
+    if (status >= 0 && count > 0 && !annal__store_is_read_only(index->store))
+        status = annal__guard_is_shared(index, call.session, &is_shared, err);
     if (status < 0)
         return status;
-    if (count > 0 && annal__guard_is_shared(index, call.session))
-        return annal__guard_shared(&call, append, out, err);
-    return append(&call, out, err);
+    return is_shared ? annal__guard_shared(&call, append, out, err) : append(&call, out, err);
 }
 
 annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_slice type,
@@ -552,10 +555,11 @@ annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_sli
 {
     const annal_draft draft = {.type = type};
     struct guard_call call = {.index = index, .session = session, .given = &draft, .count = 1};
-    annal_status status = annal__packs_get(index, &call.set, err);
+    annal_status status = annal__guard_is_shared(index, session, out_asks, err);
+    if (status >= 0)
+        status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
-    *out_asks = annal__guard_is_shared(index, session);
     for (size_t i = 0; i < call.set->slot_count; i++)
         if (annal__guard_cares(&call, pack_at(&call, i), false) ||
             annal__guard_cares(&call, pack_at(&call, i), true))

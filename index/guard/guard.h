@@ -42,7 +42,8 @@ struct guard_call {
 
 /* Of an append to a session that is shared: guard_decide.c. */
 struct guard_decision {
-    const annal_decider *decider;
+    annal_session_info *reads; /* sessions that guards look at, too, as they were then */
+    size_t read_count;
     bool overtaken; /* the last try was: the session ends elsewhere by now */
     bool ids_made;  /* the caller gave none, so there is no earlier copy */
 };
@@ -76,8 +77,12 @@ annal_status annal__guard_fill(struct guard_call *call, size_t draft, const anna
 annal_status annal__guard_write(struct guard_call *call, const annal_append_options *options,
                                 uint64_t *out_seq, annal_error *err);
 
-/* Whether the session is shared and somebody decides about it. */
-bool annal__guard_is_shared(const annal_index *index, annal_slice session);
+/* Whether somebody else decides about appends to the session. */
+annal_status annal__guard_is_shared(annal_index *index, annal_slice session, bool *out,
+                                    annal_error *err);
+
+/* Bring the other sessions that the guards of a shared session look at. */
+annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err);
 
 /* An append to a session that is shared: append() is called until no other store was first. */
 typedef annal_status (*guard_append_fn)(const struct guard_call *as, annal_appended *out,
@@ -86,6 +91,13 @@ annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn ap
                                  annal_appended *out, annal_error *err);
 
 /* ---- guard_tables.c ---- */
+
+/*
+ * The session that "name$field" of a section's `reads` is for this data: a slice of text, which the
+ * caller frees. ANNAL_ERR_NOTFOUND: it is none.
+ */
+annal_status annal__guard_named(annal_slice data, const char *item, struct buf *text,
+                                annal_slice *out_session);
 
 /* Lock the databases, unless that is done, and bring them up to date; sets call->head. */
 annal_status annal__guard_bring_up(struct guard_call *call, annal_error *err);

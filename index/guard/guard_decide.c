@@ -11,16 +11,26 @@
  *     process that dies before leaves events that the next append, or a pull, brings.
  * (4) If another store was first, all begins again at (1) after a pause by chance, with the same
  *     ids; most often a guard refuses then.
+ * (5) A session is shared if its lease says so, or if a pack does (`scope cluster`) and the store
+ *     belongs to a cluster: it has the file `cluster`. Then the decider shares the session before
+ *     its first append here, whatever the event. A store that has it alone, with a lease that
+ *     holds, decides itself.
+ * (6) Sessions of a section's `reads` that are shared are brought, too, and the events are
+ *     committed only if these end there as they did when the guards were asked. Of `name*` this is
+ *     not done.
  */
 #include "index/guard/guard.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/json_walk.h"
+#include "journal/base/slice.h"
 #include "journal/sys/draft.h"
 #include "journal/sys/seam.h"
 
 #include <annal/lease.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,17 +38,145 @@
 
 enum { TRIES_MAX = 30, PAUSE_US = 2000, PAUSES_DOUBLED = 5, ID_BYTES = 33 };
 
-bool annal__guard_is_shared(const annal_index *index, annal_slice session)
+/* ---- Rule 5 ---- */
+
+static annal_status has_cluster(const annal_store *store, bool *out, annal_error *err)
+{
+    const struct io *io = annal__store_io(store);
+    struct buf path = {0};
+    if (annal__buf_printf(&path, "%s/cluster", annal_store_path(store)) < 0 ||
+        annal__buf_cstr(&path) == NULL) {
+        annal__buf_done(&path);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "no memory for a path");
+    }
+    int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
+    *out = fd >= 0;
+    if (fd >= 0)
+        io->close(io->arg, fd);
+    annal__buf_done(&path);
+    return ANNAL_OK;
+}
+
+annal_status annal__guard_is_shared(annal_index *index, annal_slice session, bool *out,
+                                    annal_error *err)
 {
     annal_lease lease = {0};
-    return index->decider != NULL &&
-           annal_lease_get(index->store, session, &lease, NULL) == ANNAL_OK && lease.shared;
+    struct pack_set *set = NULL;
+    bool is_named = false;
+    annal_status status = annal_lease_get(index->store, session, &lease, NULL);
+    *out = lease.shared && index->decider != NULL;
+    if (lease.shared || annal_lease_now() < lease.until_us || status == ANNAL_ERR_CORRUPT)
+        return ANNAL_OK;
+    status = annal__packs_get(index, &set, err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < set->slot_count; i++)
+        is_named = is_named ||
+                   (set->slots[i].pack != NULL && annal__pack_shares(set->slots[i].pack, session));
+    annal__packs_put(index, set);
+    return is_named ? has_cluster(index->store, out, err) : ANNAL_OK;
+}
+
+/* What annal__guard_is_shared() said of it may be the word of a pack. */
+static annal_status share(const annal_index *index, annal_slice session, annal_error *err)
+{
+    annal_lease lease = {0};
+    const annal_decider *decider = index->decider;
+    if (decider == NULL)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "append to session '%.*s': refused, the stores of a cluster share it: "
+                           "it takes a program that asks their database (annal append does)",
+                           ANNAL_FMT(session));
+    if (annal_lease_get(index->store, session, &lease, NULL) == ANNAL_OK && lease.shared)
+        return ANNAL_OK;
+    return decider->share(decider->arg, session, err);
+}
+
+/* ---- Rule 6 ---- */
+
+/* Of a journal that is not here, only its name. */
+static annal_status find_end(const annal_index *index, annal_slice session, annal_session_info *out,
+                             annal_error *err)
+{
+    annal_error why = {0};
+    annal_status status = annal_session_info_get(index->store, session, out, &why);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        *out = (annal_session_info){0};
+        snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(session));
+    } else if (status < 0) {
+        if (err != NULL)
+            *err = why;
+        return status;
+    }
+    return ANNAL_OK;
+}
+
+static annal_status bring_read(struct guard_call *call, annal_slice session, annal_error *err)
+{
+    struct guard_decision *decision = call->decision;
+    const annal_decider *decider = call->index->decider;
+    bool is_shared = false, is_known = annal__slice_same(session, call->session);
+    for (size_t i = 0; i < decision->read_count; i++)
+        is_known =
+            is_known || annal__slice_same(session, annal_slice_of(decision->reads[i].session));
+    if (is_known)
+        return ANNAL_OK;
+    annal_status status = annal__guard_is_shared(call->index, session, &is_shared, err);
+    if (status < 0 || !is_shared)
+        return status;
+    status = share(call->index, session, err);
+    if (status >= 0)
+        status = decider->bring(decider->arg, session, err);
+    if (status < 0)
+        return status;
+    annal_session_info *read =
+        annal__array_add(&decision->reads, &decision->read_count, sizeof *read);
+    if (read == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "append through the packs");
+    return find_end(call->index, session, read, err);
+}
+
+static annal_status bring_section(struct guard_call *call, const struct pack_section *section,
+                                  annal_slice data, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    const char *at = section->reads == NULL ? "" : section->reads;
+    for (; status >= 0 && *at != '\0'; at += strlen(at) + 1) {
+        struct buf text = {0};
+        annal_slice session = annal_slice_of(at);
+        if (strchr(at, '$') != NULL && annal__guard_named(data, at, &text, &session) < 0)
+            session.len = 0;
+        if (session.len > 0 && annal_session_id_check(session, NULL) == ANNAL_OK)
+            status = bring_read(call, session, err);
+        annal__buf_done(&text);
+    }
+    return status;
+}
+
+annal_status annal__guard_bring_reads(struct guard_call *call, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (call->decision == NULL)
+        return ANNAL_OK;
+    call->decision->read_count = 0;
+    for (size_t i = 0; status >= 0 && i < call->set->slot_count; i++) {
+        const annal_pack *pack = call->set->slots[i].pack;
+        if (!annal__guard_cares(call, pack, false))
+            continue;
+        for (size_t j = 0; j < pack->section_count; j++)
+            for (size_t k = 0; status >= 0 && k < call->count; k++)
+                if (annal__guard_is_of_interest(&pack->sections[j], false) &&
+                    annal__section_takes(&pack->sections[j], call->given[k].type))
+                    status = bring_section(call, &pack->sections[j], call->plain[k], err);
+    }
+    return status;
 }
 
 /* ---- Rules 2 and 3 ---- */
 
 struct decided {
     annal_session_info end; /* of the journal, before them */
+    bool is_new;            /* they are the first: there is no journal */
     annal_event *events;
     struct buf *data; /* of each of them */
 };
@@ -61,6 +199,21 @@ static annal_status encode(struct guard_call *call, struct decided *decided, ann
     return status;
 }
 
+/* A journal that begins elsewhere is brought, because an append would begin another one. */
+static annal_status append_first(const struct guard_call *call, const struct decided *decided,
+                                 uint64_t *out_seq, annal_error *err)
+{
+    annal_session_info info = {0};
+    const annal_decider *decider = call->index->decider;
+    annal_status status = decider->bring(decider->arg, call->session, err);
+    if (status >= 0)
+        status = annal_session_info_get(call->index->store, call->session, &info, err);
+    if (status >= 0 && strcmp(info.file, decided->end.file) != 0)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT, "another journal came");
+    *out_seq = 1;
+    return status;
+}
+
 /* Rule 3. What fails here does not undo the decision. */
 static annal_status append_decided(struct guard_call *call, const struct decided *decided,
                                    uint64_t *out_seq, annal_error *err)
@@ -71,7 +224,9 @@ static annal_status append_decided(struct guard_call *call, const struct decided
                                           .expected_seq = decided->end.last_seq,
                                           .h = decided->events[call->count - 1].h};
     annal_status status =
-        annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, &why);
+        decided->is_new
+            ? append_first(call, decided, out_seq, &why)
+            : annal_writer_append(call->writer, call->drafts, call->count, &options, out_seq, &why);
     if (status >= 0)
         return status;
     return annal__fail(err, ANNAL_ERR_UNKNOWN,
@@ -93,14 +248,18 @@ static annal_status find_earlier(struct guard_call *call, const annal_append_opt
 static annal_status decide(struct guard_call *call, const annal_append_options *options,
                            struct decided *decided, uint64_t *out_seq, annal_error *err)
 {
-    if (!call->decision->ids_made) {
+    struct guard_decision *decision = call->decision;
+    const annal_decider *decider = call->index->decider;
+    annal_session_info *end = &decided->end;
+    annal_status status = find_end(call->index, call->session, end, err);
+    decided->is_new = status >= 0 && end->file[0] == '\0';
+    if (decided->is_new) {
+        status = annal__writer_begin(call->writer, end, err);
+    } else if (status >= 0 && !decision->ids_made) {
         annal_status found = find_earlier(call, options, out_seq, err);
         if (found != ANNAL_ERR_REFUSED)
             return found;
     }
-    const annal_decider *decider = call->decision->decider;
-    annal_session_info *end = &decided->end;
-    annal_status status = annal_session_info_get(call->index->store, call->session, end, err);
     if (status < 0)
         return status;
     uint64_t expected = options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0;
@@ -110,8 +269,14 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
                            end->session, end->last_seq, expected);
     status = encode(call, decided, err);
     if (status >= 0)
-        status = decider->decide(decider->arg, end, decided->events, call->count, err);
-    call->decision->overtaken = status == ANNAL_ERR_CONFLICT;
+        status = decider->decide(decider->arg,
+                                 &(annal_decision){.end = end,
+                                                   .events = decided->events,
+                                                   .count = call->count,
+                                                   .reads = decision->reads,
+                                                   .read_count = decision->read_count},
+                                 err);
+    decision->overtaken = status == ANNAL_ERR_CONFLICT;
     return status < 0 ? status : append_decided(call, decided, out_seq, err);
 }
 
@@ -169,17 +334,20 @@ static void pause_by_chance(annal_store *store, unsigned tries)
 annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn append,
                                  annal_appended *out, annal_error *err)
 {
-    struct guard_decision decision = {.decider = as->index->decider};
+    struct guard_decision decision = {0};
     struct guard_call call = *as;
+    const annal_decider *decider = call.index->decider;
     annal_draft *drafts = NULL;
     char *texts = NULL;
     call.decision = &decision;
-    annal_status status = name_drafts(&call, &drafts, &texts, err);
+    annal_status status = share(call.index, call.session, err);
+    if (status >= 0)
+        status = name_drafts(&call, &drafts, &texts, err);
     for (unsigned tries = 0; status >= 0 && tries < TRIES_MAX; tries++) {
         if (tries > 0)
             pause_by_chance(call.index->store, tries);
         decision.overtaken = false;
-        status = decision.decider->bring(decision.decider->arg, call.session, err);
+        status = decider->bring(decider->arg, call.session, err);
         if (status >= 0)
             status = append(&call, out, err);
         if (!decision.overtaken)
@@ -190,6 +358,7 @@ annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn ap
         annal__fail(err, status,
                     "append to session '%.*s': other stores were first %d times: try again",
                     ANNAL_FMT(call.session), TRIES_MAX);
+    annal__free(decision.reads);
     annal__free(drafts);
     annal__free(texts);
     return status;

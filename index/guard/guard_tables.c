@@ -23,6 +23,7 @@
 #include "index/db/database.h"
 #include "index/follow/plan.h"
 #include "journal/base/error.h"
+#include "journal/base/json_walk.h"
 #include "journal/sys/say.h"
 #include "journal/sys/seam.h"
 
@@ -58,26 +59,38 @@ static annal_status read_many(const struct guard_call *call, const struct guard_
     return status;
 }
 
-/* The session that a field of data names; if it names none, there is nothing to read. */
-static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
-                               const char *field, annal_slice data, annal_error *err)
+annal_status annal__guard_named(annal_slice data, const char *item, struct buf *text,
+                                annal_slice *out_session)
 {
-    sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(
-        database->derived->db, "SELECT ?1 ->> ('$.' || replace(?2, '::', '.'))", &stmt, err);
-    if (status < 0)
-        return status;
-    annal__db_bind_text(stmt, 1, data);
-    annal__db_bind_text(stmt, 2, annal_slice_of(field));
-    int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) == SQLITE_TEXT) {
-        annal_slice session = annal__db_column(stmt, 0);
-        if (annal_session_id_check(session, NULL) == ANNAL_OK)
-            status = catch_up(call, database, session, err);
-    } else if (rc != SQLITE_ROW) {
-        status = annal__db_fail(err, database->derived->db, rc, "field %s of data", field);
-    }
-    sqlite3_finalize(stmt);
+    struct buf path = {0}, scratch = {0};
+    annal_slice value = {0}, named = {0};
+    const char *field = strchr(item, '$') + 1;
+    for (const char *c = field; *c != '\0'; c++)
+        if (c[0] != ':' || c[1] != ':')
+            (void)annal__buf_append(&path, c[0] == ':' ? "." : c, 1);
+    if (annal__buf_cstr(&path) != NULL)
+        value = annal__json_member(data, path.ptr);
+    bool found = value.len > 0 && value.ptr[0] == '"' &&
+                 annal__json_text(value, &scratch, &named) == ANNAL_OK &&
+                 annal__buf_append(text, item, (size_t)(field - item) - 1) == ANNAL_OK &&
+                 annal__buf_append_slice(text, named) == ANNAL_OK;
+    *out_session = annal__buf_slice(text);
+    annal__buf_done(&scratch);
+    annal__buf_done(&path);
+    return found && annal_session_id_check(*out_session, NULL) == ANNAL_OK ? ANNAL_OK
+                                                                           : ANNAL_ERR_NOTFOUND;
+}
+
+/* If the field names no session, there is nothing to read. */
+static annal_status read_named(const struct guard_call *call, const struct guard_database *database,
+                               const char *item, annal_slice data, annal_error *err)
+{
+    struct buf text = {0};
+    annal_slice session;
+    annal_status status = ANNAL_OK;
+    if (annal__guard_named(data, item, &text, &session) == ANNAL_OK)
+        status = catch_up(call, database, session, err);
+    annal__buf_done(&text);
     return status;
 }
 
@@ -90,8 +103,8 @@ static annal_status read_others(const struct guard_call *call,
     const char *at = section->reads == NULL ? "" : section->reads;
     for (; status >= 0 && *at != '\0'; at += strlen(at) + 1) {
         size_t len = strlen(at);
-        if (at[0] == '$')
-            status = read_named(call, database, at + 1, data, err);
+        if (strchr(at, '$') != NULL)
+            status = read_named(call, database, at, data, err);
         else if (at[len - 1] == '*')
             status = read_many(call, database, follower, (annal_slice){at, len - 1}, err);
         else

@@ -3,10 +3,12 @@
  *
  * (1) Its first line is
  *         -- pack NAME   version N   database FILE   [in DIR]   [sessions GLOB]   [writable]
+ *             [scope cluster GLOB[, GLOB]...]
  *     FILE ends in .db and is in STORE, or in STORE/DIR, but not in a place of the store itself:
  *     events/, commit/, packs/, locks/, snapshots/, artifacts/, sessions.db. GLOB: only these
  *     sessions are fed to the pack. A * in FILE is replaced by what the * of GLOB matches: a
- *     database for each. writable: the plain sqlite3 shell may write the tables.
+ *     database for each. writable: the plain sqlite3 shell may write the tables. scope cluster: in
+ *     a store that belongs to a cluster, its stores share these sessions (guard_decide.c).
  * (2) What follows, up to the first section, creates the tables.
  * (3) Sections begin with a line of their own, and reach to the next one:
  *         -- on TYPE[, TYPE]...   [guarded "SENTENCE"]   [reads SESSION[, SESSION]...]
@@ -32,7 +34,7 @@
  *         -- verb NOUN VERB   selects   "SENTENCE"
  *             What `annal NOUN VERB` does. pack_verbs.c describes the lines that follow.
  *     reads: sessions that are caught up first, besides the event's own: an id, `name*` for all
- *     that begin so, `$field` for the one that a field of data names.
+ *     that begin so, `$field` or `name$field` for the one that a field of data names.
  * (4) Parameters: $name and $run::id are $.name and $.run.id of the event's data, by SQLite's ->>
  *     (absent: NULL; objects and arrays: their text). :session, :seq, :ts, :type, :id, :cause and
  *     :data come from the envelope; id and cause are NULL if the event has none. Nothing else may
@@ -261,21 +263,45 @@ static bool parse_version(annal_slice word, uint32_t *out)
     return word.len > 0 && word.len < 9;
 }
 
-/* What may follow FILE. False: something else did, or something twice. */
-static bool parse_clauses(annal_pack *pack, annal_slice rest, annal_slice *folder,
-                          annal_slice *sessions)
+/* What may follow FILE. */
+struct clauses {
+    annal_slice folder, sessions;
+    annal_slice cluster; /* "GLOB, GLOB" */
+};
+
+/* cluster GLOB[, GLOB]... */
+static bool parse_scope(annal_slice *rest, annal_slice *out)
+{
+    if (!annal__slice_is(take_word(rest), "cluster"))
+        return false;
+    annal_slice glob, comma, after = *rest;
+    out->ptr = rest->ptr;
+    do {
+        glob = take_word(&after);
+        *rest = after;
+        comma = take_word(&after);
+    } while (is_glob(glob) && annal__slice_is(comma, ","));
+    *out = (annal_slice){out->ptr, (size_t)(rest->ptr - out->ptr)};
+    return is_glob(glob);
+}
+
+/* False: something else follows, or something was given twice. */
+static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *out)
 {
     for (annal_slice word = take_word(&rest); word.len > 0; word = take_word(&rest)) {
-        if (annal__slice_is(word, "in") && folder->len == 0) {
-            *folder = take_word(&rest);
-            if (!is_path(*folder, 0))
+        if (annal__slice_is(word, "in") && out->folder.len == 0) {
+            out->folder = take_word(&rest);
+            if (!is_path(out->folder, 0))
                 return false;
-        } else if (annal__slice_is(word, "sessions") && sessions->len == 0) {
-            *sessions = take_word(&rest);
-            if (!is_glob(*sessions))
+        } else if (annal__slice_is(word, "sessions") && out->sessions.len == 0) {
+            out->sessions = take_word(&rest);
+            if (!is_glob(out->sessions))
                 return false;
         } else if (annal__slice_is(word, "writable") && !pack->writable) {
             pack->writable = true;
+        } else if (annal__slice_is(word, "scope") && out->cluster.len == 0) {
+            if (!parse_scope(&rest, &out->cluster))
+                return false;
         } else {
             return false;
         }
@@ -301,7 +327,8 @@ static annal_status check_database(const annal_pack *pack, annal_slice name, ann
 
 static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error *err)
 {
-    annal_slice rest = line, folder = {0}, sessions = {0};
+    struct clauses clauses = {0};
+    annal_slice rest = line;
     bool good =
         annal__slice_is(take_word(&rest), "--") && annal__slice_is(take_word(&rest), "pack");
     annal_slice name = take_word(&rest);
@@ -310,42 +337,54 @@ static annal_status parse_header(annal_pack *pack, annal_slice line, annal_error
     good = good && parse_version(take_word(&rest), &pack->version) && pack->version > 0;
     good = good && annal__slice_is(take_word(&rest), "database");
     annal_slice database = take_word(&rest);
-    good = good && is_path(database, 1) && parse_clauses(pack, rest, &folder, &sessions);
+    good = good && is_path(database, 1) && parse_clauses(pack, rest, &clauses);
     if (!good)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:1: a pack begins with '-- pack NAME   version N   database FILE   "
-                           "[in DIR]   [sessions GLOB]   [writable]'",
+                           "[in DIR]   [sessions GLOB]   [writable]   [scope cluster GLOB]'",
                            pack->file);
     if (memchr(database.ptr, '*', database.len) != NULL &&
-        (sessions.len == 0 || memchr(sessions.ptr, '*', sessions.len) == NULL))
+        (clauses.sessions.len == 0 ||
+         memchr(clauses.sessions.ptr, '*', clauses.sessions.len) == NULL))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "%s:1: the * of '%.*s' needs a * in 'sessions GLOB'", pack->file,
                            ANNAL_FMT(database));
-    annal_status status = check_database(pack, name, database, folder, err);
+    annal_status status = check_database(pack, name, database, clauses.folder, err);
     if (status < 0)
         return status;
     pack->name = copy_of(name);
     pack->database = copy_of(database);
-    pack->folder = folder.len == 0 ? NULL : copy_of(folder);
-    pack->sessions = sessions.len == 0 ? NULL : copy_of(sessions);
-    if (pack->name == NULL || pack->database == NULL || (folder.len > 0 && pack->folder == NULL) ||
-        (sessions.len > 0 && pack->sessions == NULL))
+    pack->folder = clauses.folder.len == 0 ? NULL : copy_of(clauses.folder);
+    pack->sessions = clauses.sessions.len == 0 ? NULL : copy_of(clauses.sessions);
+    pack->cluster = clauses.cluster.len == 0 ? NULL : copy_of(clauses.cluster);
+    if (pack->name == NULL || pack->database == NULL ||
+        (clauses.folder.len > 0 && pack->folder == NULL) ||
+        (clauses.sessions.len > 0 && pack->sessions == NULL) ||
+        (clauses.cluster.len > 0 && pack->cluster == NULL))
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
     return ANNAL_OK;
+}
+
+/* *out_star: what the * of the glob matches, or empty. */
+static bool glob_matches(annal_slice glob, annal_slice session, annal_slice *out_star)
+{
+    const char *star = memchr(glob.ptr, '*', glob.len);
+    size_t before = star == NULL ? glob.len : (size_t)(star - glob.ptr);
+    size_t after = star == NULL ? 0 : glob.len - before - 1;
+    if (session.len < before + after || (star == NULL && session.len != before) ||
+        memcmp(session.ptr, glob.ptr, before) != 0 ||
+        memcmp(session.ptr + session.len - after, glob.ptr + glob.len - after, after) != 0)
+        return false;
+    *out_star = (annal_slice){session.ptr + before, session.len - before - after};
+    return true;
 }
 
 bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star)
 {
     annal_slice star = {session.ptr, 0};
     if (pack->sessions != NULL) {
-        size_t before = strcspn(pack->sessions, "*");
-        const char *after = pack->sessions + before + (pack->sessions[before] == '*');
-        size_t fixed = before + strlen(after);
-        if (session.len < fixed || (pack->sessions[before] == '\0' && session.len != fixed) ||
-            memcmp(session.ptr, pack->sessions, before) != 0 ||
-            memcmp(session.ptr + session.len - strlen(after), after, strlen(after)) != 0)
+        if (!glob_matches(annal_slice_of(pack->sessions), session, &star))
             return false;
-        star = (annal_slice){session.ptr + before, session.len - fixed};
         if (strchr(pack->database, '*') != NULL &&
             (!is_path(star, 0) ||
              (pack->folder == NULL && annal__path_is_kept(annal_slice_of(pack->database), star))))
@@ -354,6 +393,17 @@ bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice 
     if (out_star != NULL)
         *out_star = star;
     return true;
+}
+
+bool annal__pack_shares(const annal_pack *pack, annal_slice session)
+{
+    if (pack->cluster == NULL)
+        return false;
+    annal_slice rest = annal_slice_of(pack->cluster), glob, star;
+    do
+        glob = take_word(&rest);
+    while (glob.len > 0 && !glob_matches(glob, session, &star));
+    return glob.len > 0;
 }
 
 /* ---- Sections, rule 3 ---- */
@@ -392,8 +442,12 @@ bool annal__is_field(annal_slice word)
 
 static bool is_reads(annal_slice word)
 {
-    if (word.len > 1 && word.ptr[0] == '$')
-        return annal__is_field((annal_slice){word.ptr + 1, word.len - 1});
+    const char *dollar = memchr(word.ptr, '$', word.len);
+    if (dollar != NULL) {
+        const annal_slice name = {word.ptr, (size_t)(dollar - word.ptr)};
+        return (name.len == 0 || (is_glob(name) && memchr(name.ptr, '*', name.len) == NULL)) &&
+               annal__is_field((annal_slice){dollar + 1, word.len - name.len - 1});
+    }
     return is_glob(word) &&
            (memchr(word.ptr, '*', word.len) == NULL || word.ptr[word.len - 1] == '*');
 }
@@ -450,7 +504,7 @@ static annal_status parse_conditions(const struct place *place, struct pack_sect
             *word = take_word(rest);
         } else if (annal__slice_is(*word, "reads") && section->reads == NULL) {
             *word = take_word(rest);
-            status = take_list(place, rest, word, is_reads, "session, name* or $field",
+            status = take_list(place, rest, word, is_reads, "session, name*, $field or name$field",
                                &section->reads, err);
         } else {
             return annal__fail(
@@ -680,6 +734,7 @@ void annal_pack_free(annal_pack *pack)
     annal__free(pack->name);
     annal__free(pack->database);
     annal__free(pack->folder);
+    annal__free(pack->cluster);
     annal__free(pack->sessions);
     annal__free(pack->file);
     annal__free(pack);

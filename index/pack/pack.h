@@ -26,7 +26,7 @@ struct pack_section {
     enum pack_section_kind kind;
     char *types; /* one or more; none for PACK_FORGET, PACK_SETTLE, PACK_NOUN and PACK_VERB */
     char *guard; /* the sentence of its guard, or NULL */
-    /* PACK_ON, PACK_FILL: sessions, "name*" for a prefix, "$field"; NULL: only its own */
+    /* PACK_ON, PACK_FILL: sessions, "name*", "$field", "name$field"; NULL: only its own */
     char *reads;
     char *field;         /* PACK_ARTIFACT: of data, "output" or "result::text" */
     uint64_t over_bytes; /* PACK_ARTIFACT */
@@ -46,6 +46,7 @@ struct annal_pack {
     char *database; /* a path with at most one *, relative to folder */
     char *folder;   /* below the store; NULL: the store itself */
     char *sessions; /* a glob with at most one *; NULL: all */
+    char *cluster;  /* "GLOB, GLOB": the stores of a cluster share these; NULL: none */
     bool writable;  /* the plain sqlite3 shell may write its tables */
     bool tried;     /* built in: its SQL needs no check, and a section is compiled when needed */
     char *file;     /* its name in messages */
@@ -72,6 +73,9 @@ annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **o
  * glob matches, or empty: a file name, never hidden, never "..".
  */
 bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star);
+
+/* Whether the stores of a cluster share this session: `scope cluster`. */
+bool annal__pack_shares(const annal_pack *pack, annal_slice session);
 
 /*
  * Whether a path, relative to the store, leads to something that belongs to the store itself

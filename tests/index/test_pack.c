@@ -43,7 +43,12 @@ START_TEST(a_file_without_the_header_line_is_no_pack)
                                       "-- pack p version x database p.db",
                                       "-- pack ../p version 1 database p.db",
                                       "-- pack p version 1 database /etc/p.db",
-                                      "-- pack p version 1 database p.db more"};
+                                      "-- pack p version 1 database p.db more",
+                                      "-- pack p version 1 database p.db scope",
+                                      "-- pack p version 1 database p.db scope cluster",
+                                      "-- pack p version 1 database p.db scope cluster a,",
+                                      "-- pack p version 1 database p.db scope cluster a b",
+                                      "-- pack p version 1 database p.db scope cluster ./a"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         annal_pack *pack = NULL;
         ck_assert_int_eq(annal_pack_parse("p.sql", annal_slice_of(bad[i]), &pack, NULL),

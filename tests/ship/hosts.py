@@ -152,17 +152,18 @@ class Claimant(Host):
 
 
 class Sharer(Host):
-    """Claims tasks of a backlog that all hosts share. A claim is certain when the command said so."""
+    """Claims tasks of a backlog that all hosts share, and the lease of the run of each. What the command said is certain."""
 
     def run_all(self):
         self.run("pack", "enable", "agentweaver")
-        self.run("pull", "proj_yard", "--from", self.target[0])
-        while self.run("home", "share", "proj_yard", self.target[0]).returncode != 0:
-            time.sleep(self.random.random() * 0.2)
+        self.run("home", "join", self.target[0])
         while psql(self.target[0], CLAIMS.format(session="proj_yard")).count("|") < self.tasks:
             claimed = self.run("backlog", "claim", "yard", "--user", self.name, "--json")
             if claimed.returncode == 0:
-                print(json.loads(claimed.stdout)["data"]["task_id"], file=self.accepted, flush=True)
+                task = json.loads(claimed.stdout)["data"]["task_id"]
+                print(task, file=self.accepted, flush=True)
+                self.run("lease", "claim", f"yard-{task}", self.name, "--for", "86400000")
+            self.run("lease", "claim", f"yard-t{self.random.randint(1, self.tasks)}", self.name, "--for", "86400000")
 
 
 def freeze(chance, processes):
@@ -211,6 +212,12 @@ def check_claims(server, directory, hosts, tasks, session):
         for task in open(f"{directory}/{name}.accepted", encoding="utf-8").read().split():
             if f"{task}|{name}" not in claims:
                 sys.exit(f"FAILED: {name} was told that it has {task}: {claims}")
+
+
+def check_leases(server, tasks):
+    leases = server.ask("SELECT count(*), count(DISTINCT session_id) FROM annal.events WHERE type = 'lease.claimed'").split("|")
+    if leases[0] != leases[1] or int(leases[0]) < tasks:
+        sys.exit(f"FAILED: leases and runs that were claimed: {leases}, of {tasks}")
 
 
 def check_journals(program, directory, hosts):
@@ -277,8 +284,9 @@ def main():
             frozen = play("shared", server, chance, words, hosts)
             shared = time.monotonic()
             check_claims(server, directory, hosts, tasks, "proj_yard")
+            check_leases(server, tasks)
             check_journals(program, directory, hosts)
-            print(f"{count} hosts, {tasks} tasks of one backlog that they share, frozen {frozen} times: each claimed once, "
+            print(f"{count} hosts, {tasks} tasks of one backlog that they share, frozen {frozen} times: each claimed once, and its run, "
                   f"{shared - last:.0f} s")
     finally:
         server.stop()

@@ -110,6 +110,9 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     if (mkdir(staging->stage.ptr, 0700) < 0 && (key == 0 || errno != EEXIST))
         return annal__fail_errno(staging->err, "make %s", staging->stage.ptr);
     staging->stage_lock = lock_directory(staging->stage.ptr);
+    if (staging->stage_lock < 0 && errno == EWOULDBLOCK)
+        return annal__fail(staging->err, ANNAL_ERR_BUSY, "another process pulls into %s",
+                           staging->stage.ptr);
     if (staging->stage_lock < 0)
         return annal__fail_errno(staging->err, "lock %s", staging->stage.ptr);
     bundle_remove_stale(staging->store);

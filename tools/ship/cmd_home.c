@@ -1,5 +1,6 @@
 /* annal home: the verbs. */
 #include "journal/base/error.h"
+#include "tools/cli/decider.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -29,11 +30,12 @@ static int fail_target(struct homing *homing)
     return fail_error(&homing->err);
 }
 
-static int with_target(const struct args *args, int (*fn)(const struct args *, struct homing *))
+static int with_target(const struct args *args, enum open_mode mode,
+                       int (*fn)(const struct args *, struct homing *))
 {
     struct homing homing = {.session = args_get(args, "SESSION")};
     struct shipping *shipping = &homing.shipping;
-    int exit_status = shipping_begin(args, shipping);
+    int exit_status = shipping_begin(args, mode, shipping);
     if (exit_status == 0) {
         homing.kind = shipping->options.kind->homes;
         if (homing.kind == NULL)
@@ -159,80 +161,94 @@ static int take(const struct args *args, struct homing *homing)
 
 static int run_take(const struct args *args)
 {
-    return with_target(args, take);
+    return with_target(args, OPEN_CREATE, take);
 }
 
-/* ---- share ---- */
+/* ---- share, join, leave ---- */
 
-/* What is here must be the beginning of what is there. */
-static int compare_beginning(struct homing *homing)
+/* The store belongs to the cluster of the target, if that is there. */
+static int join_cluster(struct homing *homing)
 {
-    struct place head = {0};
-    annal_session_info info = {0};
-    uint64_t same_seq = 0;
-    const struct home_kind *kind = homing->kind;
-    annal_status status = annal_session_info_get(
-        homing->shipping.store, annal_slice_of(homing->session), &info, &homing->err);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return fail_refused("session '%s' is not here: 'annal pull' brings it", homing->session);
-    if (status < 0)
+    annal_store *store = homing->shipping.store;
+    const char *url = homing->shipping.options.target.url;
+    if (shared_check_url(store, url, &homing->err) < 0)
         return fail_error(&homing->err);
-    if (kind->head(homing->target, homing->session, &head, &homing->err) < 0)
-        return fail_target(homing);
-    if (info.last_seq > head.seq)
-        return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
-                            "ship' first, then share it",
-                            homing->session, info.last_seq - head.seq);
-    const struct place last = {.seq = info.last_seq, .h = info.last_h};
-    if (kind->shared(homing->target, homing->session, &last, 1, &same_seq, &homing->err) < 0)
-        return fail_target(homing);
-    if (same_seq != info.last_seq)
-        return fail_refused("session '%s' has another history at the target", homing->session);
-    return 0;
+    int exit_status = reach(homing, SHARED_STORE);
+    if (exit_status == 0 && shared_set_url(store, url, &homing->err) < 0)
+        exit_status = fail_error(&homing->err);
+    return exit_status;
 }
 
 static int share(const struct args *args, struct homing *homing)
 {
-    struct home home, ignored;
     annal_lease lease = {0};
     annal_store *store = homing->shipping.store;
-    annal_status status =
-        annal_lease_get(store, annal_slice_of(homing->session), &lease, &homing->err);
-    if (status >= 0 || status == ANNAL_ERR_NOTFOUND)
-        status = shared_set_url(store, homing->shipping.options.target.url, &homing->err);
+    annal_slice session = annal_slice_of(homing->session);
+    int exit_status = join_cluster(homing);
+    if (exit_status != 0)
+        return exit_status;
+    const annal_decider *decider = decider_new(store);
+    annal_status status = decider != NULL
+                              ? decider->share(decider->arg, session, &homing->err)
+                              : annal__fail(&homing->err, ANNAL_ERR_NOMEM, "out of memory");
+    if (status >= 0)
+        status = decider->bring(decider->arg, session, &homing->err);
+    if (status >= 0)
+        status = annal_lease_get(store, session, &lease, &homing->err);
+    decider_free(decider);
     if (status < 0)
         return fail_error(&homing->err);
-    int exit_status = reach(homing, SHARED_STORE);
-    if (exit_status != 0)
-        return exit_status;
-    if (homing->kind->take(homing->target, homing->session, lease.epoch, INT32_MAX, &home,
-                           &homing->err) < 0)
-        return fail_target(homing);
-    if (!home.granted && strcmp(home.store, SHARED_STORE) != 0)
-        return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
-                            "): release it there first",
-                            homing->session, home.store, home.epoch);
-    exit_status = compare_beginning(homing);
-    if (exit_status != 0 && home.granted && !lease.shared &&
-        homing->kind->release(homing->target, homing->session, home.epoch, &ignored, &homing->err) <
-            0)
-        return fail_target(homing);
-    if (exit_status != 0)
-        return exit_status;
-    lease = (annal_lease){.epoch = home.epoch, .shared = true};
-    exit_status = give(homing, &lease);
-    if (exit_status == 0 && args->json)
+    if (args->json)
         printf("{\"session_id\":\"%s\",\"epoch\":%" PRIu64 ",\"shared\":true}\n", homing->session,
-               home.epoch);
-    else if (exit_status == 0)
+               lease.epoch);
+    else
         printf("session '%s' is shared: its events are decided at %s (epoch %" PRIu64 ")\n",
-               homing->session, lease.giver, home.epoch);
-    return exit_status;
+               homing->session, lease.giver, lease.epoch);
+    return EXIT_DONE;
 }
 
 static int run_share(const struct args *args)
 {
-    return with_target(args, share);
+    return with_target(args, OPEN_CREATE, share);
+}
+
+static int join(const struct args *args, struct homing *homing)
+{
+    int exit_status = join_cluster(homing);
+    const char *name = exit_status == 0 ? homing->kind->name(homing->target) : "";
+    if (exit_status == 0 && args->json)
+        printf("{\"cluster\":\"%s\"}\n", name);
+    else if (exit_status == 0)
+        printf("this store belongs to the cluster of %s\n", name);
+    return exit_status;
+}
+
+static int run_join(const struct args *args)
+{
+    return with_target(args, OPEN_CREATE, join);
+}
+
+static int run_leave(const struct args *args)
+{
+    annal_store *store = NULL;
+    annal_error err = {0};
+    char url[SHARED_URL_BYTES];
+    uint64_t sessions = 0;
+    int exit_status = store_open(args, OPEN_WRITE, 0, &store);
+    if (exit_status != 0)
+        return exit_status;
+    if (shared_url(store, url, &err) == ANNAL_ERR_NOTFOUND)
+        exit_status = fail_refused("this store belongs to no cluster");
+    else if (shared_leave(store, &sessions, &err) < 0)
+        exit_status = fail_error(&err);
+    else if (args->json)
+        printf("{\"sessions\":%" PRIu64 "}\n", sessions);
+    else
+        printf("this store belongs to no cluster now; %" PRIu64
+               " session%s that it shared take%s no "
+               "more events here\n",
+               sessions, sessions == 1 ? "" : "s", sessions == 1 ? "s" : "");
+    return store_close(store, out_finish(exit_status));
 }
 
 /* ---- release ---- */
@@ -281,7 +297,7 @@ static int release(const struct args *args, struct homing *homing)
 
 static int run_release(const struct args *args)
 {
-    return with_target(args, release);
+    return with_target(args, OPEN_READ, release);
 }
 
 /* ---- keep ---- */
@@ -316,7 +332,7 @@ static int keep(const struct args *args, struct homing *homing)
 
 static int run_keep(const struct args *args)
 {
-    return with_target(args, keep);
+    return with_target(args, OPEN_READ, keep);
 }
 
 /* ---- status ---- */
@@ -380,7 +396,7 @@ static int status(const struct args *args, struct homing *homing)
 
 static int run_status(const struct args *args)
 {
-    return with_target(args, status);
+    return with_target(args, OPEN_READ, status);
 }
 
 /* ---- The table ---- */
@@ -394,12 +410,10 @@ static const struct field take_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_
                                                        .most = 86400),
                                            FIELDS_END};
 
-static const struct field share_fields[] = {
-    SESSION_OPERAND, HOME_OPERAND,
-    OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,
-                "a target that is silent for so long is away (30)", .least = 1, .most = 3600),
-    FIELDS_END};
-
+static const struct field share_fields[] = {SESSION_OPERAND, HOME_OPERAND, TIMEOUT_OPTION,
+                                            FIELDS_END};
+static const struct field join_fields[] = {HOME_OPERAND, TIMEOUT_OPTION, FIELDS_END};
+static const struct field leave_fields[] = {FIELDS_END};
 static const struct field release_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
                                               FIELDS_END};
 static const struct field keep_fields[] = {HOME_OPERAND, STORE_OPTIONS, FIELDS_END};
@@ -434,12 +448,32 @@ static const struct command verbs[] = {
               "event is a fact when the target has it. So of many hosts one gets a task of a\n"
               "backlog. While the target is away, nothing is appended to the session.\n"
               "\n"
-              "Each store that is to append to it runs this once, after 'annal pull'. The\n"
-              "address is kept in STORE/cluster; a password belongs into ~/.pgpass. Appends go\n"
-              "through 'annal append', the verbs of packs, and 'annal serve'.",
+              "Each store that is to append to it runs this once, and gets the events that the\n"
+              "target has. It belongs to the cluster of the target then, as after 'annal home\n"
+              "join'.",
      .examples = "  annal home share proj_shop postgresql://db.example/fleet\n",
      .fields = share_fields,
      .run = run_share},
+    {.name = "join",
+     .summary = "make this store belong to a cluster",
+     .about = "The stores of a cluster share the sessions that packs name with 'scope cluster':\n"
+              "those of the packs agentweaver and memory are proj_*, run_* and wf_*. They need\n"
+              "no 'annal home share': a session is shared before its first append here. A store\n"
+              "that took a session with 'annal home take' decides about it alone, and waits for\n"
+              "nobody. Events that are here already must have been shipped.\n"
+              "\n"
+              "The address is kept in STORE/cluster; a password belongs into ~/.pgpass. Appends\n"
+              "go through 'annal append', the verbs of packs, and 'annal serve'.",
+     .examples = "  annal home join postgresql://db.example/fleet\n",
+     .fields = join_fields,
+     .run = run_join},
+    {.name = "leave",
+     .summary = "make this store belong to no cluster",
+     .about = "Sessions that it shared stay shared in the other stores, and take no more events\n"
+              "here.",
+     .examples = "  annal home leave\n",
+     .fields = leave_fields,
+     .run = run_leave},
     {.name = "keep",
      .summary = "renew the leases of this store, until it is ended",
      .about = "Renews every lease that this target gave this store, each when a third of it is\n"

@@ -75,7 +75,7 @@ static int find_name(const struct args *args, struct shipping *shipping)
     return 0;
 }
 
-int shipping_begin(const struct args *args, struct shipping *shipping)
+int shipping_begin(const struct args *args, enum open_mode mode, struct shipping *shipping)
 {
     struct ship_options *options = &shipping->options;
     *shipping = (struct shipping){0};
@@ -86,7 +86,7 @@ int shipping_begin(const struct args *args, struct shipping *shipping)
     options->json = args->json;
     int exit_status = ship_find_kind(options->target.url, &options->kind);
     if (exit_status == 0)
-        exit_status = store_open(args, OPEN_READ, 0, &shipping->store);
+        exit_status = store_open(args, mode, 0, &shipping->store);
     if (exit_status != 0)
         return exit_status;
     store_wait_each(shipping->store);
@@ -98,7 +98,7 @@ int shipping_begin(const struct args *args, struct shipping *shipping)
 static int run_to(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = shipping_begin(args, &shipping);
+    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0) {
         shipping.options.batch_events = args_count(args, "batch", 50000);
         shipping.options.follow = args_has(args, "follow");
@@ -192,7 +192,7 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
 {
     struct shipping shipping;
     struct looking looking = {.shipping = &shipping, .want_artifacts = args_has(args, "artifacts")};
-    int exit_status = shipping_begin(args, &shipping);
+    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0)
         exit_status = find_lanes(&looking);
     if (exit_status == 0)
@@ -200,7 +200,7 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
     if (shipping.options.kind != NULL)
         shipping.options.kind->close(looking.target);
     lanes_done(&looking.lanes);
-    annal__free(looking.references.all);
+    references_clear(&looking.references);
     return store_close(shipping.store, out_finish(exit_status));
 }
 
@@ -543,7 +543,7 @@ static int compact(const struct args *args, const struct shipping *shipping)
 static int run_compact(const struct args *args)
 {
     struct shipping shipping;
-    int exit_status = shipping_begin(args, &shipping);
+    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     if (exit_status == 0)
         exit_status = compact(args, &shipping);
     return store_close(shipping.store, out_finish(exit_status));

@@ -6,12 +6,15 @@
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
 #include "tools/ship/home.h"
+#include "tools/ship/pull.h"
+#include "tools/ship/references.h"
 #include "tools/ship/shared.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { AGAIN_US = 100000 };
 
@@ -60,10 +63,9 @@ static bool has_password(const char *url)
            (at != NULL && memchr(host, ':', (size_t)(at - host)) != NULL);
 }
 
-annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
+annal_status shared_check_url(annal_store *store, const char *url, annal_error *err)
 {
-    char there[SHARED_URL_BYTES], line[SHARED_URL_BYTES + 1];
-    struct buf path = {0};
+    char there[SHARED_URL_BYTES];
     if (strlen(url) >= SHARED_URL_BYTES || strchr(url, '\n') != NULL)
         return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or not one line");
     if (has_password(url))
@@ -71,17 +73,58 @@ annal_status shared_set_url(annal_store *store, const char *url, annal_error *er
                            "the address has a password, which %s/cluster would keep: put it into "
                            "~/.pgpass instead",
                            annal_store_path(store));
-    if (shared_url(store, there, NULL) == ANNAL_OK && strcmp(there, url) == 0)
-        return ANNAL_OK;
-    if (there[0] != '\0')
+    if (shared_url(store, there, NULL) == ANNAL_OK && strcmp(there, url) != 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "this store shares its sessions at %s: %s/cluster says so", there,
-                           annal_store_path(store));
-    annal_status status = cluster_path(store, &path, err);
+                           "this store belongs to the cluster of %s: 'annal home leave' ends that",
+                           there);
+    return ANNAL_OK;
+}
+
+annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
+{
+    char line[SHARED_URL_BYTES + 1];
+    struct buf path = {0};
     int len = snprintf(line, sizeof line, "%s\n", url);
+    annal_status status = cluster_path(store, &path, err);
     if (status >= 0)
         status = annal__publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
     annal__buf_done(&path);
+    return status;
+}
+
+/* ---- Leaving ---- */
+
+struct leaving {
+    annal_store *store;
+    uint64_t count;
+    annal_error *err;
+};
+
+/* An annal_session_fn: its lease ends. */
+static int end_shared(void *arg, annal_slice session, uint64_t bytes)
+{
+    (void)bytes;
+    struct leaving *leaving = arg;
+    annal_lease lease = {0};
+    annal_status status = annal_lease_get(leaving->store, session, &lease, leaving->err);
+    if (status < 0 || !lease.shared)
+        return status;
+    leaving->count++;
+    return annal_lease_set(leaving->store, session, &(annal_lease){.epoch = lease.epoch},
+                           leaving->err);
+}
+
+annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err)
+{
+    struct buf path = {0};
+    struct leaving leaving = {.store = store, .err = err};
+    annal_status status = annal_lease_sessions(store, end_shared, &leaving, err);
+    if (status >= 0)
+        status = cluster_path(store, &path, err);
+    if (status >= 0 && unlink(path.ptr) != 0)
+        status = annal__fail_errno(err, "remove %s", path.ptr);
+    annal__buf_done(&path);
+    *out_sessions = leaving.count;
     return status;
 }
 
@@ -128,7 +171,93 @@ static annal_status fail_away(struct decider *decider, annal_slice session, anna
                        ANNAL_FMT(session), why->message);
 }
 
+/* ---- Sharing ---- */
+
+/* What is here must be the beginning of what is there. */
+static annal_status compare_beginning(struct decider *decider, const char *session,
+                                      annal_error *err)
+{
+    struct place head = {0};
+    annal_session_info info = {0};
+    annal_error why = {0};
+    uint64_t same_seq = 0;
+    const struct home_kind *homes = decider->kind->homes;
+    annal_status status =
+        annal_session_info_get(decider->store, annal_slice_of(session), &info, &why);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return ANNAL_OK;
+    if (status < 0) {
+        *err = why;
+        return status;
+    }
+    status = homes->head(decider->target, session, &head, err);
+    if (status < 0)
+        return status;
+    if (info.last_seq > head.seq)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "session '%s' has %" PRIu64 " events that the target has not: 'annal "
+                           "ship' first, then share it",
+                           session, info.last_seq - head.seq);
+    const struct place last = {.seq = info.last_seq, .h = info.last_h};
+    status = homes->shared(decider->target, session, &last, 1, &same_seq, err);
+    if (status >= 0 && same_seq != info.last_seq)
+        status = annal__fail(err, ANNAL_ERR_CONFLICT,
+                             "session '%s' has another history at the target", session);
+    return status;
+}
+
+/* Rules 1 and 2. */
+static annal_status share_session(struct decider *decider, const char *session, annal_error *err)
+{
+    struct home home, ignored;
+    annal_lease lease = {0};
+    const struct home_kind *homes = decider->kind->homes;
+    annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    status = compare_beginning(decider, session, err); /* before it has no home */
+    if (status >= 0)
+        status = homes->take(decider->target, session, lease.epoch, INT32_MAX, &home, err);
+    if (status < 0)
+        return status;
+    if (!home.granted && strcmp(home.store, SHARED_STORE) != 0)
+        return annal__fail(err, ANNAL_ERR_REFUSED,
+                           "session '%s' is at home in store '%s' (epoch %" PRIu64
+                           "): release it there first",
+                           session, home.store, home.epoch);
+    status = compare_beginning(decider, session, err);
+    if (status < 0) {
+        if (home.granted && !lease.shared)
+            (void)homes->release(decider->target, session, home.epoch, &ignored, NULL);
+        return status;
+    }
+    lease = (annal_lease){.epoch = home.epoch, .shared = true};
+    snprintf(lease.giver, sizeof lease.giver, "%s", homes->name(decider->target));
+    return annal_lease_set(decider->store, annal_slice_of(session), &lease, err);
+}
+
 /* ---- Bringing ---- */
+
+/* A journal that is not here yet. Another process of this store may be pulling it, too. */
+static annal_status bring_journal(struct decider *decider, const char *session, annal_error *err)
+{
+    const struct pull_options options = {
+        .from = decider->where, .kind = decider->kind, .session = session};
+    annal_session_info info;
+    int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
+    annal_status status;
+    while ((status = pull_silently(decider->store, &options, err)) == ANNAL_ERR_BUSY &&
+           annal_session_info_get(decider->store, annal_slice_of(session), &info, NULL) < 0 &&
+           annal__monotonic_us() < until_us)
+        annal__store_wait(decider->store, AGAIN_US);
+    if (status == ANNAL_ERR_NOTFOUND) /* it has no events yet */
+        return ANNAL_OK;
+    bool is_here = status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT;
+    return is_here && annal_session_info_get(decider->store, annal_slice_of(session), &info,
+                                             NULL) == ANNAL_OK
+               ? ANNAL_OK
+               : status;
+}
 
 struct bringing {
     struct decider *decider;
@@ -159,10 +288,16 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
     return status;
 }
 
-static annal_status bring_rows(struct decider *decider, annal_slice session, annal_error *err)
+static annal_status bring_session(struct decider *decider, const char *name, annal_error *err)
 {
     struct bringing bringing = {.decider = decider};
-    annal_status status = annal_session_info_get(decider->store, session, &bringing.here, err);
+    annal_slice session = annal_slice_of(name);
+    annal_error why = {0};
+    annal_status status = annal_session_info_get(decider->store, session, &bringing.here, &why);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return bring_journal(decider, name, err);
+    if (status < 0)
+        *err = why;
     if (status >= 0)
         status = annal_writer_open(decider->store, session, NULL, &bringing.writer, err);
     if (status >= 0)
@@ -175,20 +310,23 @@ static annal_status bring_rows(struct decider *decider, annal_slice session, ann
 }
 
 /* A connection that was idle may be dead: then another one is tried. */
-static annal_status bring(void *arg, annal_slice session, annal_error *err)
+static annal_status with_session(struct decider *decider, annal_slice session,
+                                 annal_status (*fn)(struct decider *, const char *, annal_error *),
+                                 annal_error *err)
 {
-    struct decider *decider = arg;
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_error why = {0};
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     pthread_mutex_lock(&decider->lock);
     bool was_idle = decider->target != NULL;
     annal_status status = connect(decider, &why);
     if (status >= 0)
-        status = bring_rows(decider, session, &why);
+        status = fn(decider, name, &why);
     if (status == ANNAL_ERR_BUSY && was_idle) {
         hang_up(decider);
         status = connect(decider, &why);
         if (status >= 0)
-            status = bring_rows(decider, session, &why);
+            status = fn(decider, name, &why);
     }
     if (status < 0)
         status = fail_away(decider, session, status, &why, err);
@@ -196,67 +334,111 @@ static annal_status bring(void *arg, annal_slice session, annal_error *err)
     return status;
 }
 
+static annal_status share(void *arg, annal_slice session, annal_error *err)
+{
+    return with_session(arg, session, share_session, err);
+}
+
+static annal_status bring(void *arg, annal_slice session, annal_error *err)
+{
+    return with_session(arg, session, bring_session, err);
+}
+
 /* ---- Deciding ---- */
 
 struct deciding {
-    const annal_session_info *end;
-    const annal_event *events;
+    const annal_decision *decision;
+    struct lane *lanes; /* of the session, and of those that guards looked at, too */
+    struct lane **all;  /* each of them */
     size_t count;
-    uint64_t epoch; /* of the lease: that of rule 1 */
-    bool was_sent;  /* a COMMIT may be on its way: rule 4 */
+    bool was_sent; /* a COMMIT may be on its way: rule 4 */
 };
 
 /* Rule 4: whether the last of these events is in the history of the target. */
 static annal_status look_for(struct decider *decider, const struct deciding *deciding,
                              annal_error *err)
 {
-    const annal_event *last = &deciding->events[deciding->count - 1];
+    const annal_decision *decision = deciding->decision;
+    const annal_event *last = &decision->events[decision->count - 1];
     const struct place place = {.seq = last->seq, .h = last->h};
     uint64_t found = 0;
-    annal_status status = decider->kind->homes->shared(decider->target, deciding->end->session,
+    annal_status status = decider->kind->homes->shared(decider->target, decision->end->session,
                                                        &place, 1, &found, err);
     if (status < 0)
         return status;
     return found == last->seq ? ANNAL_OK
                               : annal__fail(err, ANNAL_ERR_CONFLICT,
                                             "append to session '%s': other stores were first",
-                                            deciding->end->session);
+                                            decision->end->session);
 }
 
 static annal_status put_all(struct decider *decider, const struct deciding *deciding,
-                            struct lane *lane, annal_error *err)
+                            annal_error *err)
 {
+    const annal_decision *decision = deciding->decision;
+    struct lane *lane = &deciding->lanes[0];
+    struct references references = {0};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; status >= 0 && i < deciding->count; i++) {
-        const annal_event *event = &deciding->events[i];
+    for (size_t i = 0; status >= 0 && i < decision->count; i++) {
+        const annal_event *event = &decision->events[i];
         status = decider->kind->put(decider->target, lane, event, err);
+        if (status >= 0)
+            status = annal__artifact_references(event->data, reference_note, &references, err);
         lane->next = (struct place){event->seq, event->h, event->offset + event->length};
     }
+    if (status >= 0)
+        status = references_send(&references, decider->store, decider->kind, decider->target, err);
+    references_clear(&references);
     return status;
+}
+
+static annal_status refuse_away(const char *session, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_REFUSED,
+                       "append to session '%s': refused, it is not shared any more: 'annal home "
+                       "status' says where it is",
+                       session);
+}
+
+/* Whether each session ends there as it does here. A new one has no head, and neither has one that
+ * guards looked at and that has no events. */
+static bool ends_are_same(const struct deciding *deciding)
+{
+    const annal_decision *decision = deciding->decision;
+    for (size_t i = 0; i < deciding->count; i++) {
+        const annal_session_info *end = i == 0 ? decision->end : &decision->reads[i - 1];
+        const struct lane *lane = &deciding->lanes[i];
+        bool is_same = lane->there.seq == end->last_seq && lane->there.h == end->last_h;
+        if (!is_same && (end->last_seq > 0 || lane->there.at > 0))
+            return false;
+    }
+    return true;
 }
 
 /* One transaction: rule 3. */
 static annal_status try_once(struct decider *decider, struct deciding *deciding, annal_error *err)
 {
     const struct ship_kind *kind = decider->kind;
-    const annal_session_info *end = deciding->end;
-    struct lane lane = {.session = end->session, .epoch = deciding->epoch};
-    struct lane *lanes = &lane;
-    annal_status status = kind->begin(decider->target, &lanes, 1, err);
+    const annal_session_info *end = deciding->decision->end;
+    struct lane *lane = &deciding->lanes[0];
+    lane->info = end->last_seq == 0 ? (annal_session_info *)(uintptr_t)end : NULL;
+    annal_status status = kind->begin(decider->target, deciding->all, deciding->count, err);
     if (status < 0)
         return status;
-    if (lane.away || !lane.has_head)
-        return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "append to session '%s': refused, it is not shared any more: 'annal "
-                           "home status' says where it is",
-                           end->session);
-    lane.next = lane.there;
-    bool is_end = lane.there.seq == end->last_seq && lane.there.h == end->last_h;
+    for (size_t i = 0; i < deciding->count; i++)
+        if (deciding->lanes[i].away)
+            return refuse_away(deciding->lanes[i].session, err);
+    if (!lane->has_head)
+        return refuse_away(lane->session, err);
+    lane->next = lane->there;
+    bool is_end = ends_are_same(deciding);
     if (is_end)
-        status = put_all(decider, deciding, &lane, err);
+        status = put_all(decider, deciding, err);
     deciding->was_sent = deciding->was_sent || (is_end && status >= 0);
+    if (!is_end)
+        lane->is_new = false;
     if (status >= 0)
-        status = kind->commit(decider->target, &lanes, 1, err);
+        status = kind->commit(decider->target, deciding->all, 1, err);
     if (status >= 0 && !is_end)
         status = look_for(decider, deciding, err);
     return status;
@@ -268,13 +450,14 @@ static annal_status fail_unknown(const struct deciding *deciding, const annal_er
     return annal__fail(err, ANNAL_ERR_UNKNOWN,
                        "append to session '%s': it is not known whether event %" PRIu64
                        " was decided; if it was, the next append brings it: %.300s",
-                       deciding->end->session, deciding->events[0].seq, why->message);
+                       deciding->decision->end->session, deciding->decision->events[0].seq,
+                       why->message);
 }
 
 static annal_status decide_until(struct decider *decider, struct deciding *deciding,
                                  annal_error *err)
 {
-    annal_slice session = annal_slice_of(deciding->end->session);
+    annal_slice session = annal_slice_of(deciding->decision->end->session);
     annal_error why = {0};
     annal_status status;
     int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
@@ -300,20 +483,38 @@ static annal_status decide_until(struct decider *decider, struct deciding *decid
     return status;
 }
 
-static annal_status decide(void *arg, const annal_session_info *end, const annal_event *events,
-                           size_t count, annal_error *err)
+static annal_status set_lane(const struct decider *decider, const char *session, struct lane *lane,
+                             annal_error *err)
+{
+    annal_lease lease = {0};
+    annal_status status = annal_lease_get(decider->store, annal_slice_of(session), &lease, err);
+    *lane = (struct lane){.session = session, .epoch = lease.epoch};
+    return status;
+}
+
+static annal_status decide(void *arg, const annal_decision *decision, annal_error *err)
 {
     struct decider *decider = arg;
-    annal_lease lease = {0};
-    struct deciding deciding = {.end = end, .events = events, .count = count};
+    size_t count = 1 + decision->read_count;
+    struct deciding deciding = {.decision = decision,
+                                .lanes = annal__zalloc(count * sizeof *deciding.lanes),
+                                .all = annal__zalloc(count * sizeof *deciding.all),
+                                .count = count};
     annal_status status =
-        annal_lease_get(decider->store, annal_slice_of(end->session), &lease, err);
-    if (status < 0)
-        return status;
-    deciding.epoch = lease.epoch;
+        deciding.lanes != NULL && deciding.all != NULL
+            ? ANNAL_OK
+            : annal__fail(err, ANNAL_ERR_NOMEM, "append to session '%s'", decision->end->session);
+    for (size_t i = 0; status >= 0 && i < count; i++) {
+        const annal_session_info *end = i == 0 ? decision->end : &decision->reads[i - 1];
+        status = set_lane(decider, end->session, &deciding.lanes[i], err);
+        deciding.all[i] = &deciding.lanes[i];
+    }
     pthread_mutex_lock(&decider->lock);
-    status = decide_until(decider, &deciding, err);
+    if (status >= 0)
+        status = decide_until(decider, &deciding, err);
     pthread_mutex_unlock(&decider->lock);
+    annal__free(deciding.lanes);
+    annal__free(deciding.all);
     return status;
 }
 
@@ -327,7 +528,8 @@ const annal_decider *decider_new(annal_store *store)
         return NULL;
     }
     decider->store = store;
-    decider->ops = (annal_decider){.bring = bring, .decide = decide, .arg = decider};
+    decider->ops =
+        (annal_decider){.share = share, .bring = bring, .decide = decide, .arg = decider};
     return &decider->ops;
 }
 

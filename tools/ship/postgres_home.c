@@ -124,10 +124,12 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
     return status;
 }
 
-/* The head of a session, in whatever store; $1 is this one. */
+/* The head of a session, of its home or else the one that take_home() would give it; $1 is this
+ * store. */
 #define ITS_HEAD(session)                                                                          \
     "annal._heads AS head WHERE session = " session " AND store = coalesce((SELECT"                \
-    " coalesce(store, was) FROM annal._homes WHERE session = " session "), $1)"
+    " coalesce(store, was) FROM annal._homes WHERE session = " session "), (SELECT store FROM"     \
+    " annal._heads WHERE session = " session " ORDER BY seq DESC, store = $1 DESC LIMIT 1))"
 
 static annal_status head(struct ship_target *target, const char *session, struct place *out_head,
                          annal_error *err)

@@ -414,13 +414,38 @@ static annal_status pull_all(struct pull *pull)
     return status < 0 ? status : fetch_artifacts(pull);
 }
 
+static struct pull pull_of(annal_store *store, const struct pull_options *options, annal_error *err)
+{
+    return (struct pull){
+        .options = options,
+        .staging = {.store = store, .from = "the target", .stage_lock = -1, .err = err},
+        .err = err};
+}
+
+static void pull_done(struct pull *pull, annal_status status)
+{
+    if (status == ANNAL_ERR_BUSY)
+        staging_keep(&pull->staging);
+    else
+        staging_done(&pull->staging);
+    pull->options->kind->close(pull->target);
+    annal__free(pull->seen);
+    annal__free(pull->tree);
+}
+
+annal_status pull_silently(annal_store *store, const struct pull_options *options, annal_error *err)
+{
+    annal_error ignored = {0};
+    struct pull pull = pull_of(store, options, err != NULL ? err : &ignored);
+    annal_status status = pull_all(&pull);
+    pull_done(&pull, status);
+    return status;
+}
+
 int pull_run(annal_store *store, const struct pull_options *options)
 {
     annal_error err = {0};
-    struct pull pull = {
-        .options = options,
-        .staging = {.store = store, .from = "the target", .stage_lock = -1, .err = &err},
-        .err = &err};
+    struct pull pull = pull_of(store, options, &err);
     progress_begin(&pull.progress, "pull", 0);
     annal_status status = pull_all(&pull);
     progress_hide(&pull.progress);
@@ -428,13 +453,7 @@ int pull_run(annal_store *store, const struct pull_options *options)
         print_done(&pull);
         say_more(&pull);
     }
-    if (status == ANNAL_ERR_BUSY)
-        staging_keep(&pull.staging);
-    else
-        staging_done(&pull.staging);
-    options->kind->close(pull.target);
-    annal__free(pull.seen);
-    annal__free(pull.tree);
+    pull_done(&pull, status);
     if (status == ANNAL_ERR_BUSY)
         err.status = ANNAL_ERR_IO; /* the target is away */
     return status < 0 ? fail_error(&err) : EXIT_DONE;

@@ -32,4 +32,9 @@ struct pull_options {
 /* An exit status. */
 int pull_run(annal_store *store, const struct pull_options *options);
 
+/* The same, without a word. ANNAL_ERR_NOTFOUND: it is not there. ANNAL_ERR_BUSY: the target is
+ * away, or another process pulls the session. */
+annal_status pull_silently(annal_store *store, const struct pull_options *options,
+                           annal_error *err);
+
 #endif

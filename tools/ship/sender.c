@@ -2,7 +2,6 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/sys/artifact.h"
 #include "tools/cli/out.h"
 #include "tools/ship/home.h"
 
@@ -43,62 +42,6 @@ static bool batch_is_full(const struct sender *sender)
 {
     return sender->batch_events >= sender->options->batch_events ||
            sender->batch_bytes >= BATCH_BYTES;
-}
-
-annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err)
-{
-    struct references *references = arg;
-    struct reference *item = annal__array_add(&references->all, &references->count, sizeof *item);
-    if (item == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    snprintf(item->session, sizeof item->session, "%.*s", ANNAL_FMT(session));
-    snprintf(item->sha256, sizeof item->sha256, "%.*s", ANNAL_FMT(sha256));
-    return ANNAL_OK;
-}
-
-/* Rule 6. *out_has: the target has it now. */
-static annal_status send_artifact(struct sender *sender, const struct reference *reference,
-                                  bool *out_has, annal_error *err)
-{
-    const struct ship_kind *kind = sender->options->kind;
-    annal_slice content = {0};
-    annal_status status = kind->has(sender->target, reference->sha256, out_has, err);
-    if (status < 0 || *out_has)
-        return status;
-    if (annal_artifact_get(sender->lanes.store, annal_slice_of(reference->session),
-                           annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
-                           NULL) < 0)
-        return ANNAL_OK;
-    status = kind->keep(sender->target, reference->sha256, content, err);
-    *out_has = status >= 0;
-    annal_free((void *)(uintptr_t)content.ptr);
-    return status;
-}
-
-static int by_content(const void *a, const void *b)
-{
-    const struct reference *x = a, *y = b;
-    return strcmp(x->sha256, y->sha256);
-}
-
-void references_sort(struct references *references)
-{
-    if (references->count > 0)
-        qsort(references->all, references->count, sizeof *references->all, by_content);
-}
-
-static annal_status send_artifacts(struct sender *sender, annal_error *err)
-{
-    const struct reference *all = sender->references.all;
-    annal_status status = ANNAL_OK;
-    bool has = false;
-    references_sort(&sender->references);
-    for (size_t i = 0; i < sender->references.count && status >= 0; i++) {
-        has = has && by_content(&all[i - 1], &all[i]) == 0;
-        if (!has)
-            status = send_artifact(sender, &all[i], &has, err);
-    }
-    return status;
 }
 
 /* ANNAL_END: the session has no more events now, or was stopped. */
@@ -203,8 +146,7 @@ static void choose_lanes(struct sender *sender)
     struct lane *lane;
     sender->count = 0;
     sender->batch_events = sender->batch_bytes = 0;
-    annal__free(sender->references.all);
-    sender->references = (struct references){0};
+    references_clear(&sender->references);
     while (sender->count < BATCH_LANES && (lane = lane_take(&sender->lanes)) != NULL)
         if (look_into(sender, lane, &sender->infos[sender->count]))
             sender->batch[sender->count++] = lane;
@@ -219,7 +161,8 @@ static annal_status send_batch(struct sender *sender, bool *more, annal_error *e
         more[i] = status != ANNAL_END;
     }
     if (status >= 0)
-        status = send_artifacts(sender, err);
+        status =
+            references_send(&sender->references, sender->lanes.store, kind, sender->target, err);
     if (status >= 0)
         status = kind->commit(sender->target, sender->batch, sender->count, err);
     return status < 0 ? status : ANNAL_OK;
@@ -381,6 +324,5 @@ void second_join(struct second *second, struct sender *sender)
 
 void sender_done(struct sender *sender)
 {
-    annal__free(sender->references.all);
-    sender->references = (struct references){0};
+    references_clear(&sender->references);
 }

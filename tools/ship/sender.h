@@ -6,29 +6,12 @@
 #ifndef TOOLS_SHIP_SENDER_H
 #define TOOLS_SHIP_SENDER_H
 
+#include "tools/ship/references.h"
 #include "tools/ship/rows.h"
-#include "tools/ship/ship.h"
-
-#include "journal/sys/artifact.h"
 
 #include <stdatomic.h>
 
 enum { BATCH_LANES = 512, BATCH_BYTES = 32 << 20, SECOND_LANES = 2 * BATCH_LANES };
-
-/* An artifact that an event names. */
-struct reference {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char sha256[ANNAL_SHA256_TEXT_BYTES];
-};
-
-struct references {
-    struct reference *all;
-    size_t count;
-};
-
-/* An annal__artifact_reference_fn, for struct references. */
-annal_status reference_note(void *arg, annal_slice session, annal_slice sha256, annal_error *err);
-void references_sort(struct references *references); /* by content */
 
 struct sender {
     const struct ship_options *options;

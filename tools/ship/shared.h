@@ -1,9 +1,12 @@
 /*
  * Sessions that several stores share: the target decides each of their events.
  *
+ * STORE/cluster has the address of that target. It is shared from `annal home share` on, or, if a
+ * pack names it (`scope cluster`), before its first append in any store with that file.
+ *
  * (1) At the target the home of such a session is SHARED_STORE, for ever: no store ships it or
  *     takes its home, and its head there has that name.
- * (2) Here its lease says that it is shared, and the file STORE/cluster has the address.
+ * (2) Here its lease says that it is shared.
  * (3) An event is decided when a transaction has moved the head from the event before it, which is
  *     the last one here, and has the whole event with its id. Appending it here comes after that.
  *     So what is here is always the beginning of what is there.
@@ -19,9 +22,15 @@
 
 enum { SHARED_URL_BYTES = 1024 };
 
-/* Write STORE/cluster. ANNAL_ERR_CONFLICT: it names another address. ANNAL_ERR_INVALID: the address
- * has a password. */
+/* Whether this may be the address. ANNAL_ERR_CONFLICT: the file has another one.
+ * ANNAL_ERR_INVALID: it has a password, or is not one line. */
+annal_status shared_check_url(annal_store *store, const char *url, annal_error *err);
+
+/* Write STORE/cluster, after that check. */
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err);
+
+/* The sessions that are shared end here (*out_sessions: so many), and the file goes. */
+annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err);
 
 /* ANNAL_ERR_NOTFOUND: there is none. */
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err);

@@ -19,23 +19,41 @@ extern "C" {
 
 typedef struct annal_index annal_index;
 
+/* Events to be appended to a session that stores share. */
+typedef struct annal_decision {
+    /* of the journal, before them. last_seq 0: they are the first, of a journal with its file,
+     * created_us and format, which is not here yet if bytes is 0 */
+    const annal_session_info *end;
+    const annal_event *events;
+    size_t count;
+    /* other sessions that the guards looked at, as they were then; last_seq 0: it has no events */
+    const annal_session_info *reads;
+    size_t read_count;
+} annal_decision;
+
 /*
  * Who decides about the events of sessions that several stores share (lease.h): a program that asks
  * a database which all of them reach. annal_pack_append() calls it for each append to such a
  * session, from whatever thread. Its functions may fail with any status, and set err then.
  */
 typedef struct annal_decider {
-    /* Append to the journal what was decided and is not here yet. No lock is held. */
+    /*
+     * Make the session one that stores share, and give it the lease here that says so. Called for a
+     * session that a pack names (`scope cluster`), that has no lease here that holds, in a store
+     * with a file `cluster`. No lock is held.
+     */
+    annal_status (*share)(void *arg, annal_slice session, annal_error *err);
+    /* Append to the journal what was decided and is not here yet, also if there is no journal. No
+     * lock is held. */
     annal_status (*bring)(void *arg, annal_slice session, annal_error *err);
     /*
-     * Commit these events, all or none, as those that come after the end: its last_seq and last_h.
-     * The tables that guards ask stay locked meanwhile, so that it must not wait long.
+     * Commit the events, all or none, if the sessions end there as the decision says. The tables
+     * that guards ask stay locked meanwhile, so that it must not wait long.
      *
-     * ANNAL_ERR_CONFLICT  the session ends elsewhere there: other events were first
+     * ANNAL_ERR_CONFLICT  one of them ends elsewhere there: other events were first
      * ANNAL_ERR_UNKNOWN   it is not known whether they were committed
      */
-    annal_status (*decide)(void *arg, const annal_session_info *end, const annal_event *events,
-                           size_t count, annal_error *err);
+    annal_status (*decide)(void *arg, const annal_decision *decision, annal_error *err);
     void *arg;
 } annal_decider;
 
@@ -48,7 +66,8 @@ typedef struct annal_index_options {
     /* how long a reader waits for its catch-up, and for other programs; default: the store's */
     uint32_t wait_ms;
     bool no_snapshots; /* take no snapshots of what the store appends; see <annal/snapshot.h> */
-    /* NULL: appends to sessions that are shared are refused. It must outlive the index */
+    /* NULL: appends to sessions that are shared, or would be, are refused. It must outlive the
+     * index */
     const annal_decider *decider;
 } annal_index_options;
 

@@ -1,7 +1,7 @@
 -- ==== Runs ====
 
 -- A child of a coordinator that says shared_worktree works where its workflow run does.
--- fill run.created   reads $project_session
+-- fill run.created   reads $project_session, proj_$project_id
 SELECT CASE WHEN $project_id IS NOT NULL
             THEN COALESCE((SELECT state FROM projects WHERE id = $project_id), 'missing')
             END AS project_state,

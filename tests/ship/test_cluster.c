@@ -1,0 +1,423 @@
+/* The stores h1 and h2 belong to a cluster: what the pack says is shared is shared, and Agentweaver's
+ * claims, states, leases and inbox are decided for both. */
+#include "tests/ship/fixture.h"
+#include "tests/support/runner.h"
+
+#include <annal/index.h>
+#include <annal/pack.h>
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *second; /* the path of store h2 */
+
+static void tear_down(void)
+{
+    free((void *)(uintptr_t)second);
+    fleet_teardown();
+}
+
+#define H1(...) DONE(&cli, __VA_ARGS__)
+#define H2(...) DONE(&cli, __VA_ARGS__, "--store", second)
+
+/* It is refused, and says so. */
+#define NOT_H1(why, ...)                                                                           \
+    do {                                                                                           \
+        CLI(&cli, NULL, __VA_ARGS__);                                                              \
+        cli_assert_refused(&cli, 1, why);                                                          \
+    } while (0)
+#define NOT_H2(why, ...) NOT_H1(why, __VA_ARGS__, "--store", second)
+
+#define H1_SAYS(out_text, ...)                                                                     \
+    do {                                                                                           \
+        H1(__VA_ARGS__);                                                                           \
+        ck_assert_str_eq(cli.out, out_text);                                                       \
+    } while (0)
+#define H2_SAYS(out_text, ...) H1_SAYS(out_text, __VA_ARGS__, "--store", second)
+
+static void set_up(void)
+{
+    fleet_setup();
+    second = strdup(tmpdir_path(&cli.dir, "second"));
+    if (url == NULL)
+        return;
+    H1("home", "join", url);
+    H2("home", "join", url);
+    H1("pack", "enable", "agentweaver");
+    H2("pack", "enable", "agentweaver");
+    H1("project", "create", "shop");
+}
+
+static void ck_same_journals(const char *session)
+{
+    char name[100];
+    size_t len = 0, other_len = 0;
+    H1("home", "share", session, url);
+    H2("home", "share", session, url);
+    snprintf(name, sizeof name, "second/events/%s.jsonl", session);
+    char *bytes = cli_journal(&cli, session, &len);
+    char *other_bytes = file_read(tmpdir_path(&cli.dir, name), &other_len);
+    ck_assert_uint_eq(len, other_len);
+    ck_assert_mem_eq(bytes, other_bytes, len);
+    free(bytes);
+    free(other_bytes);
+}
+
+/* ---- What is shared ---- */
+
+/* Neither store ships or pulls anything, and nobody shares the session. */
+START_TEST(a_session_that_a_pack_names_is_shared_from_its_first_event_on)
+{
+    NEEDS_SERVER();
+    ASK("SELECT store || ' ' || session || ' ' || seq FROM annal._heads", "* proj_shop 1");
+    H2("backlog", "add", "shop", "mend the pump");
+    H1("backlog", "add", "shop", "mend the roof");
+    ASK("SELECT string_agg(data ->> 'task_id', ' ' ORDER BY seq) FROM annal.events WHERE type ="
+        " 'backlog.captured'",
+        "t1 t2");
+    H2("backlog", "edit", "shop", "t2", "--title", "the roof");
+    H1("backlog", "edit", "shop", "t1", "--title", "the pump");
+    ASK("SELECT count(DISTINCT file) || ' ' || max(seq) FROM annal._heads", "1 5");
+    ck_same_journals("proj_shop");
+    H1("verify");
+    H2("verify");
+}
+END_TEST
+
+/* What no pack names stays on its host, also when it is guarded; so does all in other stores. */
+START_TEST(other_sessions_wait_for_nobody)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"note\",\"data\":1}\n", "append", "s1");
+    ASK("SELECT count(*) FROM annal._heads WHERE session = 's1'", "0");
+    const char *third = tmpdir_path(&cli.dir, "third");
+    DONE(&cli, "pack", "enable", "agentweaver", "--store", third);
+    DONE(&cli, "project", "create", "barn", "--store", third);
+    ASK("SELECT count(*) FROM annal._heads WHERE session = 'proj_barn'", "0");
+}
+END_TEST
+
+/* A store that has taken the session decides about it alone, until it releases it. */
+START_TEST(a_store_that_is_the_home_of_a_session_decides_alone)
+{
+    NEEDS_SERVER();
+    H1("run", "create", "r1");
+    H1("home", "release", "run_r1", url);
+    H1("home", "take", "run_r1", url, "--as", "h1");
+    H1("run", "start", "r1", "--path", "/tmp/r1", "--branch", "r1");
+    ASK("SELECT store || ' ' || seq FROM annal._heads WHERE session = 'run_r1'", "h1 1");
+    NOT_H2("is at home in store 'h1'", "run", "transition", "r1", "failed");
+    H1("ship", url, "--as", "h1");
+    H1("home", "release", "run_r1", url, "--as", "h1");
+    H2("run", "transition", "r1", "failed");
+    ASK("SELECT store || ' ' || seq FROM annal._heads WHERE session = 'run_r1'", "* 3");
+    ck_same_journals("run_r1");
+}
+END_TEST
+
+START_TEST(events_of_before_are_shipped_first)
+{
+    NEEDS_SERVER();
+    H1("home", "leave");
+    H1("project", "create", "barn");
+    H1("home", "join", url);
+    NOT_H1("'annal ship' first", "backlog", "add", "barn", "sweep");
+    ASK("SELECT count(*) FROM annal._homes WHERE session = 'proj_barn' AND store IS NOT NULL", "0");
+    H1("ship", url, "--as", "h1", "--session", "proj_barn");
+    H1("backlog", "add", "barn", "sweep");
+    H2("backlog", "add", "barn", "mow");
+    ASK("SELECT store || ' ' || seq FROM annal._heads WHERE session = 'proj_barn'", "* 3");
+}
+END_TEST
+
+START_TEST(a_store_that_left_takes_no_more_events)
+{
+    NEEDS_SERVER();
+    H1("home", "leave");
+    NOT_H1("this store is not its home now", "backlog", "add", "shop", "mend the pump");
+    NOT_H1("this store belongs to no cluster", "home", "leave");
+    H2("backlog", "add", "shop", "mend the pump");
+    H1("home", "join", url);
+    H1("backlog", "add", "shop", "mend the roof");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+START_TEST(a_program_that_knows_no_decider_is_refused)
+{
+    NEEDS_SERVER();
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    const annal_draft draft = {.type = ANNAL_SLICE("run.created"), .data = ANNAL_SLICE("{}")};
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
+    ck_assert_int_eq(annal_index_open(store, NULL, &index, &err), ANNAL_OK);
+    ck_assert_int_eq(annal_writer_open(store, annal_slice_of("run_r1"), NULL, &writer, &err), 0);
+    ck_assert_int_eq(annal_pack_append(index, writer, &draft, 1, NULL, NULL, &err),
+                     ANNAL_ERR_REFUSED);
+    ck_assert_ptr_nonnull(strstr(err.message, "the stores of a cluster share it"));
+    annal_writer_close(writer);
+    annal_index_close(index);
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+}
+END_TEST
+
+/* The first event of a session, in COMMIT. */
+START_TEST(a_first_event_that_was_decided_is_not_lost)
+{
+    NEEDS_SERVER();
+    int in, out;
+    const char *const words[] = {"run", "create", "r1", "--user", "h1", NULL};
+    fleet_do("CREATE FUNCTION annal.wait() RETURNS trigger LANGUAGE plpgsql AS"
+             " 'BEGIN PERFORM pg_sleep(0.2); RETURN NULL; END'; CREATE CONSTRAINT TRIGGER wait"
+             " AFTER INSERT ON annal._heads DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+             " EXECUTE FUNCTION annal.wait()");
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    fleet_wait_for("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'", "1");
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    close(in);
+    close(out);
+    fleet_wait_for("SELECT count(*) FROM annal._heads WHERE session = 'run_r1'", "1");
+    NOT_H2("the run is there already", "run", "create", "r1", "--user", "h2");
+    NOT_H1("the run is there already", "run", "create", "r1", "--user", "h1");
+    ck_same_journals("run_r1");
+}
+END_TEST
+
+START_TEST(artifacts_of_a_shared_session_travel)
+{
+    NEEDS_SERVER();
+    size_t len = 200000;
+    char *diff = malloc(len);
+    memset(diff, 'd', len);
+    H1("run", "create", "r1");
+    H1("run", "start", "r1", "--path", "/tmp/r1", "--branch", "r1");
+    cli_run_bytes(
+        &cli, diff, len,
+        (const char *[]){"run", "review-ready", "r1", "--tree", "4b825dc", "--diff", "-", NULL});
+    cli_assert_done(&cli);
+    ASK("SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts", "1 200000");
+    H2("run", "approve", "r1", "--tree", "4b825dc", "--reviewer", "bob");
+    H2("pull", "run_r1", "--from", url);
+    H2("verify");
+    free(diff);
+}
+END_TEST
+
+/* ---- Agentweaver ---- */
+
+enum { CONTENDERS = 8 };
+
+/* AT-A3: of eight processes on two hosts one gets the task, and the others leave nothing. */
+START_TEST(of_eight_claims_of_a_task_one_wins)
+{
+    NEEDS_SERVER();
+    pid_t pids[CONTENDERS];
+    int in[CONTENDERS], out[CONTENDERS], won = 0;
+    H1("backlog", "add", "shop", "mend the pump");
+    H1("backlog", "commit", "shop", "t1");
+    for (int i = 0; i < CONTENDERS; i++) {
+        char run[10];
+        snprintf(run, sizeof run, "r%d", i);
+        const char *const words[] = {"backlog", "claim", "shop",    "t1",
+                                     "--run",   run,     "--store", i % 2 == 0 ? cli.store : second,
+                                     NULL};
+        pids[i] = cli_start(&cli, words, &in[i], &out[i]);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        int status = -1;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+        won += WEXITSTATUS(status) == 0;
+        close(in[i]);
+        close(out[i]);
+    }
+    ck_assert_int_eq(won, 1);
+    ASK("SELECT count(*) FROM annal.events WHERE type = 'backlog.claimed'", "1");
+    NOT_H2("the task is not ready", "backlog", "claim", "shop", "t1", "--run", "late");
+    H1("home", "share", "proj_shop", url);
+    H1_SAYS("{\"n\":1,\"same\":1}\n", "sql", "--json",
+            "SELECT count(*) AS n, max(t.run_id = r.id) AS same FROM agentweaver.runs r, "
+            "agentweaver.backlog_tasks t");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+/* AT-A1, A-10: each change of a run's status is a compare and set, whichever host makes it. */
+START_TEST(the_status_of_a_run_is_one_for_all_hosts)
+{
+    NEEDS_SERVER();
+    H1("run", "create", "r1");
+    H2("run", "start", "r1", "--path", "/tmp/r1", "--branch", "r1");
+    NOT_H1("the run is not pending", "run", "start", "r1", "--path", "/tmp/r1", "--branch", "r1");
+    H1("run", "review-ready", "r1", "--tree", "4b825dc");
+    H2("run", "approve", "r1", "--tree", "4b825dc", "--reviewer", "bob");
+    H1("run", "merge", "r1");
+    NOT_H2("not the one that was expected", "run", "merge", "r1");
+    H2("run", "transition", "r1", "awaiting_review", "--expect", "merging");
+    H2("run", "merge", "r1");
+    NOT_H1("not the one that was expected", "run", "transition", "r1", "failed", "--expect",
+           "awaiting_review");
+    H1("run", "transition", "r1", "merged", "--expect", "merging", "--commit", "1f2e3d");
+    NOT_H2("the run has ended", "run", "transition", "r1", "failed");
+    H2_SAYS("{\"status\":\"merged\",\"merged_commit_hash\":\"1f2e3d\"}\n", "sql", "--json",
+            "SELECT status, merged_commit_hash FROM agentweaver.runs");
+    ck_same_journals("run_r1");
+}
+END_TEST
+
+/* A run needs its project, which another host has: it is brought, and must not change meanwhile. */
+START_TEST(a_run_sees_its_project_on_another_host)
+{
+    NEEDS_SERVER();
+    H2("run", "create", "r1", "--project", "shop");
+    H1("project", "retire", "shop");
+    NOT_H2("is being deleted", "run", "create", "r2", "--project", "shop");
+    NOT_H2("the project of the run is not there", "run", "create", "r2", "--project", "barn");
+}
+END_TEST
+
+/* one host executes a run, and the token of its lease fences the host before it. */
+START_TEST(the_lease_of_a_run_has_one_owner_among_hosts)
+{
+    NEEDS_SERVER();
+    H1("run", "create", "r1");
+    H1("lease", "claim", "r1", "worker-1");
+    NOT_H2("somebody else holds the lease", "lease", "claim", "r1", "worker-2");
+    H1("lease", "renew", "r1", "worker-1", "1", "--for", "1");
+    H2("lease", "claim", "r1", "worker-2");
+    NOT_H1("is not held by this owner", "lease", "renew", "r1", "worker-1", "1");
+    NOT_H1("the fencing token is not the last one", "run", "worktree", "r1", "/tmp/a", "a",
+           "--token", "1");
+    H2("run", "worktree", "r1", "/tmp/b", "b", "--token", "2");
+    H2("lease", "release", "r1", "worker-2", "2");
+    H1("lease", "claim", "r1", "worker-1");
+    H1_SAYS("{\"owner_id\":\"worker-1\",\"fencing_token\":3}\n", "sql", "--json",
+            "SELECT owner_id, fencing_token FROM agentweaver.run_leases");
+}
+END_TEST
+
+/* AT-A11, AT-A16, AT-A17: events of both hosts have one order, without a gap, in both. */
+START_TEST(the_events_of_a_run_have_one_order)
+{
+    NEEDS_SERVER();
+    H1("run", "create", "r1");
+    for (int i = 0; i < 3; i++) {
+        DONE_WITH(&cli, "{\"type\":\"agent.message\",\"data\":1}\n", "append", "run_r1");
+        DONE_WITH(&cli, "{\"type\":\"agent.message\",\"data\":2}\n", "append", "run_r1", "--store",
+                  second);
+    }
+    CLI(&cli, "{\"type\":\"agent.message\",\"data\":3}\n", "append", "run_r1", "--expect-seq", "3");
+    cli_assert_refused(&cli, 1, "it ends at seq 7");
+    ASK("SELECT string_agg(data #>> '{}', '' ORDER BY seq) || ' ' || count(DISTINCT seq) FROM"
+        " annal.events WHERE type = 'agent.message'",
+        "121212 6");
+    ck_same_journals("run_r1");
+}
+END_TEST
+
+/* AT-A19: revisions are numbered for both hosts, and nobody changes or removes one. */
+START_TEST(revisions_are_numbered_and_stay)
+{
+    NEEDS_SERVER();
+    H1("run", "create", "r1");
+    H1("revision", "record", "r1", "the cart forgets");
+    H2("revision", "record", "r1", "the cart is slow");
+    NOT_H1("the revision has no number of its own", "revision", "record", "r1", "again", "--number",
+           "2");
+    H1("sql", "SELECT count(*) FROM agentweaver.run_revisions");
+    static const char *const changes[] = {
+        "UPDATE run_revisions SET raw_comment = 'x'", "DELETE FROM run_revisions",
+        "INSERT OR REPLACE INTO run_revisions SELECT * FROM run_revisions LIMIT 1"};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        sqlite3 *db = NULL;
+        ck_assert_int_eq(sqlite3_open(tmpdir_path(&cli.dir, "store/agentweaver.db"), &db),
+                         SQLITE_OK);
+        ck_assert_int_eq(sqlite3_exec(db, changes[i], NULL, NULL, NULL), SQLITE_CONSTRAINT);
+        sqlite3_close(db);
+    }
+    H2_SAYS("{\"numbers\":\"1,2\"}\n", "sql", "--json",
+            "SELECT group_concat(revision_number) AS numbers FROM agentweaver.run_revisions");
+}
+END_TEST
+
+#define PROPOSE(by, slug)                                                                          \
+    "decision", "propose", "shop", "Use SQLite", "--agent", by, "--type", "architectural",         \
+        "--content", "One file.", "--slug", slug
+
+/* AT-A20, AT-A22 to AT-A24: one proposal has a slug, and becomes at most one decision. */
+START_TEST(a_proposal_of_the_inbox_is_decided_once)
+{
+    NEEDS_SERVER();
+    H1("pack", "enable", "memory");
+    H2("pack", "enable", "memory");
+    H1(PROPOSE("ada", "db"));
+    H2(PROPOSE("bob", "db"));
+    NOT_H1("slug", "decision", "propose", "shop", "Other", "--agent", "cyd", "--content", "x",
+           "--only-slug", "db");
+    ASK("SELECT string_agg(data ->> 'slug', ' ' ORDER BY seq) FROM annal.events WHERE type ="
+        " 'decision.proposed'",
+        "db db--bob");
+    H1("decision", "promote", "shop", "i1", "--by", "coordinator");
+    NOT_H2("merged or rejected already", "decision", "promote", "shop", "i1", "--by",
+           "coordinator");
+    NOT_H2("merged or rejected already", "decision", "reject", "shop", "i1");
+    H2("decision", "promote-all", "shop", "--by", "coordinator");
+    NOT_H1("there is nothing pending", "decision", "promote-all", "shop", "--by", "coordinator");
+    NOT_H2("the decision that takes its place is not there", "decision", "supersede", "shop", "d1",
+           "d9");
+    H1("decision", "supersede", "shop", "d1", "d2");
+    H2("home", "share", "proj_shop", url);
+    H2_SAYS("{\"id\":\"d1\",\"status\":\"superseded\"}\n{\"id\":\"d2\",\"status\":\"active\"}\n",
+            "sql", "--json", "SELECT id, status FROM memory.decisions ORDER BY id");
+    ASK("SELECT count(*) FROM annal.events WHERE type = 'decision.batch_promoted'", "1");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+/* AT-A27: a project works on one thing at a time. */
+START_TEST(a_project_has_one_current_session)
+{
+    NEEDS_SERVER();
+    H1("pack", "enable", "memory");
+    H2("pack", "enable", "memory");
+    H1("context", "start", "shop", "c1");
+    H2("context", "start", "shop", "c2");
+    NOT_H1("the project has had a session of that id", "context", "start", "shop", "c1");
+    H1("context", "end", "shop");
+    NOT_H2("the project has no open session", "context", "update", "shop", "--summary", "x");
+    H2_SAYS("{\"n\":2,\"open\":0}\n", "sql", "--json",
+            "SELECT count(*) AS n, sum(ended_at IS NULL) AS open FROM memory.session_contexts");
+}
+END_TEST
+
+Suite *suite_cluster(void)
+{
+    Suite *suite = suite_create("cluster");
+    TCase *cases = suite_case(suite, "cluster", set_up, tear_down);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
+    tcase_add_test(cases, a_session_that_a_pack_names_is_shared_from_its_first_event_on);
+    tcase_add_test(cases, other_sessions_wait_for_nobody);
+    tcase_add_test(cases, a_store_that_is_the_home_of_a_session_decides_alone);
+    tcase_add_test(cases, events_of_before_are_shipped_first);
+    tcase_add_test(cases, a_store_that_left_takes_no_more_events);
+    tcase_add_test(cases, a_program_that_knows_no_decider_is_refused);
+    tcase_add_test(cases, a_first_event_that_was_decided_is_not_lost);
+    tcase_add_test(cases, artifacts_of_a_shared_session_travel);
+    tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
+    tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
+    tcase_add_test(cases, a_run_sees_its_project_on_another_host);
+    tcase_add_test(cases, the_lease_of_a_run_has_one_owner_among_hosts);
+    tcase_add_test(cases, the_events_of_a_run_have_one_order);
+    tcase_add_test(cases, revisions_are_numbered_and_stay);
+    tcase_add_test(cases, a_proposal_of_the_inbox_is_decided_once);
+    tcase_add_test(cases, a_project_has_one_current_session);
+    return suite;
+}
