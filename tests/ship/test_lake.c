@@ -158,6 +158,15 @@ START_TEST(another_history_is_not_mixed_into_the_lake)
 }
 END_TEST
 
+/* As those who delete old days do. */
+static void remove_last_file(void)
+{
+    glob_t found = {0};
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    ck_assert_int_eq(unlink(found.gl_pathv[found.gl_pathc - 1]), 0);
+    globfree(&found);
+}
+
 /* The second run removes what the first one replaced, so that a pattern is right again. */
 START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
 {
@@ -177,6 +186,13 @@ START_TEST(a_lake_that_is_compacted_has_the_same_events_in_fewer_files)
     DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--keep", "0", "--json");
     ck_assert_str_eq(cli.out, "{\"read\":0,\"made\":0,\"removed\":2}\n");
     assert_whole(35);
+    for (int i = 36; i <= 38; i++) {
+        append("s1", i, 1);
+        SHIP(NULL);
+    }
+    remove_last_file();
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--json");
+    ck_assert_str_eq(cli.out, "{\"read\":3,\"made\":1,\"removed\":0}\n");
     CLI(&cli, NULL, "ship", "compact", "postgresql:///none");
     cli_assert_refused(&cli, 2, "only a lake is compacted");
 }
@@ -271,13 +287,18 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
     cli.store = first;
     DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"parent_session_id\": \"s1b\"}}\n",
               "append", "agent");
+    DONE_WITH(&cli, "{\"type\":\"session_start\",\"data\":{\"parent_session_id\":\"agent\"}}\n",
+              "append", "helper");
+    SHIP(NULL);
     append("s3", 1, 1);
     SHIP(NULL);
+    remove_last_file();
     cli.store = tmpdir_path(&cli.dir, "third");
     DONE(&cli, "pull", "s1", "--from", url, "--store-name", "h1", "--tree");
     assert_same_journal(first, "s1b.jsonl");
     assert_same_journal(first, "agent.jsonl");
-    ck_assert_int_eq(cli_journals(&cli), 3);
+    assert_same_journal(first, "helper.jsonl");
+    ck_assert_int_eq(cli_journals(&cli), 4);
     CLI(&cli, NULL, "pull", "none", "--from", url, "--store-name", "h1");
     cli_assert_refused(&cli, 1, "there is no session 'none'");
     cli.store = first;

@@ -45,7 +45,8 @@ struct lake_files_kind {
     /* What is not there is no failure. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* A local copy of a file, or itself: *out_is_copy says whether to unlink(2) it. */
+    /* A local copy of a file, or itself: *out_is_copy says whether to unlink(2) it.
+     * ANNAL_ERR_NOTFOUND: there is none of this name. */
     annal_status (*fetch)(struct lake_files *files, const char *name, char path[PATH_BYTES],
                           bool *out_is_copy, annal_error *err);
 
@@ -64,6 +65,7 @@ struct lake_file {
     uint64_t rows, bytes, hash;
     int64_t replaced_us; /* 0: it is part of the lake */
     bool is_removed;
+    bool is_missing; /* compaction found that it was deleted */
     bool has_events; /* of the session that is looked for */
 };
 

@@ -10,6 +10,7 @@
  * (3) A shipper that wrote a manifest meanwhile changes nothing about the files that are merged:
  *     the manifest is written again with the next number. Another run of this that replaced one of
  *     them was first: then the new file is removed.
+ * (4) A file that is not there is one of a day that was deleted: the others are merged.
  */
 #include "tools/ship/lake.h"
 
@@ -55,7 +56,7 @@ static void choose(const void *node, VISIT which, void *closure)
     struct merge *merge = closure;
     const struct lake_file *file = *(struct lake_file *const *)node;
     if ((which != postorder && which != leaf) || merge->is_full || file->replaced_us != 0 ||
-        file->bytes >= SMALL_BYTES ||
+        file->is_missing || file->bytes >= SMALL_BYTES ||
         (!merge->options->today &&
          strncmp(file->name + strlen("day="), merge->today, DAY_BYTES) >= 0))
         return;
@@ -72,7 +73,8 @@ static void choose(const void *node, VISIT which, void *closure)
     merge->rows += file->rows;
 }
 
-static annal_status write_merged(struct merge *merge, const char *path)
+/* ANNAL_ERR_NOTFOUND: one of them was deleted, and is left out from now on (rule 4). */
+static annal_status write_merged(struct merge *merge, const char *name, char path[PATH_BYTES])
 {
     struct ship_target *lake = merge->lake;
     char(*paths)[PATH_BYTES] = annal__zalloc(merge->count * sizeof *paths);
@@ -86,7 +88,11 @@ static annal_status write_merged(struct merge *merge, const char *path)
         status = lake->kind->fetch(lake->files, merge->names[fetched], paths[fetched], &is_copy,
                                    merge->err);
         list[fetched] = paths[fetched];
+        if (status == ANNAL_ERR_NOTFOUND)
+            lake_find_file(lake, merge->names[fetched])->is_missing = true;
     }
+    if (status >= 0)
+        status = lake->kind->local(lake->files, name, path, merge->err);
     struct parquet *parquet = NULL;
     if (status >= 0 &&
         (parquet_open(path, &parquet) != 0 || parquet_merge(parquet, list, merge->count) != 0))
@@ -127,32 +133,38 @@ static annal_status replace(struct merge *merge, struct lake_manifest *manifest)
     return status < 0 ? status : lake_read_log(lake, merge->err);
 }
 
+/* What this manifest removes and replaces. */
+static annal_status print_changes(struct merge *merge, struct lake_manifest *manifest)
+{
+    annal_status status = ANNAL_OK;
+    manifest->lines = merge->removed;
+    manifest->count = merge->removed_count + merge->count;
+    merge->removed = (struct buf){0};
+    merge->removed_count = 0;
+    for (size_t i = 0; i < merge->count && status >= 0; i++)
+        status =
+            annal__buf_printf(&manifest->lines, "{\"replaces\":\"%s\",\"at_us\":%" PRId64 "}\n",
+                              merge->names[i], merge->now_us);
+    return status < 0 ? annal__fail(merge->err, status, "ship: out of memory") : ANNAL_OK;
+}
+
 static annal_status merge_files(struct merge *merge)
 {
     struct ship_target *lake = merge->lake;
     char name[NAME_BYTES], path[PATH_BYTES];
-    struct lake_manifest manifest = {.version = LAKE_MERGE,
-                                     .name = name,
-                                     .rows = merge->rows,
-                                     .lines = merge->removed,
-                                     .count = merge->removed_count + merge->count};
+    struct lake_manifest manifest = {.version = LAKE_MERGE, .name = name, .rows = merge->rows};
     annal_slice day = {merge->names[0] + strlen("day="), DAY_BYTES};
-    merge->removed = (struct buf){0};
-    merge->removed_count = 0;
     annal_status status = lake_new_name(lake, day, name, merge->err);
-    for (size_t i = 0; i < merge->count && status >= 0; i++)
-        status = annal__buf_printf(&manifest.lines, "{\"replaces\":\"%s\",\"at_us\":%" PRId64 "}\n",
-                                   merge->names[i], merge->now_us);
     if (status >= 0)
-        status = lake->kind->local(lake->files, name, path, merge->err);
-    if (status >= 0)
-        status = write_merged(merge, path);
+        status = write_merged(merge, name, path);
     if (status >= 0)
         status = lake_measure(&manifest, path, merge->err);
     if (status >= 0)
         status = lake->kind->stage(lake->files, name, path, merge->err);
     if (status >= 0)
         status = lake->kind->settle(lake->files, name, merge->err);
+    if (status >= 0)
+        status = print_changes(merge, &manifest);
     if (status >= 0)
         status = replace(merge, &manifest);
     annal__buf_done(&manifest.lines);
@@ -198,6 +210,8 @@ annal_status lake_compact(struct ship_target *lake, const struct ship_compact *o
         if (merge->count < 2)
             break;
         status = merge_files(merge);
+        if (status == ANNAL_ERR_NOTFOUND)
+            status = ANNAL_OK;
     }
     annal__buf_done(&merge->removed);
     annal__free(merge);

@@ -89,6 +89,12 @@ static annal_status dir_open(const struct ship_where *where, bool to_write,
     return ANNAL_OK;
 }
 
+static annal_status fail_read(const char *path, annal_error *err)
+{
+    return errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: there is no '%s'", path)
+                           : fail_file(err, "read", path);
+}
+
 static annal_status dir_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
                              annal_error *err)
 {
@@ -97,17 +103,15 @@ static annal_status dir_read(struct lake_files *files, const char *name, piece_f
     annal_status status = ANNAL_OK;
     path_of(files, path, name, "");
     FILE *file = fopen(path, "rbe");
-    if (file == NULL && errno == ENOENT)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: there is no '%s'", path);
-    for (size_t len;
-         status >= 0 && file != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;)
+    if (file == NULL)
+        return fail_read(path, err);
+    for (size_t len; status >= 0 && (len = fread(piece, 1, sizeof piece, file)) > 0;)
         status = fn(arg, piece, len);
     if (status < 0)
         status = annal__fail(err, status, "ship: out of memory");
-    else if (file == NULL || ferror(file))
+    else if (ferror(file))
         status = fail_file(err, "read", path);
-    if (file != NULL)
-        fclose(file);
+    fclose(file);
     return status;
 }
 
@@ -173,10 +177,9 @@ static annal_status dir_remove(struct lake_files *files, const char *name, annal
 static annal_status dir_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
                               bool *out_is_copy, annal_error *err)
 {
-    (void)err;
     path_of(files, path, name, "");
     *out_is_copy = false;
-    return ANNAL_OK;
+    return access(path, F_OK) == 0 ? ANNAL_OK : fail_read(path, err);
 }
 
 static const char *dir_place(struct lake_files *files, const char *name)

@@ -120,6 +120,11 @@ static void fetch_file(const void *node, VISIT which, void *closure)
     struct ship_target *lake = reading->lake;
     reading->status =
         lake->kind->fetch(lake->files, file->name, path, &reading->are_copies, reading->err);
+    if (reading->status == ANNAL_ERR_NOTFOUND && reading->all &&
+        strcmp(file->name, lake->last) != 0) {
+        reading->status = ANNAL_OK; /* its day was deleted */
+        return;
+    }
     if (reading->status < 0)
         return;
     const char **item = annal__array_add(&reading->paths, &reading->count, sizeof *reading->paths);
@@ -318,7 +323,8 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
             &reading,
             "SELECT session_id, arg_max(regexp_extract(data, "
             "'\"parent_session_id\"\\s*:\\s*\"([^\"|\\n]+)\"',"
-            " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session.updated') AND"
+            " 1), seq) AS parent FROM f WHERE type IN ('session.created', 'session_start', "
+            "'session.updated') AND"
             " regexp_matches(data, '\"parent_session_id\"\\s*:\\s*\"[^\"|\\n]+\"') GROUP BY ALL",
             note_agent, &links);
     if (status >= 0)
