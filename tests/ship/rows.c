@@ -151,6 +151,39 @@ START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
 }
 END_TEST
 
+/* For the index of turns. */
+START_TEST(a_turn_id_that_is_too_long_keeps_no_other_session_waiting)
+{
+    NEEDS_SERVER();
+    enum { ID_BYTES = 6000 };
+    struct random random = random_init(1);
+    char *input = malloc(ID_BYTES + 100), *at = input;
+    ck_assert_ptr_nonnull(input);
+    at += sprintf(at, "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"");
+    for (int i = 0; i < ID_BYTES; i++)
+        *at++ = (char)('a' + random_below(&random, 26));
+    sprintf(at, "\"}}\n");
+    DONE_WITH(&cli, input, "append", "s1");
+    free(input);
+    DONE_WITH(&cli, events, "append", "s2");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK(ask_rows, "s1 0 0 0; s2 one 1 3 1");
+}
+END_TEST
+
+/* PostgreSQL calls it 1 BC. */
+START_TEST(an_event_of_the_year_0_is_shipped)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"ts\":\"0000-03-04T05:06:07Z\",\"data\":1}\n", "append",
+              "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK("SELECT first_at = ts AND ts < '0001-01-01' FROM annal._session_rows JOIN annal._events"
+        " USING (key)",
+        "t");
+}
+END_TEST
+
 /* Type and data of events that change rows, also odd ones. */
 static const char *const odd[][2] = {
     {"session.created", "{\"title\":\"a\",\"model\":\"m1\",\"created_at\":\"nonsense\"}"},
@@ -234,6 +267,8 @@ void ship_add_row_tests(TCase *cases)
 {
     tcase_add_long_test(cases, rows_of_random_sessions_do_not_depend_on_the_batches);
     tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
+    tcase_add_test(cases, a_turn_id_that_is_too_long_keeps_no_other_session_waiting);
+    tcase_add_test(cases, an_event_of_the_year_0_is_shipped);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);

@@ -20,10 +20,15 @@ static void add_number(struct digest *digest, int array, int64_t number)
     add(digest, array, text);
 }
 
+/* PostgreSQL has no year 0: it is the year 1 BC. */
 static void add_time(struct digest *digest, int array, int64_t time_us)
 {
-    char text[ANNAL_TIME_BYTES];
+    char text[ANNAL_TIME_BYTES + 3];
     annal_time_format(time_us, text);
+    if (strncmp(text, "0000", 4) == 0) {
+        text[3] = '1';
+        strcat(text, " BC");
+    }
     add(digest, array, text);
 }
 

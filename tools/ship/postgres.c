@@ -22,7 +22,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 10
+#define SCHEMA_VERSION 11
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 

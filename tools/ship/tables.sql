@@ -296,21 +296,21 @@ BEGIN
         cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
 END $$;
 
--- The same, also if there is an event that cannot be computed with, for example because sums become too large: then its
--- session gets the times of these events only, and no other session waits for it.
+-- The same, also if there is an event that cannot be computed with, for example because sums become too large, or a turn_id
+-- is too long for an index: then its session gets the times of these events only, and no other session waits for it.
 CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                        actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date,
                                        until date) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM annal._add_to_rows(keys, lasts, firsts, latests, actives, event_keys, event_seqs, since, until);
-EXCEPTION WHEN data_exception THEN
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     FOR i IN 1 .. cardinality(keys) LOOP
         BEGIN
             PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i],
                                        coalesce(array_agg(e.key), '{}'), coalesce(array_agg(e.seq), '{}'), since, until)
             FROM unnest(event_keys, event_seqs) AS e (key, seq) WHERE e.key = keys[i];
-        EXCEPTION WHEN data_exception THEN
+        EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
             RAISE WARNING 'session with key %: its rows get only the times of events up to %: %', keys[i], lasts[i], SQLERRM;
             PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i], '{}', '{}', since,
                                        until);
