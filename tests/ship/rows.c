@@ -103,6 +103,49 @@ START_TEST(rows_get_what_they_need_of_events_before_these_are_dropped)
 }
 END_TEST
 
+/* Retention does not wait until no batches come. */
+START_TEST(rows_that_need_no_event_that_is_dropped_are_not_made_for_that)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    fleet_do("CREATE TABLE annal.events_20000101 PARTITION OF annal._events FOR VALUES FROM"
+             " ('2000-01-01') TO ('2000-01-02')");
+    ASK("SELECT annal.drop_before('2000-01-02')", "events_20000101");
+    ASK("SELECT batches FROM annal.rows_behind()", "1");
+}
+END_TEST
+
+/* Waits until another connection waits for a lock, if this one has locked a table of events. */
+static const char wait_with_lock[] =
+    "CREATE OR REPLACE FUNCTION annal._fold_before(day date) RETURNS void LANGUAGE plpgsql AS $$ "
+    "BEGIN"
+    " WHILE EXISTS (SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND mode ="
+    " 'AccessExclusiveLock' AND relation::regclass::text LIKE 'annal.%events%') AND NOT EXISTS"
+    " (SELECT FROM pg_locks WHERE NOT granted) LOOP PERFORM pg_sleep(0.001); END LOOP; END $$";
+
+START_TEST(who_reads_while_events_are_dropped_waits_for_it)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, events, "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do(wait_with_lock);
+    PGconn *dropping = PQconnectdb(url), *reading = PQconnectdb(url);
+    ck_assert_int_eq(PQsendQuery(dropping, "SELECT annal.drop_before('2999-01-01')"), 1);
+    fleet_wait_for("SELECT count(*) > 0 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND"
+                   " relation::regclass::text LIKE 'annal.%events%'",
+                   "t");
+    PGresult *result = PQexec(reading, "SELECT count(*) FROM annal.events");
+    ck_assert_str_eq(PQresultErrorMessage(result), "");
+    ck_assert_str_eq(PQgetvalue(result, 0, 0), "0");
+    PQclear(result);
+    result = PQgetResult(dropping);
+    ck_assert_str_eq(PQresultErrorMessage(result), "");
+    PQclear(result);
+    PQfinish(dropping);
+    PQfinish(reading);
+}
+END_TEST
+
 /* The batches of the same sessions that come while another process makes rows. */
 START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
 {
@@ -271,6 +314,8 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_test(cases, an_event_of_the_year_0_is_shipped);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
+    tcase_add_test(cases, rows_that_need_no_event_that_is_dropped_are_not_made_for_that);
+    tcase_add_test(cases, who_reads_while_events_are_dropped_waits_for_it);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
     tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);
 }

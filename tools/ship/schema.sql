@@ -242,8 +242,9 @@ BEGIN
 END $$;
 
 -- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again. First the rows of sessions
--- and turns get what they need of them (tables.sql): most before the partitions are locked, the rest after it. Artifacts go
--- that only they name; where there are such, all events are read.
+-- and turns get what they need of them (tables.sql): most before the events are locked, the rest after it. The whole table is
+-- locked, and not its partitions, because those who read it lock it first. Artifacts go that only these events name; where
+-- there are such, all events are read.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
@@ -254,12 +255,13 @@ BEGIN
     IF hashes <> '{}' THEN
         hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
     END IF;
+    IF names = '{}' THEN
+        RETURN;
+    END IF;
     PERFORM annal._lock_rows();
-    PERFORM annal._fold_all();
-    FOREACH name IN ARRAY names LOOP
-        EXECUTE format('LOCK TABLE annal.%I', name);
-    END LOOP;
-    PERFORM annal._fold_all();
+    PERFORM annal._fold_before(day);
+    LOCK TABLE ONLY annal._events;
+    PERFORM annal._fold_before(day);
     FOREACH name IN ARRAY names LOOP
         EXECUTE format('DROP TABLE annal.%I', name);
         RETURN NEXT name;

@@ -350,9 +350,13 @@ BEGIN
     DELETE FROM annal._unfolded WHERE id = ANY (ids);
 END $$;
 
-CREATE OR REPLACE FUNCTION annal._fold_all() RETURNS void LANGUAGE plpgsql AS $$
+-- All batches up to the last one that arrived before a day, and is there now. With the lock.
+DROP FUNCTION IF EXISTS annal._fold_all();
+CREATE OR REPLACE FUNCTION annal._fold_before(day date) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    newest bigint := (SELECT max(id) FROM annal._unfolded WHERE since < day);
 BEGIN
-    WHILE EXISTS (SELECT FROM annal._unfolded) LOOP
+    WHILE EXISTS (SELECT FROM annal._unfolded WHERE id <= newest) LOOP
         PERFORM annal._fold_oldest(50000);
     END LOOP;
 END $$;
