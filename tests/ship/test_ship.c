@@ -283,6 +283,95 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
 }
 END_TEST
 
+/* ---- Days ---- */
+
+#define DAYS                                                                                       \
+    "SELECT min(first_arrived) || ' ' || string_agg(session_id || ' ' || (last_arrived >"          \
+    " first_arrived), ' ' ORDER BY session_id) FROM annal.heads"
+
+/* The first event of s1 arrived long ago. */
+static void ship_on_two_days(void)
+{
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    fleet_do("CREATE TABLE annal.events_20200101 PARTITION OF annal._events"
+             " FOR VALUES FROM ('2020-01-01') TO ('2020-01-02');"
+             "UPDATE annal._heads SET first_day = '2020-01-01' WHERE session = 's1';"
+             "UPDATE annal._events SET day = '2020-01-01' WHERE seq = 1 AND key ="
+             " (SELECT key FROM annal._heads WHERE session = 's1')");
+}
+
+START_TEST(a_target_of_version_11_gets_the_days_of_its_sessions)
+{
+    NEEDS_SERVER();
+    ship_on_two_days();
+    fleet_do("UPDATE annal._schema SET version = 11; DROP INDEX annal._heads_session;"
+             "ALTER TABLE annal._heads DROP first_day CASCADE, DROP last_day CASCADE");
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    ASK(DAYS, "2020-01-01 s1 true s2 false");
+    assert_same("3");
+}
+END_TEST
+
+/* That of the server. And what a shipper of version 9 adds, which was connected before. */
+START_TEST(a_clock_that_was_set_back_hides_no_events)
+{
+    NEEDS_SERVER();
+    ship_on_two_days();
+    fleet_do("UPDATE annal._heads SET first_day = '2998-01-01', last_day = '2999-01-01'"
+             " WHERE session = 's2'");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s2");
+    SHIP(NULL);
+    ASK("SELECT first_arrived <= (now() AT TIME ZONE 'UTC')::date AND last_arrived = '2999-01-01'"
+        " FROM annal.heads WHERE session_id = 's2'",
+        "t");
+    fleet_do("UPDATE annal._heads SET last_day = '2020-01-01' WHERE session = 's1';"
+             "UPDATE annal._events SET day = (now() AT TIME ZONE 'UTC')::date WHERE seq = 1");
+    assert_same("4");
+}
+END_TEST
+
+/* Who does not plan for the partition of another day does not wait for its lock. */
+START_TEST(a_session_is_read_without_the_partitions_of_other_days)
+{
+    NEEDS_SERVER();
+    const char *second = strdup(tmpdir_path(&cli.dir, "second"));
+    ship_on_two_days();
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; LOCK annal.events_20200101"));
+    DONE_WITH(&cli, "{\"type\":\"turn.started\",\"data\":{}}\n", "append", "s2");
+    SHIP("--timeout", "5");
+    cli_assert_done(&cli);
+    ASK("SELECT count(*) FROM annal.turns", "1");
+    DONE(&cli, "pull", "s2", "--from", url, "--timeout", "5", "--store", second);
+    DONE(&cli, "home", "share", "s2", url, "--timeout", "5");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":4}\n", "append", "s2");
+    DONE(&cli, "home", "share", "s2", url, "--timeout", "5", "--store", second);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":5}\n", "append", "s2", "--store", second);
+    ASK("SET lock_timeout = '5s'; SELECT count(*) FROM annal.session_events('s2')", "4");
+    PQclear(PQexec(other, "COMMIT"));
+    PQfinish(other);
+    ASK("SELECT string_agg(data::text, ' ' ORDER BY seq) FROM annal.session_events('s1', 'h1')",
+        "1 2");
+    free((void *)(uintptr_t)second);
+}
+END_TEST
+
+START_TEST(who_may_read_the_views_may_read_the_events_of_a_session)
+{
+    NEEDS_SERVER();
+    ship_on_two_days();
+    fleet_do(
+        "DROP ROLE IF EXISTS reader; CREATE ROLE reader; GRANT USAGE ON SCHEMA annal TO reader;"
+        "GRANT SELECT ON annal.heads, annal.events TO reader");
+    ASK("SET ROLE reader; SELECT count(*) FROM annal.session_events('s1')", "2");
+    fleet_do("DROP OWNED BY reader; DROP ROLE reader");
+}
+END_TEST
+
 /* The first batches of a day come at the same moment, from all hosts. */
 START_TEST(the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it)
 {
@@ -586,6 +675,10 @@ Suite *suite_ship(void)
     tcase_add_test(cases, many_sessions_are_sent_in_halves_and_each_is_accounted_for);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
+    tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
+    tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);
+    tcase_add_test(cases, a_session_is_read_without_the_partitions_of_other_days);
+    tcase_add_test(cases, who_may_read_the_views_may_read_the_events_of_a_session);
     tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);
     tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);
     tcase_add_test(cases, rows_of_sessions_and_turns_do_not_depend_on_the_batches);

@@ -22,7 +22,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 11
+#define SCHEMA_VERSION 12
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 
@@ -386,21 +386,22 @@ void postgres_add_number(struct buf *array, uint64_t value)
         array->limit = 1;
 }
 
-/* Run a statement with store, if it is not NULL, and these arrays, which are freed. */
-annal_status postgres_run_arrays(struct ship_target *target, const char *sql, const char *store,
-                                 struct buf *arrays, int count, PGresult **out, annal_error *err)
+annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
+                                 const char *const *values, int value_count, struct buf *arrays,
+                                 int count, PGresult **out, annal_error *err)
 {
-    const char *values[POSTGRES_ARRAYS_MAX + 1] = {store};
-    const int first = store != NULL ? 1 : 0;
+    const char *all[POSTGRES_VALUES_MAX] = {0};
     annal_status status = ANNAL_OK;
+    for (int i = 0; i < value_count; i++)
+        all[i] = values[i];
     for (int i = 0; i < count && status >= 0; i++) {
         status = annal__buf_append(&arrays[i], "}", 1);
-        values[first + i] = annal__buf_cstr(&arrays[i]);
+        all[value_count + i] = annal__buf_cstr(&arrays[i]);
+        if (all[value_count + i] == NULL)
+            status = ANNAL_ERR_NOMEM;
     }
-    if (status < 0 || values[first + count - 1] == NULL)
-        status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    else
-        status = postgres_run(target, sql, values, first + count, out, err);
+    status = status >= 0 ? postgres_run(target, sql, all, value_count + count, out, err)
+                         : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     for (int i = 0; i < count; i++)
         annal__buf_done(&arrays[i]);
     return status;

@@ -11,6 +11,13 @@
 
 #define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, from 1970 */
 
+/*
+ * On which days the events of a head arrived, the first and the last, as the view heads says it. A
+ * read of events has them as parameters: then only the partitions of these days are planned for. A
+ * join would plan for all of them.
+ */
+#define POSTGRES_DAYS "first_day, greatest(last_day, (shipped_at AT TIME ZONE 'UTC')::date)"
+
 struct ship_target {
     const char *store; /* NULL: to be found */
     char found[SHIP_STORE_BYTES_MAX];
@@ -31,10 +38,11 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
 void postgres_add_text(struct buf *array, const char *text);
 void postgres_add_number(struct buf *array, uint64_t value);
 
-/* Run a statement with store, if it is not NULL, and these arrays, which are freed. */
-enum { POSTGRES_ARRAYS_MAX = 6 };
-annal_status postgres_run_arrays(struct ship_target *target, const char *sql, const char *store,
-                                 struct buf *arrays, int count, PGresult **out, annal_error *err);
+/* Run a statement with values and then these arrays, which are freed. */
+enum { POSTGRES_VALUES_MAX = 6 };
+annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
+                                 const char *const *values, int value_count, struct buf *arrays,
+                                 int count, PGresult **out, annal_error *err);
 
 extern const struct home_kind home_postgres;
 

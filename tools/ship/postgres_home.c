@@ -62,7 +62,7 @@ static annal_status renew(struct ship_target *target, struct home_lease *leases,
         "(secs => seconds) FROM mine WHERE home.session = mine.session RETURNING home.session)"
         " SELECT kept.session IS NOT NULL FROM unnest($2::text[]) WITH ORDINALITY AS mine"
         " (session, n) LEFT JOIN kept USING (session) ORDER BY n",
-        target->store, arrays, 3, &result, err);
+        &target->store, 1, arrays, 3, &result, err);
     if (status < 0)
         return status;
     for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
@@ -112,7 +112,7 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
     if (only == NULL)
         status = postgres_run(target, HOMES " ORDER BY session", NULL, 0, &result, err);
     else if (lanes_each(only, add_session, &sessions) == 0 && sessions.len > 0)
-        status = postgres_run_arrays(target, HOMES " AND session = ANY ($1::text[])", NULL,
+        status = postgres_run_arrays(target, HOMES " AND session = ANY ($1::text[])", NULL, 0,
                                      &sessions, 1, &result, err);
     for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
         struct home home = {0};
@@ -149,34 +149,51 @@ static annal_status head(struct ship_target *target, const char *session, struct
     return ANNAL_OK;
 }
 
+/* Of these events, the last one that is in the history with this head: its key, days, seq, h. */
+static annal_status find_shared(struct ship_target *target, const PGresult *head,
+                                const struct place *events, size_t count, uint64_t *out_seq,
+                                annal_error *err)
+{
+    const char *const where[] = {PQgetvalue(head, 0, 0), PQgetvalue(head, 0, 1),
+                                 PQgetvalue(head, 0, 2)};
+    struct buf arrays[2] = {{0}};
+    PGresult *result = NULL;
+    for (size_t i = 0; i < count; i++) {
+        postgres_add_number(&arrays[0], events[i].seq);
+        postgres_add_number(&arrays[1], events[i].h);
+    }
+    annal_status status = postgres_run_arrays(
+        target,
+        "SELECT coalesce(max(mine.seq), 0) FROM unnest($4::bigint[], $5::bigint[]) AS mine (seq, h)"
+        " WHERE EXISTS (SELECT FROM annal._events AS event WHERE event.key = $1 AND event.day"
+        " BETWEEN $2 AND $3 AND event.seq = mine.seq AND event.h = mine.h)",
+        where, 3, arrays, 2, &result, err);
+    if (status >= 0)
+        *out_seq = number(result, 0, 0);
+    PQclear(result);
+    return status;
+}
+
 static annal_status shared(struct ship_target *target, const char *session,
                            const struct place *events, size_t count, uint64_t *out_seq,
                            annal_error *err)
 {
-    struct buf arrays[3] = {{0}};
-    PGresult *result = NULL;
-    postgres_add_text(&arrays[0], session);
-    for (size_t i = 0; i < count; i++) {
-        postgres_add_number(&arrays[1], events[i].seq);
-        postgres_add_number(&arrays[2], events[i].h);
-    }
+    PGresult *head = NULL;
+    const char *const values[] = {target->store, session};
     annal_status status =
-        postgres_run_arrays(target,
-                            "WITH head AS (SELECT key, seq, h FROM " ITS_HEAD(
-                                "($2::text[])[1]") ")"
-                                                   " SELECT coalesce(max(mine.seq), 0) FROM head, "
-                                                   "unnest($3::bigint[], $4::bigint[])"
-                                                   " AS mine (seq, h) WHERE (mine.seq = head.seq "
-                                                   "AND mine.h = head.h) OR EXISTS (SELECT FROM"
-                                                   " annal._events AS event WHERE event.key = "
-                                                   "head.key AND event.seq = mine.seq"
-                                                   " AND event.h = mine.h)",
-                            target->store, arrays, 3, &result, err);
+        postgres_run(target, "SELECT key, " POSTGRES_DAYS ", seq, h FROM " ITS_HEAD("$2"), values,
+                     2, &head, err);
     if (status < 0)
         return status;
-    *out_seq = number(result, 0, 0);
-    PQclear(result);
-    return ANNAL_OK;
+    bool found = PQntuples(head) == 1;
+    *out_seq = 0;
+    for (size_t i = 0; i < count && found; i++)
+        if (events[i].seq == number(head, 0, 3) && events[i].h == number(head, 0, 4))
+            *out_seq = events[i].seq;
+    if (found && *out_seq == 0)
+        status = find_shared(target, head, events, count, out_seq, err);
+    PQclear(head);
+    return status;
 }
 
 static const char *name(const struct ship_target *target)

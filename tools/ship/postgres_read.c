@@ -39,26 +39,57 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
     return rows->fn(rows->arg, &event, err);
 }
 
-annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
-                           row_fn fn, void *arg, annal_error *err)
-{
-    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], after[24];
-    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    snprintf(after, sizeof after, "%" PRIu64, after_seq);
-    const char *const values[] = {target->store, name, after};
-    return postgres_query(target,
-                          "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
-                          " WHERE key = (SELECT key FROM annal._heads WHERE store = $1"
-                          " AND session = $2) AND seq > $3 ORDER BY seq",
-                          values, 3, true, give_row, &(struct rows){fn, arg}, err);
-}
-
-/* ---- Where a session is ---- */
-
 static uint64_t number(const PGresult *row, int column)
 {
     return (uint64_t)strtoll(PQgetvalue(row, 0, column), NULL, 10);
 }
+
+/* A head: whose events they are, on which days they arrived, and the last seq. */
+struct span {
+    char key[24], first_day[16], last_day[16];
+    uint64_t seq; /* 0: there is none */
+};
+
+static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
+{
+    struct span *out = arg;
+    (void)err;
+    snprintf(out->key, sizeof out->key, "%s", PQgetvalue(row, 0, 0));
+    snprintf(out->first_day, sizeof out->first_day, "%s", PQgetvalue(row, 0, 1));
+    snprintf(out->last_day, sizeof out->last_day, "%s", PQgetvalue(row, 0, 2));
+    out->seq = number(row, 3);
+    return ANNAL_OK;
+}
+
+static annal_status find_span(struct ship_target *target, const char *session, struct span *out,
+                              annal_error *err)
+{
+    const char *const values[] = {target->store, session};
+    *out = (struct span){0};
+    return postgres_query(target,
+                          "SELECT key, " POSTGRES_DAYS ", seq FROM annal._heads AS head"
+                          " WHERE store = $1 AND session = $2",
+                          values, 2, false, take_span, out, err);
+}
+
+annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
+                           row_fn fn, void *arg, annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], after[24];
+    struct span span;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    snprintf(after, sizeof after, "%" PRIu64, after_seq);
+    annal_status status = find_span(target, name, &span, err);
+    if (status < 0 || span.seq <= after_seq)
+        return status;
+    const char *const values[] = {span.key, after, span.first_day, span.last_day};
+    return postgres_query(target,
+                          "SELECT seq, ts, type, id, cause, data, h FROM annal._events"
+                          " WHERE key = $1 AND seq > $2 AND day BETWEEN $3 AND $4 ORDER BY seq",
+                          values, 4, true, give_row, &(struct rows){fn, arg}, err);
+}
+
+/* ---- Where a session is ---- */
 
 /* The first row. */
 static annal_status take_origin(void *arg, const PGresult *row, annal_error *err)
@@ -68,18 +99,41 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
     (void)err;
     if (out->stores > 0)
         return ANNAL_OK;
-    out->stores = number(row, 9);
+    out->stores = number(row, 8);
     snprintf(out->store, sizeof out->store, "%s", PQgetvalue(row, 0, 0));
     snprintf(info->file, sizeof info->file, "%s", PQgetvalue(row, 0, 1));
     info->created_us = (int64_t)number(row, 2);
     snprintf(info->fork_session, sizeof info->fork_session, "%s", PQgetvalue(row, 0, 3));
     info->fork_seq = number(row, 4);
-    info->fork_h = number(row, 5);
-    info->last_seq = number(row, 6);
-    info->last_h = number(row, 7);
+    info->last_seq = number(row, 5);
+    info->last_h = number(row, 6);
     info->first_seq = info->fork_seq + 1;
-    snprintf(info->replaces, sizeof info->replaces, "%s", PQgetvalue(row, 0, 8));
+    snprintf(info->replaces, sizeof info->replaces, "%s", PQgetvalue(row, 0, 7));
     return ANNAL_OK;
+}
+
+static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err)
+{
+    annal_session_info *info = arg;
+    (void)err;
+    info->fork_h = number(row, 0);
+    return ANNAL_OK;
+}
+
+/* Of the event of the parent after which it was forked. */
+static annal_status find_fork_h(struct ship_target *target, annal_session_info *info,
+                                annal_error *err)
+{
+    char seq[24];
+    struct span span;
+    annal_status status = find_span(target, info->fork_session, &span, err);
+    if (status < 0 || span.seq == 0)
+        return status;
+    snprintf(seq, sizeof seq, "%" PRIu64, info->fork_seq);
+    const char *const values[] = {span.key, seq, span.first_day, span.last_day};
+    return postgres_query(
+        target, "SELECT h FROM annal._events WHERE key = $1 AND seq = $2 AND day BETWEEN $3 AND $4",
+        values, 4, false, take_fork_h, info, err);
 }
 
 annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
@@ -91,9 +145,7 @@ annal_status postgres_find(struct ship_target *target, annal_slice session, stru
     annal_status status = postgres_query(
         target,
         "SELECT store, file, (extract(epoch FROM created_at) * 1000000)::bigint, parent, forked_at,"
-        " (SELECT of.h FROM annal._heads AS p JOIN annal._events AS of USING (key)"
-        " WHERE p.store = head.store AND p.session = head.parent AND of.seq = head.forked_at),"
-        " seq, h, NULL, count(*) OVER () FROM annal._heads AS head"
+        " seq, h, NULL, count(*) OVER () FROM annal._heads"
         " WHERE ($1::text IS NULL OR store = $1) AND session = $2 ORDER BY shipped_at DESC, store",
         values, 2, false, take_origin, out, err);
     if (status < 0)
@@ -105,7 +157,7 @@ annal_status postgres_find(struct ship_target *target, annal_slice session, stru
         snprintf(target->found, sizeof target->found, "%s", out->store);
         target->store = target->found;
     }
-    return ANNAL_OK;
+    return out->info.fork_session[0] != '\0' ? find_fork_h(target, &out->info, err) : ANNAL_OK;
 }
 
 struct sessions {

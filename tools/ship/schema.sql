@@ -18,7 +18,8 @@ CREATE TABLE IF NOT EXISTS annal._schema (
 );
 
 -- key stands for (store, session) in the rows of events. at: where event seq + 1 begins in the journal, in bytes. file: id
--- of that journal. parent, forked_at: of a fork, whose own events begin after forked_at.
+-- of that journal. parent, forked_at: of a fork, whose own events begin after forked_at. first_day, last_day: its events
+-- arrived on no other days, so that who reads them need not look into the partitions of all.
 CREATE TABLE IF NOT EXISTS annal._heads (
     store       text COLLATE "C" NOT NULL,
     session     text COLLATE "C" NOT NULL,
@@ -31,6 +32,8 @@ CREATE TABLE IF NOT EXISTS annal._heads (
     parent      text COLLATE "C",
     forked_at   bigint,
     shipped_at  timestamptz NOT NULL DEFAULT now(),
+    first_day   date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
+    last_day    date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
     PRIMARY KEY (store, session)
 ) WITH (fillfactor = 70);
 
@@ -50,6 +53,33 @@ CREATE TABLE IF NOT EXISTS annal._events (
 ) PARTITION BY RANGE (day);
 
 CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
+
+-- The days of heads of version 11 and older. Which keys a partition has is asked of its primary key, from each key to the
+-- next, because there are many more events. Rows are locked before heads, as by those who make them.
+DO $$
+DECLARE
+    name regclass;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('rows'));
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._heads'::regclass AND attname = 'last_day') THEN
+        RETURN;
+    END IF;
+    ALTER TABLE annal._heads ADD COLUMN first_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
+                             ADD COLUMN last_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date;
+    FOR name IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'annal._events'::regclass LOOP
+        EXECUTE format('
+            WITH RECURSIVE here AS (
+                (SELECT key, day FROM %1$s ORDER BY key LIMIT 1)
+                UNION ALL
+                SELECT next.* FROM here CROSS JOIN LATERAL (
+                    SELECT e.key, e.day FROM %1$s AS e WHERE e.key > here.key ORDER BY e.key LIMIT 1) AS next)
+            UPDATE annal._heads AS h SET first_day = least(first_day, day), last_day = greatest(last_day, day)
+            FROM here WHERE h.key = here.key AND day NOT BETWEEN first_day AND last_day', name);
+    END LOOP;
+END $$;
+
+-- A session may be in several stores, and who looks for one may not know in which.
+CREATE INDEX IF NOT EXISTS _heads_session ON annal._heads (session);
 
 -- Today; makes the partitions of today and tomorrow. Shippers may call it without owning the table. A partition is made
 -- aside and attached, which does not wait for those who insert. Whether one is there is asked of pg_class: to_regclass() may
@@ -137,7 +167,8 @@ BEGIN
 END $$;
 
 -- A batch ends. Compare and set: a head that is not what it was when the batch began stops it, and so does a new one that
--- somebody else made meanwhile. session: '' unless it is new.
+-- somebody else made meanwhile. session: '' unless it is new. Its day is that of this transaction, as in _today(); the clock
+-- may have been set back since the last batch.
 CREATE OR REPLACE FUNCTION annal._move_heads(of_store text, keys bigint[], from_seqs bigint[], from_hs bigint[],
                                              to_seqs bigint[], to_hs bigint[], to_ats bigint[], sessions text[], files text[],
                                              created timestamptz[], parents text[], forks bigint[]) RETURNS void
@@ -145,9 +176,11 @@ CREATE OR REPLACE FUNCTION annal._move_heads(of_store text, keys bigint[], from_
 DECLARE
     moved bigint := 0;
     made bigint := 0;
+    today date := (now() AT TIME ZONE 'UTC')::date;
 BEGIN
     IF '' = ANY (sessions) THEN
-        UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now()
+        UPDATE annal._heads AS head SET seq = to_seq, h = to_h, at = to_at, shipped_at = now(),
+               first_day = least(first_day, today), last_day = greatest(last_day, today)
         FROM unnest(keys, from_seqs, from_hs, to_seqs, to_hs, to_ats, sessions)
              AS n (key, from_seq, from_h, to_seq, to_h, to_at, session)
         WHERE head.key = n.key AND head.seq = from_seq AND head.h = from_h AND n.session = '';

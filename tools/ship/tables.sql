@@ -92,6 +92,19 @@ CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUA
     SELECT coalesce(a + b, a, b)
 $$;
 
+-- These events, which arrived from day `since` to day `until`. It is planned at each call, for the partitions of these days
+-- only.
+CREATE OR REPLACE FUNCTION annal._read_events(event_keys bigint[], event_seqs bigint[], since date, until date)
+    RETURNS TABLE (key bigint, seq bigint, ts timestamptz, type text, data json)
+    LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+    RETURN QUERY
+    SELECT n.key, n.seq, e.ts, e.type, e.data
+    FROM unnest(event_keys, event_seqs) AS n (key, seq) CROSS JOIN LATERAL (
+        SELECT e.ts, e.type, e.data FROM annal._events e
+        WHERE e.key = n.key AND e.seq = n.seq AND e.day BETWEEN since AND until OFFSET 0) AS e;
+END $$;
+
 -- Add these events to the rows; the arguments are those of _unfolded, with each session once; events arrived from day
 -- `since` to day `until`. The caller has the lock of those who make rows. The plan is the same whatever statistics say: rows
 -- by their key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may
@@ -114,12 +127,9 @@ BEGIN
              LEFT JOIN LATERAL (SELECT * FROM annal._session_rows r WHERE r.key = n.key OFFSET 0) AS r ON true
         WHERE n.to_seq > coalesce(r.seq, h.forked_at, 0)),
     fresh AS MATERIALIZED (
-        SELECT o.key, n.seq, e.ts, e.type, o.turn AS turn_before,
+        SELECT e.key, e.seq, e.ts, e.type, o.turn AS turn_before,
                CASE WHEN e.type <> 'message.added' OR o.words IS NULL THEN annal._data(e.data) END AS data
-        FROM unnest(event_keys, event_seqs) AS n (key, seq) JOIN old o ON o.key = n.key AND n.seq > o.seq
-             CROSS JOIN LATERAL (
-                 SELECT e.ts, e.type, e.data FROM annal._events e
-                 WHERE e.key = n.key AND e.seq = n.seq AND e.day BETWEEN since AND until OFFSET 0) AS e),
+        FROM annal._read_events(event_keys, event_seqs, since, until) AS e JOIN old o ON o.key = e.key AND e.seq > o.seq),
 
     -- The turn that an event belongs to is the one that it names, else the one that began last; only for loose events must
     -- that be found. Usage that names none belongs to none.
