@@ -146,6 +146,29 @@ START_TEST(who_reads_while_events_are_dropped_waits_for_it)
 }
 END_TEST
 
+START_TEST(events_are_dropped_once_by_two_who_do_it_at_the_same_time)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, events, "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    PGconn *other = make_rows_and_hold(), *dropping[2];
+    for (int i = 0; i < 2; i++) {
+        dropping[i] = PQconnectdb(url);
+        ck_assert_int_eq(PQsendQuery(dropping[i], "SELECT annal.drop_before('2999-01-01')"), 1);
+    }
+    fleet_wait_for("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+                   "2");
+    commit(other);
+    for (int i = 0; i < 2; i++) {
+        PGresult *result = PQgetResult(dropping[i]);
+        ck_assert_str_eq(PQresultErrorMessage(result), "");
+        PQclear(result);
+        PQfinish(dropping[i]);
+    }
+    ASK("SELECT count(*) FROM annal._events", "0");
+}
+END_TEST
+
 /* The batches of the same sessions that come while another process makes rows. */
 START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
 {
@@ -316,6 +339,7 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
     tcase_add_test(cases, rows_that_need_no_event_that_is_dropped_are_not_made_for_that);
     tcase_add_test(cases, who_reads_while_events_are_dropped_waits_for_it);
+    tcase_add_test(cases, events_are_dropped_once_by_two_who_do_it_at_the_same_time);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
     tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);
 }

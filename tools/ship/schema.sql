@@ -281,17 +281,19 @@ END $$;
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
-    hashes text[] := ARRAY(SELECT DISTINCT hash FROM annal._names n WHERE n.day < drop_before.day);
-    names text[] := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
+    hashes text[];
+    names text[];
 BEGIN
-    IF hashes <> '{}' THEN
-        hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
-    END IF;
+    PERFORM annal._lock_rows();
+    names := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
     IF names = '{}' THEN
         RETURN;
     END IF;
-    PERFORM annal._lock_rows();
+    hashes := ARRAY(SELECT DISTINCT hash FROM annal._names n WHERE n.day < drop_before.day);
+    IF hashes <> '{}' THEN
+        hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
+    END IF;
     PERFORM annal._fold_before(day);
     LOCK TABLE ONLY annal._events;
     PERFORM annal._fold_before(day);
