@@ -52,6 +52,20 @@ static annal_status cursor_new(annal_store *store, annal_slice session, annal_cu
     return ANNAL_OK;
 }
 
+annal_session_info annal__cursor_header(const annal_cursor *cursor)
+{
+    const struct origin *origin = &cursor->origin;
+    annal_session_info info = {.created_us = origin->created_us,
+                               .fork_seq = origin->seq,
+                               .fork_h = origin->h,
+                               .first_seq = origin->seq + 1};
+    memcpy(info.session, cursor->session, sizeof info.session);
+    memcpy(info.file, origin->file, sizeof info.file);
+    memcpy(info.replaces, origin->replaces, sizeof info.replaces);
+    memcpy(info.fork_session, origin->session, sizeof info.fork_session);
+    return info;
+}
+
 /* Walk another part, from its beginning. */
 static annal_status enter_part(annal_cursor *cursor, size_t part, annal_error *err)
 {

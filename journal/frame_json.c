@@ -19,6 +19,7 @@
  *     event is the one after that seq.
  */
 #include "journal/base/hash.h"
+#include "journal/base/number.h"
 #include "journal/codec.h"
 
 #include <string.h>
@@ -95,19 +96,6 @@ static char *put(char *at, annal_slice bytes)
     return at + bytes.len;
 }
 
-static char *put_number(char *at, uint64_t value)
-{
-    char digits[20];
-    int count = 0;
-    do {
-        digits[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    while (count > 0)
-        *at++ = digits[--count];
-    return at;
-}
-
 static annal_status encode_event(struct buf *out, const annal_draft *draft,
                                  const struct frame_place *place, uint64_t *out_h)
 {
@@ -119,7 +107,7 @@ static annal_status encode_event(struct buf *out, const annal_draft *draft,
     char ts[ANNAL_TIME_BYTES];
     annal_time_format(place->ts_us, ts);
     char *at = put(out->ptr + start, ANNAL_SLICE("{\"seq\":"));
-    at = put_number(at, place->seq);
+    at = annal__number_put(at, place->seq);
     at = put(at, ANNAL_SLICE(",\"ts\":\""));
     at = put(at, (annal_slice){ts, ANNAL_TIME_BYTES - 1});
     at = put(at, ANNAL_SLICE("\",\"type\":\""));

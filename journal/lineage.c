@@ -22,8 +22,14 @@ static annal_status read_origin(const struct scan *scan, annal_slice session,
     /* A file that was moved, restored or copied to the wrong name has correct events of another
      * session. */
     annal_status status = annal__frame_check_owner(&header, session, err);
-    if (status < 0 || header.fork.len == 0)
+    if (status < 0)
         return status;
+    annal__frame_file_id_text(header.file, out_origin->file);
+    out_origin->created_us = header.created_us;
+    if (header.is_replacement)
+        annal__frame_file_id_text(header.replaces, out_origin->replaces);
+    if (header.fork.len == 0)
+        return ANNAL_OK;
     status = annal_session_id_check(header.fork, err);
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_CORRUPT,

@@ -25,6 +25,9 @@
 
 /* What the header of a journal says about where its history comes from. */
 struct origin {
+    char file[33]; /* these three as in annal_session_info, of the journal whose header it is */
+    char replaces[33];
+    int64_t created_us;
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1]; /* "": it is not a fork */
     uint64_t seq;
     uint64_t h;

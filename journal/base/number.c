@@ -180,3 +180,16 @@ struct number annal__number_read(annal_slice text)
     number.sint = (int64_t)(0 - number.uint);
     return number;
 }
+
+char *annal__number_put(char *at, uint64_t value)
+{
+    char digits[20];
+    int count = 0;
+    do {
+        digits[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    while (count > 0)
+        *at++ = digits[--count];
+    return at;
+}

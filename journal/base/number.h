@@ -33,6 +33,9 @@ struct number annal__number_read(annal_slice text);
  * length. */
 size_t annal__number_print(double real, char out[NUMBER_TEXT_BYTES]);
 
+/* Write the digits of a number at `at`, at most 20, and return what is after them. */
+char *annal__number_put(char *at, uint64_t value);
+
 /* Whether two numbers of JSON grammar are the same, digit for digit: 1.0 and 10e-1 are, 0 and -0
  * are not. */
 bool annal__number_equal(annal_slice a, annal_slice b);

@@ -27,6 +27,13 @@ ANNAL_MUST_CHECK annal_status annal__cursor_data(annal_cursor *cursor, uint64_t 
 void annal__cursor_rest(annal_cursor *cursor);
 
 /*
+ * What the header of the session's own journal says, which was read when the cursor was opened: of
+ * an annal_session_info, session, file ("": the header is damaged), replaces, created_us,
+ * fork_session, fork_seq, fork_h and first_seq. Any thread.
+ */
+annal_session_info annal__cursor_header(const annal_cursor *cursor);
+
+/*
  * The session in whose journal the cursor is: the last event, the last damage and the position
  * refer to that journal. It is an ancestor's while the history of a fork is read from there. Valid
  * until the next call on this cursor.

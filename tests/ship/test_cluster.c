@@ -1,11 +1,12 @@
-/* The stores h1 and h2 belong to a cluster: what the pack says is shared is shared, and Agentweaver's
- * claims, states, leases and inbox are decided for both. */
+/* The stores h1 and h2 belong to a cluster: what the pack says is shared, and the claims, states,
+ * leases and inbox of Agentweaver are decided for both. */
 #include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
 
 #include <annal/index.h>
 #include <annal/pack.h>
 
+#include <libpq-fe.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -273,7 +274,7 @@ START_TEST(the_status_of_a_run_is_one_for_all_hosts)
 }
 END_TEST
 
-/* A run needs its project, which another host has: it is brought, and must not change meanwhile. */
+/* A run needs its project, which another host has: it is brought. */
 START_TEST(a_run_sees_its_project_on_another_host)
 {
     NEEDS_SERVER();
@@ -281,6 +282,48 @@ START_TEST(a_run_sees_its_project_on_another_host)
     H1("project", "retire", "shop");
     NOT_H2("is being deleted", "run", "create", "r2", "--project", "shop");
     NOT_H2("the project of the run is not there", "run", "create", "r2", "--project", "barn");
+}
+END_TEST
+
+static pid_t start(const char *const *words)
+{
+    int in, out;
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    close(out);
+    return pid;
+}
+
+static int end_of(pid_t pid)
+{
+    int status = -1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define WAITING "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+/* h2 asked its guards when the project was active, and then h1 was first. */
+START_TEST(a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile)
+{
+    NEEDS_SERVER();
+    static const char *const retire[] = {"project", "retire", "shop", NULL};
+    const char *const create[] = {"run",  "create",  "r1",   "--project",
+                                  "shop", "--store", second, NULL};
+    H2("home", "share", "proj_shop", url);
+    H2("home", "share", "run_r1", url);
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; SELECT FROM annal._heads FOR UPDATE"));
+    pid_t first = start(retire);
+    fleet_wait_for(WAITING, "1");
+    pid_t next = start(create);
+    fleet_wait_for(WAITING, "2");
+    PQclear(PQexec(other, "COMMIT"));
+    PQfinish(other);
+    ck_assert_int_eq(end_of(first), 0);
+    ck_assert_int_eq(end_of(next), 1);
+    ASK("SELECT string_agg(type, ' ' ORDER BY seq) FROM annal.events",
+        "project.created project.delete_begun");
 }
 END_TEST
 
@@ -414,6 +457,7 @@ Suite *suite_cluster(void)
     tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
     tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
     tcase_add_test(cases, a_run_sees_its_project_on_another_host);
+    tcase_add_test(cases, a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile);
     tcase_add_test(cases, the_lease_of_a_run_has_one_owner_among_hosts);
     tcase_add_test(cases, the_events_of_a_run_have_one_order);
     tcase_add_test(cases, revisions_are_numbered_and_stay);

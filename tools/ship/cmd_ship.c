@@ -183,6 +183,8 @@ static int find_lanes(struct looking *looking)
         options->kind->open(&options->target, false, &looking->target, &looking->err);
     if (status >= 0)
         status = lanes_survey(&looking->lanes, options->kind, looking->target, &looking->err);
+    if (status >= 0)
+        lanes_learn_ends(&looking->lanes);
     if (status == ANNAL_ERR_BUSY)
         looking->err.status = ANNAL_ERR_IO; /* away, which is no answer about the sessions */
     return status < 0 ? fail_error(&looking->err) : 0;

@@ -435,8 +435,6 @@ static annal_status try_once(struct decider *decider, struct deciding *deciding,
     if (is_end)
         status = put_all(decider, deciding, err);
     deciding->was_sent = deciding->was_sent || (is_end && status >= 0);
-    if (!is_end)
-        lane->is_new = false;
     if (status >= 0)
         status = kind->commit(decider->target, deciding->all, 1, err);
     if (status >= 0 && !is_end)

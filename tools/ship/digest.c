@@ -1,23 +1,13 @@
 #include "tools/ship/digest.h"
 
 #include "journal/base/slice.h"
+#include "tools/ship/postgres.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-static void add(struct digest *digest, int array, const char *item)
+static void add_number(struct digest *digest, int array, uint64_t number)
 {
-    struct buf *buf = &digest->arrays[array];
-    if (annal__buf_printf(buf, "%s%s", buf->len == 0 ? "{" : ",", item) < 0)
-        digest->failed = true;
-}
-
-static void add_number(struct digest *digest, int array, int64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRId64, number);
-    add(digest, array, text);
+    postgres_add_number(&digest->arrays[array], number);
 }
 
 /* PostgreSQL has no year 0: it is the year 1 BC. */
@@ -29,21 +19,32 @@ static void add_time(struct digest *digest, int array, int64_t time_us)
         text[3] = '1';
         strcat(text, " BC");
     }
-    add(digest, array, text);
+    postgres_add_text(&digest->arrays[array], text);
+}
+
+static void end_run(struct digest *digest)
+{
+    if (digest->run_first == 0)
+        return;
+    add_number(digest, 5, (uint64_t)digest->key);
+    add_number(digest, 6, digest->run_first);
+    add_number(digest, 7, digest->run_last);
+    digest->run_first = 0;
 }
 
 static void end_session(struct digest *digest)
 {
     if (digest->key == 0)
         return;
-    add_number(digest, 0, digest->key);
-    add_number(digest, 1, (int64_t)digest->last_seq);
+    end_run(digest);
+    add_number(digest, 0, (uint64_t)digest->key);
+    add_number(digest, 1, digest->last_seq);
     add_time(digest, 2, digest->first_us);
     add_time(digest, 3, digest->updated_us);
     if (digest->is_active)
         add_time(digest, 4, digest->active_us);
     else
-        add(digest, 4, "NULL");
+        postgres_add_null(&digest->arrays[4]);
     digest->key = 0;
 }
 
@@ -78,27 +79,35 @@ void digest_add(struct digest *digest, int64_t key, const annal_event *event)
             digest->active_us = event->ts_us;
         digest->is_active = true;
     }
-    if (changes_a_row(event)) {
-        add_number(digest, 5, key);
-        add_number(digest, 6, (int64_t)event->seq);
+    if (!changes_a_row(event))
+        return;
+    if (digest->run_first == 0 || digest->run_last + 1 != event->seq) {
+        end_run(digest);
+        digest->run_first = event->seq;
     }
+    digest->run_last = event->seq;
 }
 
 bool digest_end(struct digest *digest)
 {
     end_session(digest);
-    for (int i = 0; i < DIGEST_ARRAYS; i++)
-        if (annal__buf_printf(&digest->arrays[i], digest->arrays[i].len == 0 ? "{}" : "}") < 0)
-            digest->failed = true;
-    return !digest->failed;
+    bool is_whole = true;
+    for (int i = 0; i < DIGEST_ARRAYS && is_whole; i++) {
+        struct buf *array = &digest->arrays[i];
+        is_whole = (array->len > 0 || annal__buf_append(array, "{", 1) == ANNAL_OK) &&
+                   annal__buf_append(array, "}", 1) == ANNAL_OK;
+    }
+    return is_whole;
 }
 
 void digest_clear(struct digest *digest)
 {
-    for (int i = 0; i < DIGEST_ARRAYS; i++)
+    for (int i = 0; i < DIGEST_ARRAYS; i++) {
         annal__buf_clear(&digest->arrays[i]);
+        digest->arrays[i].limit = 0;
+    }
     digest->key = 0;
-    digest->failed = false;
+    digest->run_first = 0;
 }
 
 void digest_done(struct digest *digest)

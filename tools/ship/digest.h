@@ -9,17 +9,17 @@
 
 #include <annal/event.h>
 
-enum { DIGEST_ARRAYS = 7 };
+enum { DIGEST_ARRAYS = 8 };
 
 struct digest {
     /* Of each session: key, seq of the last event, ts of the first one, the latest ts, the latest
-     * but for session.updated. Of each event to be read: key, seq. */
+     * but for session.updated. Of each run of events to be read: key, first seq, last seq. */
     struct buf arrays[DIGEST_ARRAYS];
     int64_t key; /* of the session whose events come now; 0: of none */
     uint64_t last_seq;
+    uint64_t run_first, run_last; /* of the run that is not in the arrays yet; 0: there is none */
     int64_t first_us, updated_us, active_us;
     bool is_active;
-    bool failed; /* there was no memory */
 };
 
 void digest_add(struct digest *digest, int64_t key, const annal_event *event);

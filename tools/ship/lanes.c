@@ -169,12 +169,31 @@ struct survey {
     annal_status status;
 };
 
-/* Only what grew beyond its head, or does not end with it, is worth opening. */
+/* Whether the session has events after its head, or does not end with it. */
+static bool is_behind(const struct lane *lane, const annal_session_info *info)
+{
+    if (lane->has_head)
+        return lane->there.seq != info->last_seq ||
+               (lane->there.at != 0 && lane->there.h != info->last_h);
+    return info->first_seq <= info->last_seq;
+}
+
+static annal_status learn_end(const struct lanes *lanes, struct lane *lane, bool *out_behind)
+{
+    annal_session_info info;
+    annal_status status =
+        annal_session_info_get(lanes->store, annal_slice_of(lane->session), &info, NULL);
+    *out_behind = status != ANNAL_OK || is_behind(lane, &info);
+    if (status == ANNAL_OK)
+        lane->last_seq = info.last_seq;
+    return status;
+}
+
+/* What the target does not have at all is opened when its turn comes. */
 static int look_at(void *arg, annal_slice session, uint64_t bytes)
 {
     struct survey *survey = arg;
     struct lanes *lanes = survey->lanes;
-    annal_session_info info;
     if (!lane_is_wanted(lanes, session))
         return 0;
     struct lane *lane = lane_of(lanes, session);
@@ -182,19 +201,15 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
         survey->status = annal__fail(survey->err, ANNAL_ERR_NOMEM, "ship: out of memory");
         return 1;
     }
-    annal_status status = annal_session_info_get(lanes->store, session, &info, NULL);
-    if (status == ANNAL_ERR_NOTFOUND)
+    bool behind = true;
+    if (lane->has_head && learn_end(lanes, lane, &behind) == ANNAL_ERR_NOTFOUND)
         return 0;
     lane->state = LANE_GOING;
     lanes->here++;
-    if (status == ANNAL_OK) {
-        lane->last_seq = info.last_seq;
-        if (lane->has_head && lane->there.seq == info.last_seq &&
-            (lane->there.at == 0 || lane->there.h == info.last_h))
-            return 0;
-        if (!lane->has_head && info.first_seq > info.last_seq)
-            return 0; /* no event of its own yet */
-    }
+    if (!behind)
+        return 0;
+    if (lane->last_seq == 0)
+        lane->last_seq = 1; /* at least */
     lanes->bytes += bytes > lane->there.at ? bytes - lane->there.at : 0;
     lane_wait(lanes, lane);
     return 0;
@@ -212,6 +227,22 @@ annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
     if (status >= 0)
         status = annal_store_sessions(lanes->store, look_at, &survey, err);
     return survey.status < 0 ? survey.status : status < 0 ? status : ANNAL_OK;
+}
+
+static int learn_end_of_new(void *arg, struct lane *lane)
+{
+    struct lanes *lanes = arg;
+    bool ignored;
+    if (lane->waits && !lane->has_head) {
+        lane->last_seq = 0;
+        (void)learn_end(lanes, lane, &ignored);
+    }
+    return 0;
+}
+
+void lanes_learn_ends(struct lanes *lanes)
+{
+    (void)lanes_each(lanes, learn_end_of_new, lanes);
 }
 
 /* ---- Opening ---- */

@@ -12,6 +12,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/number.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -374,16 +375,32 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
  * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
  * there was no memory, takes nothing more, so that it cannot be ended.
  */
+static void add_item(struct buf *array, const char *before, const char *item, size_t len,
+                     const char *after)
+{
+    if (annal__buf_append(array, array->len == 0 ? "{" : ",", 1) < 0 ||
+        annal__buf_append(array, before, strlen(before)) < 0 ||
+        annal__buf_append(array, item, len) < 0 ||
+        annal__buf_append(array, after, strlen(after)) < 0)
+        array->limit = 1;
+}
+
 void postgres_add_text(struct buf *array, const char *text)
 {
-    if (annal__buf_printf(array, "%s\"%s\"", array->len == 0 ? "{" : ",", text) < 0)
-        array->limit = 1;
+    add_item(array, "\"", text, strlen(text), "\"");
+}
+
+void postgres_add_null(struct buf *array)
+{
+    add_item(array, "", "NULL", 4, "");
 }
 
 void postgres_add_number(struct buf *array, uint64_t value)
 {
-    if (annal__buf_printf(array, "%s%" PRId64, array->len == 0 ? "{" : ",", (int64_t)value) < 0)
-        array->limit = 1;
+    char text[21];
+    bool is_negative = (int64_t)value < 0;
+    const char *end = annal__number_put(text, is_negative ? 0 - value : value);
+    add_item(array, is_negative ? "-" : "", text, (size_t)(end - text), "");
 }
 
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
@@ -621,7 +638,7 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
     if (status >= 0)
         status = postgres_queue_rows(target, &end, err);
     for (size_t i = 0; i < count && status >= 0; i++)
-        if (lanes[i]->is_new || lanes[i]->next.seq != lanes[i]->there.seq)
+        if (lanes[i]->next.seq != lanes[i]->there.seq)
             add_head(arrays, lanes[i]);
     if (status >= 0 && arrays[0].len == 0)
         status = run(target, "COMMIT", &result, err);

@@ -37,6 +37,7 @@ annal_status postgres_run(struct ship_target *target, const char *sql, const cha
 /* Arrays as PostgreSQL reads them, for postgres_run_arrays(); what is in them needs no escape. */
 void postgres_add_text(struct buf *array, const char *text);
 void postgres_add_number(struct buf *array, uint64_t value);
+void postgres_add_null(struct buf *array);
 
 /* Run a statement with values and then these arrays, which are freed. */
 enum { POSTGRES_VALUES_MAX = 6 };

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 #include "tools/cli/out.h"
 #include "tools/ship/home.h"
 
@@ -102,7 +103,11 @@ static annal_status send_lane(struct sender *sender, struct lane *lane, annal_er
     annal_status status = lane_open(&sender->lanes, lane, &cursor, err);
     if (status == ANNAL_END)
         tell_stop(sender, lane, err);
-    else if (status == ANNAL_OK)
+    if (status == ANNAL_OK && lane->info != NULL && lane->there.at == 0) {
+        *lane->info = annal__cursor_header(cursor);
+        lane->there.seq = lane->next.seq = lane->info->first_seq - 1;
+    }
+    if (status == ANNAL_OK)
         status = send_events(sender, lane, cursor, err);
     annal_cursor_close(cursor);
     return status;
@@ -115,10 +120,9 @@ static bool is_giver(const struct sender *sender, const annal_lease *lease)
     return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
 }
 
-/* What the head of a lane is made of, if it has none. False: there is nothing to ship. */
+/* Whether it may be sent. What its head is made of, if it has none, is read with its events. */
 static bool look_into(struct sender *sender, struct lane *lane, annal_session_info *info)
 {
-    annal_error err = {0};
     annal_lease lease = {0};
     lane->epoch = 0;
     if (annal_lease_get(sender->lanes.store, annal_slice_of(lane->session), &lease, NULL) ==
@@ -128,16 +132,9 @@ static bool look_into(struct sender *sender, struct lane *lane, annal_session_in
         lane->state = LANE_SHARED;
         return false;
     }
+    *info = (annal_session_info){.first_seq = 1};
     lane->info = lane->has_head ? NULL : info;
-    if (lane->has_head)
-        return true;
-    annal_status status =
-        annal_session_info_get(sender->lanes.store, annal_slice_of(lane->session), info, &err);
-    if (status == ANNAL_OK)
-        return info->last_seq >= info->first_seq;
-    lane->state = status == ANNAL_ERR_NOTFOUND ? LANE_GONE : LANE_DAMAGED;
-    tell_stop(sender, lane, &err);
-    return false;
+    return true;
 }
 
 /* The sessions that have waited longest. */

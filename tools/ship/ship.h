@@ -59,7 +59,7 @@ struct lane {
     enum lane_state state;
     uint64_t last_seq;        /* of the last event here, as far as that is known */
     int64_t since_us;         /* since when it waits (monotonic) */
-    annal_session_info *info; /* during a batch, if it had no head */
+    annal_session_info *info; /* during a batch, if it had no head: what its header says */
     struct lane *behind;      /* in the queue */
 };
 
@@ -208,9 +208,12 @@ struct lag {
 };
 struct lag lanes_lag(const struct lanes *lanes);
 
-/* Compare all sessions with the heads of the target; those that differ wait. */
+/* Compare all sessions with the heads of the target; those that differ wait. Of those without a
+ * head nothing is read: last_seq is 1, at least, until lanes_learn_ends(). */
 annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
                           struct ship_target *target, annal_error *err);
+
+void lanes_learn_ends(struct lanes *lanes);
 
 /*
  * A cursor after the head of the lane. ANNAL_END: there is none; lane->state says why, and unless

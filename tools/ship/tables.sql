@@ -55,8 +55,9 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
 
 -- What batches added and is not in the rows yet, one row for a batch. The ids of two batches with the same session are in the
 -- order of its events, because a batch locks its heads before it takes one. Of sessions: key, seq of the last new event, when
--- the first one was, the latest, and the latest but for session.updated; then key and seq of the events that may change more
--- than that. All arrived on day since. size: the number of both.
+-- the first one was, the latest, and the latest but for session.updated; then key, first and last seq of runs of events that may
+-- change more than that (event_lasts NULL: of version 10, each run is one event). All arrived on day since. size: the number of
+-- sessions and events.
 CREATE TABLE IF NOT EXISTS annal._unfolded (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     made_at     timestamptz NOT NULL DEFAULT now(),
@@ -71,14 +72,36 @@ CREATE TABLE IF NOT EXISTS annal._unfolded (
     event_seqs  bigint[] NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+ALTER TABLE annal._unfolded ADD COLUMN IF NOT EXISTS event_lasts bigint[];
+-- To compress what is read and deleted within seconds costs a batch more than it saves.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['keys', 'lasts', 'firsts', 'latests', 'actives', 'event_keys', 'event_seqs', 'event_lasts'] LOOP
+        EXECUTE format('ALTER TABLE annal._unfolded ALTER %I SET STORAGE EXTERNAL', name);
+    END LOOP;
+END $$;
+
 -- A batch calls this last. Shippers may call it without owning the table.
+CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
+                                        actives timestamptz[], event_keys bigint[], event_seqs bigint[], event_lasts bigint[])
+    RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    INSERT INTO annal._unfolded (size, since, keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts)
+    VALUES (cardinality(keys) + (SELECT coalesce(sum(last - seq + 1), 0) FROM unnest(event_seqs, event_lasts) AS e (seq, last)),
+            (now() AT TIME ZONE 'UTC')::date, keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts)
+$$;
+
+-- Of shippers of version 10, which are connected while the schema is upgraded.
 CREATE OR REPLACE FUNCTION annal._queue(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
                                         actives timestamptz[], event_keys bigint[], event_seqs bigint[]) RETURNS void
     LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    INSERT INTO annal._unfolded (size, since, keys, lasts, firsts, latests, actives, event_keys, event_seqs)
-    VALUES (cardinality(keys) + cardinality(event_keys), (now() AT TIME ZONE 'UTC')::date, keys, lasts, firsts, latests,
-            actives, event_keys, event_seqs)
+    SELECT annal._queue(keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_seqs)
 $$;
+
+DROP FUNCTION IF EXISTS annal._fold(bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], bigint[], bigint[], date, date);
+DROP FUNCTION IF EXISTS annal._add_to_rows(bigint[], bigint[], timestamptz[], timestamptz[], timestamptz[], bigint[], bigint[],
+                                           date, date);
 
 -- Of shippers of version 8, which are connected while the schema is upgraded.
 CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], firsts timestamptz[], latests timestamptz[], actives timestamptz[],
@@ -92,17 +115,18 @@ CREATE OR REPLACE FUNCTION annal._plus(a bigint, b bigint) RETURNS bigint LANGUA
     SELECT coalesce(a + b, a, b)
 $$;
 
--- These events, which arrived from day `since` to day `until`. It is planned at each call, for the partitions of these days
+-- The events of these runs, which arrived from day `since` to day `until`. It is planned at each call, for the partitions of these days
 -- only.
-CREATE OR REPLACE FUNCTION annal._read_events(event_keys bigint[], event_seqs bigint[], since date, until date)
+CREATE OR REPLACE FUNCTION annal._read_events(event_keys bigint[], event_seqs bigint[], event_lasts bigint[], since date,
+                                              until date)
     RETURNS TABLE (key bigint, seq bigint, ts timestamptz, type text, data json)
     LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
 BEGIN
     RETURN QUERY
-    SELECT n.key, n.seq, e.ts, e.type, e.data
-    FROM unnest(event_keys, event_seqs) AS n (key, seq) CROSS JOIN LATERAL (
-        SELECT e.ts, e.type, e.data FROM annal._events e
-        WHERE e.key = n.key AND e.seq = n.seq AND e.day BETWEEN since AND until OFFSET 0) AS e;
+    SELECT n.key, e.seq, e.ts, e.type, e.data
+    FROM unnest(event_keys, event_seqs, event_lasts) AS n (key, first, last) CROSS JOIN LATERAL (
+        SELECT e.seq, e.ts, e.type, e.data FROM annal._events e
+        WHERE e.key = n.key AND e.seq BETWEEN n.first AND n.last AND e.day BETWEEN since AND until OFFSET 0) AS e;
 END $$;
 
 -- Add these events to the rows; the arguments are those of _unfolded, with each session once; events arrived from day
@@ -110,8 +134,8 @@ END $$;
 -- by their key (OFFSET 0 keeps that apart), what was made of them by hash. Sessions that have a row, and no event that may
 -- change more than its times, do without the long statement.
 CREATE OR REPLACE FUNCTION annal._add_to_rows(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
-                                              actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date,
-                                              until date) RETURNS void
+                                              actives timestamptz[], event_keys bigint[], event_seqs bigint[],
+                                              event_lasts bigint[], since date, until date) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_nestloop = off SET jit = off
     SET plan_cache_mode = force_generic_plan AS $$
@@ -129,7 +153,8 @@ BEGIN
     fresh AS MATERIALIZED (
         SELECT e.key, e.seq, e.ts, e.type, o.turn AS turn_before,
                CASE WHEN e.type <> 'message.added' OR o.words IS NULL THEN annal._data(e.data) END AS data
-        FROM annal._read_events(event_keys, event_seqs, since, until) AS e JOIN old o ON o.key = e.key AND e.seq > o.seq),
+        FROM annal._read_events(event_keys, event_seqs, event_lasts, since, until) AS e
+             JOIN old o ON o.key = e.key AND e.seq > o.seq),
 
     -- The turn that an event belongs to is the one that it names, else the one that began last; only for loose events must
     -- that be found. Usage that names none belongs to none.
@@ -309,21 +334,22 @@ END $$;
 -- The same, also if there is an event that cannot be computed with, for example because sums become too large, or a turn_id
 -- is too long for an index: then its session gets the times of these events only, and no other session waits for it.
 CREATE OR REPLACE FUNCTION annal._fold(keys bigint[], lasts bigint[], firsts timestamptz[], latests timestamptz[],
-                                       actives timestamptz[], event_keys bigint[], event_seqs bigint[], since date,
-                                       until date) RETURNS void
+                                       actives timestamptz[], event_keys bigint[], event_seqs bigint[],
+                                       event_lasts bigint[], since date, until date) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM annal._add_to_rows(keys, lasts, firsts, latests, actives, event_keys, event_seqs, since, until);
+    PERFORM annal._add_to_rows(keys, lasts, firsts, latests, actives, event_keys, event_seqs, event_lasts, since, until);
 EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     FOR i IN 1 .. cardinality(keys) LOOP
         BEGIN
             PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i],
-                                       coalesce(array_agg(e.key), '{}'), coalesce(array_agg(e.seq), '{}'), since, until)
-            FROM unnest(event_keys, event_seqs) AS e (key, seq) WHERE e.key = keys[i];
+                                       coalesce(array_agg(e.key), '{}'), coalesce(array_agg(e.seq), '{}'),
+                                       coalesce(array_agg(e.last), '{}'), since, until)
+            FROM unnest(event_keys, event_seqs, event_lasts) AS e (key, seq, last) WHERE e.key = keys[i];
         EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
             RAISE WARNING 'session with key %: its rows get only the times of events up to %: %', keys[i], lasts[i], SQLERRM;
-            PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i], '{}', '{}', since,
-                                       until);
+            PERFORM annal._add_to_rows(keys[i:i], lasts[i:i], firsts[i:i], latests[i:i], actives[i:i], '{}', '{}', '{}',
+                                       since, until);
         END;
     END LOOP;
 END $$;
@@ -346,8 +372,8 @@ BEGIN
     IF ids = '{}' THEN
         RETURN;
     END IF;
-    PERFORM annal._fold(keys, lasts, firsts, latests, actives, coalesce(event_keys, '{}'), coalesce(event_seqs, '{}'), since,
-                        until)
+    PERFORM annal._fold(keys, lasts, firsts, latests, actives, coalesce(event_keys, '{}'), coalesce(event_seqs, '{}'),
+                        coalesce(event_lasts, '{}'), since, until)
     FROM (SELECT array_agg(key) AS keys, array_agg(last) AS lasts, array_agg(first) AS firsts, array_agg(latest) AS latests,
                  array_agg(active) AS actives, min(since) AS since, max(until) AS until
           FROM (SELECT s.key, max(last) AS last, (array_agg(first ORDER BY id))[1] AS first, max(latest) AS latest,
@@ -355,8 +381,9 @@ BEGIN
                 FROM annal._unfolded CROSS JOIN unnest(keys, lasts, firsts, latests, actives)
                      AS s (key, last, first, latest, active)
                 WHERE id = ANY (ids) GROUP BY s.key) AS s) AS sessions,
-         (SELECT array_agg(e.key) AS event_keys, array_agg(e.seq) AS event_seqs
-          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs) AS e (key, seq) WHERE id = ANY (ids)) AS events;
+         (SELECT array_agg(e.key) AS event_keys, array_agg(e.seq) AS event_seqs, array_agg(e.last) AS event_lasts
+          FROM annal._unfolded CROSS JOIN unnest(event_keys, event_seqs, coalesce(event_lasts, event_seqs)) AS e (key, seq, last)
+          WHERE id = ANY (ids)) AS events;
     DELETE FROM annal._unfolded WHERE id = ANY (ids);
 END $$;
 
@@ -410,6 +437,6 @@ CREATE OR REPLACE FUNCTION annal._fold_again(of_keys bigint[]) RETURNS void LANG
     reads AS (
         SELECT coalesce(array_agg(key), '{}') AS keys, coalesce(array_agg(seq), '{}') AS seqs FROM events
         WHERE type LIKE 'session%' OR type LIKE 'turn%' OR type = 'agent.turn.usage' OR type = 'message.added')
-    SELECT annal._fold(sums.keys, lasts, firsts, latests, actives, reads.keys, reads.seqs, '-infinity', 'infinity')
+    SELECT annal._fold(sums.keys, lasts, firsts, latests, actives, reads.keys, reads.seqs, reads.seqs, '-infinity', 'infinity')
     FROM sums, reads
 $$;
