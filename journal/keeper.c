@@ -194,6 +194,7 @@ static void run_chore(annal_store *store, struct chore_state *state, int64_t now
         state->ran_at_change--; /* never the current number of changes: it is due again */
         if (store->keeper.chore_makes_way)
             state->due_us = now_us;
+        state->latest_us = state->due_us;
     }
     complain(store, state->chore.name, status, &err);
 }

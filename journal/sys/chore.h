@@ -17,7 +17,7 @@ typedef struct annal__chore {
     const char *name; /* static */
     uint32_t period_ms;
     /* With quiet_ms: it waits until nothing was appended for so long, but not longer than latest_ms
-     * after the first append. */
+     * after the first append. Work that is left does not wait for that. */
     uint32_t quiet_ms;
     uint32_t latest_ms;
     annal_status (*run)(void *arg, annal_error *err);

@@ -104,6 +104,35 @@ START_TEST(a_chore_waits_for_the_end_of_a_burst_but_not_longer_than_it_said)
 }
 END_TEST
 
+static annal_status leave_work(void *arg, annal_error *err)
+{
+    (void)err;
+    ++*(_Atomic int *)arg;
+    return ANNAL_END;
+}
+
+START_TEST(what_a_chore_left_does_not_wait_for_the_end_of_a_burst)
+{
+    annal_store *store = store_open(tmpdir_path(&dir, "store"));
+    _Atomic int runs = 0;
+    const annal__chore chore = {.name = "count",
+                                .quiet_ms = 3600000,
+                                .latest_ms = 3600000,
+                                .run = leave_work,
+                                .arg = (void *)&runs};
+    ck_ok(annal__chore_add(store, &chore, err));
+    append_numbers(store, "s", 1, 1, ANNAL_LEVEL_SYNC);
+    ck_assert_int_eq(runs, 0);
+    atomic_fetch_sub(&store->appended_us, 3600000000); /* an hour passes */
+    ck_ok(annal_keep(store, err));
+    ck_assert_int_eq(runs, 1);
+    append_numbers(store, "s", 2, 2, ANNAL_LEVEL_SYNC); /* keeps in passing */
+    ck_assert_int_eq(runs, 2);
+    annal__chore_remove(store, (void *)&runs);
+    store_close(store);
+}
+END_TEST
+
 /* A chore that asks whether the keeper is needed, after it was made so. */
 struct asking {
     annal_store *store;
@@ -195,6 +224,7 @@ Suite *suite_keeper(void)
     tcase_add_test(keeper, without_a_keeper_annal_keep_commits_batches_that_are_due);
     tcase_add_test(keeper, a_chore_runs_after_appends_and_once_more_when_it_is_removed);
     tcase_add_test(keeper, a_chore_waits_for_the_end_of_a_burst_but_not_longer_than_it_said);
+    tcase_add_test(keeper, what_a_chore_left_does_not_wait_for_the_end_of_a_burst);
     tcase_add_test(keeper, a_chore_makes_way_for_a_checkpoint_and_goes_on_at_once);
     tcase_add_test(keeper, a_keeper_has_sixteen_chores_and_forgets_only_those_it_has);
     tcase_add_test(keeper, a_store_whose_keeper_cannot_start_is_not_opened);
