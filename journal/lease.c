@@ -189,8 +189,8 @@ static annal_status compare(annal_store *store, annal_slice session, const annal
 {
     annal_lease old = {0};
     annal_status status = annal_lease_get(store, session, &old, NULL);
-    *out_longer = status == ANNAL_OK && old.epoch == lease->epoch && old.until_us > 0 &&
-                  lease->until_us >= old.until_us;
+    *out_longer = status == ANNAL_OK && !lease->shared && old.epoch == lease->epoch &&
+                  old.until_us > 0 && lease->until_us >= old.until_us;
     if (status == ANNAL_OK && old.epoch > lease->epoch)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
                            "set the lease of session '%.*s': epoch %" PRIu64

@@ -89,6 +89,24 @@ START_TEST(a_lease_that_another_process_sets_is_noticed_at_once)
 }
 END_TEST
 
+/* The other store object acts as another process. It keeps its lease in mind, and must not when the
+ * session is shared, whatever the fields say that are not used. */
+START_TEST(a_session_that_becomes_shared_takes_nothing_undecided)
+{
+    annal_error why = {0};
+    annal_store *other = store;
+    ck_ok(annal_store_open(annal_store_path(other), NULL, &store, err));
+    ck_ok(set(other, 1, 60000000, err));
+    ck_ok(append(store, "one", err));
+    const annal_lease shared = {
+        .epoch = 1, .until_us = annal_lease_now() + 90000000, .shared = true, .giver = "db/fleet"};
+    ck_ok(annal_lease_set(other, session, &shared, err));
+    ck_assert_int_eq(append(store, "two", &why), ANNAL_ERR_REFUSED);
+    ck_assert_ptr_nonnull(strstr(why.message, "it is shared"));
+    store_close(other);
+}
+END_TEST
+
 START_TEST(an_earlier_epoch_does_not_come_back)
 {
     annal_error why = {0};
@@ -197,6 +215,7 @@ Suite *suite_lease(void)
     tcase_add_test(cases, an_append_is_refused_once_the_lease_has_ended);
     tcase_add_test(cases, a_lease_that_runs_out_is_noticed_by_the_process_that_has_the_session);
     tcase_add_test(cases, a_lease_that_another_process_sets_is_noticed_at_once);
+    tcase_add_test(cases, a_session_that_becomes_shared_takes_nothing_undecided);
     tcase_add_test(cases, an_earlier_epoch_does_not_come_back);
     tcase_add_test(cases, a_renewal_makes_a_lease_longer_but_brings_none_back);
     tcase_add_test(cases, a_lease_of_another_boot_is_over_and_a_damaged_one_refuses);
