@@ -505,6 +505,7 @@ bool annal__pages_empty(struct state_pages *pages, sqlite3 *db)
     if (sqlite3_file_control(db, "main", SQLITE_FCNTL_RESET_CACHE, NULL) != SQLITE_OK)
         return false;
     drop_from(pages, 0);
+    annal__spill_close(&pages->spill);
     close_source(pages);
     pages->shared = pages->count = 0;
     return true;

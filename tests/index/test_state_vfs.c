@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- A source that counts, and fails when it is told to ---- */
 
@@ -652,6 +653,33 @@ START_TEST(a_state_that_is_used_again_is_that_of_its_source)
 }
 END_TEST
 
+/* The number of our open files that have no name. */
+static unsigned nameless_files(void)
+{
+    unsigned count = 0;
+    char path[40], target[400];
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t len = readlink(path, target, sizeof target - 1);
+        target[len < 0 ? 0 : len] = '\0';
+        count += strstr(target, " (deleted)") != NULL;
+    }
+    return count;
+}
+
+START_TEST(a_state_at_rest_keeps_no_file)
+{
+    annal_state *state = core_state();
+    unsigned before = nameless_files();
+    fold_turns(state, 1, 100);
+    ck_ok(annal__state_put_away(state, "/tmp", 1000, err));
+    ck_assert_uint_eq(nameless_files(), before + 1);
+    ck_assert(annal__state_rest(state));
+    ck_assert_uint_eq(nameless_files(), before);
+    annal_state_free(state);
+}
+END_TEST
+
 START_TEST(a_state_is_not_used_again_over_other_tables)
 {
     static const char text[] = "-- pack e   version 1   database e.db\n"
@@ -694,6 +722,7 @@ Suite *suite_state_vfs(void)
     tcase_add_test(tcase, pages_that_are_no_state_of_this_session_are_refused);
     tcase_add_test(tcase, a_rebase_onto_another_number_of_pages_is_refused);
     tcase_add_test(tcase, a_state_that_is_used_again_is_that_of_its_source);
+    tcase_add_test(tcase, a_state_at_rest_keeps_no_file);
     tcase_add_test(tcase, a_state_is_not_used_again_over_other_tables);
     return suite;
 }
