@@ -171,9 +171,9 @@ void aside_done(struct aside *aside)
 static int open_target(struct target *target, int *out_fd)
 {
     struct stat st;
-    if (stat(target->path, &st) < 0 || S_ISREG(st.st_mode))
+    if (stat(target->path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_nlink > 0))
         return aside_begin(&target->aside, target->path, out_fd);
-    *out_fd = open(target->path, O_WRONLY | O_CLOEXEC);
+    *out_fd = open(target->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     return *out_fd >= 0 ? EXIT_DONE : fail_storage("write '%s': %s", target->path, strerror(errno));
 }
 

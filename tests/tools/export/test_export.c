@@ -180,6 +180,21 @@ START_TEST(a_file_keeps_its_mode_and_what_leads_to_it)
 }
 END_TEST
 
+START_TEST(a_file_without_a_name_is_written_as_it_is)
+{
+    char path[60], bytes[1000] = "";
+    CLI(&cli, "1\n", "append", "s1", "--type", "n");
+    int fd = open(cli.dir.path, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, 5000), 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    DONE(&cli, "export", "s1", "--to", path);
+    ck_assert_int_lt(pread(fd, bytes, sizeof bytes - 1, 0), 200);
+    ck_assert_ptr_nonnull(strstr(bytes, "\"data\":1}\n"));
+    close(fd);
+}
+END_TEST
+
 START_TEST(an_export_that_is_interrupted_leaves_nothing)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -1365,6 +1380,7 @@ Suite *suite_export(void)
     tcase_add_test(lines, long_data_is_exported_whole);
     tcase_add_test(lines, a_file_takes_its_name_when_it_is_whole);
     tcase_add_test(lines, a_file_keeps_its_mode_and_what_leads_to_it);
+    tcase_add_test(lines, a_file_without_a_name_is_written_as_it_is);
     tcase_add_loop_test(lines, an_export_that_is_interrupted_leaves_nothing, 0, 3);
     tcase_add_test(lines, damage_is_said_and_everything_else_is_exported);
     TCase *markdown = suite_case(suite, "markdown", cli_setup, cli_teardown);
