@@ -129,7 +129,7 @@ static annal_status allocate(struct log *log, annal_error *err)
         return fill_with_zeros(log, bytes, err);
     if (log->io->reserve(log->io->arg, log->fd, bytes) == 0)
         return reserve_scratch(log, LOG_BLOCK_BYTES, err);
-    if (errno == EOPNOTSUPP || errno == ENOSYS)
+    if (errno != ENOSPC && errno != EDQUOT) /* it cannot be done here, for whatever reason */
         return fill_with_zeros(log, bytes, err);
     return annal__fail_errno(err, "reserve %" PRIu64 " bytes for commit log %s", bytes, log->path);
 }

@@ -45,7 +45,7 @@ struct io {
     int (*ftruncate)(void *arg, int fd, uint64_t len);
     /*
      * Make a file so long and reserve disk space for all of it; what was never written reads as
-     * zeros. EOPNOTSUPP or ENOSYS: the filesystem, or the system, cannot do this.
+     * zeros. Not every filesystem and system can do this.
      */
     int (*reserve)(void *arg, int fd, uint64_t len);
     int (*fstat)(void *arg, int fd, struct stat *out);
