@@ -13,7 +13,6 @@
 
 #include <inttypes.h>
 #include <limits.h>
-#include <sched.h>
 #include <string.h>
 
 /* How long a leader waits for the threads of the last group; if they do not come, one of so many

@@ -77,7 +77,7 @@ struct record {
 struct region {
     uint64_t offset;
     uint64_t bytes;
-    uint64_t written; /* so many bytes at its begin were written since the file was created */
+    uint64_t written; /* what follows so many bytes was never written; `bytes`: that is not known */
     uint64_t epoch;   /* of the groups in it; 0: none of this process */
 };
 

@@ -98,10 +98,11 @@ typedef struct annal_append_options {
  *                     expected_seq without ANNAL_EXPECT_SEQ
  * ANNAL_ERR_LIMIT     larger than ANNAL_DATA_BYTES_MAX and the like
  * ANNAL_ERR_CONFLICT  expected_seq is not the end of the session, or the id belongs to another
- *                     event, or the last event does not get the hash h
+ *                     event
  * ANNAL_ERR_BUSY      another process has the session and did not release it in time
  * ANNAL_ERR_CORRUPT   the journal's end is damaged; it stays readable, appends are refused
- * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h)
+ * ANNAL_ERR_REFUSED   the lease of the session has ended, or it is shared (lease.h), or the last
+ *                     event would not get the hash h
  * ANNAL_ERR_IO        for instance no space left on the device. Also if the session is behind: its
  *                     events are durable in the commit log, and its journal could not be written
  *                     yet
