@@ -10,8 +10,8 @@
  *     (fleet.py made its head). Events come at an even rate. A host ships what
  *     it has, one batch at a time, and then waits as ship.c does, so batches grow when the target
  *     is slow. When it is away, the host waits as ship.c does, and connects again.
- * (2) After a batch a host makes rows of sessions and turns as rows.c does, but on its one
- *     connection, until those of its batch are made.
+ * (2) A moment after a batch a host makes rows of sessions and turns as rows.c does, but on its one
+ *     connection: all that were not made when it began, then those of its later batches.
  * (3) The lag of a batch is the age of its oldest event when it was committed. All is counted in
  *     the second half of each step, so it is that of the rate and not of the change.
  * (4) Each rate prints one line of JSON. The first one that is not reached (events wait
@@ -67,7 +67,8 @@ struct host {
     uint64_t begun, sent; /* events: those of its first session that were shipped before, all */
     uint64_t looked_at;
     int64_t next_us, look_us;
-    int64_t rows_us; /* when to make rows; 0: they are made */
+    int64_t rows_us;  /* when to make rows; 0: they are made */
+    bool rows_wanted; /* since rows_last was asked for */
     uint64_t rows_last;
     unsigned tries;
     struct lane lanes[LANES_MAX];
@@ -287,14 +288,17 @@ static void ship_some(struct host *host, uint64_t made)
     int64_t pace_us = ship_postgres.pace_ms * INT64_C(1000),
             pause_us = (end_us - begin_us) * PAUSES;
     host->next_us = end_us + (pause_us > pace_us ? pause_us : pace_us);
-    host->rows_us = end_us + ROWS_MS * INT64_C(1000);
-    host->rows_last = 0;
+    host->rows_wanted = true;
+    if (host->rows_us == 0)
+        host->rows_us = end_us + ROWS_MS * INT64_C(1000);
 }
 
 static void make_rows(struct host *host)
 {
     annal_error err = {0};
     struct ship_rows left;
+    if (host->rows_last == 0)
+        host->rows_wanted = false;
     if (ship_postgres.make_rows(host->target, MIN_AGE_MS, &left, &err) < 0) {
         back_off(host, &err);
         return;
@@ -304,7 +308,11 @@ static void make_rows(struct host *host)
     if (host->rows_last == 0)
         host->rows_last = left.last;
     bool made = left.first == 0 || left.first > host->rows_last;
-    host->rows_us = made ? 0 : annal__monotonic_us() + ROWS_AGAIN_MS * INT64_C(1000);
+    if (made)
+        host->rows_last = 0;
+    host->rows_us = made && !host->rows_wanted
+                        ? 0
+                        : annal__monotonic_us() + (made ? ROWS_MS : ROWS_AGAIN_MS) * INT64_C(1000);
 }
 
 static void look_again(struct host *host)

@@ -3,8 +3,8 @@
 fleet.py BUILD --draw DIRECTORY --from FILE,FILE
 
 Ten thousand hosts ship to one PostgreSQL through a pooler, with the code of the real shipper (fleet.c), at rates that rise
-until one is not reached. Prints what each rate costs, which limit it was, then renewals of leases, `annal ship status`, and
-the size of everything. BUILD is a release build, for example build/bench. --short is the test: 1,000 hosts, and rates that any
+until one is not reached. Prints what each rate costs, which limit it was, then renewals of leases, `annal ship status`, the
+size of everything, and what a session costs to read when there are the partitions of many days. BUILD is a release build, for example build/bench. --short is the test: 1,000 hosts, and rates that any
 machine reaches. The servers are started in a directory in /tmp (some 5 GB for the long form), with fsync.
 """
 
@@ -313,6 +313,55 @@ def sizes(servers):
     return result
 
 
+DAYS = """SELECT format('CREATE TABLE annal.%I PARTITION OF annal._events FOR VALUES FROM (%L) TO (%L)',
+    'events_' || to_char(day, 'YYYYMMDD'), day, day + 1)
+FROM (SELECT (now() AT TIME ZONE 'UTC')::date - n AS day FROM generate_series(1, {count} - 2) AS n) AS days
+WHERE to_regclass('annal.events_' || to_char(day, 'YYYYMMDD')) IS NULL
+\\gexec
+"""
+
+
+def partitions(servers, options):
+    """What a session of 1,000 events costs when there are more and more days, and a batch of one event. Half of five runs."""
+    annal = Annal(f"{options.build}/tools/annal", f"{servers.dir}/days")
+    url = f"postgresql://boss@127.0.0.1:{servers.port}/fleet"
+    a_turn = '{"type":"turn.started","data":{}}\n'
+
+    def half(run):
+        times = []
+        for n in range(5):
+            begun = time.monotonic()
+            run(n)
+            times.append((time.monotonic() - begun) * 1000)
+        return sorted(times)[2]
+
+    def ask(sql):
+        lines = servers.psql(f"\\timing on\n{f'{sql};' * 5}").splitlines()
+        return sorted(float(line.split()[1]) for line in lines if line.startswith("Time:"))[2]
+
+    annal.append("long", 1, 1000)
+    annal.append("shared", 1, 1)
+    annal.run("ship", url, "--as", "days")
+    annal.run("home", "share", "shared", url)
+    results = []
+    print("\npartitions    pull ms   check ms   shared ms   batch ms  events() ms  events ms  tool_calls ms")
+    for count in (2, 90, 365, 1000):
+        servers.psql(DAYS.format(count=count))
+        for n in range(5):
+            annal.append(f"short-{n}", 1, 1)
+        result = {
+            "pull_ms": half(lambda n: annal.run("pull", "long", "--from", url, "--store", f"{servers.dir}/pulled-{count}-{n}")),
+            "check_ms": half(lambda n: annal.run("ship", "check", url, "--as", "days", "--session", "long")),
+            "shared_ms": half(lambda n: annal.run("append", "shared", input=a_turn)),
+            "batch_ms": half(lambda n: annal.run("ship", url, "--as", "days", "--session", f"short-{n}")),
+            "function_ms": ask("SELECT count(*) FROM annal.session_events('long', 'days')"),
+            "events_ms": ask("SELECT count(*) FROM annal.events WHERE session_id = 'long' AND store = 'days'"),
+            "calls_ms": ask("SELECT count(*) FROM annal.tool_calls WHERE session_id = 'long' AND store = 'days'")}
+        results.append({"partitions": count, **result})
+        print(f"{count:>10} " + " ".join(f"{value:>10.1f}" for value in result.values()), flush=True)
+    return results
+
+
 def draw(options):
     """Pictures of docs/scale.md, from what was measured: of 10,000 hosts, and of few, whose batches are larger."""
     results = []
@@ -375,6 +424,8 @@ def main():
             statements(servers)
         result = {"options": vars(options), "connecting": connecting, "steps": steps, "events": check_whole(servers),
                   "leases": renew(servers, options), "status": status(servers, options), "sizes": sizes(servers)}
+        if not options.short:
+            result["partitions"] = partitions(servers, options)
         if options.to:
             with open(options.to, "w") as out:
                 json.dump(result, out, indent=1)
