@@ -326,6 +326,8 @@ static annal_status append_guarded(struct guard_call *call, uint64_t *out_seq, a
     annal_status status = ANNAL_ERR_CONFLICT;
     for (unsigned tries = 0; status == ANNAL_ERR_CONFLICT && tries < ATTEMPTS_MAX; tries++) {
         uint64_t head = call->head;
+        if (call->decision != NULL)
+            call->decision->overtaken = false; /* of the attempt before */
         status = attempt(call, out_seq, &why);
         if (status != ANNAL_ERR_CONFLICT || !is_expected(call))
             break;

@@ -214,7 +214,8 @@ static annal_status append_first(const struct guard_call *call, const struct dec
     return status;
 }
 
-/* Rule 3. What fails here does not undo the decision. */
+/* Rule 3, with the data that was decided: msgpack can be spelled in several ways, and the hash is
+ * of one. What fails here does not undo the decision. */
 static annal_status append_decided(struct guard_call *call, const struct decided *decided,
                                    uint64_t *out_seq, annal_error *err)
 {
@@ -223,6 +224,10 @@ static annal_status append_decided(struct guard_call *call, const struct decided
                                           .expect = ANNAL_EXPECT_SEQ,
                                           .expected_seq = decided->end.last_seq,
                                           .h = decided->events[call->count - 1].h};
+    for (size_t i = 0; i < call->count; i++) {
+        call->drafts[i].data = decided->events[i].data;
+        call->drafts[i].data_format = ANNAL_FORMAT_JSON;
+    }
     annal_status status =
         decided->is_new
             ? append_first(call, decided, out_seq, &why)
@@ -235,13 +240,19 @@ static annal_status append_decided(struct guard_call *call, const struct decided
                        decided->end.session, decided->events[0].seq, why.message);
 }
 
-/* ANNAL_ERR_REFUSED: these events are not there yet. No event has this hash, so nothing is
- * appended. */
+/*
+ * Whether the events can be appended and are not there yet: ANNAL_ERR_REFUSED. No event has this
+ * hash, so nothing is appended. Those that got their ids here can only be after the end.
+ */
 static annal_status find_earlier(struct guard_call *call, const annal_append_options *options,
-                                 uint64_t *out_seq, annal_error *err)
+                                 uint64_t last_seq, uint64_t *out_seq, annal_error *err)
 {
     annal_append_options probe = *options;
     probe.h = UINT64_MAX;
+    if (call->decision->ids_made) {
+        probe.expect = ANNAL_EXPECT_SEQ;
+        probe.expected_seq = last_seq;
+    }
     return annal_writer_append(call->writer, call->drafts, call->count, &probe, out_seq, err);
 }
 
@@ -255,15 +266,17 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
     decided->is_new = status >= 0 && end->file[0] == '\0';
     if (decided->is_new) {
         status = annal__writer_begin(call->writer, end, err);
-    } else if (status >= 0 && !decision->ids_made) {
-        annal_status found = find_earlier(call, options, out_seq, err);
-        if (found != ANNAL_ERR_REFUSED)
-            return found;
     }
     if (status < 0)
         return status;
     uint64_t expected = options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0;
-    if (options->expect != ANNAL_EXPECT_ANY && expected != end->last_seq)
+    bool is_expected = options->expect == ANNAL_EXPECT_ANY || expected == end->last_seq;
+    if (!decided->is_new && (is_expected || !decision->ids_made)) {
+        annal_status found = find_earlier(call, options, end->last_seq, out_seq, err);
+        if (found != ANNAL_ERR_REFUSED)
+            return found;
+    }
+    if (!is_expected)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
                            "append to session '%s': it ends at seq %" PRIu64 ", not at %" PRIu64,
                            end->session, end->last_seq, expected);

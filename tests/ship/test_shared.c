@@ -3,7 +3,10 @@
 #include "tests/ship/proxy.h"
 #include "tests/support/runner.h"
 
+#include "tools/cli/decider.h"
+
 #include <annal/journal.h>
+#include <annal/pack.h>
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -43,6 +46,26 @@ static void set_up(void)
     H2("pack", "enable", "agentweaver");
     H2("pull", "proj_shop", "--from", url);
     H2("home", "share", "proj_shop", url);
+}
+
+/* Through the packs of store h1. */
+static annal_status append_here(const char *session, const annal_draft *drafts, size_t count)
+{
+    annal_error err = {0};
+    annal_store *store = NULL;
+    annal_index *index = NULL;
+    annal_writer *writer = NULL;
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
+    const annal_decider *decider = decider_new(store);
+    ck_assert_int_eq(
+        annal_index_open(store, &(annal_index_options){.decider = decider}, &index, &err), 0);
+    ck_assert_int_eq(annal_writer_open(store, annal_slice_of(session), NULL, &writer, &err), 0);
+    annal_status status = annal_pack_append(index, writer, drafts, count, NULL, NULL, &err);
+    annal_writer_close(writer);
+    annal_index_close(index);
+    decider_free(decider);
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+    return status;
 }
 
 #define CLAIMS                                                                                     \
@@ -215,6 +238,53 @@ START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
 }
 END_TEST
 
+/* What the writer would refuse is refused before it is decided. */
+START_TEST(what_the_journal_cannot_take_is_not_decided)
+{
+    NEEDS_SERVER();
+    enum { MANY = 65537 };
+    annal_draft *drafts = calloc(MANY, sizeof *drafts);
+    for (size_t i = 0; i < MANY; i++)
+        drafts[i] = (annal_draft){.type = ANNAL_SLICE("note"), .data = ANNAL_SLICE("2")};
+    ck_assert_int_eq(append_here("proj_shop", drafts, MANY), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(append_here("proj_shop", drafts, 3), ANNAL_OK);
+    ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "3");
+    free(drafts);
+}
+END_TEST
+
+/* 1 as a uint16: it is decided, and appended, as the shortest form. */
+START_TEST(msgpack_that_is_spelled_longer_is_the_same_in_all_stores)
+{
+    NEEDS_SERVER();
+    const annal_draft draft = {.type = ANNAL_SLICE("note"),
+                               .data = {"\xcd\x00\x01", 3},
+                               .data_format = ANNAL_FORMAT_MSGPACK};
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "m1", "--format", "msgpack");
+    H1("ship", url, "--as", "h1", "--session", "m1");
+    H1("home", "share", "m1", url);
+    ck_assert_int_eq(append_here("m1", &draft, 1), ANNAL_OK);
+    ASK("SELECT data #>> '{}' FROM annal.events WHERE type = 'note'", "1");
+    H2("home", "share", "m1", url);
+    H2("verify");
+}
+END_TEST
+
+START_TEST(a_release_that_broke_off_can_be_tried_again)
+{
+    NEEDS_SERVER();
+    fleet_do("CREATE FUNCTION annal.refuse() RETURNS trigger LANGUAGE plpgsql AS"
+             " 'BEGIN RAISE EXCEPTION ''not now''; END'; CREATE TRIGGER refuse BEFORE UPDATE"
+             " ON annal._homes FOR EACH ROW EXECUTE FUNCTION annal.refuse()");
+    CLI(&cli, NULL, "home", "release", "proj_shop", url);
+    ck_assert_int_ne(cli.exit_status, 0);
+    fleet_do("DROP FUNCTION annal.refuse() CASCADE");
+    H1("home", "release", "proj_shop", url);
+    ASK("SELECT store IS NULL FROM annal._homes", "t");
+    H2("home", "take", "proj_shop", url, "--as", "h2");
+}
+END_TEST
+
 Suite *suite_shared(void)
 {
     Suite *suite = suite_create("shared");
@@ -227,5 +297,8 @@ Suite *suite_shared(void)
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);
     tcase_add_test(cases, a_decision_whose_answer_was_lost_is_looked_for);
+    tcase_add_test(cases, what_the_journal_cannot_take_is_not_decided);
+    tcase_add_test(cases, msgpack_that_is_spelled_longer_is_the_same_in_all_stores);
+    tcase_add_test(cases, a_release_that_broke_off_can_be_tried_again);
     return suite;
 }

@@ -253,28 +253,19 @@ static int run_leave(const struct args *args)
 
 /* ---- release ---- */
 
+/* From here on nothing is appended. */
+static int end_lease(struct homing *homing, uint64_t epoch)
+{
+    return give(homing, &(annal_lease){.epoch = epoch});
+}
+
 /* Everything must be at the target: nobody else has what was not shipped. */
-static int release(const struct args *args, struct homing *homing)
+static int check_shipped(struct homing *homing)
 {
     struct place head = {0};
-    struct home home;
-    annal_lease lease = {0};
     annal_session_info info = {0};
-    annal_store *store = homing->shipping.store;
-    annal_slice session = annal_slice_of(homing->session);
-    if (annal_lease_get(store, session, &lease, &homing->err) < 0)
-        return fail_error(&homing->err);
-    int exit_status = reach(homing, lease.shared ? SHARED_STORE : homing->shipping.name);
-    if (exit_status != 0)
-        return exit_status;
-    uint64_t epoch = lease.epoch;
-    lease.until_us = 0;
-    lease.seconds = 0;
-    lease.shared = false;
-    exit_status = give(homing, &lease); /* from here on nothing is appended */
-    if (exit_status != 0)
-        return exit_status;
-    annal_status status = annal_session_info_get(store, session, &info, &homing->err);
+    annal_status status = annal_session_info_get(
+        homing->shipping.store, annal_slice_of(homing->session), &info, &homing->err);
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
@@ -283,8 +274,30 @@ static int release(const struct args *args, struct homing *homing)
         return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
                             "ship' first, then release it again",
                             homing->session, info.last_seq - head.seq);
-    if (homing->kind->release(homing->target, homing->session, epoch, &home, &homing->err) < 0)
-        return fail_target(homing);
+    return 0;
+}
+
+/* A shared session is decided at the target, so it ends there first: what breaks off is tried again
+ * as long as the lease here says that it is shared. */
+static int release(const struct args *args, struct homing *homing)
+{
+    struct home home = {0};
+    annal_lease lease = {0};
+    if (annal_lease_get(homing->shipping.store, annal_slice_of(homing->session), &lease,
+                        &homing->err) < 0)
+        return fail_error(&homing->err);
+    int exit_status = reach(homing, lease.shared ? SHARED_STORE : homing->shipping.name);
+    if (exit_status == 0 && !lease.shared)
+        exit_status = end_lease(homing, lease.epoch);
+    if (exit_status == 0 && !lease.shared)
+        exit_status = check_shipped(homing);
+    if (exit_status == 0 && homing->kind->release(homing->target, homing->session, lease.epoch,
+                                                  &home, &homing->err) < 0)
+        exit_status = fail_target(homing);
+    if (exit_status == 0 && lease.shared)
+        exit_status = end_lease(homing, lease.epoch);
+    if (exit_status != 0)
+        return exit_status;
     if (args->json)
         printf("{\"session_id\":\"%s\",\"released\":%s}\n", homing->session,
                home.granted ? "true" : "false");

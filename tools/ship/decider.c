@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { AGAIN_US = 100000 };
@@ -309,6 +310,24 @@ static annal_status bring_session(struct decider *decider, const char *name, ann
     return status;
 }
 
+/* Another thread may be waiting for a target that is silent. */
+static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
+{
+    struct timespec until;
+    uint32_t wait_ms = annal__store_wait_ms(decider->store);
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (pthread_mutex_clocklock(&decider->lock, CLOCK_MONOTONIC, &until) == 0)
+        return ANNAL_OK;
+    return annal__fail(err, ANNAL_ERR_IO,
+                       "append to session '%.*s': refused, nothing was written: it is shared, and "
+                       "who decides about it did not answer another append in time",
+                       ANNAL_FMT(session));
+}
+
 /* A connection that was idle may be dead: then another one is tried. */
 static annal_status with_session(struct decider *decider, annal_slice session,
                                  annal_status (*fn)(struct decider *, const char *, annal_error *),
@@ -317,9 +336,11 @@ static annal_status with_session(struct decider *decider, annal_slice session,
     char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_error why = {0};
     snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
-    pthread_mutex_lock(&decider->lock);
+    annal_status status = lock(decider, session, err);
+    if (status < 0)
+        return status;
     bool was_idle = decider->target != NULL;
-    annal_status status = connect(decider, &why);
+    status = connect(decider, &why);
     if (status >= 0)
         status = fn(decider, name, &why);
     if (status == ANNAL_ERR_BUSY && was_idle) {
@@ -425,13 +446,14 @@ static annal_status try_once(struct decider *decider, struct deciding *deciding,
     annal_status status = kind->begin(decider->target, deciding->all, deciding->count, err);
     if (status < 0)
         return status;
+    const char *away = lane->has_head ? NULL : lane->session;
     for (size_t i = 0; i < deciding->count; i++)
         if (deciding->lanes[i].away)
-            return refuse_away(deciding->lanes[i].session, err);
-    if (!lane->has_head)
-        return refuse_away(lane->session, err);
+            away = deciding->lanes[i].session;
+    if (away != NULL && !deciding->was_sent)
+        return refuse_away(away, err);
     lane->next = lane->there;
-    bool is_end = ends_are_same(deciding);
+    bool is_end = away == NULL && ends_are_same(deciding);
     if (is_end)
         status = put_all(decider, deciding, err);
     deciding->was_sent = deciding->was_sent || (is_end && status >= 0);
@@ -470,7 +492,7 @@ static annal_status decide_until(struct decider *decider, struct deciding *decid
     }
     if (status >= 0)
         return status;
-    if (status == ANNAL_ERR_BUSY && deciding->was_sent) {
+    if (status != ANNAL_ERR_CONFLICT && deciding->was_sent) {
         hang_up(decider);
         return fail_unknown(deciding, &why, err);
     }
@@ -507,10 +529,12 @@ static annal_status decide(void *arg, const annal_decision *decision, annal_erro
         status = set_lane(decider, end->session, &deciding.lanes[i], err);
         deciding.all[i] = &deciding.lanes[i];
     }
-    pthread_mutex_lock(&decider->lock);
     if (status >= 0)
+        status = lock(decider, annal_slice_of(decision->end->session), err);
+    if (status >= 0) {
         status = decide_until(decider, &deciding, err);
-    pthread_mutex_unlock(&decider->lock);
+        pthread_mutex_unlock(&decider->lock);
+    }
     annal__free(deciding.lanes);
     annal__free(deciding.all);
     return status;
