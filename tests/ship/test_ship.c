@@ -316,6 +316,37 @@ START_TEST(a_target_of_version_11_gets_the_days_of_its_sessions)
 }
 END_TEST
 
+#define WAITING "SELECT pid FROM pg_locks WHERE NOT granted"
+
+/* A batch has its heads, and then wants to write events. */
+START_TEST(an_upgrade_and_a_batch_do_not_wait_for_each_other)
+{
+    NEEDS_SERVER();
+    int in, out, status = -1;
+    ship_on_two_days();
+    fleet_do("UPDATE annal._schema SET version = 11; DROP INDEX annal._heads_session;"
+             "ALTER TABLE annal._heads DROP first_day CASCADE, DROP last_day CASCADE");
+    PGconn *batch = PQconnectdb(url);
+    PQclear(PQexec(batch, "BEGIN; SELECT * FROM annal._begin_batch('h1', '{s1}', '{0}')"));
+    const char *const words[] = {"ship", url, "--as", "h1", NULL};
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    fleet_wait_for("SELECT count(*) FROM (" WAITING ") AS l", "1");
+    char *upgrading = fleet_ask(WAITING);
+    PGresult *result = PQexec(batch, "LOCK TABLE annal._events IN ROW EXCLUSIVE MODE");
+    ck_assert_str_eq(PQresultErrorMessage(result), "");
+    ASK(WAITING, upgrading); /* it was not ended by a deadlock, and tried again */
+    PQclear(result);
+    PQclear(PQexec(batch, "COMMIT"));
+    PQfinish(batch);
+    free(upgrading);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(in);
+    close(out);
+    ASK(DAYS, "2020-01-01 s1 true s2 false");
+}
+END_TEST
+
 /* That of the server. And what a shipper of version 9 adds, which was connected before. */
 START_TEST(a_clock_that_was_set_back_hides_no_events)
 {
@@ -676,6 +707,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
     tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
+    tcase_add_test(cases, an_upgrade_and_a_batch_do_not_wait_for_each_other);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);
     tcase_add_test(cases, a_session_is_read_without_the_partitions_of_other_days);
     tcase_add_test(cases, who_may_read_the_views_may_read_the_events_of_a_session);

@@ -52,10 +52,9 @@ CREATE TABLE IF NOT EXISTS annal._events (
     PRIMARY KEY (key, seq, day)
 ) PARTITION BY RANGE (day);
 
-CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
-
 -- The days of heads of version 11 and older. Which keys a partition has is asked of its primary key, from each key to the
--- next, because there are many more events. Rows are locked before heads, as by those who make them.
+-- next, because there are many more events. Rows are locked before heads, as by those who make them, and heads before events,
+-- as by batches.
 DO $$
 DECLARE
     name regclass;
@@ -77,6 +76,8 @@ BEGIN
             FROM here WHERE h.key = here.key AND day NOT BETWEEN first_day AND last_day', name);
     END LOOP;
 END $$;
+
+CREATE INDEX IF NOT EXISTS _events_type ON annal._events (type, ts);
 
 -- A session may be in several stores, and who looks for one may not know in which.
 CREATE INDEX IF NOT EXISTS _heads_session ON annal._heads (session);
