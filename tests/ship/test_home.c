@@ -114,13 +114,48 @@ START_TEST(a_session_that_was_pulled_goes_on_where_it_was_before)
 }
 END_TEST
 
+/* status and release, with another name than the session was taken with. */
+START_TEST(a_home_is_known_by_its_epoch_and_given_back_by_its_name)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    H1("ship");
+    H1("home", "take", "s1");
+    CLI(&cli, NULL, "home", "status", url, "--json");
+    cli_assert_done(&cli);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"here\":\"at home\""));
+    CLI(&cli, NULL, "home", "release", "s1", url, "--as", "h7");
+    cli_assert_refused(&cli, 1, "is at home in store 'h1' (epoch 1), not in 'h7'");
+    ASK("SELECT store FROM annal._homes", "h1");
+    H1("home", "release", "s1");
+    cli_assert_done(&cli);
+    H1("home", "status", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"home\":\"\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"here\":\"\""));
+    H1("home", "release", "s2");
+    cli_assert_refused(&cli, 1, "was neither taken nor shared in this store");
+}
+END_TEST
+
+/* It only looks. */
+START_TEST(the_status_of_homes_makes_no_schema)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    fleet_do("DROP SCHEMA IF EXISTS annal CASCADE");
+    H1("home", "status");
+    cli_assert_refused(&cli, 1, "nothing was shipped to");
+    ASK("SELECT coalesce(to_regnamespace('annal')::text, 'none')", "none");
+}
+END_TEST
+
 START_TEST(what_was_not_shipped_keeps_the_home)
 {
     NEEDS_SERVER();
     append("1", 0);
     H1("home", "take", "s1");
     H1("home", "release", "s1");
-    cli_assert_refused(&cli, 1, "has 1 events that the target has not");
+    cli_assert_refused(&cli, 1, "has 1 event that the target has not");
     append("2", 1);
     H1("ship");
     cli_assert_done(&cli);
@@ -492,6 +527,8 @@ Suite *suite_home(void)
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_session_has_one_home_at_a_time);
     tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);
+    tcase_add_test(cases, a_home_is_known_by_its_epoch_and_given_back_by_its_name);
+    tcase_add_test(cases, the_status_of_homes_makes_no_schema);
     tcase_add_test(cases, what_was_not_shipped_keeps_the_home);
     tcase_add_test(cases, a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has);
     tcase_add_test(cases, events_that_the_home_may_still_ship_are_not_late);

@@ -142,6 +142,29 @@ START_TEST(an_event_that_is_sent_again_is_decided_once)
 }
 END_TEST
 
+/* What status and check say of a session that the other store added an event to. */
+START_TEST(a_shared_session_is_not_behind_and_is_proved)
+{
+    NEEDS_SERVER();
+    H2("backlog", "claim", "shop", "t1");
+    H1("ship", url, "--as", "h1"); /* makes rows */
+    H1("ship", "status", url, "--as", "h1", "--json");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "\"seq\":4,\"target_seq\":5,\"behind\":0,\"state\":\"shared\""));
+    H1("ship", "check", url, "--as", "h1");
+    ck_assert_str_eq(cli.out, "proved: 4 events are those of the journals; 0 not shipped yet, 0 "
+                              "dropped\n");
+    H1("home", "status", url, "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"seconds_left\":null,\"here\":\"shared\""));
+    fleet_do("UPDATE annal._events SET type = 'x', h = 1 WHERE seq = 4");
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1, "event 4 at the target is not the event of the journal");
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--json");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"conflict\""));
+}
+END_TEST
+
 START_TEST(an_address_with_a_password_is_not_kept)
 {
     NEEDS_SERVER();
@@ -293,6 +316,7 @@ Suite *suite_shared(void)
     tcase_add_test(cases, of_two_stores_one_gets_a_task);
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
     tcase_add_test(cases, an_event_that_is_sent_again_is_decided_once);
+    tcase_add_test(cases, a_shared_session_is_not_behind_and_is_proved);
     tcase_add_test(cases, an_address_with_a_password_is_not_kept);
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);

@@ -271,10 +271,23 @@ static int check_shipped(struct homing *homing)
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
         return fail_target(homing);
     if (info.last_seq > head.seq)
-        return fail_refused("session '%s' has %" PRIu64 " events that the target has not: 'annal "
+        return fail_refused("session '%s' has %" PRIu64 " event%s that the target has not: 'annal "
                             "ship' first, then release it again",
-                            homing->session, info.last_seq - head.seq);
+                            homing->session, info.last_seq - head.seq,
+                            info.last_seq - head.seq == 1 ? "" : "s");
     return 0;
+}
+
+/* The target has this epoch, with another name. */
+static int refuse_name(const struct homing *homing, const struct home *home)
+{
+    if (strcmp(home->store, SHARED_STORE) == 0)
+        return fail_refused("session '%s' is shared, and not in this store: 'annal home share' "
+                            "first, then release it",
+                            homing->session);
+    return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
+                        "), not in '%s': --as is the name with which it was taken",
+                        homing->session, home->store, home->epoch, homing->shipping.name);
 }
 
 /* A shared session is decided at the target, so it ends there first: what breaks off is tried again
@@ -283,8 +296,13 @@ static int release(const struct args *args, struct homing *homing)
 {
     struct home home = {0};
     annal_lease lease = {0};
-    if (annal_lease_get(homing->shipping.store, annal_slice_of(homing->session), &lease,
-                        &homing->err) < 0)
+    annal_status status = annal_lease_get(homing->shipping.store, annal_slice_of(homing->session),
+                                          &lease, &homing->err);
+    if (status == ANNAL_ERR_NOTFOUND)
+        return fail_refused("session '%s' was neither taken nor shared in this store: 'annal home "
+                            "status' says who has it",
+                            homing->session);
+    if (status < 0)
         return fail_error(&homing->err);
     int exit_status = reach(homing, lease.shared ? SHARED_STORE : homing->shipping.name);
     if (exit_status == 0 && !lease.shared)
@@ -294,6 +312,8 @@ static int release(const struct args *args, struct homing *homing)
     if (exit_status == 0 && homing->kind->release(homing->target, homing->session, lease.epoch,
                                                   &home, &homing->err) < 0)
         exit_status = fail_target(homing);
+    if (exit_status == 0 && !home.granted && home.epoch == lease.epoch)
+        return refuse_name(homing, &home);
     if (exit_status == 0 && lease.shared)
         exit_status = end_lease(homing, lease.epoch);
     if (exit_status != 0)
@@ -367,12 +387,17 @@ struct listing {
 static const char *here(const struct listing *listing, annal_slice session, const struct home *home)
 {
     annal_lease lease = {0};
-    if (annal_lease_get(listing->homing->shipping.store, session, &lease, NULL) < 0)
+    const struct homing *homing = listing->homing;
+    bool has_lease = annal_lease_get(homing->shipping.store, session, &lease, NULL) >= 0 &&
+                     strcmp(lease.giver, homing->kind->name(homing->target)) == 0;
+    if (home->store[0] == '\0')
+        return "";
+    if (!has_lease)
         return home->granted ? "lost" : "";
-    if (lease.shared && home->epoch == lease.epoch)
-        return "shared";
-    if (!home->granted || home->epoch != lease.epoch)
+    if (home->epoch != lease.epoch)
         return "lost";
+    if (lease.shared)
+        return "shared";
     return annal_lease_now() < lease.until_us ? "at home" : "ended";
 }
 
@@ -386,7 +411,10 @@ static annal_status print_home(void *arg, annal_slice session, const struct home
     table_text(listing->table, session);
     table_text(listing->table, annal_slice_of(home->store));
     table_number(listing->table, home->epoch);
-    table_number(listing->table, home->seconds_left > 0 ? (uint64_t)home->seconds_left : 0);
+    if (strcmp(home->store, SHARED_STORE) == 0)
+        table_null(listing->table);
+    else
+        table_number(listing->table, home->seconds_left > 0 ? (uint64_t)home->seconds_left : 0);
     table_text(listing->table, annal_slice_of(here(listing, session, home)));
     table_row(listing->table);
     return ANNAL_OK;
@@ -395,9 +423,9 @@ static annal_status print_home(void *arg, annal_slice session, const struct home
 static int status(const struct args *args, struct homing *homing)
 {
     struct listing listing = {.homing = homing, .lanes = {.glob = args_get(args, "session")}};
-    int exit_status = reach(homing, homing->shipping.name);
-    if (exit_status != 0)
-        return exit_status;
+    const struct ship_options *options = &homing->shipping.options;
+    if (options->kind->open(&options->target, false, &homing->target, &homing->err) < 0)
+        return fail_target(homing);
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
         return fail_storage("out of memory");
@@ -430,7 +458,7 @@ static const struct field leave_fields[] = {FIELDS_END};
 static const struct field release_fields[] = {SESSION_OPERAND, HOME_OPERAND, STORE_OPTIONS,
                                               FIELDS_END};
 static const struct field keep_fields[] = {HOME_OPERAND, STORE_OPTIONS, FIELDS_END};
-static const struct field status_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
+static const struct field status_fields[] = {HOME_OPERAND, TARGET_OPTIONS, FIELDS_END};
 
 static const struct command verbs[] = {
     {.name = "take",
@@ -505,9 +533,12 @@ static const struct command verbs[] = {
      .run = run_release},
     {.name = "status",
      .summary = "list the homes of sessions, and what this store has",
-     .about = "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
-              "time, nobody else took it), lost (another store or another epoch has it), shared\n"
-              "(all stores share it, HOME is *), or nothing.",
+     .about = "HOME is the store that has the session, * if stores share it, or nothing: then any\n"
+              "may take it. Sessions that were never taken or shared are not listed.\n"
+              "\n"
+              "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
+              "time, nobody else took it), lost (another store has it now, or the lease is not\n"
+              "here any more), shared, or nothing.",
      .examples = "  annal home status postgresql://db.example/fleet\n"
                  "  annal home status postgresql://db.example/fleet --session 'run-*' --json\n",
      .fields = status_fields,

@@ -113,6 +113,7 @@ struct looking {
     struct shipping *shipping;
     struct lanes lanes;
     struct ship_target *target;
+    struct ship_target *shared; /* the same, as SHARED_STORE: opened when it is needed */
     struct table *table;
     annal_error err;
     bool bad;         /* a session is not as it is here */
@@ -138,6 +139,27 @@ static uint64_t behind(const struct lane *lane)
     return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
 }
 
+/* A shared session is here as far as it was brought. It has more only if the target lost events. */
+static bool is_its_beginning(struct looking *looking, const struct lane *lane)
+{
+    annal_session_info info = {0};
+    annal_cursor *cursor = NULL;
+    uint64_t same_seq = 0;
+    annal_store *store = looking->lanes.store;
+    annal_slice session = annal_slice_of(lane->session);
+    if (annal_session_info_get(store, session, &info, &looking->err) < 0)
+        return false;
+    const struct place last = {.seq = info.last_seq, .h = info.last_h};
+    annal_status status =
+        last.seq > lane->there.seq && lane->has_head
+            ? annal_cursor_open_at(store, session, lane->there.seq + 1, lane->there.at,
+                                   lane->there.h, &cursor, &looking->err)
+            : looking->shipping->options.kind->homes->shared(looking->target, lane->session, &last,
+                                                             1, &same_seq, &looking->err);
+    annal_cursor_close(cursor);
+    return status >= 0 && (last.seq > lane->there.seq || same_seq == last.seq);
+}
+
 /* Whether the journal goes on from the head; err says why not. */
 static void try_lane(struct looking *looking, struct lane *lane, annal_error *err)
 {
@@ -146,6 +168,8 @@ static void try_lane(struct looking *looking, struct lane *lane, annal_error *er
         lane_open(&looking->lanes, lane, &cursor, err) < 0)
         lane->state = LANE_DAMAGED;
     annal_cursor_close(cursor);
+    if (lane->state == LANE_SHARED && !is_its_beginning(looking, lane))
+        lane->state = LANE_CONFLICT;
     looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
 }
 
@@ -199,28 +223,54 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
         exit_status = find_lanes(&looking);
     if (exit_status == 0)
         exit_status = fn(&looking);
-    if (shipping.options.kind != NULL)
+    if (shipping.options.kind != NULL) {
         shipping.options.kind->close(looking.target);
+        shipping.options.kind->close(looking.shared);
+    }
     lanes_done(&looking.lanes);
     references_clear(&looking.references);
     return store_close(shipping.store, out_finish(exit_status));
 }
 
+/* Its head has another name than this store. */
+static annal_status note_shared(void *arg, annal_slice session, const struct home *home,
+                                annal_error *err)
+{
+    struct looking *looking = arg;
+    annal_lease lease = {0};
+    struct lane *lane = lane_find(&looking->lanes, session);
+    if (lane->last_seq == 0 || strcmp(home->store, SHARED_STORE) != 0 ||
+        annal_lease_get(looking->lanes.store, session, &lease, NULL) < 0 || !lease.shared)
+        return ANNAL_OK;
+    annal_status status = looking->shipping->options.kind->homes->head(
+        looking->target, lane->session, &lane->there, err);
+    lane->has_head = status >= 0 && lane->there.at > 0;
+    lane->state = LANE_SHARED;
+    return status;
+}
+
 static annal_status note_home(void *arg, annal_slice session, const struct home *home,
                               annal_error *err)
 {
-    struct lanes *lanes = arg;
+    struct looking *looking = arg;
     annal_lease lease = {0};
-    struct lane *lane = lane_find(lanes, session);
-    (void)err;
-    bool has_lease = annal_lease_get(lanes->store, session, &lease, NULL) == ANNAL_OK;
+    struct lane *lane = lane_find(&looking->lanes, session);
+    annal_status status = note_shared(looking, session, home, err);
+    bool has_lease = annal_lease_get(looking->lanes.store, session, &lease, NULL) == ANNAL_OK;
     if (lane->last_seq == 0)
         lane->state = LANE_GONE;
-    else if (lease.shared && strcmp(home->store, SHARED_STORE) == 0)
-        lane->state = LANE_SHARED;
-    else if (!home->granted || !has_lease || home->epoch != lease.epoch)
+    else if (lane->state != LANE_SHARED &&
+             (!home->granted || !has_lease || home->epoch != lease.epoch))
         lane->state = LANE_AWAY;
-    return ANNAL_OK;
+    return status;
+}
+
+static annal_status ask_homes(struct looking *looking, home_fn fn)
+{
+    const struct home_kind *homes = looking->shipping->options.kind->homes;
+    return homes == NULL
+               ? ANNAL_OK
+               : homes->each(looking->target, &looking->lanes, fn, looking, &looking->err);
 }
 
 /* Rows of sessions and turns come after the events. */
@@ -239,9 +289,7 @@ static annal_status say_rows(struct looking *looking)
 
 static int print_status(struct looking *looking)
 {
-    const struct home_kind *homes = looking->shipping->options.kind->homes;
-    if (homes != NULL && homes->each(looking->target, &looking->lanes, note_home, &looking->lanes,
-                                     &looking->err) < 0)
+    if (ask_homes(looking, note_home) < 0)
         return fail_error(&looking->err);
     looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (looking->table == NULL)
@@ -265,6 +313,7 @@ struct proof {
     annal_slice session;
     annal_cursor *cursor; /* opened at the first event that is there */
     uint64_t next_seq;
+    uint64_t last_seq; /* what comes after it is not compared */
     uint64_t events;
 };
 
@@ -287,6 +336,8 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
     struct proof *proof = arg;
     annal_event here;
     annal_status status = ANNAL_OK;
+    if (there->seq > proof->last_seq)
+        return ANNAL_OK;
     if (proof->cursor == NULL) {
         proof->next_seq = there->seq;
         status = annal_cursor_open(proof->looking->shipping->store, proof->session, there->seq,
@@ -312,17 +363,44 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
                : ANNAL_OK;
 }
 
+/* The last event that is here and there. */
+static uint64_t last_of_both(const struct lane *lane)
+{
+    bool is_less = lane->state == LANE_SHARED && lane->last_seq < lane->there.seq;
+    return is_less ? lane->last_seq : lane->there.seq;
+}
+
+/* The target, by the name that has the head of the session. */
+static annal_status target_of(struct looking *looking, const struct lane *lane,
+                              struct ship_target **out, annal_error *err)
+{
+    const struct ship_options *options = &looking->shipping->options;
+    struct ship_target **target = lane->state == LANE_SHARED ? &looking->shared : &looking->target;
+    struct ship_where where = options->target;
+    annal_status status = ANNAL_OK;
+    where.store = SHARED_STORE;
+    if (*target == NULL)
+        status = options->kind->open(&where, false, target, err);
+    *out = *target;
+    return status;
+}
+
 /* ANNAL_ERR_CORRUPT and the like are about this session; ANNAL_ERR_BUSY ends everything. */
 static int prove_lane(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
-    struct proof proof = {.looking = looking, .session = annal_slice_of(lane->session)};
+    struct ship_target *target = NULL;
+    struct proof proof = {.looking = looking,
+                          .session = annal_slice_of(lane->session),
+                          .last_seq = last_of_both(lane)};
     annal_error err = {0};
     if (!lane->has_head || lane->state == LANE_GONE)
         return 0;
-    annal_status status = looking->shipping->options.kind->rows(looking->target, proof.session, 0,
-                                                                compare_row, &proof, &err);
-    if (status >= 0 && proof.events > 0 && proof.next_seq != lane->there.seq + 1)
+    annal_status status = target_of(looking, lane, &target, &err);
+    if (status >= 0)
+        status = looking->shipping->options.kind->rows(target, proof.session, 0, compare_row,
+                                                       &proof, &err);
+    if (status >= 0 && proof.events > 0 && proof.next_seq != proof.last_seq + 1)
         status = differs(&proof, proof.next_seq, "is missing", &err);
     annal_cursor_close(proof.cursor);
     looking->events += proof.events;
@@ -348,10 +426,10 @@ static int count_dropped(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
     annal_session_info info;
-    if (lane->state == LANE_GOING && lane->has_head &&
+    if ((lane->state == LANE_GOING || lane->state == LANE_SHARED) && lane->has_head &&
         annal_session_info_get(looking->lanes.store, annal_slice_of(lane->session), &info, NULL) ==
             ANNAL_OK)
-        looking->shipped += lane->there.seq + 1 - info.first_seq;
+        looking->shipped += last_of_both(lane) + 1 - info.first_seq;
     looking->behind += lane->state == LANE_GONE ? 0 : behind(lane);
     return 0;
 }
@@ -485,7 +563,7 @@ static void print_proved(const struct looking *looking)
 
 static int print_check(struct looking *looking)
 {
-    if (say_rows(looking) < 0)
+    if (say_rows(looking) < 0 || ask_homes(looking, note_shared) < 0)
         return fail_error(&looking->err);
     (void)lanes_each(&looking->lanes, count_dropped, looking);
     if (looking->shipping->options.kind->prove != NULL)
@@ -621,10 +699,10 @@ static const struct command verbs[] = {
      .summary = "show how far a target is behind, session by session",
      .about = "Prints for each session its last event here and at the target, and a state:\n"
               "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
-              "damaged (its next event cannot be read), not at home (another store has it: see\n"
-              "'annal help home') or not here. If the rows of sessions and turns of a database\n"
-              "are behind its events, that is said on stderr. The exit status is 1 if one is in\n"
-              "conflict or damaged.",
+              "damaged (its next event cannot be read), not here, and, as 'annal help home' says,\n"
+              "not at home (another store has it) or shared (the target has its events first).\n"
+              "If the rows of sessions and turns of a database are behind its events, that is\n"
+              "said on stderr. The exit status is 1 if one is in conflict or damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
                  "  annal ship status postgresql://db.example/fleet --json | jq .behind\n",
      .fields = look_fields,

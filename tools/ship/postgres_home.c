@@ -71,6 +71,11 @@ static annal_status renew(struct ship_target *target, struct home_lease *leases,
     return ANNAL_OK;
 }
 
+#define HOMES                                                                                      \
+    "SELECT session, coalesce(store, ''), epoch,"                                                  \
+    " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"     \
+    " WHERE epoch > 0"
+
 static annal_status release(struct ship_target *target, const char *session, uint64_t epoch,
                             struct home *out_home, annal_error *err)
 {
@@ -86,10 +91,16 @@ static annal_status release(struct ship_target *target, const char *session, uin
     if (status < 0)
         return status;
     *out_home = (struct home){.granted = PQntuples(result) == 1};
-    if (out_home->granted)
+    if (!out_home->granted) {
+        PQclear(result);
+        result = NULL;
+        status = postgres_run(target, HOMES " AND session = $1", values, 1, &result, err);
+    } else
         out_home->epoch = number(result, 0, 0);
+    if (status >= 0 && !out_home->granted && PQntuples(result) == 1)
+        read_home(result, 0, 1, out_home);
     PQclear(result);
-    return ANNAL_OK;
+    return status;
 }
 
 static int add_session(void *arg, struct lane *lane)
@@ -97,11 +108,6 @@ static int add_session(void *arg, struct lane *lane)
     postgres_add_text(arg, lane->session);
     return 0;
 }
-
-#define HOMES                                                                                      \
-    "SELECT session, coalesce(store, ''), epoch,"                                                  \
-    " extract(epoch FROM greatest(until, '2000-01-01') - clock_timestamp()) FROM annal._homes"     \
-    " WHERE epoch > 0"
 
 static annal_status each(struct ship_target *target, struct lanes *only, home_fn fn, void *arg,
                          annal_error *err)
