@@ -973,6 +973,21 @@ def test_metrics_are_open_metrics():
         assert server.ask("/metrics", token=False)[0] == 401
 
 
+def test_metrics_say_how_far_shippers_are():
+    """One whose target is not there; the password of its address is not shown."""
+    with Server() as server:
+        post(server, "/sessions/s/events", '{"type":"a","data":1}')
+        target = "postgresql://boss:secret@127.0.0.1:1/fleet?connect_timeout=1"
+        shipper = subprocess.Popen([ANNAL, "--store", server.store, "ship", target, "--as", "h1", "--follow"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        name = target.replace("boss:secret@", "").split("?", maxsplit=1)[0]
+        wait_for(lambda: f'annal_ship_away{{target="{name}"}} 1' in server.ask("/metrics")[1].decode())
+        assert "secret" not in server.ask("/metrics")[1].decode()
+        shipper.kill()
+        shipper.wait()
+        wait_for(lambda: "annal_ship" not in server.ask("/metrics")[1].decode())
+
+
 def main():
     tests = {name[5:]: fn for name, fn in globals().items() if name.startswith("test_")}
     names = sys.argv[2:] or list(tests)

@@ -1,6 +1,9 @@
-/* /metrics in OpenMetrics: what the store did, and what the server is doing. */
+/* /metrics in OpenMetrics: what the store did, what the server is doing, and how far the shippers of
+ * the store are. */
 #include "journal/sys/metrics.h"
+#include "journal/base/alloc.h"
 #include "journal/base/clock.h"
+#include "tools/cli/ship_lag.h"
 #include "tools/serve/serve.h"
 #include "tools/serve/streams.h"
 
@@ -74,9 +77,64 @@ static annal_status put_store(struct buf *out, const annal_metrics *metrics)
                                       &metrics->session_wait_us, 1e-6);
 }
 
+/* ---- Shippers of this store ---- */
+
+struct lags {
+    struct ship_lag *all;
+    size_t count;
+};
+
+static annal_status note_lag(void *arg, const struct ship_lag *lag)
+{
+    struct lags *lags = arg;
+    struct ship_lag *added = annal__array_add(&lags->all, &lags->count, sizeof *added);
+    if (added != NULL)
+        *added = *lag;
+    return added != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
+}
+
+enum { LAG_EVENTS, LAG_EVENTS_BEHIND, LAG_SECONDS, LAG_ROWS_SECONDS, LAG_AWAY, LAG_COUNT };
+
+static double of_lag(const struct ship_lag *lag, int which)
+{
+    const double values[LAG_COUNT] = {
+        [LAG_EVENTS] = (double)lag->events,  [LAG_EVENTS_BEHIND] = (double)lag->events_behind,
+        [LAG_SECONDS] = lag->seconds_behind, [LAG_ROWS_SECONDS] = lag->rows_seconds_behind,
+        [LAG_AWAY] = lag->away ? 1 : 0,
+    };
+    return values[which];
+}
+
+/* A family of each value, with a line for each target; none if nobody ships. */
+static annal_status put_lags(struct buf *out, const struct lags *lags)
+{
+    static const struct {
+        const char *name, *help;
+    } families[LAG_COUNT] = {
+        [LAG_EVENTS] = {"ship_events", "Events shipped since the shipper began"},
+        [LAG_EVENTS_BEHIND] = {"ship_events_behind", "Events that wait to be shipped"},
+        [LAG_SECONDS] = {"ship_seconds_behind", "How long the first of them waits"},
+        [LAG_ROWS_SECONDS] = {"ship_rows_seconds_behind", "Age of the oldest batch without rows"},
+        [LAG_AWAY] = {"ship_away", "1: the target does not answer"},
+    };
+    annal_status status = ANNAL_OK;
+    for (int which = 0; status >= 0 && lags->count > 0 && which < LAG_COUNT; which++) {
+        const char *name = families[which].name;
+        bool is_counter = which == LAG_EVENTS;
+        status = annal__buf_printf(out, "# TYPE annal_%s %s\n# HELP annal_%s %s\n", name,
+                                   is_counter ? "counter" : "gauge", name, families[which].help);
+        for (size_t i = 0; status >= 0 && i < lags->count; i++)
+            status = annal__buf_printf(out, "annal_%s%s{target=\"%s\"} %.15g\n", name,
+                                       is_counter ? "_total" : "", lags->all[i].target,
+                                       of_lag(&lags->all[i], which));
+    }
+    return status;
+}
+
 void metrics_get(struct serve *serve, struct request *request)
 {
     annal_metrics metrics;
+    struct lags lags = {0};
     struct buf *out = &request->answer;
     double up = (double)(annal__monotonic_us() - serve->begun_us) * 1e-6;
     annal_store_metrics_get(serve->store, ANNAL_METRICS_OF_STORE, &metrics);
@@ -91,6 +149,11 @@ void metrics_get(struct serve *serve, struct request *request)
     if (status >= 0)
         status =
             put_gauge(out, "serve_waiting", "Requests that wait or run", pool_load(serve->pool));
+    if (status >= 0)
+        status = ship_lag_each(serve->store, note_lag, &lags);
+    if (status >= 0)
+        status = put_lags(out, &lags);
+    annal__free(lags.all);
     if (status >= 0)
         status = annal__buf_append(out, "# EOF\n", 6);
     request->status = 200;

@@ -5,6 +5,7 @@
 #include "journal/base/error.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/cli/ship_lag.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,6 +42,9 @@ struct ship {
     uint64_t rows_last;    /* without follow: up to this batch they are made */
     int64_t shipped_us;    /* without follow: when all was shipped; 0: not yet */
     struct progress progress;
+    int lag_fd;          /* ship_lag.h; -1: nobody sees it */
+    int64_t lag_told_us; /* when it was written */
+    struct ship_lag lag;
 };
 
 /* It has caught up. A target that is slow has many hosts or little power: it gets fewer batches,
@@ -83,11 +87,15 @@ static struct counts count_both(const struct ship *ship)
                            .behind = lanes_lag(&first->lanes).events + second->behind};
 }
 
+static double seconds_behind(const struct ship *ship, int64_t now_us)
+{
+    int64_t since_us = lanes_lag(&ship->sender.lanes).since_us;
+    return since_us != 0 ? (double)(now_us - since_us) / 1e6 : 0;
+}
+
 static void print_json(struct ship *ship, int64_t now_us)
 {
     const struct counts counts = count_both(ship);
-    int64_t since_us = lanes_lag(&ship->sender.lanes).since_us;
-    int64_t behind_us = since_us != 0 ? now_us - since_us : 0;
     int64_t end_us = ship->shipped_us != 0 ? ship->shipped_us : now_us;
     printf("{\"store\":");
     out_json_string(annal_slice_of(ship->options->target.store));
@@ -96,9 +104,22 @@ static void print_json(struct ship *ship, int64_t now_us)
            ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"rows_behind\":%" PRIu64
            ",\"rows_seconds_behind\":%.3f,\"rows_seconds\":%.3f,\"away\":%s}\n",
            counts.events, counts.bytes, counts.batches, (double)(end_us - ship->begun_us) / 1e6,
-           ship->sender.lanes.here, ship->sender.stopped, counts.behind, (double)behind_us / 1e6,
-           ship->rows.batches, ship->rows.seconds, (double)(now_us - end_us) / 1e6,
-           ship->away_since_us != 0 ? "true" : "false");
+           ship->sender.lanes.here, ship->sender.stopped, counts.behind,
+           seconds_behind(ship, now_us), ship->rows.batches, ship->rows.seconds,
+           (double)(now_us - end_us) / 1e6, ship->away_since_us != 0 ? "true" : "false");
+}
+
+static void write_lag(struct ship *ship, const struct counts *counts, int64_t now_us)
+{
+    if (ship->lag_fd < 0 || now_us - ship->lag_told_us < TELL_US)
+        return;
+    ship->lag_told_us = now_us;
+    ship->lag.events = counts->events;
+    ship->lag.events_behind = counts->behind;
+    ship->lag.seconds_behind = seconds_behind(ship, now_us);
+    ship->lag.rows_seconds_behind = ship->rows.seconds;
+    ship->lag.away = ship->away_since_us != 0;
+    ship_lag_write(ship->lag_fd, &ship->lag);
 }
 
 /* The progress on a terminal; with follow and --json a line a second while something happens. */
@@ -109,6 +130,7 @@ static void tell(struct ship *ship)
     const struct counts counts = count_both(ship);
     if (ship->sender.maker != NULL)
         ship->rows = row_maker_look(ship->sender.maker);
+    write_lag(ship, &counts, now_us);
     if (ship->progress.on_terminal && counts.bytes < ship->progress.total) {
         progress_set(&ship->progress, counts.bytes, NULL);
     } else if (ship->progress.on_terminal) {
@@ -215,6 +237,7 @@ static annal_status rest(struct ship *ship, uint32_t ms, annal_error *err)
     int64_t until_us = annal__monotonic_us() + (int64_t)ms * 1000;
     for (int64_t left_us; (left_us = until_us - annal__monotonic_us()) > 0 && out_wanted();) {
         uint32_t wait_ms = left_us / 1000 < LOOK_MS ? (uint32_t)(left_us / 1000) + 1 : LOOK_MS;
+        tell(ship);
         if (ship->tail == NULL) {
             nanosleep(&(struct timespec){.tv_nsec = (long)wait_ms * 1000000}, NULL);
             continue;
@@ -248,7 +271,6 @@ static annal_status back_off(struct ship *ship, annal_error *err)
     if (!ship->options->follow &&
         now_us - ship->away_since_us >= (int64_t)ship->options->wait_ms * 1000)
         return err->status = ANNAL_ERR_IO;
-    tell(ship);
     if (ship->tries < 7)
         ms = BACKOFF_MS << ship->tries;
     ship->tries++;
@@ -389,6 +411,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     ship->sender.progress = &ship->progress;
     ship->sender.lanes = (struct lanes){.store = store, .glob = options->glob};
     ship->begun_us = annal__monotonic_us();
+    ship->lag_fd = ship_lag_open(store, options->target.url, options->target.store, &ship->lag);
     progress_begin(&ship->progress, "ship", 0);
     /* Before the first survey: what is appended after that is announced. */
     if (options->follow)
@@ -405,6 +428,7 @@ int ship_run(annal_store *store, const struct ship_options *options)
     second_stop(ship->second);
     join_second(ship);
     row_maker_stop(ship->sender.maker);
+    ship_lag_close(store, options->target.url, options->target.store, ship->lag_fd);
     int exit_status = finish(ship, status < 0 ? fail_error(&err) : EXIT_DONE);
     options->kind->close(ship->sender.target);
     annal_tail_close(ship->tail);

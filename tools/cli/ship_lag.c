@@ -1,0 +1,125 @@
+#include "tools/cli/ship_lag.h"
+
+#include "journal/base/buf.h"
+#include "journal/base/hash.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PREFIX "ship."
+enum { LINE_BYTES = 512, PATH_BYTES = 4096 };
+
+static bool path_of(const annal_store *store, const char *url, const char *name,
+                    char out[PATH_BYTES])
+{
+    uint64_t h = annal__hash(name, strlen(name), annal__hash(url, strlen(url), 0));
+    int len =
+        snprintf(out, PATH_BYTES, "%s/locks/" PREFIX "%016" PRIx64, annal_store_path(store), h);
+    return len > 0 && len < PATH_BYTES;
+}
+
+/* user:password@ and ?parameters are left out. */
+static void name_target(const char *url, char out[SHIP_LAG_NAME_BYTES])
+{
+    const char *rest = strstr(url, "://");
+    size_t scheme = rest != NULL ? (size_t)(rest - url) + 3 : 0;
+    size_t end = strcspn(url, "?");
+    const char *at = end > scheme ? memrchr(url + scheme, '@', end - scheme) : NULL;
+    size_t host = at != NULL ? (size_t)(at - url) + 1 : scheme;
+    snprintf(out, SHIP_LAG_NAME_BYTES, "%.*s%.*s", (int)scheme, url, (int)(end - host), url + host);
+    for (char *c = out; *c != '\0'; c++)
+        if (*c == '"' || *c == '\\' || *c == '\n')
+            *c = '_';
+}
+
+int ship_lag_open(const annal_store *store, const char *url, const char *name, struct ship_lag *out)
+{
+    char path[PATH_BYTES];
+    *out = (struct ship_lag){0};
+    name_target(url, out->target);
+    if (!path_of(store, url, name, path))
+        return -1;
+    /* Twice: one that ends may have removed the first. */
+    for (int tries = 0; tries < 2; tries++) {
+        struct stat file;
+        int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &file) == 0 && file.st_nlink > 0)
+            return fd;
+        close(fd);
+    }
+    return -1;
+}
+
+/* One write, so that a reader sees one moment. */
+void ship_lag_write(int fd, const struct ship_lag *lag)
+{
+    char line[LINE_BYTES];
+    if (fd < 0)
+        return;
+    int len = snprintf(line, sizeof line, "%s\n%" PRIu64 " %" PRIu64 " %.3f %.3f %d\n", lag->target,
+                       lag->events, lag->events_behind, lag->seconds_behind,
+                       lag->rows_seconds_behind, lag->away);
+    memset(line + len, ' ', sizeof line - (size_t)len);
+    (void)!pwrite(fd, line, sizeof line, 0);
+}
+
+void ship_lag_close(const annal_store *store, const char *url, const char *name, int fd)
+{
+    char path[PATH_BYTES];
+    if (fd < 0)
+        return;
+    if (path_of(store, url, name, path))
+        (void)unlink(path);
+    close(fd);
+}
+
+static bool read_lag(const char *path, struct ship_lag *out)
+{
+    char line[LINE_BYTES + 1] = "";
+    int away = 0;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    bool is_kept = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+    ssize_t got = is_kept ? pread(fd, line, LINE_BYTES, 0) : -1;
+    if (fd >= 0)
+        close(fd);
+    const char *numbers = got == LINE_BYTES ? strchr(line, '\n') : NULL;
+    if (numbers == NULL || numbers - line >= SHIP_LAG_NAME_BYTES)
+        return false;
+    *out = (struct ship_lag){0};
+    memcpy(out->target, line, (size_t)(numbers - line));
+    bool whole =
+        sscanf(numbers, " %" SCNu64 " %" SCNu64 " %lf %lf %d", &out->events, &out->events_behind,
+               &out->seconds_behind, &out->rows_seconds_behind, &away) == 5;
+    out->away = away != 0;
+    return whole;
+}
+
+annal_status ship_lag_each(const annal_store *store,
+                           annal_status (*fn)(void *arg, const struct ship_lag *lag), void *arg)
+{
+    char path[PATH_BYTES];
+    struct dirent *entry;
+    annal_status status = ANNAL_OK;
+    snprintf(path, sizeof path, "%s/locks", annal_store_path(store));
+    DIR *directory = opendir(path);
+    while (status >= 0 && directory != NULL && (entry = readdir(directory)) != NULL) {
+        struct ship_lag lag;
+        if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) != 0 ||
+            snprintf(path, sizeof path, "%s/locks/%s", annal_store_path(store), entry->d_name) >=
+                (int)sizeof path)
+            continue;
+        if (read_lag(path, &lag))
+            status = fn(arg, &lag);
+    }
+    if (directory != NULL)
+        closedir(directory);
+    return status;
+}
