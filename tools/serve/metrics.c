@@ -1,5 +1,7 @@
-/* /metrics in OpenMetrics: what the store did, what the server is doing, and how far the shippers of
- * the store are. */
+/*
+ * /metrics in OpenMetrics: what the store did, what the server is doing, and how far the shippers
+ * of the store are.
+ */
 #include "journal/sys/metrics.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
