@@ -391,6 +391,18 @@ START_TEST(a_session_is_read_without_the_partitions_of_other_days)
 }
 END_TEST
 
+START_TEST(the_tool_calls_of_a_session_are_computed_from_its_events_only)
+{
+    NEEDS_SERVER();
+    ship_on_two_days();
+    char *plan = fleet_ask("SET enable_seqscan = off; EXPLAIN (FORMAT json) SELECT * FROM"
+                           " annal.tool_calls WHERE session_id = 's1' AND store = 'h1'");
+    ck_assert_msg(strstr(plan, "\"Index Cond\": \"((key = h.key)") != NULL, "%s", plan);
+    ck_assert_ptr_null(strstr(plan, "\"Hash Join\""));
+    free(plan);
+}
+END_TEST
+
 START_TEST(who_may_read_the_views_may_read_the_events_of_a_session)
 {
     NEEDS_SERVER();
@@ -710,6 +722,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, an_upgrade_and_a_batch_do_not_wait_for_each_other);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);
     tcase_add_test(cases, a_session_is_read_without_the_partitions_of_other_days);
+    tcase_add_test(cases, the_tool_calls_of_a_session_are_computed_from_its_events_only);
     tcase_add_test(cases, who_may_read_the_views_may_read_the_events_of_a_session);
     tcase_add_test(cases, the_partition_of_a_day_is_made_once_and_used_by_those_who_waited_for_it);
     tcase_add_test(cases, the_documented_queries_give_the_same_answers_there);

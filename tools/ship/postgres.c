@@ -23,7 +23,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 12
+#define SCHEMA_VERSION 13
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 

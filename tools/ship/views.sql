@@ -133,15 +133,8 @@ DROP INDEX IF EXISTS annal._events_turns;
 
 -- ---- Calls of tools ----
 
--- A result belongs to the newest call with its call_id, and the first result counts.
-CREATE OR REPLACE VIEW annal._tool_events AS
-    SELECT key, seq, ts, type, is_call, data, call_id,
-           greatest(1, count(*) FILTER (WHERE is_call) OVER (PARTITION BY key, call_id ORDER BY seq)) AS call
-    FROM (SELECT key, seq, ts, type, type IN ('tool.called', 'tool_call') AS is_call, annal._data(data) AS data,
-                 coalesce(annal._data(data) ->> 'call_id', '#' || seq) AS call_id
-          FROM annal._events
-          WHERE type IN ('tool.called', 'tool_call', 'tool.returned', 'tool.failed', 'tool_result', 'tool_error')) AS e;
-
+-- A result belongs to the newest call with its call_id, and the first result counts. Session by session: grouped by them,
+-- PostgreSQL would compute the calls of all sessions before it looks for those that were asked for.
 CREATE OR REPLACE VIEW annal.tool_calls AS
     SELECT h.session AS session_id, c.call_id, coalesce(c.called_seq, c.result_seq) AS seq, c.called ->> 'tool' AS tool,
            coalesce(c.called ->> 'turn_id', c.result ->> 'turn_id') AS turn_id,
@@ -152,14 +145,24 @@ CREATE OR REPLACE VIEW annal.tool_calls AS
            annal._count(c.result, 'duration_ms') AS duration_ms, annal._count(c.result, 'exit_code', -1e9) AS exit_code,
            coalesce(annal._count(c.result, 'output_bytes'), annal._count(c.result -> 'output_ref', 'bytes')) AS output_bytes,
            c.result -> 'output_ref' ->> 'sha256' AS output_sha256, h.store
-    FROM (SELECT key, call_id,
-                 min(seq) FILTER (WHERE is_call) AS called_seq, min(ts) FILTER (WHERE is_call) AS called_at,
-                 (array_agg(data ORDER BY seq) FILTER (WHERE is_call))[1] AS called,
-                 min(seq) FILTER (WHERE NOT is_call) AS result_seq,
-                 (array_agg(ts ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS returned_at,
-                 (array_agg(type ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS result_type,
-                 (array_agg(data ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS result
-          FROM annal._tool_events GROUP BY key, call_id, call) AS c JOIN annal._heads h USING (key);
+    FROM annal._heads h CROSS JOIN LATERAL (
+        SELECT call_id, min(seq) FILTER (WHERE is_call) AS called_seq, min(ts) FILTER (WHERE is_call) AS called_at,
+               (array_agg(data ORDER BY seq) FILTER (WHERE is_call))[1] AS called,
+               min(seq) FILTER (WHERE NOT is_call) AS result_seq,
+               (array_agg(ts ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS returned_at,
+               (array_agg(type ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS result_type,
+               (array_agg(data ORDER BY seq) FILTER (WHERE NOT is_call))[1] AS result
+        FROM (SELECT *, greatest(1, count(*) FILTER (WHERE is_call) OVER (PARTITION BY call_id ORDER BY seq)) AS call
+              FROM (SELECT seq, ts, type, type IN ('tool.called', 'tool_call') AS is_call, annal._data(data) AS data,
+                           coalesce(annal._data(data) ->> 'call_id', '#' || seq) AS call_id
+                    FROM annal._events e
+                    WHERE e.key = h.key
+                          AND day BETWEEN h.first_day AND greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date)
+                          AND type IN ('tool.called', 'tool_call', 'tool.returned', 'tool.failed', 'tool_result',
+                                       'tool_error')) AS e) AS e
+        GROUP BY call_id, call) AS c;
+
+DROP VIEW IF EXISTS annal._tool_events; -- of version 12
 
 CREATE OR REPLACE VIEW annal.dangling AS
     SELECT session_id, call_id, seq, tool, turn_id, called_at, store FROM annal.tool_calls WHERE status = 'called';
@@ -195,4 +198,4 @@ SELECT count(annal._fold_again(keys)) AS folded FROM (
         FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
     GROUP BY n) AS h;
 
-INSERT INTO annal._schema (version) VALUES (12) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (13) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
