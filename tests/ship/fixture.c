@@ -1,14 +1,18 @@
 #include "tests/ship/fixture.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DATABASE "fleet"
 
 struct pg pg;
 const char *url;
+const char *second;
 
 void fleet_start(void)
 {
@@ -24,6 +28,7 @@ void fleet_stop(void)
 void fleet_setup(void)
 {
     cli_setup();
+    second = strdup(tmpdir_path(&cli.dir, "second"));
     if (pg.dir[0] == '\0')
         return;
     fleet_do("DROP SCHEMA IF EXISTS annal CASCADE; ALTER DATABASE " DATABASE " RESET ALL");
@@ -33,7 +38,8 @@ void fleet_setup(void)
 void fleet_teardown(void)
 {
     free((void *)(uintptr_t)url);
-    url = NULL;
+    free((void *)(uintptr_t)second);
+    url = second = NULL;
     cli_teardown();
 }
 
@@ -45,6 +51,35 @@ char *fleet_ask(const char *sql)
 void fleet_do(const char *sql)
 {
     pg_do(&pg, DATABASE, sql);
+}
+
+pid_t fleet_spawn(const char *const *words)
+{
+    int in, out;
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    close(in);
+    close(out);
+    return pid;
+}
+
+int fleet_join(pid_t pid)
+{
+    int status = -1;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void fleet_same_journals(const char *session)
+{
+    char name[300];
+    size_t len = 0, other_len = 0;
+    char *bytes = cli_journal(&cli, session, &len);
+    snprintf(name, sizeof name, "second/events/%s.jsonl", session);
+    char *other_bytes = file_read(tmpdir_path(&cli.dir, name), &other_len);
+    ck_assert_uint_eq(len, other_len);
+    ck_assert_mem_eq(bytes, other_bytes, len);
+    free(bytes);
+    free(other_bytes);
 }
 
 void fleet_wait_for(const char *sql, const char *want)

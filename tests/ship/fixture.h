@@ -7,8 +7,9 @@
 
 #include <check.h>
 
-extern struct pg pg;    /* of the suite; its directory is "" where there is no PostgreSQL */
-extern const char *url; /* of the database; NULL without a server */
+extern struct pg pg;       /* of the suite; its directory is "" where there is no PostgreSQL */
+extern const char *url;    /* of the database; NULL without a server */
+extern const char *second; /* the path of a second store, which is not there yet */
 
 /* Unchecked: once for the suite. */
 void fleet_start(void);
@@ -30,6 +31,13 @@ void fleet_teardown(void);
 
 char *fleet_ask(const char *sql); /* to free */
 void fleet_do(const char *sql);
+
+/* Run the command without waiting; its exit status, or -1 if it was killed. */
+pid_t fleet_spawn(const char *const *words);
+int fleet_join(pid_t pid);
+
+/* The journals of a session are the same in both stores. */
+void fleet_same_journals(const char *session);
 
 /* The answer becomes this text within 10 s. */
 void fleet_wait_for(const char *sql, const char *want);

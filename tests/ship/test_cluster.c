@@ -15,14 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *second; /* the path of store h2 */
-
-static void tear_down(void)
-{
-    free((void *)(uintptr_t)second);
-    fleet_teardown();
-}
-
 #define H1(...) DONE(&cli, __VA_ARGS__)
 #define H2(...) DONE(&cli, __VA_ARGS__, "--store", second)
 
@@ -44,7 +36,6 @@ static void tear_down(void)
 static void set_up(void)
 {
     fleet_setup();
-    second = strdup(tmpdir_path(&cli.dir, "second"));
     if (url == NULL)
         return;
     H1("home", "join", url);
@@ -56,17 +47,9 @@ static void set_up(void)
 
 static void ck_same_journals(const char *session)
 {
-    char name[100];
-    size_t len = 0, other_len = 0;
     H1("home", "share", session, url);
     H2("home", "share", session, url);
-    snprintf(name, sizeof name, "second/events/%s.jsonl", session);
-    char *bytes = cli_journal(&cli, session, &len);
-    char *other_bytes = file_read(tmpdir_path(&cli.dir, name), &other_len);
-    ck_assert_uint_eq(len, other_len);
-    ck_assert_mem_eq(bytes, other_bytes, len);
-    free(bytes);
-    free(other_bytes);
+    fleet_same_journals(session);
 }
 
 /* ---- What is shared ---- */
@@ -221,7 +204,7 @@ START_TEST(of_eight_claims_of_a_task_one_wins)
 {
     NEEDS_SERVER();
     pid_t pids[CONTENDERS];
-    int in[CONTENDERS], out[CONTENDERS], won = 0;
+    int won = 0;
     H1("backlog", "add", "shop", "mend the pump");
     H1("backlog", "commit", "shop", "t1");
     for (int i = 0; i < CONTENDERS; i++) {
@@ -230,15 +213,12 @@ START_TEST(of_eight_claims_of_a_task_one_wins)
         const char *const words[] = {"backlog", "claim", "shop",    "t1",
                                      "--run",   run,     "--store", i % 2 == 0 ? cli.store : second,
                                      NULL};
-        pids[i] = cli_start(&cli, words, &in[i], &out[i]);
+        pids[i] = fleet_spawn(words);
     }
     for (int i = 0; i < CONTENDERS; i++) {
-        int status = -1;
-        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
-        ck_assert(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
-        won += WEXITSTATUS(status) == 0;
-        close(in[i]);
-        close(out[i]);
+        int status = fleet_join(pids[i]);
+        ck_assert(status == 0 || status == 1);
+        won += status == 0;
     }
     ck_assert_int_eq(won, 1);
     ASK("SELECT count(*) FROM annal.events WHERE type = 'backlog.claimed'", "1");
@@ -285,22 +265,6 @@ START_TEST(a_run_sees_its_project_on_another_host)
 }
 END_TEST
 
-static pid_t start(const char *const *words)
-{
-    int in, out;
-    pid_t pid = cli_start(&cli, words, &in, &out);
-    close(in);
-    close(out);
-    return pid;
-}
-
-static int end_of(pid_t pid)
-{
-    int status = -1;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 #define WAITING "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 /* h2 asked its guards when the project was active, and then h1 was first. */
@@ -314,14 +278,14 @@ START_TEST(a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile)
     H2("home", "share", "run_r1", url);
     PGconn *other = PQconnectdb(url);
     PQclear(PQexec(other, "BEGIN; SELECT FROM annal._heads FOR UPDATE"));
-    pid_t first = start(retire);
+    pid_t first = fleet_spawn(retire);
     fleet_wait_for(WAITING, "1");
-    pid_t next = start(create);
+    pid_t next = fleet_spawn(create);
     fleet_wait_for(WAITING, "2");
     PQclear(PQexec(other, "COMMIT"));
     PQfinish(other);
-    ck_assert_int_eq(end_of(first), 0);
-    ck_assert_int_eq(end_of(next), 1);
+    ck_assert_int_eq(fleet_join(first), 0);
+    ck_assert_int_eq(fleet_join(next), 1);
     ASK("SELECT string_agg(type, ' ' ORDER BY seq) FROM annal.events",
         "project.created project.delete_begun");
 }
@@ -444,7 +408,7 @@ END_TEST
 Suite *suite_cluster(void)
 {
     Suite *suite = suite_create("cluster");
-    TCase *cases = suite_case(suite, "cluster", set_up, tear_down);
+    TCase *cases = suite_case(suite, "cluster", set_up, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_session_that_a_pack_names_is_shared_from_its_first_event_on);
     tcase_add_test(cases, other_sessions_wait_for_nobody);

@@ -13,20 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *second; /* the path of store h2 */
-
-static void set_up(void)
-{
-    fleet_setup();
-    second = strdup(tmpdir_path(&cli.dir, "second"));
-}
-
-static void tear_down(void)
-{
-    free((void *)(uintptr_t)second);
-    fleet_teardown();
-}
-
 #define H1(...) CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h1")
 #define H2(...) CLI(&cli, NULL, __VA_ARGS__, url, "--as", "h2", "--store", second)
 
@@ -308,22 +294,6 @@ END_TEST
 
 /* ---- Several at once ---- */
 
-static pid_t start(const char *const *words)
-{
-    int in, out;
-    pid_t pid = cli_start(&cli, words, &in, &out);
-    close(in);
-    close(out);
-    return pid;
-}
-
-static int wait_for_end(pid_t pid)
-{
-    int status = -1;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void start_proxy(struct proxy *proxy, char through[80])
 {
     char socket[100];
@@ -345,7 +315,7 @@ static pid_t start_batch_that_stalls(struct proxy *proxy)
     free(big);
     start_proxy(proxy, through);
     proxy_set(proxy, PROXY_SLOW);
-    pid_t pid = start((const char *const[]){"ship", through, "--as", "h1", NULL});
+    pid_t pid = fleet_spawn((const char *const[]){"ship", through, "--as", "h1", NULL});
     fleet_wait_for("SELECT count(*) FROM pg_locks WHERE relation = to_regclass('annal._homes')"
                    " AND mode = 'RowShareLock'",
                    "1");
@@ -364,19 +334,19 @@ START_TEST(a_batch_keeps_nobody_from_renewing_and_everybody_from_taking)
     cli_assert_done(&cli);
     pid_t shipper = start_batch_that_stalls(&proxy);
     fleet_do("CREATE TABLE begun AS SELECT until FROM annal._homes");
-    pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
+    pid_t keeper = fleet_spawn((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
     fleet_wait_for("SELECT count(*) FROM annal._homes AS h, begun AS b WHERE h.until > b.until",
                    "1");
     kill(keeper, SIGTERM);
-    (void)wait_for_end(keeper);
+    (void)fleet_join(keeper);
     fleet_do("DROP TABLE begun");
     end_lease();
-    pid_t taker = start(
+    pid_t taker = fleet_spawn(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
     fleet_wait_for("SELECT count(*) FROM pg_locks WHERE NOT granted", "1");
     proxy_set(&proxy, PROXY_PASS);
-    ck_assert_int_eq(wait_for_end(shipper), 0);
-    ck_assert_int_eq(wait_for_end(taker), 1); /* it lacks what was shipped */
+    ck_assert_int_eq(fleet_join(shipper), 0);
+    ck_assert_int_eq(fleet_join(taker), 1); /* it lacks what was shipped */
     ASK("SELECT store || ' ' || seq FROM annal._heads", "h2 2");
     proxy_stop(&proxy);
 }
@@ -388,12 +358,12 @@ START_TEST(who_takes_a_session_first_waits_for_the_batch_that_ships_it_first)
     struct proxy proxy;
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "begun", "--store", second);
     pid_t shipper = start_batch_that_stalls(&proxy);
-    pid_t taker = start(
+    pid_t taker = fleet_spawn(
         (const char *const[]){"home", "take", "s1", url, "--as", "h2", "--store", second, NULL});
     fleet_wait_for("SELECT count(*) FROM annal._homes", "1");
     proxy_set(&proxy, PROXY_PASS);
-    ck_assert_int_eq(wait_for_end(shipper), 0);
-    ck_assert_int_eq(wait_for_end(taker), 1);
+    ck_assert_int_eq(fleet_join(shipper), 0);
+    ck_assert_int_eq(fleet_join(taker), 1);
     proxy_stop(&proxy);
 }
 END_TEST
@@ -419,12 +389,12 @@ START_TEST(leases_are_renewed_in_the_order_of_their_names)
     for (int i = 0; i < 4; i++)
         H1("home", "take", sessions[i], "--for", "1");
     fleet_do("ALTER ROLE boss SET enable_mergejoin = off"); /* it sorts, too */
-    pid_t keeper = start((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
+    pid_t keeper = fleet_spawn((const char *const[]){"home", "keep", url, "--as", "h1", NULL});
     assert_locked_before("a", "3");
     assert_locked_before("d", "0");
     fleet_do("ALTER ROLE boss RESET enable_mergejoin");
     kill(keeper, SIGTERM);
-    (void)wait_for_end(keeper);
+    (void)fleet_join(keeper);
 }
 END_TEST
 
@@ -481,7 +451,8 @@ START_TEST(a_shipper_whose_target_was_away_renews_soon)
     start_proxy(&proxy, through);
     CLI(&cli, NULL, "home", "take", "s1", through, "--as", "h1", "--for", "3");
     cli_assert_done(&cli);
-    pid_t shipper = start((const char *const[]){"ship", through, "--as", "h1", "--follow", NULL});
+    pid_t shipper =
+        fleet_spawn((const char *const[]){"ship", through, "--as", "h1", "--follow", NULL});
     fleet_wait_for("SELECT coalesce(sum(seq), 0) FROM annal._heads", "1");
     proxy_set(&proxy, PROXY_CUT);
     nanosleep(&(struct timespec){.tv_sec = 20}, NULL);
@@ -491,7 +462,7 @@ START_TEST(a_shipper_whose_target_was_away_renews_soon)
     ASK("SELECT h.until > b.until FROM annal._homes AS h, begun AS b", "t");
     fleet_do("DROP TABLE begun");
     kill(shipper, SIGTERM);
-    (void)wait_for_end(shipper);
+    (void)fleet_join(shipper);
     proxy_stop(&proxy);
 }
 END_TEST
@@ -523,7 +494,7 @@ END_TEST
 Suite *suite_home(void)
 {
     Suite *suite = suite_create("home");
-    TCase *cases = suite_case(suite, "home", set_up, tear_down);
+    TCase *cases = suite_case(suite, "home", fleet_setup, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, a_session_has_one_home_at_a_time);
     tcase_add_test(cases, a_session_that_was_pulled_goes_on_where_it_was_before);

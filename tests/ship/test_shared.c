@@ -16,14 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *second; /* the path of store h2 */
-
-static void tear_down(void)
-{
-    free((void *)(uintptr_t)second);
-    fleet_teardown();
-}
-
 #define H1(...) DONE(&cli, __VA_ARGS__)
 #define H2(...) DONE(&cli, __VA_ARGS__, "--store", second)
 
@@ -31,7 +23,6 @@ static void tear_down(void)
 static void set_up(void)
 {
     fleet_setup();
-    second = strdup(tmpdir_path(&cli.dir, "second"));
     if (url == NULL)
         return;
     H1("pack", "enable", "agentweaver");
@@ -72,18 +63,6 @@ static annal_status append_here(const char *session, const annal_draft *drafts, 
     "SELECT string_agg(data ->> 'task_id' || ' ' || (data -> 'run' ->> 'submitting_user'), ', '"   \
     " ORDER BY seq) FROM annal.events WHERE type = 'backlog.claimed'"
 
-static void ck_same_journals(void)
-{
-    size_t len = 0, other_len = 0;
-    char *bytes = cli_journal(&cli, "proj_shop", &len);
-    char *other_bytes =
-        file_read(tmpdir_path(&cli.dir, "second/events/proj_shop.jsonl"), &other_len);
-    ck_assert_uint_eq(len, other_len);
-    ck_assert_mem_eq(bytes, other_bytes, len);
-    free(bytes);
-    free(other_bytes);
-}
-
 START_TEST(of_two_stores_one_gets_a_task)
 {
     NEEDS_SERVER();
@@ -96,7 +75,7 @@ START_TEST(of_two_stores_one_gets_a_task)
     ASK(CLAIMS, "t1 h1, t2 h2");
     ASK("SELECT count(*) || ' ' || max(seq) FROM annal._events", "6 6");
     ASK("SELECT store || ' ' || seq FROM annal._heads", "* 6");
-    ck_same_journals(); /* the claim that was refused brought the other */
+    fleet_same_journals("proj_shop"); /* the claim that was refused brought the other */
     H1("ship", url, "--as", "h1");
     H1("ship", "status", url, "--as", "h1");
     ck_assert_ptr_nonnull(strstr(cli.out, "shared"));
@@ -138,7 +117,7 @@ START_TEST(an_event_that_is_sent_again_is_decided_once)
     CLI(&cli, "{\"type\":\"note\",\"id\":\"n1\",\"data\":2}\n", "append", "proj_shop");
     ck_assert_int_ne(cli.exit_status, 0);
     ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "1");
-    ck_same_journals();
+    fleet_same_journals("proj_shop");
 }
 END_TEST
 
@@ -239,7 +218,7 @@ START_TEST(a_host_killed_after_the_decision_gets_its_event_with_the_next_append)
     /* The same claim again is answered with the event that was decided. */
     H1("backlog", "claim", "shop", "t1", "--user", "h1", "--event-id", "claim-1");
     ASK(CLAIMS, "t1 h1");
-    ck_same_journals();
+    fleet_same_journals("proj_shop");
 }
 END_TEST
 
@@ -257,7 +236,7 @@ START_TEST(a_decision_whose_answer_was_lost_is_looked_for)
     close(out);
     ASK(CLAIMS, "t1 h1");
     H2("pull", "proj_shop", "--from", url);
-    ck_same_journals();
+    fleet_same_journals("proj_shop");
 }
 END_TEST
 
@@ -311,7 +290,7 @@ END_TEST
 Suite *suite_shared(void)
 {
     Suite *suite = suite_create("shared");
-    TCase *cases = suite_case(suite, "shared", set_up, tear_down);
+    TCase *cases = suite_case(suite, "shared", set_up, fleet_teardown);
     tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
     tcase_add_test(cases, of_two_stores_one_gets_a_task);
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
