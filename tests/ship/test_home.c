@@ -70,6 +70,9 @@ START_TEST(a_session_has_one_home_at_a_time)
     H1("home", "status", "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "\"home\":\"h2\",\"epoch\":3,"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\"here\":\"lost\""));
+    H1("ship", "status", "--json"); /* what the target has of it, whosever it is */
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "\"seq\":2,\"target_seq\":3,\"behind\":0,\"state\":\"not at home\""));
 }
 END_TEST
 
@@ -176,7 +179,7 @@ START_TEST(a_store_that_lost_its_lease_ships_nothing_and_keeps_what_it_has)
                                           "kept in 's1.late-1'"));
     end_lease();
     H1("home", "take", "s1");
-    cli_assert_refused(&cli, 1, "they are kept in 's1.late-1'");
+    cli_assert_refused(&cli, 1, "kept in 's1.late-1'");
     H1("ship");
     cli_assert_refused(&cli, 1, "session 's1' is not at home here: nothing of it is shipped");
     ASK("SELECT string_agg(coalesce(data ->> 'after_seq', data::text), ',' ORDER BY seq)"

@@ -144,6 +144,66 @@ START_TEST(a_shared_session_is_not_behind_and_is_proved)
 }
 END_TEST
 
+/* The grants are those of docs/ship.md. */
+START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
+{
+    NEEDS_SERVER();
+    const char *third = strdup(tmpdir_path(&cli.dir, "third"));
+    fleet_do("DROP ROLE IF EXISTS agent; CREATE ROLE agent LOGIN;"
+             "GRANT USAGE ON SCHEMA annal TO agent; GRANT SELECT ON annal._schema TO agent;"
+             "GRANT SELECT, INSERT, UPDATE ON annal._heads, annal._homes TO agent;"
+             "GRANT SELECT, INSERT ON annal._events, annal.artifacts TO agent");
+    const char *as_agent = strdup(pg_url(&pg, "fleet", "agent"));
+#define H3(...) DONE(&cli, __VA_ARGS__, "--store", third)
+    H3("pack", "enable", "agentweaver");
+    H3("home", "join", as_agent);
+    H3("backlog", "claim", "shop", "t1");
+    H3("project", "create", "mill"); /* nobody shared it before */
+    DONE_WITH(&cli, "{\"type\":\"note\",\"data\":1}\n", "append", "s1", "--store", third);
+    H3("ship", as_agent, "--as", "h3");
+    H3("home", "share", "s1", as_agent);
+    H3("home", "release", "s1", as_agent, "--as", "h3");
+    H3("home", "take", "s1", as_agent, "--as", "h3");
+    H3("home", "status", as_agent, "--as", "h3");
+    H3("ship", "status", as_agent, "--as", "h3");
+    H3("ship", "check", as_agent, "--as", "h3", "--artifacts");
+    H3("home", "leave");
+    ASK("SELECT string_agg(session || ' ' || store || ' ' || seq, ', ' ORDER BY session)"
+        " FROM annal._heads",
+        "proj_mill * 1, proj_shop * 5, s1 h3 1");
+    fleet_do("DROP OWNED BY agent; DROP ROLE agent");
+    free((void *)(uintptr_t)as_agent);
+    free((void *)(uintptr_t)third);
+}
+END_TEST
+
+/* A backup from before a claim: its event comes back from the store that has it (docs/cluster.md). */
+START_TEST(events_that_a_restored_target_lost_come_back)
+{
+    NEEDS_SERVER();
+    fleet_do("CREATE TABLE old AS SELECT seq, h, at FROM annal._heads");
+    H1("backlog", "claim", "shop", "t1", "--user", "h1");
+    fleet_do("UPDATE annal._heads SET (seq, h, at) = (SELECT seq, h, at FROM old); DROP TABLE old;"
+             "DELETE FROM annal._events WHERE seq = 5");
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"target_seq\":4,\"behind\":1,\"state\":\"shared\""));
+    CLI(&cli, NULL, "ship", url, "--as", "h1");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "is shared, and the target has lost 1 of its events"));
+    H1("home", "release", "proj_shop", url);
+    H1("home", "take", "proj_shop", url, "--as", "h1");
+    H1("ship", url, "--as", "h1");
+    H1("home", "release", "proj_shop", url, "--as", "h1");
+    H1("home", "share", "proj_shop", url);
+    H2("home", "share", "proj_shop", url);
+    ASK(CLAIMS, "t1 h1");
+    H2("backlog", "claim", "shop", "--user", "h2");
+    ASK(CLAIMS, "t1 h1, t2 h2");
+    H1("home", "share", "proj_shop", url);
+    ck_same_journals();
+}
+END_TEST
+
 START_TEST(an_address_with_a_password_is_not_kept)
 {
     NEEDS_SERVER();
@@ -296,6 +356,8 @@ Suite *suite_shared(void)
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
     tcase_add_test(cases, an_event_that_is_sent_again_is_decided_once);
     tcase_add_test(cases, a_shared_session_is_not_behind_and_is_proved);
+    tcase_add_test(cases, a_role_that_owns_nothing_may_join_share_take_and_release);
+    tcase_add_test(cases, events_that_a_restored_target_lost_come_back);
     tcase_add_test(cases, an_address_with_a_password_is_not_kept);
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);

@@ -74,12 +74,11 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
         return fail_refused("session '%s' ends with event %" PRIu64 " here, and with event %" PRIu64
                             " at the target: bring it here first, with 'annal pull'",
                             homing->session, last_seq, head->seq);
-    return fail_refused("session '%s' has %" PRIu64 " events here after event %" PRIu64
-                        " that are not those at the target, which ends with event %" PRIu64
-                        "; they are kept in '%s'. Delete '%s' here, and bring it again with "
-                        "'annal pull'",
-                        homing->session, late.events, late.after_seq, head->seq, late.name,
-                        homing->session);
+    return fail_refused("session '%s' has %" PRIu64 " event%s here after event %" PRIu64
+                        " that the target does not have, which ends with event %" PRIu64
+                        ": kept in '%s'. Delete '%s' here, and bring it again with 'annal pull'",
+                        homing->session, late.events, late.events == 1 ? "" : "s", late.after_seq,
+                        head->seq, late.name, homing->session);
 }
 
 /* Whether the journal goes on from the head; else the home is given back. */

@@ -233,6 +233,16 @@ static int with_lanes(const struct args *args, int (*fn)(struct looking *looking
 }
 
 /* Its head has another name than this store. */
+static annal_status note_head(struct looking *looking, struct lane *lane, enum lane_state state,
+                              annal_error *err)
+{
+    annal_status status = looking->shipping->options.kind->homes->head(
+        looking->target, lane->session, &lane->there, err);
+    lane->has_head = status >= 0 && lane->there.at > 0;
+    lane->state = state;
+    return status;
+}
+
 static annal_status note_shared(void *arg, annal_slice session, const struct home *home,
                                 annal_error *err)
 {
@@ -242,11 +252,7 @@ static annal_status note_shared(void *arg, annal_slice session, const struct hom
     if (lane->last_seq == 0 || strcmp(home->store, SHARED_STORE) != 0 ||
         annal_lease_get(looking->lanes.store, session, &lease, NULL) < 0 || !lease.shared)
         return ANNAL_OK;
-    annal_status status = looking->shipping->options.kind->homes->head(
-        looking->target, lane->session, &lane->there, err);
-    lane->has_head = status >= 0 && lane->there.at > 0;
-    lane->state = LANE_SHARED;
-    return status;
+    return note_head(looking, lane, LANE_SHARED, err);
 }
 
 static annal_status note_home(void *arg, annal_slice session, const struct home *home,
@@ -261,7 +267,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
         lane->state = LANE_GONE;
     else if (lane->state != LANE_SHARED &&
              (!home->granted || !has_lease || home->epoch != lease.epoch))
-        lane->state = LANE_AWAY;
+        status = note_head(looking, lane, LANE_AWAY, err);
     return status;
 }
 

@@ -120,6 +120,30 @@ static bool is_giver(const struct sender *sender, const annal_lease *lease)
     return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
 }
 
+/* A shared session is not shipped: the target has its events before they are here. If it lacks some,
+ * it was restored. One look after each survey. */
+static void look_at_shared(struct sender *sender, struct lane *lane)
+{
+    annal_error err = {0};
+    annal_session_info info;
+    struct place head = {0};
+    annal_slice session = annal_slice_of(lane->session);
+    if (lane->state == LANE_SHARED ||
+        annal_session_info_get(sender->lanes.store, session, &info, &err) < 0 ||
+        sender->options->kind->homes->head(sender->target, lane->session, &head, &err) < 0)
+        return;
+    lane->state = LANE_SHARED;
+    if (info.last_seq <= head.seq)
+        return;
+    annal__fail(&err, ANNAL_ERR_REFUSED,
+                "session '%s' is shared, and the target has lost %" PRIu64
+                " of its events: docs/cluster.md says how they come back",
+                lane->session, info.last_seq - head.seq);
+    tell_stop(sender, lane, &err);
+    if (!lane->told)
+        lane->state = LANE_GOING; /* to the other sender */
+}
+
 /* Whether it may be sent. What its head is made of, if it has none, is read with its events. */
 static bool look_into(struct sender *sender, struct lane *lane, annal_session_info *info)
 {
@@ -129,7 +153,7 @@ static bool look_into(struct sender *sender, struct lane *lane, annal_session_in
         ANNAL_OK)
         lane->epoch = lease.epoch;
     if (lease.shared && is_giver(sender, &lease)) {
-        lane->state = LANE_SHARED;
+        look_at_shared(sender, lane);
         return false;
     }
     *info = (annal_session_info){.first_seq = 1};
