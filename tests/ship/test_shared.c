@@ -200,7 +200,7 @@ START_TEST(events_that_a_restored_target_lost_come_back)
     H2("backlog", "claim", "shop", "--user", "h2");
     ASK(CLAIMS, "t1 h1, t2 h2");
     H1("home", "share", "proj_shop", url);
-    ck_same_journals();
+    fleet_same_journals("proj_shop");
 }
 END_TEST
 
