@@ -9,8 +9,8 @@
  *     ever decide the same event, and one whose outcome is not known can be looked for.
  * (3) Then these events are appended, and no others: the append is told the hash of the last. A
  *     process that dies before leaves events that the next append, or a pull, brings.
- * (4) If another store was first, all begins again at (1) after a pause by chance, with the same
- *     ids; most often a guard refuses then.
+ * (4) If another store was first, or the session was released meanwhile, all begins again at (1)
+ *     after a pause by chance, with the same ids; most often a guard refuses then.
  * (5) A session is shared if its lease says so, or if a pack does (`scope cluster`) and the store
  *     belongs to a cluster: it has the file `cluster`. Then the decider shares the session before
  *     its first append here, whatever the event. A store that has it alone, with a lease that
@@ -127,6 +127,7 @@ static annal_status bring_read(struct guard_call *call, annal_slice session, ann
     status = share(call->index, session, err);
     if (status >= 0)
         status = decider->bring(decider->arg, session, err);
+    decision->overtaken = status == ANNAL_ERR_CONFLICT;
     if (status < 0)
         return status;
     annal_session_info *read =
@@ -344,6 +345,19 @@ static void pause_by_chance(annal_store *store, unsigned tries)
     annal__store_wait(store, 1 + (int64_t)(random % ((uint32_t)PAUSE_US << doubled)));
 }
 
+/* It may have been released since the last try. */
+static annal_status share_again(const struct guard_call *call, annal_error *err)
+{
+    bool is_shared = false;
+    annal_status status = annal__guard_is_shared(call->index, call->session, &is_shared, err);
+    if (status >= 0 && !is_shared)
+        status = annal__fail(err, ANNAL_ERR_REFUSED,
+                             "append to session '%.*s': refused, it is not shared any more: 'annal "
+                             "home status' says where it is",
+                             ANNAL_FMT(call->session));
+    return status < 0 ? status : share(call->index, call->session, err);
+}
+
 annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn append,
                                  annal_appended *out, annal_error *err)
 {
@@ -353,14 +367,14 @@ annal_status annal__guard_shared(const struct guard_call *as, guard_append_fn ap
     annal_draft *drafts = NULL;
     char *texts = NULL;
     call.decision = &decision;
-    annal_status status = share(call.index, call.session, err);
-    if (status >= 0)
-        status = name_drafts(&call, &drafts, &texts, err);
+    annal_status status = name_drafts(&call, &drafts, &texts, err);
     for (unsigned tries = 0; status >= 0 && tries < TRIES_MAX; tries++) {
         if (tries > 0)
             pause_by_chance(call.index->store, tries);
-        decision.overtaken = false;
-        status = decider->bring(decider->arg, call.session, err);
+        status = share_again(&call, err);
+        if (status >= 0)
+            status = decider->bring(decider->arg, call.session, err);
+        decision.overtaken = status == ANNAL_ERR_CONFLICT;
         if (status >= 0)
             status = append(&call, out, err);
         if (!decision.overtaken)

@@ -195,6 +195,141 @@ START_TEST(artifacts_of_a_shared_session_travel)
 }
 END_TEST
 
+/* ---- What goes wrong ---- */
+
+/* Also for a store whose lease is of the time before. */
+START_TEST(a_session_that_was_released_is_shared_again)
+{
+    NEEDS_SERVER();
+    H2("backlog", "add", "shop", "mend the pump");
+    H1("home", "release", "proj_shop", url);
+    H1("backlog", "add", "shop", "mend the roof");
+    H2("backlog", "add", "shop", "mend the wall");
+    H1("home", "release", "proj_shop", url);
+    H2("run", "create", "r1", "--project", "shop");
+    ASK("SELECT store || ' ' || seq FROM annal._heads WHERE session = 'proj_shop'", "* 4");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+/* Guards are not asked about a part of the session. */
+START_TEST(a_store_that_does_not_have_all_of_a_session_refuses_nothing)
+{
+    NEEDS_SERVER();
+    NOT_H2("there is no such project", "backlog", "add", "barn", "sweep");
+    H2("home", "release", "proj_barn", url);
+    H1("home", "take", "proj_barn", url, "--as", "h1");
+    H1("project", "create", "barn");
+    H1("ship", url, "--as", "h1");
+    NOT_H2("is at home in store 'h1'", "backlog", "add", "barn", "sweep");
+    H1("home", "release", "proj_barn", url, "--as", "h1");
+    H2("backlog", "add", "barn", "sweep");
+    ck_same_journals("proj_barn");
+}
+END_TEST
+
+START_TEST(an_empty_journal_is_brought_again)
+{
+    NEEDS_SERVER();
+    H1("backlog", "add", "shop", "mend the pump");
+    H2("backlog", "add", "shop", "mend the roof");
+    file_write(tmpdir_path(&cli.dir, "second/events/proj_shop.jsonl"), "", 0);
+    H2("backlog", "add", "shop", "mend the wall");
+    ck_same_journals("proj_shop");
+    H2("verify");
+}
+END_TEST
+
+/* Another store asked for the session before its events were shipped. */
+START_TEST(events_of_before_are_shipped_while_it_is_shared_by_another)
+{
+    NEEDS_SERVER();
+    H1("home", "leave");
+    H1("project", "create", "barn");
+    H1("home", "join", url);
+    NOT_H2("there is no such project", "backlog", "add", "barn", "sweep");
+    NOT_H1("'annal home release', 'annal home take' and 'annal ship', then release it again",
+           "backlog", "add", "barn", "sweep");
+    H2("home", "release", "proj_barn", url);
+    H1("home", "take", "proj_barn", url, "--as", "h1");
+    H1("ship", url, "--as", "h1", "--session", "proj_barn");
+    H1("home", "release", "proj_barn", url, "--as", "h1");
+    H2("backlog", "add", "barn", "sweep");
+    ck_same_journals("proj_barn");
+}
+END_TEST
+
+/* Its events have other hashes. */
+START_TEST(a_shared_session_that_was_converted_is_brought_again)
+{
+    NEEDS_SERVER();
+    H1("convert", "proj_shop", "--format", "msgpack");
+    NOT_H1("another history here than at the target: 'annal delete' it", "backlog", "add", "shop",
+           "mend the pump");
+    H2("backlog", "add", "shop", "mend the pump");
+    NOT_H1("another history here than at the target: 'annal delete' it", "backlog", "add", "shop",
+           "mend the roof");
+    H1("delete", "proj_shop", "--yes");
+    H1("backlog", "add", "shop", "mend the roof");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+START_TEST(a_target_that_lost_events_gets_them_again)
+{
+    NEEDS_SERVER();
+    H1("backlog", "add", "shop", "mend the pump");
+    fleet_do("SELECT annal.forget('*', 'proj_shop')");
+    NOT_H1("'annal home release', 'annal home take' and 'annal ship', then release it again",
+           "backlog", "add", "shop", "mend the roof");
+    H1("home", "release", "proj_shop", url);
+    H1("home", "take", "proj_shop", url, "--as", "h1");
+    H1("ship", url, "--as", "h1");
+    H1("home", "release", "proj_shop", url, "--as", "h1");
+    H2("backlog", "add", "shop", "mend the roof");
+    H1("backlog", "add", "shop", "mend the wall");
+    ASK("SELECT store || ' ' || seq FROM annal._heads WHERE session = 'proj_shop'", "* 4");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+START_TEST(a_fork_of_a_shared_session_is_shared)
+{
+    NEEDS_SERVER();
+    static const char note[] = "{\"type\":\"note\",\"data\":1}\n";
+    H1("backlog", "add", "shop", "mend the pump");
+    H1("fork", "proj_shop", "proj_barn", "--at", "1");
+    DONE_WITH(&cli, note, "append", "proj_barn");
+    DONE_WITH(&cli, note, "append", "proj_barn", "--store", second);
+    ASK("SELECT store || ' ' || seq || ' ' || parent FROM annal._heads WHERE session = 'proj_barn'",
+        "* 3 proj_shop");
+    ck_same_journals("proj_barn");
+}
+END_TEST
+
+/* The COMMIT was done, its answer is lost, and the session was released meanwhile. */
+START_TEST(an_event_that_was_decided_before_a_release_is_a_fact)
+{
+    NEEDS_SERVER();
+    int in, out, status = -1;
+    const char *const words[] = {"backlog", "add", "shop", "mend the pump", NULL};
+    fleet_do("ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    fleet_do("SELECT pg_reload_conf()");
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    fleet_wait_for("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", "1");
+    fleet_do("SET synchronous_commit = local; UPDATE annal._homes SET store = NULL, was = store,"
+             " epoch = epoch + 1 WHERE session = 'proj_shop'");
+    fleet_do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    fleet_do("ALTER SYSTEM RESET synchronous_standby_names");
+    fleet_do("SELECT pg_reload_conf()");
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    close(in);
+    close(out);
+    ASK("SELECT count(*) FROM annal.events WHERE type = 'backlog.captured'", "1");
+}
+END_TEST
+
 /* ---- Agentweaver ---- */
 
 enum { CONTENDERS = 8 };
@@ -418,6 +553,14 @@ Suite *suite_cluster(void)
     tcase_add_test(cases, a_program_that_knows_no_decider_is_refused);
     tcase_add_test(cases, a_first_event_that_was_decided_is_not_lost);
     tcase_add_test(cases, artifacts_of_a_shared_session_travel);
+    tcase_add_test(cases, a_session_that_was_released_is_shared_again);
+    tcase_add_test(cases, a_store_that_does_not_have_all_of_a_session_refuses_nothing);
+    tcase_add_test(cases, an_empty_journal_is_brought_again);
+    tcase_add_test(cases, events_of_before_are_shipped_while_it_is_shared_by_another);
+    tcase_add_test(cases, a_shared_session_that_was_converted_is_brought_again);
+    tcase_add_test(cases, a_target_that_lost_events_gets_them_again);
+    tcase_add_test(cases, a_fork_of_a_shared_session_is_shared);
+    tcase_add_test(cases, an_event_that_was_decided_before_a_release_is_a_fact);
     tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
     tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
     tcase_add_test(cases, a_run_sees_its_project_on_another_host);

@@ -4,6 +4,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
+#include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 #include "tools/ship/home.h"
 #include "tools/ship/pull.h"
@@ -50,7 +51,9 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
     if (file != NULL)
         fclose(file);
     if (status >= 0 && out[0] == '\0')
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "%s has no address of a database", path.ptr);
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND,
+                             "%s has no address of a database: 'annal home join' gives it one",
+                             path.ptr);
     annal__buf_done(&path);
     return status;
 }
@@ -174,7 +177,41 @@ static annal_status fail_away(struct decider *decider, annal_slice session, anna
 
 /* ---- Sharing ---- */
 
-/* What is here must be the beginning of what is there. */
+struct finding {
+    const char *session;
+    bool is_shared;
+};
+
+/* A home_fn. */
+static annal_status find_shared(void *arg, annal_slice session, const struct home *home,
+                                annal_error *err)
+{
+    struct finding *finding = arg;
+    (void)err;
+    if (annal__slice_same(session, annal_slice_of(finding->session)))
+        finding->is_shared = home->granted;
+    return ANNAL_OK;
+}
+
+/* Nobody ships a session that is shared, so it is released first. */
+static annal_status fail_ahead(const struct decider *decider, const annal_session_info *here,
+                               const struct place *head, annal_error *err)
+{
+    struct finding finding = {.session = here->session};
+    annal_status status =
+        decider->kind->homes->each(decider->target, NULL, find_shared, &finding, err);
+    if (status < 0)
+        return status;
+    return annal__fail(
+        err, ANNAL_ERR_REFUSED, "session '%s' has %" PRIu64 " event%s that the target has not: %s",
+        here->session, here->last_seq - head->seq, here->last_seq - head->seq == 1 ? "" : "s",
+        finding.is_shared ? "'annal home release', 'annal home take' and 'annal "
+                            "ship', then release it again"
+                          : "'annal ship' first, then share it");
+}
+
+/* What is here must be the beginning of what is there. A fork without events of its own is not
+ * there yet. */
 static annal_status compare_beginning(struct decider *decider, const char *session,
                                       annal_error *err)
 {
@@ -194,16 +231,17 @@ static annal_status compare_beginning(struct decider *decider, const char *sessi
     status = homes->head(decider->target, session, &head, err);
     if (status < 0)
         return status;
+    if (head.at == 0 && info.last_seq < info.first_seq)
+        return ANNAL_OK;
     if (info.last_seq > head.seq)
-        return annal__fail(err, ANNAL_ERR_REFUSED,
-                           "session '%s' has %" PRIu64 " events that the target has not: 'annal "
-                           "ship' first, then share it",
-                           session, info.last_seq - head.seq);
+        return fail_ahead(decider, &info, &head, err);
     const struct place last = {.seq = info.last_seq, .h = info.last_h};
     status = homes->shared(decider->target, session, &last, 1, &same_seq, err);
     if (status >= 0 && same_seq != info.last_seq)
-        status = annal__fail(err, ANNAL_ERR_CONFLICT,
-                             "session '%s' has another history at the target", session);
+        status = annal__fail(err, ANNAL_ERR_REFUSED,
+                             "session '%s' has another history here than at the target: 'annal "
+                             "delete' it here, and the next append brings that one",
+                             session);
     return status;
 }
 
@@ -237,6 +275,23 @@ static annal_status share_session(struct decider *decider, const char *session, 
     return annal_lease_set(decider->store, annal_slice_of(session), &lease, err);
 }
 
+/* It has another home at the target, or another epoch: it is shared anew, or not at all. */
+static annal_status end_sharing(struct decider *decider, const char *name, uint64_t epoch,
+                                annal_error *err)
+{
+    annal_lease lease = {0};
+    annal_slice session = annal_slice_of(name);
+    hang_up(decider);
+    annal_status status = annal_lease_get(decider->store, session, &lease, err);
+    if (status >= 0 && lease.shared && lease.epoch == epoch) {
+        lease.shared = false;
+        status = annal_lease_set(decider->store, session, &lease, err);
+    }
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND)
+        return status;
+    return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' was released", name);
+}
+
 /* ---- Bringing ---- */
 
 /* A journal that is not here yet. Another process of this store may be pulling it, too. */
@@ -251,8 +306,6 @@ static annal_status bring_journal(struct decider *decider, const char *session, 
            annal_session_info_get(decider->store, annal_slice_of(session), &info, NULL) < 0 &&
            annal__monotonic_us() < until_us)
         annal__store_wait(decider->store, AGAIN_US);
-    if (status == ANNAL_ERR_NOTFOUND) /* it has no events yet */
-        return ANNAL_OK;
     bool is_here = status == ANNAL_ERR_BUSY || status == ANNAL_ERR_CONFLICT;
     return is_here && annal_session_info_get(decider->store, annal_slice_of(session), &info,
                                              NULL) == ANNAL_OK
@@ -264,6 +317,7 @@ struct bringing {
     struct decider *decider;
     annal_session_info here;
     annal_writer *writer;
+    uint64_t seq; /* of the last event that came */
 };
 
 /* A row_fn. Another process of this store may have brought it a moment ago. */
@@ -281,6 +335,7 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
                                           .h = event->h};
     uint64_t seq;
     annal_status status = annal_writer_append(bringing->writer, &draft, 1, &options, &seq, err);
+    bringing->seq = event->seq;
     if (status == ANNAL_ERR_CONFLICT &&
         annal_session_info_get(bringing->decider->store, annal_slice_of(bringing->here.session),
                                &bringing->here, NULL) == ANNAL_OK &&
@@ -289,25 +344,54 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
     return status;
 }
 
+/* What is here is the beginning of what is there. */
+static annal_status bring_events(struct bringing *bringing, annal_error *err)
+{
+    struct decider *decider = bringing->decider;
+    annal_slice session = annal_slice_of(bringing->here.session);
+    annal_error why = {0};
+    annal_status status = annal_writer_open(decider->store, session, NULL, &bringing->writer, err);
+    if (status >= 0)
+        status = decider->kind->rows(decider->target, session, bringing->here.last_seq, add_row,
+                                     bringing, err);
+    if (status >= 0)
+        status = annal_writer_sync(bringing->writer, NULL, err);
+    annal_writer_close(bringing->writer);
+    if (status == ANNAL_ERR_REFUSED &&
+        compare_beginning(decider, bringing->here.session, &why) == ANNAL_ERR_REFUSED)
+        *err = why;
+    return status;
+}
+
+/* Guards must not be asked about less than there is: if what comes is not all of it, the session is
+ * not shared now. */
 static annal_status bring_session(struct decider *decider, const char *name, annal_error *err)
 {
     struct bringing bringing = {.decider = decider};
-    annal_slice session = annal_slice_of(name);
+    struct place head = {0};
+    annal_lease lease = {0};
     annal_error why = {0};
+    annal_slice session = annal_slice_of(name);
     annal_status status = annal_session_info_get(decider->store, session, &bringing.here, &why);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return bring_journal(decider, name, err);
-    if (status < 0)
+    bool is_here = status >= 0 && bringing.here.bytes > 0;
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND) {
         *err = why;
-    if (status >= 0)
-        status = annal_writer_open(decider->store, session, NULL, &bringing.writer, err);
-    if (status >= 0)
-        status = decider->kind->rows(decider->target, session, bringing.here.last_seq, add_row,
-                                     &bringing, err);
-    if (status >= 0)
-        status = annal_writer_sync(bringing.writer, NULL, err);
-    annal_writer_close(bringing.writer);
-    return status;
+        return status;
+    }
+    bringing.seq = bringing.here.last_seq;
+    status = decider->kind->homes->head(decider->target, name, &head, err);
+    if (status < 0 ||
+        (head.at == 0 && (!is_here || bringing.here.last_seq < bringing.here.first_seq)))
+        return status;
+    if (is_here && head.seq < bringing.here.last_seq)
+        return fail_ahead(decider, &bringing.here, &head, err);
+    if (is_here && head.seq == bringing.here.last_seq)
+        return head.h == bringing.here.last_h ? ANNAL_OK : compare_beginning(decider, name, err);
+    status = is_here ? bring_events(&bringing, err) : bring_journal(decider, name, err);
+    if (is_here ? status < 0 || bringing.seq >= head.seq : status != ANNAL_ERR_NOTFOUND)
+        return status;
+    status = annal_lease_get(decider->store, session, &lease, err);
+    return status < 0 ? status : end_sharing(decider, name, lease.epoch, err);
 }
 
 /* Another thread may be waiting for a target that is silent. */
@@ -372,7 +456,7 @@ struct deciding {
     struct lane *lanes; /* of the session, and of those that guards looked at, too */
     struct lane **all;  /* each of them */
     size_t count;
-    bool was_sent; /* a COMMIT may be on its way: rule 4 */
+    bool was_sent; /* a COMMIT may have happened: rule 4 */
 };
 
 /* Rule 4: whether the last of these events is in the history of the target. */
@@ -413,27 +497,55 @@ static annal_status put_all(struct decider *decider, const struct deciding *deci
     return status;
 }
 
-static annal_status refuse_away(const char *session, annal_error *err)
+static annal_status leave_away(struct decider *decider, const struct deciding *deciding,
+                               const struct lane *lane, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_REFUSED,
-                       "append to session '%s': refused, it is not shared any more: 'annal home "
-                       "status' says where it is",
-                       session);
+    annal_status status = ANNAL_ERR_CONFLICT;
+    if (deciding->was_sent)
+        status = decider->kind->commit(decider->target, deciding->all, 0, err);
+    if (status >= 0)
+        status = look_for(decider, deciding, err);
+    return status == ANNAL_ERR_CONFLICT ? end_sharing(decider, lane->session, lane->epoch, err)
+                                        : status;
 }
 
-/* Whether each session ends there as it does here. A new one has no head, and neither has one that
+static const annal_session_info *end_of(const struct deciding *deciding, size_t i)
+{
+    return i == 0 ? deciding->decision->end : &deciding->decision->reads[i - 1];
+}
+
+/* Whether the session ends there as it does here. A new one has no head, and neither has one that
  * guards looked at and that has no events. */
+static bool is_same_end(const struct deciding *deciding, size_t i)
+{
+    const annal_session_info *end = end_of(deciding, i);
+    const struct lane *lane = &deciding->lanes[i];
+    if (lane->there.at == 0)
+        return end->last_seq == 0 || end->last_seq < end->first_seq;
+    return lane->there.seq == end->last_seq && lane->there.h == end->last_h;
+}
+
 static bool ends_are_same(const struct deciding *deciding)
 {
-    const annal_decision *decision = deciding->decision;
-    for (size_t i = 0; i < deciding->count; i++) {
-        const annal_session_info *end = i == 0 ? decision->end : &decision->reads[i - 1];
-        const struct lane *lane = &deciding->lanes[i];
-        bool is_same = lane->there.seq == end->last_seq && lane->there.h == end->last_h;
-        if (!is_same && (end->last_seq > 0 || lane->there.at > 0))
-            return false;
-    }
-    return true;
+    bool are_same = deciding->lanes[0].has_head;
+    for (size_t i = 0; are_same && i < deciding->count; i++)
+        are_same = is_same_end(deciding, i);
+    return are_same;
+}
+
+/* Most often other stores were first. But what is here may not be the beginning of what is there:
+ * then this begins in vain again. */
+static annal_status explain_ends(struct decider *decider, struct deciding *deciding,
+                                 annal_error *err)
+{
+    annal_status status = look_for(decider, deciding, err);
+    deciding->was_sent = deciding->was_sent && status != ANNAL_ERR_CONFLICT;
+    for (size_t i = 0; status == ANNAL_ERR_CONFLICT && i < deciding->count; i++)
+        if (!is_same_end(deciding, i) &&
+            deciding->lanes[i].there.seq <= end_of(deciding, i)->last_seq &&
+            compare_beginning(decider, deciding->lanes[i].session, err) == ANNAL_ERR_REFUSED)
+            return ANNAL_ERR_REFUSED;
+    return status;
 }
 
 /* One transaction: rule 3. */
@@ -442,25 +554,26 @@ static annal_status try_once(struct decider *decider, struct deciding *deciding,
     const struct ship_kind *kind = decider->kind;
     const annal_session_info *end = deciding->decision->end;
     struct lane *lane = &deciding->lanes[0];
-    lane->info = end->last_seq == 0 ? (annal_session_info *)(uintptr_t)end : NULL;
+    lane->info = end->last_seq < end->first_seq ? (annal_session_info *)(uintptr_t)end : NULL;
     annal_status status = kind->begin(decider->target, deciding->all, deciding->count, err);
     if (status < 0)
         return status;
-    const char *away = lane->has_head ? NULL : lane->session;
     for (size_t i = 0; i < deciding->count; i++)
         if (deciding->lanes[i].away)
-            away = deciding->lanes[i].session;
-    if (away != NULL && !deciding->was_sent)
-        return refuse_away(away, err);
+            return leave_away(decider, deciding, &deciding->lanes[i], err);
     lane->next = lane->there;
-    bool is_end = away == NULL && ends_are_same(deciding);
-    if (is_end)
+    bool is_end = ends_are_same(deciding);
+    if (is_end) {
+        deciding->was_sent = false; /* rule 4: it was not committed */
         status = put_all(decider, deciding, err);
-    deciding->was_sent = deciding->was_sent || (is_end && status >= 0);
+        deciding->was_sent = status >= 0;
+    }
     if (status >= 0)
         status = kind->commit(decider->target, deciding->all, 1, err);
+    if (status == ANNAL_ERR_REFUSED)
+        deciding->was_sent = false;
     if (status >= 0 && !is_end)
-        status = look_for(decider, deciding, err);
+        status = explain_ends(decider, deciding, err);
     return status;
 }
 

@@ -43,14 +43,19 @@ typedef struct annal_decider {
      * with a file `cluster`. No lock is held.
      */
     annal_status (*share)(void *arg, annal_slice session, annal_error *err);
-    /* Append to the journal what was decided and is not here yet, also if there is no journal. No
-     * lock is held. */
+    /*
+     * Append to the journal what was decided and is not here yet, also if there is no journal. No
+     * lock is held.
+     *
+     * ANNAL_ERR_CONFLICT  the session is not shared as its lease says, and that was ended: all
+     *                     begins again
+     */
     annal_status (*bring)(void *arg, annal_slice session, annal_error *err);
     /*
      * Commit the events, all or none, if the sessions end there as the decision says. The tables
      * that guards ask stay locked meanwhile, so that it must not wait long.
      *
-     * ANNAL_ERR_CONFLICT  one of them ends elsewhere there: other events were first
+     * ANNAL_ERR_CONFLICT  one of them ends elsewhere there: other events were first; or as above
      * ANNAL_ERR_UNKNOWN   it is not known whether they were committed
      */
     annal_status (*decide)(void *arg, const annal_decision *decision, annal_error *err);
