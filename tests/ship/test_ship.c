@@ -318,15 +318,15 @@ END_TEST
 
 #define WAITING "SELECT pid FROM pg_locks WHERE NOT granted"
 
-/* A batch has its heads, and then wants to write events. */
-START_TEST(an_upgrade_and_a_batch_do_not_wait_for_each_other)
+/* A batch has its heads, and then wants to write events; a reader has a view, and then wants heads. */
+START_TEST(an_upgrade_deadlocks_with_no_batch_and_no_reader)
 {
     NEEDS_SERVER();
     int in, out, status = -1;
     ship_on_two_days();
     fleet_do("UPDATE annal._schema SET version = 11; DROP INDEX annal._heads_session;"
              "ALTER TABLE annal._heads DROP first_day CASCADE, DROP last_day CASCADE");
-    PGconn *batch = PQconnectdb(url);
+    PGconn *batch = PQconnectdb(url), *reader = PQconnectdb(url);
     PQclear(PQexec(batch, "BEGIN; SELECT * FROM annal._begin_batch('h1', '{s1}', '{0}')"));
     const char *const words[] = {"ship", url, "--as", "h1", NULL};
     pid_t pid = cli_start(&cli, words, &in, &out);
@@ -336,8 +336,14 @@ START_TEST(an_upgrade_and_a_batch_do_not_wait_for_each_other)
     ck_assert_str_eq(PQresultErrorMessage(result), "");
     ASK(WAITING, upgrading); /* it was not ended by a deadlock, and tried again */
     PQclear(result);
+    ck_assert_int_eq(PQsendQuery(reader, "SELECT count(*) FROM annal.sessions"), 1);
+    fleet_wait_for("SELECT count(*) FROM (" WAITING ") AS l", "2");
     PQclear(PQexec(batch, "COMMIT"));
     PQfinish(batch);
+    result = PQgetResult(reader);
+    ck_assert_str_eq(PQresultErrorMessage(result), "");
+    PQclear(result);
+    PQfinish(reader);
     free(upgrading);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
@@ -717,7 +723,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
     tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
-    tcase_add_test(cases, an_upgrade_and_a_batch_do_not_wait_for_each_other);
+    tcase_add_test(cases, an_upgrade_deadlocks_with_no_batch_and_no_reader);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);
     tcase_add_test(cases, a_session_is_read_without_the_partitions_of_other_days);
     tcase_add_test(cases, the_tool_calls_of_a_session_are_computed_from_its_events_only);

@@ -53,8 +53,9 @@ CREATE TABLE IF NOT EXISTS annal._events (
 ) PARTITION BY RANGE (day);
 
 -- The days of heads of version 11 and older. Which keys a partition has is asked of its primary key, from each key to the
--- next, because there are many more events. Rows are locked before heads, as by those who make them, and heads before events,
--- as by batches.
+-- next, because there are many more events. Locks are taken in the order of others: rows before heads, as by those who make
+-- them; views, without the tables below them, and the later ones first, before heads, as by those who read; heads before
+-- events, as by batches.
 DO $$
 DECLARE
     name regclass;
@@ -63,6 +64,11 @@ BEGIN
     IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._heads'::regclass AND attname = 'last_day') THEN
         RETURN;
     END IF;
+    FOR name IN SELECT oid::regclass FROM pg_class
+        WHERE relnamespace = 'annal'::regnamespace AND relkind = 'v' ORDER BY oid DESC
+    LOOP
+        EXECUTE format('ALTER VIEW %s RESET (security_barrier)', name);
+    END LOOP;
     ALTER TABLE annal._heads ADD COLUMN first_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date,
                              ADD COLUMN last_day date NOT NULL DEFAULT (now() AT TIME ZONE 'UTC')::date;
     FOR name IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'annal._events'::regclass LOOP
