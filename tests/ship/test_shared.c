@@ -177,7 +177,8 @@ START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
 }
 END_TEST
 
-/* A backup from before a claim: its event comes back from the store that has it (docs/cluster.md). */
+/* A backup from before a claim: its event comes back from the store that has it
+ * (docs/cluster.md). */
 START_TEST(events_that_a_restored_target_lost_come_back)
 {
     NEEDS_SERVER();

@@ -318,7 +318,8 @@ END_TEST
 
 #define WAITING "SELECT pid FROM pg_locks WHERE NOT granted"
 
-/* A batch has its heads, and then wants to write events; a reader has a view, and then wants heads. */
+/* A batch has its heads, and then wants to write events; a reader has a view, and then wants
+ * heads. */
 START_TEST(an_upgrade_deadlocks_with_no_batch_and_no_reader)
 {
     NEEDS_SERVER();

@@ -120,8 +120,8 @@ static bool is_giver(const struct sender *sender, const annal_lease *lease)
     return homes != NULL && strcmp(lease->giver, homes->name(sender->target)) == 0;
 }
 
-/* A shared session is not shipped: the target has its events before they are here. If it lacks some,
- * it was restored. One look after each survey. */
+/* A shared session is not shipped: the target has its events before they are here. If it lacks
+ * some, it was restored. One look after each survey. */
 static void look_at_shared(struct sender *sender, struct lane *lane)
 {
     annal_error err = {0};
