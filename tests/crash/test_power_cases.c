@@ -4,6 +4,8 @@
  * moment.
  */
 #include "index/backup/backup.h"
+#include "journal/base/alloc.h"
+#include "journal/log.h"
 #include "journal/sys/delete.h"
 #include "tests/crash/power_check.h"
 #include "tests/support/journals.h"
@@ -528,6 +530,67 @@ START_TEST(a_name_without_bytes_hinders_no_recovery_whatever_its_format)
 END_TEST
 
 /* What stands in it is half overwritten when the power is cut: then none of it may be needed. */
+/* How many groups the log has after a power cut. Takes the disk. */
+static size_t count_groups(struct sim_disk *left)
+{
+    struct sim_process *process = sim_process_new(left);
+    struct log_group *groups = NULL;
+    struct log log;
+    size_t count = 0;
+    uint64_t last = 0;
+    char name[40];
+    snprintf(name, sizeof name, "%s/00.log", process->root);
+    ck_ok(annal__log_open(&process->io, name, false, &log, err));
+    ck_ok(annal__log_find_groups(&log, &groups, &count, err));
+    ck_assert(!annal__log_lost(&log, groups, count, &last));
+    for (size_t i = 0; i < count; i++)
+        ck_assert_uint_eq(groups[i].group, i + 1);
+    annal__free(groups);
+    annal__log_close(&log);
+    sim_disk_free(left);
+    return count;
+}
+
+static unsigned lost; /* groups that were being written */
+
+static int cut_log(void *arg, struct sim_disk *of, const struct sim_op *op)
+{
+    const size_t *synced = arg;
+    struct sim_choices choices;
+    if (op->kind != SIM_SYNC || *synced % 8 > 1)
+        return 0;
+    sim_choices_init(&choices, of, 1, 5);
+    while (sim_choices_next(&choices)) {
+        size_t count = count_groups(sim_disk_crash(of, &choices));
+        ck_assert(count == *synced || count == *synced + 1);
+        lost += count == *synced;
+    }
+    return 0;
+}
+
+/* Of a large log, space is reserved, and small groups write zeros ahead. */
+START_TEST(no_power_cut_takes_a_group_that_was_synced_in_space_that_was_reserved)
+{
+    static const struct buf nothing;
+    struct sim_process *process = sim_process_new(disk);
+    struct log log;
+    size_t synced = 0;
+    char name[40];
+    snprintf(name, sizeof name, "%s/00.log", process->root);
+    ck_ok(annal__log_create(&process->io, name, 5 << 20, 1, &log, err));
+    ck_ok(annal__sync_dir(&process->io, process->root, err));
+    annal__log_switch(&log);
+    disk->hook_arg = &synced;
+    disk->hook = cut_log;
+    for (; synced < 10; synced++)
+        ck_ok(annal__log_write_group(&log, 0, &nothing, &nothing, 0, err));
+    ck_assert_uint_gt(log.regions[0].written, log.end);
+    ck_assert_uint_ge(lost, 4);
+    disk->hook = NULL;
+    annal__log_close(&log);
+}
+END_TEST
+
 START_TEST(a_region_is_begun_again_only_when_a_durable_group_has_released_it)
 {
     struct side one = open_side();
@@ -722,6 +785,7 @@ Suite *suite_power_cases(void)
     tcase_add_test(tests, no_append_and_no_checkpoint_waits_for_the_index);
     tcase_add_loop_test(tests, a_name_without_bytes_hinders_no_recovery_whatever_its_format, 0, 2);
     tcase_add_test(tests, a_journal_that_was_copied_into_place_is_durable_with_the_next_event);
+    tcase_add_test(tests, no_power_cut_takes_a_group_that_was_synced_in_space_that_was_reserved);
     tcase_add_test(tests, a_region_is_begun_again_only_when_a_durable_group_has_released_it);
     tcase_add_test(tests, what_a_fork_was_made_of_is_durable_whoever_wrote_it_at_whatever_level);
     tcase_add_test(tests, a_backup_that_was_made_is_whole_after_a_power_cut);

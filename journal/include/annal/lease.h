@@ -8,7 +8,7 @@
  *
  * Or no store has a session alone: it is shared. Then every event is decided outside, one after the
  * other, and only what was decided is appended here: an append must name the hash that its last
- * event has there (annal_append_options.h), and every other append is refused.
+ * event has there (h of annal_append_options), and every other append is refused.
  *
  * A lease ends at a time of CLOCK_BOOTTIME, which no clock setting changes and which goes on while
  * the machine sleeps; and with a restart of the machine. It is checked before each append. A
