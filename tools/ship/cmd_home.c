@@ -532,8 +532,8 @@ static const struct command verbs[] = {
      .run = run_release},
     {.name = "status",
      .summary = "list the homes of sessions, and what this store has",
-     .about = "HOME is the store that has the session, * if stores share it, or nothing: then any\n"
-              "may take it. Sessions that were never taken or shared are not listed.\n"
+     .about = "HOME is the store that has the session, * if stores share it, or nothing: then\n"
+              "any may take it. Sessions that were never taken or shared are not listed.\n"
               "\n"
               "HERE is what this store has of it: at home, ended (its lease was not renewed in\n"
               "time, nobody else took it), lost (another store has it now, or the lease is not\n"

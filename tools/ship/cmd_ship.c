@@ -705,8 +705,8 @@ static const struct command verbs[] = {
      .summary = "show how far a target is behind, session by session",
      .about = "Prints for each session its last event here and at the target, and a state:\n"
               "equal, behind, new (nothing is there yet), conflict (another history is there),\n"
-              "damaged (its next event cannot be read), not here, and, as 'annal help home' says,\n"
-              "not at home (another store has it) or shared (the target has its events first).\n"
+              "damaged (its next event cannot be read) or not here; and as 'annal help home'\n"
+              "says, not at home (another store has it) or shared (stores decide it there).\n"
               "If the rows of sessions and turns of a database are behind its events, that is\n"
               "said on stderr. The exit status is 1 if one is in conflict or damaged.",
      .examples = "  annal ship status postgresql://db.example/fleet\n"
