@@ -400,6 +400,23 @@ START_TEST(a_run_sees_its_project_on_another_host)
 }
 END_TEST
 
+/* The host that claimed its task is lost before the run has an event. */
+START_TEST(a_run_that_another_host_claimed_is_known_with_its_project)
+{
+    NEEDS_SERVER();
+    H1("backlog", "add", "shop", "mend the pump");
+    H1("backlog", "add", "shop", "mend the roof");
+    H1("backlog", "commit-all", "shop", "t1", "t2");
+    H1("backlog", "claim", "shop", "t1", "--run", "r1");
+    H1("backlog", "claim", "shop", "t2", "--run", "r2");
+    NOT_H2("there is no such run", "lease", "claim", "r1", "worker-2");
+    H2("lease", "claim", "r1", "worker-2", "--project", "shop");
+    H2("run", "worktree", "r2", "/tmp/b", "b", "--project", "shop");
+    H1("run", "review-ready", "r2", "--tree", "4b825dc");
+    H1("run", "worktree", "r1", "/tmp/a", "a", "--token", "1");
+}
+END_TEST
+
 #define WAITING "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 /* h2 asked its guards when the project was active, and then h1 was first. */
@@ -564,6 +581,7 @@ Suite *suite_cluster(void)
     tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
     tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
     tcase_add_test(cases, a_run_sees_its_project_on_another_host);
+    tcase_add_test(cases, a_run_that_another_host_claimed_is_known_with_its_project);
     tcase_add_test(cases, a_run_is_not_begun_in_a_project_that_was_deleted_meanwhile);
     tcase_add_test(cases, the_lease_of_a_run_has_one_owner_among_hosts);
     tcase_add_test(cases, the_events_of_a_run_have_one_order);

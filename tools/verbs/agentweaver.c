@@ -187,9 +187,10 @@ static int promote_all(const struct args *args)
     return verb_close(&call, exit_status);
 }
 
-/* ---- annal run create ---- */
+/* ---- --project of annal run and annal lease ---- */
 
-/* So that the project's last word is heard, should a crash have kept it from the tables. */
+/* So that the project's last word is heard, should a crash have kept it from the tables, or another
+ * host have claimed the task. */
 static int name_project(struct verb_call *call)
 {
     char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
@@ -204,6 +205,8 @@ static int name_project(struct verb_call *call)
 const struct verb_code agentweaver_code[] = {{"project", "export", .run = mirror_export},
                                              {"project", "import", .run = mirror_import},
                                              {"run", "create", .prepare = name_project},
+                                             {"run", "worktree", .prepare = name_project},
+                                             {"lease", "claim", .prepare = name_project},
                                              {"run", "recover", .run = run_recover},
                                              {"run", "tail", .run = run_tail},
                                              {"decision", "promote-all", .run = promote_all},

@@ -171,10 +171,11 @@ ORDER BY w.created_at, w.id;
 
 -- verb run worktree   appends run.worktree_set   session run_{RUN}
 --      "say where a run works, before it works"
---   RUN        text                  "the run"
---   PATH       text worktree_path    "where it works"
---   BRANCH     text worktree_branch  "the branch there"
---   --token N  number fencing_token  "refused unless it is the last lease's"
+--   RUN                text                  "the run"
+--   PATH               text worktree_path    "where it works"
+--   BRANCH             text worktree_branch  "the branch there"
+--   --project PROJECT  text                  "whose task it is, if another host claimed it"
+--   --token N          number fencing_token  "refused unless it is the last lease's"
 --   says     run {RUN} works in {PATH}
 --   about    So that a restart can find or make anew what it works in. The first one stays:
 --            the same again changes nothing, another is refused.
@@ -447,12 +448,14 @@ ORDER BY revision_number;
 -- noun lease   "one worker per run, with fencing tokens (agentweaver)"
 
 -- verb lease claim   appends lease.claimed   session run_{RUN}   "be the one that executes a run"
---   RUN       text             "the run"
---   OWNER     text owner_id    "who holds it"
---   --for MS  number lease_ms  "for so many milliseconds (60000)"
+--   RUN                text             "the run"
+--   OWNER              text owner_id    "who holds it"
+--   --for MS           number lease_ms  "for so many milliseconds (60000)"
+--   --project PROJECT  text             "whose task it is, if another host claimed it"
 --   says     {OWNER} holds run {RUN} with token {fencing_token}
 --   about    Refused while another holds it. The answer's fencing token is one more than the
 --            last; events that carry an older one (--token) are refused from then on.
+--            If another host claimed the task of the run, say --project, which is read first.
 --   example  annal lease claim r1 worker-7 --for 30000 --json
 
 -- verb lease renew   appends lease.renewed   session run_{RUN}   "hold a run longer"
