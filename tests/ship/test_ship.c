@@ -283,6 +283,31 @@ START_TEST(an_older_schema_is_upgraded_and_a_newer_one_refused)
 }
 END_TEST
 
+/* A shipper that gave up would try again, with a connection more. */
+START_TEST(an_upgrade_may_take_longer_than_an_answer)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    SHIP(NULL);
+    fleet_do("UPDATE annal._schema SET version = 10");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; LOCK annal.forks"));
+    ck_assert_int_eq(PQsendQuery(other,
+                                 "DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM pg_locks WHERE NOT"
+                                 " granted) LOOP PERFORM pg_sleep(0.01); END LOOP;"
+                                 " PERFORM pg_sleep(1.6); END $$; SELECT count(*) FROM"
+                                 " pg_stat_activity WHERE application_name = 'annal ship'; COMMIT"),
+                     1);
+    SHIP("--timeout", "1");
+    cli_assert_done(&cli);
+    PQclear(PQgetResult(other));
+    PGresult *result = PQgetResult(other);
+    ck_assert_str_eq(PQgetvalue(result, 0, 0), "1");
+    PQclear(result);
+    PQfinish(other);
+}
+END_TEST
+
 /* ---- Days ---- */
 
 #define DAYS                                                                                       \
@@ -723,6 +748,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, many_sessions_are_sent_in_halves_and_each_is_accounted_for);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
+    tcase_add_test(cases, an_upgrade_may_take_longer_than_an_answer);
     tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
     tcase_add_test(cases, an_upgrade_deadlocks_with_no_batch_and_no_reader);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);

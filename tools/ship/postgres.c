@@ -1,9 +1,9 @@
 /*
  * PostgreSQL as a target. schema.sql, tables.sql and views.sql say what is there.
  *
- * (1) Nothing waits without a limit: every answer has quiet_ms, and a server that does not give one
- *     in this time is away. The server gives up on us in the same way, so that a batch that we left
- *     behind does not keep the heads locked.
+ * (1) Nothing waits without a limit: every answer has quiet_ms (to an upgrade of the schema, ten
+ *     minutes), and a server that does not give one in this time is away. The server gives up on us
+ *     in the same way, so that a batch that we left behind does not keep the heads locked.
  * (2) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
@@ -26,6 +26,7 @@ extern const char annal__sql_ship_schema[];
 #define SCHEMA_VERSION 13
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
+enum { UPGRADE_QUIET_MS = 600000 };
 
 /* ---- Failures ---- */
 
@@ -257,6 +258,17 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
     return ANNAL_OK;
 }
 
+/* Rule (1). If each host gave up after quiet_ms, a long upgrade would never be done. */
+static annal_status run_schema(struct ship_target *target, annal_error *err)
+{
+    int quiet_ms = target->quiet_ms;
+    if (target->quiet_ms < UPGRADE_QUIET_MS)
+        target->quiet_ms = UPGRADE_QUIET_MS;
+    annal_status status = run(target, annal__sql_ship_schema, NULL, err);
+    target->quiet_ms = quiet_ms;
+    return status;
+}
+
 static annal_status make_schema(struct ship_target *target, annal_error *err)
 {
     long version = 0;
@@ -266,7 +278,7 @@ static annal_status make_schema(struct ship_target *target, annal_error *err)
     if (status >= 0)
         status = find_version(target, &version, err);
     if (status >= 0 && version < SCHEMA_VERSION)
-        status = run(target, annal__sql_ship_schema, NULL, err);
+        status = run_schema(target, err);
     if (status >= 0)
         status = run(target, "COMMIT", &result, err);
     if (status >= 0)
