@@ -274,6 +274,8 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
     bool is_expected = options->expect == ANNAL_EXPECT_ANY || expected == end->last_seq;
     if (!decided->is_new && (is_expected || !decision->ids_made)) {
         annal_status found = find_earlier(call, options, end->last_seq, out_seq, err);
+        if (found == ANNAL_ERR_CONFLICT && decision->ids_made) /* another process of this store */
+            decision->overtaken = options->expect == ANNAL_EXPECT_ANY;
         if (found != ANNAL_ERR_REFUSED)
             return found;
     }

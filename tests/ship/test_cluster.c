@@ -217,7 +217,8 @@ START_TEST(a_store_that_does_not_have_all_of_a_session_refuses_nothing)
 {
     NEEDS_SERVER();
     NOT_H2("there is no such project", "backlog", "add", "barn", "sweep");
-    H2("home", "release", "proj_barn", url);
+    H1("home", "share", "proj_barn", url);
+    H1("home", "release", "proj_barn", url);
     H1("home", "take", "proj_barn", url, "--as", "h1");
     H1("project", "create", "barn");
     H1("ship", url, "--as", "h1");
@@ -362,6 +363,34 @@ START_TEST(of_eight_claims_of_a_task_one_wins)
     H1_SAYS("{\"n\":1,\"same\":1}\n", "sql", "--json",
             "SELECT count(*) AS n, max(t.run_id = r.id) AS same FROM agentweaver.runs r, "
             "agentweaver.backlog_tasks t");
+    ck_same_journals("proj_shop");
+}
+END_TEST
+
+/* Nobody guards these, so each gets its place, also beside other processes of the same store. */
+START_TEST(of_eight_processes_each_gets_its_events_in)
+{
+    NEEDS_SERVER();
+    static const char note[] = "{\"type\":\"note\",\"data\":1}\n";
+    pid_t pids[CONTENDERS];
+    int in[CONTENDERS], out[CONTENDERS];
+    for (int i = 0; i < CONTENDERS; i++) {
+        const char *const words[] = {"append", "proj_shop", "--store", i > 0 ? cli.store : second,
+                                     NULL};
+        pids[i] = cli_start(&cli, words, &in[i], &out[i]);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        for (int line = 0; line < 3; line++)
+            ck_assert_int_gt(write(in[i], note, strlen(note)), 0);
+        close(in[i]);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        int status = -1;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+        close(out[i]);
+    }
+    ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "24");
     ck_same_journals("proj_shop");
 }
 END_TEST
@@ -579,6 +608,7 @@ Suite *suite_cluster(void)
     tcase_add_test(cases, a_fork_of_a_shared_session_is_shared);
     tcase_add_test(cases, an_event_that_was_decided_before_a_release_is_a_fact);
     tcase_add_test(cases, of_eight_claims_of_a_task_one_wins);
+    tcase_add_test(cases, of_eight_processes_each_gets_its_events_in);
     tcase_add_test(cases, the_status_of_a_run_is_one_for_all_hosts);
     tcase_add_test(cases, a_run_sees_its_project_on_another_host);
     tcase_add_test(cases, a_run_that_another_host_claimed_is_known_with_its_project);
