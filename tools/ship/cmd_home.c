@@ -526,7 +526,9 @@ static const struct command verbs[] = {
      .summary = "give the home of a session back",
      .about = "Appends are refused from here on. When the target has all events of the session,\n"
               "any store may take it. Until then release fails: ship, and release it again.\n"
-              "A session that is shared is shared no more, in all stores.",
+              "A session that is shared is shared no more, in all stores.\n"
+              "\n"
+              "--as is the name with which it was taken.",
      .examples = "  annal home release run-7 postgresql://db.example/fleet\n",
      .fields = release_fields,
      .run = run_release},
