@@ -154,6 +154,26 @@ START_TEST(who_reads_while_events_are_dropped_waits_for_it)
 }
 END_TEST
 
+/* As pg_dump does. */
+START_TEST(who_reads_for_long_keeps_retention_waiting_and_no_shipper)
+{
+    NEEDS_SERVER();
+    static const char waiting[] = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    DONE_WITH(&cli, events, "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    PGconn *dropping = PQconnectdb(url), *reading = PQconnectdb(url);
+    PQclear(PQexec(reading, "BEGIN; SELECT count(*) FROM annal.events"));
+    ck_assert_int_eq(PQsendQuery(dropping, "SELECT annal.drop_before('2999-01-01')"), 1);
+    fleet_wait_for(waiting, "1");
+    fleet_wait_for(waiting, "0");
+    DONE_WITH(&cli, "{\"type\":\"turn.started\",\"data\":{}}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    ASK(ask_rows, "s1 one 2 3 2");
+    PQfinish(reading);
+    PQfinish(dropping);
+}
+END_TEST
+
 START_TEST(events_are_dropped_once_by_two_who_do_it_at_the_same_time)
 {
     NEEDS_SERVER();
@@ -347,6 +367,7 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
     tcase_add_test(cases, rows_that_need_no_event_that_is_dropped_are_not_made_for_that);
     tcase_add_test(cases, who_reads_while_events_are_dropped_waits_for_it);
+    tcase_add_long_test(cases, who_reads_for_long_keeps_retention_waiting_and_no_shipper);
     tcase_add_test(cases, events_are_dropped_once_by_two_who_do_it_at_the_same_time);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
     tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);

@@ -290,26 +290,37 @@ END $$;
 
 -- Retention: drop the events that arrived before a day. Heads stay, so nothing is shipped again. First the rows of sessions
 -- and turns get what they need of them (tables.sql): most before the events are locked, the rest after it. The whole table is
--- locked, and not its partitions, because those who read it lock it first. Artifacts go that only these events name; where
--- there are such, all events are read.
+-- locked, and not its partitions, because those who read it lock it first. While one reads it for long (pg_dump), that is
+-- tried now and then, because batches wait meanwhile. Artifacts go that only these events name; where there are such, all
+-- events are read.
 CREATE OR REPLACE FUNCTION annal.drop_before(day date) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
     name text;
     hashes text[];
     names text[];
 BEGIN
-    PERFORM annal._lock_rows();
-    names := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
-    IF names = '{}' THEN
-        RETURN;
-    END IF;
-    hashes := ARRAY(SELECT DISTINCT hash FROM annal._names n WHERE n.day < drop_before.day);
-    IF hashes <> '{}' THEN
-        hashes := ARRAY(SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
-    END IF;
-    PERFORM annal._fold_before(day);
-    LOCK TABLE ONLY annal._events;
+    LOOP
+        BEGIN
+            PERFORM annal._lock_rows();
+            names := ARRAY(SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                WHERE i.inhparent = 'annal._events'::regclass AND c.relname < 'events_' || to_char(day, 'YYYYMMDD') ORDER BY 1);
+            IF names = '{}' THEN
+                RETURN;
+            END IF;
+            hashes := ARRAY(SELECT DISTINCT hash FROM annal._names n WHERE n.day < drop_before.day);
+            IF hashes <> '{}' THEN
+                hashes := ARRAY(
+                    SELECT unnest(hashes) EXCEPT SELECT hash FROM annal._names n WHERE n.day >= drop_before.day);
+            END IF;
+            PERFORM annal._fold_before(day);
+            PERFORM set_config('lock_timeout', '5s', true);
+            LOCK TABLE ONLY annal._events;
+            EXIT;
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM pg_sleep(20);
+        END;
+    END LOOP;
+    PERFORM set_config('lock_timeout', '0', true);
     PERFORM annal._fold_before(day);
     FOREACH name IN ARRAY names LOOP
         EXECUTE format('DROP TABLE annal.%I', name);
