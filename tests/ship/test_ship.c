@@ -1,6 +1,7 @@
 /* annal ship against a PostgreSQL that the suite starts. */
 #include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
+#include "tools/cli/ship_lag.h"
 
 #include <libpq-fe.h>
 #include <signal.h>
@@ -638,6 +639,13 @@ END_TEST
 
 /* ---- Following ---- */
 
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 START_TEST(what_is_appended_is_followed)
 {
     NEEDS_SERVER();
@@ -659,12 +667,40 @@ START_TEST(what_is_appended_is_followed)
 }
 END_TEST
 
-static double seconds_now(void)
+static annal_status note_stopped(void *arg, const struct ship_lag *lag)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    *(uint64_t *)arg = lag->stopped;
+    return ANNAL_OK;
 }
+
+/* It is not in the lag, so nobody would notice. */
+START_TEST(a_session_that_stopped_is_counted_for_those_who_watch)
+{
+    NEEDS_SERVER();
+    int in, out;
+    uint64_t stopped = 0;
+    annal_error err = {0};
+    annal_store *store = NULL;
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    DONE(&cli, "delete", "s1", "--yes");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
+    const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
+    double begun = seconds_now();
+    pid_t pid = cli_start(&cli, words, &in, &out);
+    while (stopped == 0 && seconds_now() < begun + 30) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        ck_assert_int_eq(ship_lag_each(store, note_stopped, &stopped), ANNAL_OK);
+    }
+    ck_assert_uint_eq(stopped, 1);
+    kill(pid, SIGTERM);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    close(in);
+    close(out);
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+}
+END_TEST
 
 /* A batch takes 0.2 s here, so the next one waits for 0.6 s. */
 START_TEST(a_slow_target_gets_fewer_and_larger_batches)
@@ -761,6 +797,7 @@ Suite *suite_ship(void)
     ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
+    tcase_add_test(cases, a_session_that_stopped_is_counted_for_those_who_watch);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
     tcase_add_test(cases, a_target_that_is_away_is_tried_again_and_the_lag_is_printed);

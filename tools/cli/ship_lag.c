@@ -64,9 +64,9 @@ void ship_lag_write(int fd, const struct ship_lag *lag)
     char line[LINE_BYTES];
     if (fd < 0)
         return;
-    int len = snprintf(line, sizeof line, "%s\n%" PRIu64 " %" PRIu64 " %.3f %.3f %d\n", lag->target,
-                       lag->events, lag->events_behind, lag->seconds_behind,
-                       lag->rows_seconds_behind, lag->away);
+    int len = snprintf(line, sizeof line, "%s\n%" PRIu64 " %" PRIu64 " %.3f %.3f %" PRIu64 " %d\n",
+                       lag->target, lag->events, lag->events_behind, lag->seconds_behind,
+                       lag->rows_seconds_behind, lag->stopped, lag->away);
     memset(line + len, ' ', sizeof line - (size_t)len);
     (void)!pwrite(fd, line, sizeof line, 0);
 }
@@ -95,9 +95,9 @@ static bool read_lag(const char *path, struct ship_lag *out)
         return false;
     *out = (struct ship_lag){0};
     memcpy(out->target, line, (size_t)(numbers - line));
-    bool whole =
-        sscanf(numbers, " %" SCNu64 " %" SCNu64 " %lf %lf %d", &out->events, &out->events_behind,
-               &out->seconds_behind, &out->rows_seconds_behind, &away) == 5;
+    bool whole = sscanf(numbers, " %" SCNu64 " %" SCNu64 " %lf %lf %" SCNu64 " %d", &out->events,
+                        &out->events_behind, &out->seconds_behind, &out->rows_seconds_behind,
+                        &out->stopped, &away) == 6;
     out->away = away != 0;
     return whole;
 }

@@ -16,6 +16,7 @@ struct ship_lag {
     uint64_t events_behind;           /* as far as it knows */
     double seconds_behind;            /* how long the first of them waits */
     double rows_seconds_behind;       /* as annal.rows_behind(); 0: the target has no rows */
+    uint64_t stopped;                 /* sessions of which nothing is shipped */
     bool away;                        /* the target does not answer */
 };
 

@@ -95,14 +95,22 @@ static annal_status note_lag(void *arg, const struct ship_lag *lag)
     return added != NULL ? ANNAL_OK : ANNAL_ERR_NOMEM;
 }
 
-enum { LAG_EVENTS, LAG_EVENTS_BEHIND, LAG_SECONDS, LAG_ROWS_SECONDS, LAG_AWAY, LAG_COUNT };
+enum {
+    LAG_EVENTS,
+    LAG_EVENTS_BEHIND,
+    LAG_SECONDS,
+    LAG_ROWS_SECONDS,
+    LAG_STOPPED,
+    LAG_AWAY,
+    LAG_COUNT
+};
 
 static double of_lag(const struct ship_lag *lag, int which)
 {
     const double values[LAG_COUNT] = {
-        [LAG_EVENTS] = (double)lag->events,  [LAG_EVENTS_BEHIND] = (double)lag->events_behind,
-        [LAG_SECONDS] = lag->seconds_behind, [LAG_ROWS_SECONDS] = lag->rows_seconds_behind,
-        [LAG_AWAY] = lag->away ? 1 : 0,
+        [LAG_EVENTS] = (double)lag->events,   [LAG_EVENTS_BEHIND] = (double)lag->events_behind,
+        [LAG_SECONDS] = lag->seconds_behind,  [LAG_ROWS_SECONDS] = lag->rows_seconds_behind,
+        [LAG_STOPPED] = (double)lag->stopped, [LAG_AWAY] = lag->away ? 1 : 0,
     };
     return values[which];
 }
@@ -117,6 +125,7 @@ static annal_status put_lags(struct buf *out, const struct lags *lags)
         [LAG_EVENTS_BEHIND] = {"ship_events_behind", "Events that wait to be shipped"},
         [LAG_SECONDS] = {"ship_seconds_behind", "How long the first of them waits"},
         [LAG_ROWS_SECONDS] = {"ship_rows_seconds_behind", "Age of the oldest batch without rows"},
+        [LAG_STOPPED] = {"ship_sessions_stopped", "Sessions of which nothing is shipped"},
         [LAG_AWAY] = {"ship_away", "1: the target does not answer"},
     };
     annal_status status = ANNAL_OK;

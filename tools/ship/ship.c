@@ -118,6 +118,7 @@ static void write_lag(struct ship *ship, const struct counts *counts, int64_t no
     ship->lag.events_behind = counts->behind;
     ship->lag.seconds_behind = seconds_behind(ship, now_us);
     ship->lag.rows_seconds_behind = ship->rows.seconds;
+    ship->lag.stopped = ship->sender.stopped;
     ship->lag.away = ship->away_since_us != 0;
     ship_lag_write(ship->lag_fd, &ship->lag);
 }
