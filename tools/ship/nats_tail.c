@@ -6,7 +6,8 @@
  *     hash before it is that of the last one. A seq that was printed is skipped.
  * (2) What comes too early is held until what is before it arrives. If nothing more comes, the
  *     stream is read again from the last event of the session that was printed; if that does not
- *     have it either, the gap is said, and the session goes on after it.
+ *     have it either, the gap is said, and the session goes on after it. With follow a shipper has
+ *     half a minute before that: after a failure it sends again what the stream did not take.
  * (3) The first event of a session that is seen need not be its first: the stream has limits. So
  *     unless nothing is before it, it is held for a moment, too.
  */
@@ -28,6 +29,7 @@
 enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500, HELD_MAX = 50000 };
 #define SETTLE_US INT64_C(1000000) /* without a message, before a gap is one */
 #define STUCK_US  INT64_C(5000000)
+#define GAP_US    INT64_C(30000000)
 
 struct held {
     uint64_t seq, h, before, stream_seq;
@@ -40,6 +42,7 @@ struct followed {
     char *name; /* STORE\nSESSION */
     uint64_t seq, h, stream_seq;
     bool is_begun, was_read_again, was_told;
+    int64_t read_again_us; /* when it was */
     struct held *held;
     size_t held_count;
     struct followed *next;
@@ -259,10 +262,14 @@ static bool settle_gap(struct following *following, struct followed *session)
         return false;
     if (session->is_begun && !session->was_read_again) {
         session->was_read_again = true;
+        session->read_again_us = annal__monotonic_us();
         following->next =
             session->stream_seq + 1 < following->next ? session->stream_seq + 1 : following->next;
         return true;
     }
+    if (session->is_begun && following->options->follow &&
+        annal__monotonic_us() < session->read_again_us + GAP_US)
+        return false;
     if (held->part_have < held->part_count) {
         session->held = held->next;
         session->held_count--;
