@@ -252,6 +252,23 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+START_TEST(a_fork_of_a_session_that_is_here_is_pulled)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n{\"type\":\"t\",\"data\":2}\n", "append", "s1");
+    DONE(&cli, "fork", "s1", "--at", "1", "s2");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":3}\n", "append", "s2");
+    DONE(&cli, "fork", "s2", "--at", "2", "s3");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":4}\n", "append", "s3");
+    DONE(&cli, "ship", url, "--as", "h1");
+    DONE(&cli, "pull", "s1", "--from", url, "--store", second);
+    DONE(&cli, "pull", "s3", "--from", url, "--store", second);
+    fleet_same_journals("s2");
+    fleet_same_journals("s3");
+    DONE(&cli, "verify", "--store", second);
+}
+END_TEST
+
 /* Killed wherever it is; then whole. A store in which it was done before it was killed is left
  * for another. */
 START_TEST(a_pull_that_is_killed_goes_on)
@@ -311,6 +328,7 @@ Suite *suite_pull(void)
     tcase_add_test(cases, artifacts_go_with_the_last_event_that_names_them);
     tcase_add_test(cases, another_history_here_stays_as_it_is);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);
+    tcase_add_test(cases, a_fork_of_a_session_that_is_here_is_pulled);
     tcase_add_long_test(cases, a_pull_that_is_killed_goes_on);
     return suite;
 }

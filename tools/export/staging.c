@@ -141,25 +141,67 @@ static void look_for_artifacts(void *arg, const annal_event *event, bool after_d
         staging->missing++;
 }
 
+/* What the fork was made from, if that came, too. Its own fork point is earlier. */
+static const struct bundle_session *parent_of(const struct bundle *bundle,
+                                              const struct bundle_session *fork)
+{
+    for (size_t i = 0; i < bundle->session_count; i++) {
+        const struct bundle_session *session = &bundle->sessions[i];
+        if (strcmp(session->session, fork->fork) == 0 && session->fork_seq < fork->fork_seq)
+            return session;
+    }
+    return NULL;
+}
+
+static bool has_ancestors(const struct bundle *bundle, const struct bundle_session *session)
+{
+    while (session != NULL && session->fork[0] != '\0')
+        session = parent_of(bundle, session);
+    return session != NULL;
+}
+
+/* What a fork was made from was here before, and did not come. */
+static annal_status prove_fork_point(struct staging *staging, const annal_session_info *fork)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event = {0};
+    annal_error ignored;
+    annal_status status = annal_cursor_open(staging->store, annal_slice_of(fork->fork_session),
+                                            fork->fork_seq, &cursor, &ignored);
+    if (status >= 0)
+        status = annal_cursor_next(cursor, &event, &ignored);
+    bool is_here = status == ANNAL_OK && event.seq == fork->fork_seq && event.h == fork->fork_h;
+    annal_cursor_close(cursor);
+    return is_here ? ANNAL_OK
+                   : annal__fail(staging->err, ANNAL_ERR_CORRUPT,
+                                 "%s: session '%s' is a fork of session '%s', which did not come, "
+                                 "and is not here",
+                                 staging->from, fork->session, fork->fork_session);
+}
+
+/* Of a fork that came without its ancestors, that these are missing is a finding. */
 static annal_status prove_session(struct staging *staging, const struct bundle_session *session)
 {
     annal_slice id = annal_slice_of(session->session);
     annal_verify_result result;
     annal_session_info info;
+    bool is_whole = has_ancestors(&staging->bundle, session);
     annal_status status = annal__verify_events(staging->staged, id, NULL, look_for_artifacts,
                                                staging, &result, staging->err);
     if (status >= 0)
         status = annal_session_info_get(staging->staged, id, &info, staging->err);
     if (status < 0)
         return status;
-    if (result.findings > 0 || info.end_offset != session->bytes ||
+    if (result.findings != (is_whole ? 0 : 1) || info.end_offset != session->bytes ||
         info.last_seq != session->last_seq || info.last_h != session->h ||
         info.fork_seq != session->fork_seq || strcmp(info.fork_session, session->fork) != 0 ||
         strcmp(info.file, session->file) != 0)
         return annal__fail(staging->err, ANNAL_ERR_CORRUPT,
                            "%s: the journal of session '%s' does not prove itself", staging->from,
                            session->session);
-    return ANNAL_OK;
+    if (is_whole || parent_of(&staging->bundle, session) != NULL)
+        return ANNAL_OK;
+    return prove_fork_point(staging, &info);
 }
 
 static annal_status prove_all(struct staging *staging)
