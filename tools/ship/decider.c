@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AGAIN_US = 100000 };
+enum { AGAIN_US = 100000, LOCK_US = 500 };
 
 struct decider {
     annal_decider ops;
@@ -397,19 +397,17 @@ static annal_status bring_session(struct decider *decider, const char *name, ann
 /* Another thread may be waiting for a target that is silent. */
 static annal_status lock(struct decider *decider, annal_slice session, annal_error *err)
 {
-    struct timespec until;
-    uint32_t wait_ms = annal__store_wait_ms(decider->store);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    if (pthread_mutex_clocklock(&decider->lock, CLOCK_MONOTONIC, &until) == 0)
-        return ANNAL_OK;
-    return annal__fail(err, ANNAL_ERR_IO,
-                       "append to session '%.*s': refused, nothing was written: it is shared, and "
-                       "who decides about it did not answer another append in time",
-                       ANNAL_FMT(session));
+    int64_t until_us = annal__monotonic_us() + (int64_t)annal__store_wait_ms(decider->store) * 1000;
+    while (pthread_mutex_trylock(&decider->lock) != 0) {
+        if (annal__monotonic_us() >= until_us)
+            return annal__fail(err, ANNAL_ERR_IO,
+                               "append to session '%.*s': refused, nothing was written: it is "
+                               "shared, and who decides about it did not answer another append in "
+                               "time",
+                               ANNAL_FMT(session));
+        annal__store_wait(decider->store, LOCK_US);
+    }
+    return ANNAL_OK;
 }
 
 /* A connection that was idle may be dead: then another one is tried. */
