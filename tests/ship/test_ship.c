@@ -309,6 +309,23 @@ START_TEST(an_upgrade_may_take_longer_than_an_answer)
 }
 END_TEST
 
+/* Or else there would be one more in the server with each try of each host. */
+START_TEST(nobody_who_has_left_waits_for_an_upgrade)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    SHIP(NULL);
+    fleet_do("UPDATE annal._schema SET version = 10");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; SELECT pg_advisory_xact_lock(hashtext('annal'))"));
+    SHIP("--timeout", "1", "--wait", "0");
+    ck_assert_int_eq(cli.exit_status, 3);
+    fleet_wait_for("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'annal ship'",
+                   "0");
+    PQfinish(other);
+}
+END_TEST
+
 /* ---- Days ---- */
 
 #define DAYS                                                                                       \
@@ -785,6 +802,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);
     tcase_add_test(cases, an_upgrade_may_take_longer_than_an_answer);
+    tcase_add_test(cases, nobody_who_has_left_waits_for_an_upgrade);
     tcase_add_test(cases, a_target_of_version_11_gets_the_days_of_its_sessions);
     tcase_add_test(cases, an_upgrade_deadlocks_with_no_batch_and_no_reader);
     tcase_add_test(cases, a_clock_that_was_set_back_hides_no_events);

@@ -273,8 +273,12 @@ static annal_status make_schema(struct ship_target *target, annal_error *err)
 {
     long version = 0;
     PGresult *result = NULL;
-    annal_status status =
-        run(target, "BEGIN; SELECT pg_advisory_xact_lock(" LOCK_KEY ")", NULL, err);
+    char begin[150];
+    snprintf(begin, sizeof begin,
+             "BEGIN; SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(" LOCK_KEY ");"
+             " SET LOCAL lock_timeout = 0",
+             target->quiet_ms);
+    annal_status status = run(target, begin, NULL, err);
     if (status >= 0)
         status = find_version(target, &version, err);
     if (status >= 0 && version < SCHEMA_VERSION)
