@@ -635,6 +635,21 @@ static int run_compact(const struct args *args)
     return store_close(shipping.store, out_finish(exit_status));
 }
 
+/* ---- tables ---- */
+
+static int run_tables(const struct args *args)
+{
+    struct shipping shipping;
+    int exit_status = shipping_begin(args, OPEN_READ, &shipping);
+    shipping.options.follow = args_has(args, "follow");
+    if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
+        exit_status = fail_usage("'%s' has no tables of packs: they need postgresql://",
+                                 shipping.options.target.url);
+    else if (exit_status == 0)
+        exit_status = shipping.options.kind->send_pack_tables(shipping.store, &shipping.options);
+    return store_close(shipping.store, out_finish(exit_status));
+}
+
 /* ---- schema ---- */
 
 static int run_schema(const struct args *args)
@@ -652,6 +667,10 @@ static const struct field to_fields[] = {
     OPTION_WITH("batch", "N", FIELD_COUNT, NULL, "events of a transaction (50000)", .least = 1,
                 .most = 10000000),
     FIELDS_END};
+
+static const struct field tables_fields[] = {
+    TARGET_OPERAND, TARGET_OPTIONS,
+    FLAG("follow", NULL, "go on with what changes, until it is ended"), FIELDS_END};
 
 static const struct field look_fields[] = {TARGET_OPERAND, TARGET_OPTIONS, FIELDS_END};
 
@@ -739,6 +758,23 @@ static const struct command verbs[] = {
                  "  annal ship compact s3://bucket/lake --keep 48\n",
      .fields = compact_fields,
      .run = run_compact},
+    {.name = "tables",
+     .summary = "send the rows of the tables of packs to a database",
+     .about = "The tables of the packs that are on get a view each at the target, schema annal,\n"
+              "with the same columns, and store: of all stores together. The rows are those\n"
+              "of the tables here. Of a session all rows of a pack are sent again when it\n"
+              "grew, and replace those of an earlier event; events must be there first, so run\n"
+              "it after 'annal ship', or with --follow beside 'annal ship --follow'. It may be\n"
+              "killed and repeated, and run in all stores that share a session.\n"
+              "\n"
+              "Which rows belong to a session is what the section '-- forget' of its pack would\n"
+              "delete. Packs without it are left out, and views, triggers and indexes of packs.\n"
+              "The exit status is 1 when a session has another history at the target.",
+     .examples = "  annal ship tables postgresql://db.example/fleet\n"
+                 "  annal ship tables postgresql://db.example/fleet --follow --as host7\n"
+                 "  annal ship tables postgresql://db.example/fleet --session 'run_*' --json\n",
+     .fields = tables_fields,
+     .run = run_tables},
     {.name = "schema",
      .summary = "print the SQL that makes or upgrades the schema",
      .about = "For a database in which the shipper's role may not make it: its owner runs this.\n"

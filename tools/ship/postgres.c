@@ -1,5 +1,5 @@
 /*
- * PostgreSQL as a target. schema.sql, tables.sql and views.sql say what is there.
+ * PostgreSQL as a target. schema.sql, tables.sql, packs.sql and views.sql say what is there.
  *
  * (1) Nothing waits without a limit: every answer has quiet_ms (to an upgrade of the schema, ten
  *     minutes), and a server that does not give one in this time is away. The server gives up on us
@@ -8,6 +8,9 @@
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
 #include "tools/ship/postgres.h"
+
+#include "tools/ship/pack_tables.h"
+
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
@@ -23,7 +26,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 13
+#define SCHEMA_VERSION 14
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 enum { UPGRADE_QUIET_MS = 600000 };
@@ -693,4 +696,5 @@ const struct ship_kind ship_postgres = {.pace_ms = 100,
                                         .fetch = postgres_fetch,
                                         .make_rows = postgres_make_rows,
                                         .look_at_rows = postgres_look_at_rows,
+                                        .send_pack_tables = pack_tables_run,
                                         .homes = &home_postgres};

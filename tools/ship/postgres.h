@@ -40,7 +40,7 @@ void postgres_add_number(struct buf *array, uint64_t value);
 void postgres_add_null(struct buf *array);
 
 /* Run a statement with values and then these arrays, which are freed. */
-enum { POSTGRES_VALUES_MAX = 6 };
+enum { POSTGRES_VALUES_MAX = 10 };
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
                                  const char *const *values, int value_count, struct buf *arrays,
                                  int count, PGresult **out, annal_error *err);

@@ -345,6 +345,8 @@ BEGIN
     END IF;
     DELETE FROM annal._session_rows WHERE key = of_key;
     DELETE FROM annal._turn_rows WHERE key = of_key;
+    DELETE FROM annal._pack_sessions WHERE key = of_key;
+    DELETE FROM annal._pack_rows WHERE key = of_key AND tab = ANY (ARRAY(SELECT id FROM annal._pack_tables));
     DELETE FROM annal._events WHERE key = of_key;
     GET DIAGNOSTICS events = ROW_COUNT;
     PERFORM annal._drop_artifacts(hashes);

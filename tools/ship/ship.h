@@ -74,6 +74,7 @@ struct ship_where {
 };
 
 struct ship_target;
+struct ship_options;
 struct home_kind;
 
 /* Called for each head of the store. Return 0 to continue. */
@@ -170,6 +171,9 @@ struct ship_kind {
      * store, and in any order. */
     annal_status (*tree)(struct ship_target *target, annal_slice session, session_fn fn, void *arg,
                          annal_error *err);
+
+    /* The verb tables: pack_tables.h. NULL: it has none. */
+    int (*send_pack_tables)(annal_store *store, const struct ship_options *options);
 
     const struct home_kind *homes; /* NULL: this kind of target knows no homes */
 };

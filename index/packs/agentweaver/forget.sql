@@ -9,7 +9,8 @@ DELETE FROM workflow_runs WHERE :session GLOB 'wf_?*' AND id = substr(:session, 
 DELETE FROM workflow_checkpoints WHERE session_id = :session;
 DELETE FROM run_rows WHERE :session GLOB 'run_?*' AND id = substr(:session, 5);
 DELETE FROM run_leases WHERE :session GLOB 'run_?*' AND run_id = substr(:session, 5);
-DELETE FROM token_usage_records WHERE id GLOB substr(:session, 5) || ':*' AND :session GLOB 'run_?*';
+DELETE FROM token_usage_records -- whose id begins with the run and a colon
+WHERE :session GLOB 'run_?*' AND id > substr(:session, 5) || ':' AND id < substr(:session, 5) || ';';
 INSERT INTO runs_forgotten (run_id) SELECT substr(:session, 5) WHERE :session GLOB 'run_?*';
 DELETE FROM run_revisions WHERE :session GLOB 'run_?*' AND run_id = substr(:session, 5);
 DELETE FROM runs_forgotten;

@@ -1,0 +1,538 @@
+#include "tools/ship/pack_tables.h"
+
+#include "index/sys/pack_rows.h"
+#include "index/sys/view.h"
+#include "journal/base/alloc.h"
+#include "journal/base/clock.h"
+#include "journal/base/error.h"
+#include "journal/base/hex.h"
+#include "journal/base/json.h"
+#include "tools/cli/catch_up.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+#include "tools/cli/rows.h"
+#include "tools/ship/postgres.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { PAGE = 500, TABLES_MAX = 1000, PAUSES = 3, REST_MS = 1000, REST_MS_MAX = 30000 };
+
+#define ROWS_BYTES     ((size_t)8 << 20)  /* of several sessions that are sent together */
+#define ROWS_BYTES_MAX ((size_t)64 << 20) /* of one session */
+
+/* A session, and the event up to which its rows here are complete. */
+struct position {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t seq, h;
+};
+
+struct pack_table {
+    char *name, *quoted;
+    char id[16];    /* at the target */
+    struct buf sql; /* its rows of the sessions in the JSON array ?1, and the place of that there */
+};
+
+/* The pack that is being sent. */
+struct pack {
+    const struct annal__pack_rows *rows;
+    char version[24], made[64];
+    struct pack_table tables[TABLES_MAX];
+    size_t table_count;
+    struct position page[PAGE];
+    size_t page_count;
+};
+
+struct sending {
+    const struct ship_options *options;
+    annal_index *index;
+    annal__view *view;
+    struct ship_target *target;
+    struct pack *pack;
+    annal_error err;
+    bool told;                                        /* which packs are left out */
+    uint64_t sessions, rows, behind, other, left_out; /* packs, and sessions that are too large */
+};
+
+static annal_status no_memory(struct sending *sending)
+{
+    return annal__fail(&sending->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+}
+
+static annal_status ask(struct sending *sending, const char *sql, const annal_value *params,
+                        size_t count, annal_row_fn fn, void *arg)
+{
+    const annal_sql_options options = {.params = params, .param_count = count};
+    return annal__view_sql(sending->view, annal_slice_of(sql), &options, fn, arg, &sending->err);
+}
+
+static annal_value text_of(const char *text)
+{
+    return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
+}
+
+/* An item of an array for PostgreSQL, with any bytes but NUL. */
+static annal_status add_escaped(struct buf *array, annal_slice text)
+{
+    annal_status status = annal__buf_reserve(array, text.len * 2 + 3);
+    if (status < 0)
+        return status;
+    char *at = array->ptr + array->len;
+    *at++ = array->len == 0 ? '{' : ',';
+    *at++ = '"';
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '"' || text.ptr[i] == '\\')
+            *at++ = '\\';
+        *at++ = text.ptr[i];
+    }
+    *at++ = '"';
+    array->len = (size_t)(at - array->ptr);
+    return ANNAL_OK;
+}
+
+/* ---- The tables of a pack ---- */
+
+static int note_made(void *arg, const annal_row *row)
+{
+    struct pack *pack = arg;
+    snprintf(pack->version, sizeof pack->version, "%" PRId64, row->values[0].integer);
+    snprintf(pack->made, sizeof pack->made, "%.*s", ANNAL_FMT(row->values[1].bytes));
+    return 0;
+}
+
+static int note_table(void *arg, const annal_row *row)
+{
+    struct pack *pack = arg;
+    struct pack_table *table = &pack->tables[pack->table_count];
+    if (pack->table_count == TABLES_MAX)
+        return 0;
+    table->name = annal__strndup(row->values[0].bytes.ptr, row->values[0].bytes.len);
+    table->quoted = annal__strndup(row->values[1].bytes.ptr, row->values[1].bytes.len);
+    pack->table_count++;
+    return table->name == NULL || table->quoted == NULL ? ANNAL_ERR_NOMEM : 0;
+}
+
+static int add_column(void *arg, const annal_row *row)
+{
+    struct buf *columns = arg;
+    annal_status status = add_escaped(&columns[0], row->values[0].bytes);
+    return status < 0 ? status : add_escaped(&columns[1], row->values[1].bytes);
+}
+
+/* The target makes it, if it is new, and its view. */
+static annal_status find_id(struct sending *sending, struct pack_table *table)
+{
+    static const char columns_sql[] =
+        "SELECT lower(name), CASE WHEN type LIKE '%INT%' OR type LIKE '%BOOL%' THEN 'bigint'"
+        " WHEN type LIKE '%CHAR%' OR type LIKE '%CLOB%' OR type LIKE '%TEXT%' THEN 'text'"
+        " WHEN type LIKE '%BLOB%' THEN 'bytea'"
+        " WHEN type LIKE '%REAL%' OR type LIKE '%FLOA%' OR type LIKE '%DOUB%' THEN 'float8'"
+        " ELSE 'text' END FROM pragma_table_xinfo(?1, ?2) WHERE hidden <> 1 ORDER BY cid";
+    struct buf columns[2] = {{0}};
+    PGresult *result = NULL;
+    const annal_value params[] = {text_of(table->name), text_of(sending->pack->rows->database)};
+    const char *const values[] = {sending->pack->rows->pack, table->name};
+    annal_status status = ask(sending, columns_sql, params, 2, add_column, columns);
+    if (status >= 0)
+        status = postgres_run_arrays(sending->target, "SELECT annal._pack_table($1, $2, $3, $4)",
+                                     values, 2, columns, 2, &result, &sending->err);
+    annal__buf_done(&columns[0]);
+    annal__buf_done(&columns[1]);
+    if (status < 0)
+        return status;
+    snprintf(table->id, sizeof table->id, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+/* Rows for which no session is named in `-- forget` are those of the session ''. A table that is
+ * only emptied there has none at other times. */
+static annal_status write_select(struct sending *sending, struct pack_table *table)
+{
+    const struct annal__pack_rows *rows = sending->pack->rows;
+    struct buf conditions = {0};
+    annal_status status = ANNAL_OK;
+    bool is_emptied = false;
+    for (size_t i = 0; i < rows->count && status >= 0; i++) {
+        if (strcasecmp(rows->forgotten[i].table, table->name) != 0)
+            continue;
+        is_emptied = true;
+        if (rows->forgotten[i].condition != NULL)
+            status = annal__buf_printf(&conditions, conditions.len == 0 ? "%s" : " OR %s",
+                                       rows->forgotten[i].condition);
+    }
+    if (status >= 0 && (conditions.len > 0 || !is_emptied))
+        status = annal__buf_printf(
+            &table->sql,
+            "SELECT \"of row\", %s.* FROM (SELECT key AS \"of row\", value AS \"of session\" FROM"
+            " json_each(?1)) CROSS JOIN \"%s\".%s WHERE \"of session\" %s '' AND (%.*s)",
+            table->quoted, rows->database, table->quoted, conditions.len == 0 ? "=" : "<>",
+            conditions.len == 0 ? 1 : (int)conditions.len,
+            conditions.len == 0 ? "1" : conditions.ptr);
+    annal__buf_done(&conditions);
+    if (status < 0 || annal__buf_cstr(&table->sql) == NULL)
+        return no_memory(sending);
+    return table->sql.len == 0 ? ANNAL_OK : find_id(sending, table);
+}
+
+static annal_status find_tables(struct sending *sending)
+{
+    struct pack *pack = sending->pack;
+    struct buf sql = {0};
+    const annal_value name = text_of(pack->rows->pack);
+    annal_status status =
+        annal__buf_printf(&sql,
+                          "SELECT version, tables_hash || ' ' || handlers_hash FROM \"%s\"._pack"
+                          " WHERE name = ?1",
+                          pack->rows->database) < 0
+            ? no_memory(sending)
+            : ask(sending, annal__buf_cstr(&sql), &name, 1, note_made, pack);
+    annal__buf_clear(&sql);
+    if (status >= 0)
+        status = annal__buf_printf(&sql,
+                                   "SELECT name, '\"' || replace(name, '\"', '\"\"') || '\"' FROM"
+                                   " \"%s\"._object WHERE pack = ?1 AND type = 'table'",
+                                   pack->rows->database) < 0
+                     ? no_memory(sending)
+                     : ask(sending, annal__buf_cstr(&sql), &name, 1, note_table, pack);
+    annal__buf_done(&sql);
+    for (size_t i = 0; i < pack->table_count && status >= 0; i++)
+        status = write_select(sending, &pack->tables[i]);
+    return status;
+}
+
+/* ---- Rows ---- */
+
+enum { SESSIONS, SEQS, HS, POSITIONS, TABS = POSITIONS, PLACES, ROWS, ARRAYS };
+
+struct batch {
+    struct buf arrays[ARRAYS];
+    struct buf row; /* scratch */
+    const char *tab;
+    uint64_t rows;
+};
+
+static annal_status value_json(struct buf *out, const annal_value *value)
+{
+    if (value->kind == ANNAL_VALUE_REAL && (value->real > DBL_MAX || value->real < -DBL_MAX))
+        return annal__buf_printf(out, "\"%sInfinity\"", value->real < 0 ? "-" : "");
+    if (value->kind != ANNAL_VALUE_BLOB)
+        return rows_value_json(out, value);
+    annal_status status = annal__buf_append(out, "\"\\\\x", 4);
+    if (status >= 0)
+        status = annal__hex_append(out, value->bytes);
+    return status < 0 ? status : annal__buf_append(out, "\"", 1);
+}
+
+/* A member for each column that is not NULL, with its name in small letters. */
+static annal_status row_json(struct buf *out, const annal_row *row)
+{
+    annal_status status = ANNAL_OK;
+    annal__buf_clear(out);
+    for (size_t i = 1; i < row->count && status >= 0; i++) {
+        if (row->values[i].kind == ANNAL_VALUE_NULL)
+            continue;
+        status = annal__buf_append(out, out->len == 0 ? "{" : ",", 1);
+        size_t name_at = out->len;
+        if (status >= 0)
+            status = annal__json_quote(out, annal_slice_of(row->names[i]));
+        for (size_t at = name_at; status >= 0 && at < out->len; at++)
+            if (out->ptr[at] >= 'A' && out->ptr[at] <= 'Z')
+                out->ptr[at] = (char)(out->ptr[at] - 'A' + 'a');
+        if (status >= 0)
+            status = annal__buf_append(out, ":", 1);
+        if (status >= 0)
+            status = value_json(out, &row->values[i]);
+    }
+    if (status >= 0 && out->len == 0)
+        status = annal__buf_append(out, "{", 1);
+    return status < 0 ? status : annal__buf_append(out, "}", 1);
+}
+
+static int add_row(void *arg, const annal_row *row)
+{
+    struct batch *batch = arg;
+    annal_status status = row_json(&batch->row, row);
+    if (status >= 0)
+        status = add_escaped(&batch->arrays[ROWS], annal__buf_slice(&batch->row));
+    if (status < 0)
+        return status;
+    postgres_add_text(&batch->arrays[TABS], batch->tab);
+    postgres_add_number(&batch->arrays[PLACES], (uint64_t)row->values[0].integer + 1);
+    batch->rows++;
+    return 0;
+}
+
+static void add_position(struct buf *arrays, const struct position *position)
+{
+    postgres_add_text(&arrays[SESSIONS], position->session);
+    postgres_add_number(&arrays[SEQS], position->seq);
+    postgres_add_number(&arrays[HS], position->h);
+}
+
+static void add_empty(struct buf *array)
+{
+    if (array->len == 0)
+        (void)annal__buf_append(array, "{", 1);
+}
+
+static annal_status collect(struct sending *sending, const struct position *positions, size_t count,
+                            struct batch *batch)
+{
+    struct pack *pack = sending->pack;
+    struct buf sessions = {0};
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        add_position(batch->arrays, &positions[i]);
+        status = annal__buf_append(&sessions, i == 0 ? "[" : ",", 1);
+        if (status >= 0)
+            status = annal__json_quote(&sessions, annal_slice_of(positions[i].session));
+    }
+    if (status < 0 || annal__buf_append(&sessions, "]", 1) < 0)
+        status = no_memory(sending);
+    batch->arrays[ROWS].limit = count > 1 ? ROWS_BYTES : ROWS_BYTES_MAX;
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&sessions)};
+    for (size_t i = 0; i < pack->table_count && status == ANNAL_OK; i++) {
+        batch->tab = pack->tables[i].id;
+        if (pack->tables[i].sql.len > 0)
+            status = ask(sending, annal__buf_cstr(&pack->tables[i].sql), &param, 1, add_row, batch);
+    }
+    annal__buf_done(&sessions);
+    return status;
+}
+
+/* All rows of these sessions; half of them at a time where they are many. */
+static annal_status send(struct sending *sending, const struct position *positions, size_t count)
+{
+    const struct pack *pack = sending->pack;
+    const char *const values[] = {sending->options->target.store, pack->rows->pack, pack->version,
+                                  pack->made};
+    struct batch batch = {0};
+    PGresult *result = NULL;
+    annal_status status = collect(sending, positions, count, &batch);
+    annal__buf_done(&batch.row);
+    if (status >= 0)
+        for (int i = TABS; i < ARRAYS; i++)
+            add_empty(&batch.arrays[i]);
+    if (status >= 0)
+        status = postgres_run_arrays(
+            sending->target, "SELECT annal._put_pack_rows($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            values, 4, batch.arrays, ARRAYS, &result, &sending->err);
+    for (int i = 0; i < ARRAYS; i++)
+        annal__buf_done(&batch.arrays[i]);
+    if (status == ANNAL_ERR_LIMIT && count > 1) {
+        status = send(sending, positions, count / 2);
+        return status < 0 ? status : send(sending, positions + count / 2, count - count / 2);
+    }
+    if (status == ANNAL_ERR_LIMIT) {
+        say("session '%s': its rows of pack '%s' are more than 64 MiB, and are not sent",
+            positions->session, pack->rows->pack);
+        sending->left_out++;
+        return ANNAL_OK;
+    }
+    if (status < 0)
+        return status;
+    sending->sessions += strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    sending->rows += batch.rows;
+    PQclear(result);
+    return ANNAL_OK;
+}
+
+/* ---- Which sessions ---- */
+
+static int note_position(void *arg, const annal_row *row)
+{
+    struct pack *pack = arg;
+    struct position *position = &pack->page[pack->page_count++];
+    snprintf(position->session, sizeof position->session, "%.*s", ANNAL_FMT(row->values[0].bytes));
+    position->seq = (uint64_t)row->values[1].integer;
+    position->h = (uint64_t)row->values[2].integer;
+    return 0;
+}
+
+/* Of this page, those that are older at the target. */
+static annal_status send_page(struct sending *sending)
+{
+    struct pack *pack = sending->pack;
+    const char *const values[] = {sending->options->target.store, pack->rows->pack, pack->version,
+                                  pack->made};
+    struct buf arrays[POSITIONS] = {{0}};
+    PGresult *result = NULL;
+    size_t older = 0;
+    for (size_t i = 0; i < pack->page_count; i++)
+        add_position(arrays, &pack->page[i]);
+    annal_status status = postgres_run_arrays(
+        sending->target,
+        "SELECT state FROM annal._pack_states($1, $2, $3, $4, $5, $6, $7) ORDER BY n", values, 4,
+        arrays, POSITIONS, &result, &sending->err);
+    if (status < 0)
+        return status;
+    for (size_t i = 0; i < pack->page_count && (int)i < PQntuples(result); i++) {
+        const char *state = PQgetvalue(result, (int)i, 0);
+        sending->behind += strcmp(state, "behind") == 0;
+        sending->other += strcmp(state, "other") == 0;
+        if (strcmp(state, "older") == 0)
+            pack->page[older++] = pack->page[i];
+    }
+    PQclear(result);
+    return older == 0 ? ANNAL_OK : send(sending, pack->page, older);
+}
+
+/* First the rows of no session, then session by session, by id; but not those that are to be
+ * settled, and forks that have no event of their own. */
+static annal_status send_sessions(struct sending *sending)
+{
+    struct pack *pack = sending->pack;
+    const char *glob = sending->options->glob;
+    struct buf sql = {0};
+    annal_status status = annal__buf_printf(
+        &sql,
+        "SELECT session_id, seq - 1, h FROM \"%s\"._cursor AS c WHERE pack = ?1 AND session_id > ?2"
+        " AND seq > 1 AND session_id GLOB ?3 AND NOT EXISTS (SELECT 1 FROM \"%s\"._cursor AS s"
+        " WHERE s.pack = ?1 || ' settled' AND s.session_id = c.session_id)"
+        " AND NOT EXISTS (SELECT 1 FROM main.forks AS f WHERE f.session_id = c.session_id"
+        " AND f.forked_at_seq = c.seq - 1) ORDER BY session_id LIMIT %d",
+        pack->rows->database, pack->rows->database, PAGE);
+    if (status < 0 || annal__buf_cstr(&sql) == NULL)
+        status = no_memory(sending);
+    pack->page[0] = (struct position){0};
+    pack->page_count = 1;
+    while (status >= 0 && pack->page_count > 0) {
+        char last[sizeof pack->page[0].session];
+        memcpy(last, pack->page[pack->page_count - 1].session, sizeof last);
+        const annal_value params[] = {text_of(pack->rows->pack), text_of(last),
+                                      text_of(glob != NULL ? glob : "*")};
+        status = send_page(sending);
+        pack->page_count = 0;
+        if (status >= 0)
+            status = ask(sending, annal__buf_cstr(&sql), params, 3, note_position, pack);
+    }
+    annal__buf_done(&sql);
+    return status;
+}
+
+static int send_pack(void *arg, const struct annal__pack_rows *rows)
+{
+    struct sending *sending = arg;
+    annal_status status = ANNAL_OK;
+    if (rows->why != NULL) {
+        if (!sending->told)
+            say("the tables of pack '%s' are left out: %s", rows->pack, rows->why);
+        return 0;
+    }
+    struct pack *pack = sending->pack = annal__zalloc(sizeof *pack);
+    if (pack == NULL)
+        return no_memory(sending);
+    pack->rows = rows;
+    status = find_tables(sending);
+    if (status >= 0 && pack->made[0] != '\0')
+        status = send_sessions(sending);
+    for (size_t i = 0; i < pack->table_count; i++) {
+        annal__free(pack->tables[i].name);
+        annal__free(pack->tables[i].quoted);
+        annal__buf_done(&pack->tables[i].sql);
+    }
+    annal__free(pack);
+    if (status != ANNAL_ERR_SQL)
+        return status;
+    if (!sending->told)
+        say("the tables of pack '%s' are left out: %s", rows->pack, sending->err.message);
+    sending->left_out++;
+    return 0;
+}
+
+/* ---- Passes ---- */
+
+static annal_status pass(struct sending *sending)
+{
+    const struct ship_options *options = sending->options;
+    sending->sessions = sending->rows = sending->behind = sending->other = sending->left_out = 0;
+    annal_status status = ANNAL_OK;
+    if (sending->target == NULL)
+        status = options->kind->open(&options->target, true, &sending->target, &sending->err);
+    if (status >= 0)
+        status = annal__view_open(sending->index, &sending->view, &sending->err);
+    if (status >= 0)
+        status = annal__pack_rows_each(sending->index, send_pack, sending, &sending->err);
+    annal__view_close(sending->view);
+    sending->view = NULL;
+    sending->told = sending->told || status >= 0;
+    if (status >= 0)
+        return status;
+    options->kind->close(sending->target);
+    sending->target = NULL;
+    return status;
+}
+
+static void tell(const struct sending *sending)
+{
+    if (sending->options->json)
+        printf("{\"rows\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"other_history\":%" PRIu64
+               ",\"left_out\":%" PRIu64 "}\n",
+               sending->rows, sending->behind, sending->other, sending->left_out);
+    else
+        printf("sent %" PRIu64 " rows of packs\n", sending->rows);
+    (void)out_flush();
+}
+
+static void rest(int64_t ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static int follow(struct sending *sending)
+{
+    int64_t retry_ms = 0;
+    while (out_wanted() && !out_reader_is_gone()) {
+        int64_t begun_us = annal__monotonic_us();
+        const annal_catch_up_options wholly = {.packs = true};
+        annal_status status =
+            annal_index_catch_up(sending->index, (annal_slice){0}, &wholly, &sending->err);
+        if (status >= 0 || status == ANNAL_ERR_BUSY) /* a part of it is caught up */
+            status = pass(sending);
+        if (status < 0 && status != ANNAL_ERR_BUSY)
+            return fail_error(&sending->err);
+        if (status < 0 && retry_ms == 0)
+            say("%s; it is tried again", sending->err.message);
+        if (status >= 0 && sending->sessions > 0)
+            tell(sending);
+        retry_ms = status >= 0 ? 0 : retry_ms == 0 ? REST_MS : retry_ms * 2;
+        retry_ms = retry_ms < REST_MS_MAX ? retry_ms : REST_MS_MAX;
+        int64_t rest_ms = (annal__monotonic_us() - begun_us) * PAUSES / 1000;
+        rest(retry_ms > 0 ? retry_ms : rest_ms > REST_MS ? rest_ms : REST_MS);
+    }
+    return EXIT_DONE;
+}
+
+static int send_once(struct sending *sending)
+{
+    if (pass(sending) < 0) {
+        if (sending->err.status == ANNAL_ERR_BUSY)
+            sending->err.status = ANNAL_ERR_IO; /* away, which is no answer */
+        return fail_error(&sending->err);
+    }
+    tell(sending);
+    if (sending->behind > 0)
+        say("some sessions have events that are not at the target yet: 'annal ship' sends them, "
+            "then this their rows");
+    if (sending->other > 0)
+        return fail_refused(
+            "some sessions have another history at the target, and their rows were not "
+            "sent: 'annal ship status' names them");
+    return sending->left_out > 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
+int pack_tables_run(annal_store *store, const struct ship_options *options)
+{
+    struct sending sending = {.options = options};
+    int exit_status = index_open_with_packs(store, &sending.index);
+    if (exit_status == 0)
+        exit_status = options->follow ? follow(&sending) : send_once(&sending);
+    options->kind->close(sending.target);
+    annal_index_close(sending.index);
+    return exit_status;
+}

@@ -1,0 +1,178 @@
+-- Rows of the tables of packs, as shippers have them (annal ship tables), and the views that show them.
+--
+-- All tables are in one, so that shippers need no right to make any. The rows of a session are complete up to an event that
+-- is here; they replace those of an earlier event only, all at once. So it does not matter which of several stores sends
+-- those of a session that they share.
+
+-- columns and types: of the view, in its order; what a store has in addition is added at the end.
+CREATE TABLE IF NOT EXISTS annal._pack_tables (
+    id       integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    pack     text COLLATE "C" NOT NULL,
+    name     text COLLATE "C" NOT NULL,
+    view     text COLLATE "C" NOT NULL,
+    columns  text[] NOT NULL,
+    types    text[] NOT NULL,
+    UNIQUE (pack, name)
+);
+
+-- seq: the event up to which the rows of this pack are complete. version, made: of the pack, and a hash of the SQL that made
+-- the rows. store: who sent them. The key 0 is for rows that a pack has without any session.
+CREATE TABLE IF NOT EXISTS annal._pack_sessions (
+    key      bigint NOT NULL,
+    pack     text COLLATE "C" NOT NULL,
+    seq      bigint NOT NULL,
+    version  bigint NOT NULL,
+    made     text COLLATE "C" NOT NULL,
+    store    text COLLATE "C" NOT NULL,
+    PRIMARY KEY (key, pack)
+);
+
+-- row is json, not jsonb: it may have \u0000.
+CREATE TABLE IF NOT EXISTS annal._pack_rows (
+    tab  integer NOT NULL,
+    key  bigint NOT NULL,
+    row  json NOT NULL
+);
+
+CREATE INDEX IF NOT EXISTS _pack_rows_place ON annal._pack_rows (tab, key);
+
+-- A value in the type of its column; NULL if it does not fit, as SQLite keeps any value in any column.
+CREATE OR REPLACE FUNCTION annal._as_bigint(value text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN value ~ '^-?[0-9]{1,18}$' THEN value::bigint
+                WHEN value ~ '^-?[0-9]{19}$' THEN
+                    CASE WHEN value::numeric BETWEEN -9223372036854775808 AND 9223372036854775807 THEN value::bigint END END
+$$;
+
+CREATE OR REPLACE FUNCTION annal._as_float8(value text) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN value ~ '^-?([0-9]{1,18}(\.[0-9]{1,30})?(e[-+]?[0-9]{1,2})?|[0-9](\.[0-9]{1,30})?e[-+]?[12][0-9]{2}|Infinity)$'
+                THEN value::float8
+                WHEN value ~ '^-?[0-9](\.[0-9]{1,30})?e[-+]?30[0-8]$' AND abs(value::numeric) < 1.797693134862315e308
+                THEN value::float8 END
+$$;
+
+CREATE OR REPLACE FUNCTION annal._as_bytea(value text) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN value ~ '^\\x([0-9a-f]{2})*$' THEN value::bytea ELSE convert_to(value, 'UTF8') END
+$$;
+
+-- Only who may write heads, that is shippers, may write rows of packs.
+CREATE OR REPLACE FUNCTION annal._must_ship() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT has_table_privilege(coalesce(nullif(current_setting('role'), 'none'), session_user), 'annal._heads', 'UPDATE') THEN
+        RAISE insufficient_privilege USING MESSAGE = 'permission denied for the tables of packs';
+    END IF;
+END $$;
+
+-- The view of a table: its columns, and session_id and store unless it has columns of these names. Who may read sessions may
+-- read it.
+CREATE OR REPLACE FUNCTION annal._make_pack_view(made annal._pack_tables) RETURNS void LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    shown text;
+    members text;
+    role text;
+BEGIN
+    SELECT string_agg(CASE type WHEN 'session_id' THEN 'h.session' WHEN 'store' THEN 'h.store' WHEN 'text' THEN format('c.%I', name)
+                                ELSE format('annal._as_%s(c.%I)', type, name) END || format(' AS %I', name), ', ' ORDER BY n),
+           string_agg(format('%I text', name), ', ') FILTER (WHERE type NOT IN ('session_id', 'store'))
+        INTO shown, members FROM unnest(made.columns, made.types) WITH ORDINALITY AS c (name, type, n);
+    EXECUTE format('CREATE OR REPLACE VIEW annal.%I AS SELECT %s FROM annal._pack_rows r LEFT JOIN annal._heads h USING (key),'
+                   ' json_to_record(annal._data(r.row)) AS c (%s) WHERE r.tab = %s', made.view, shown, members, made.id);
+    EXECUTE format('COMMENT ON VIEW annal.%I IS %L', made.view, format('table %s of pack %s, sent by annal ship tables', made.name,
+                                                                     made.pack));
+    FOR role IN SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(a.grantee::regrole::name) END
+        FROM pg_class c, aclexplode(c.relacl) a
+        WHERE c.oid = to_regclass('annal.sessions') AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('GRANT SELECT ON annal.%I TO %s', made.view, role);
+    END LOOP;
+END $$;
+
+-- The number of a table, which gets the columns that it does not have here, and a view. A column whose type is another one
+-- than that of its view stays as it is. Shippers may call it without owning the tables. The view has the name of the table,
+-- or PACK_NAME where that is taken. (A later version of this text that takes another name moves the view that has it.)
+CREATE OR REPLACE FUNCTION annal._pack_table(of_pack text, of_name text, of_columns text[], of_types text[]) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    had annal._pack_tables;
+    of_view text := lower(of_name);
+    shown text;
+BEGIN
+    PERFORM annal._must_ship();
+    PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('packs'));
+    FOREACH shown IN ARRAY ARRAY['session_id', 'store'] LOOP
+        IF shown <> ALL (of_columns) THEN
+            of_columns := of_columns || shown;
+            of_types := of_types || shown;
+        END IF;
+    END LOOP;
+    SELECT * INTO had FROM annal._pack_tables WHERE pack = of_pack AND name = of_name;
+    IF had.columns @> of_columns THEN
+        RETURN had.id;
+    END IF;
+    IF had.id IS NULL THEN
+        WHILE of_view ~ '^(_|events_[0-9])'
+            OR EXISTS (SELECT FROM pg_class WHERE relname = of_view AND relnamespace = 'annal'::regnamespace) LOOP
+            of_view := lower(of_pack) || '_' || of_view;
+        END LOOP;
+        INSERT INTO annal._pack_tables (pack, name, view, columns, types)
+            VALUES (of_pack, of_name, of_view, of_columns, of_types) RETURNING * INTO had;
+    ELSE
+        UPDATE annal._pack_tables t SET columns = had.columns || added.columns, types = had.types || added.types
+            FROM (SELECT array_agg(name ORDER BY n) AS columns, array_agg(type ORDER BY n) AS types
+                  FROM unnest(of_columns, of_types) WITH ORDINALITY AS c (name, type, n) WHERE name <> ALL (had.columns)) AS added
+            WHERE t.id = had.id RETURNING t.* INTO had;
+    END IF;
+    PERFORM annal._make_pack_view(had);
+    RETURN had.id;
+END $$;
+
+-- What is to be done with the rows of sessions, which are complete up to these events: 'equal', nothing; 'older', they are to
+-- be sent, because those here are; 'behind', the event is not here yet; 'other', another one is here. A session has the head of
+-- its own store, or that of those who share it. Its name is '' for the rows without any.
+CREATE OR REPLACE FUNCTION annal._pack_states(of_store text, of_pack text, of_version bigint, of_made text, sessions text[],
+                                              seqs bigint[], hs bigint[]) RETURNS TABLE (n bigint, key bigint, state text)
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT lane.n, head.key,
+           CASE WHEN head.key IS NULL OR head.seq < lane.seq THEN 'behind'
+                WHEN NOT head.same THEN 'other'
+                WHEN p.key IS NULL OR (p.seq < lane.seq AND p.version <= of_version)
+                     OR (p.seq <= lane.seq AND (p.version < of_version OR (p.made <> of_made AND p.store = of_store))) THEN 'older'
+                ELSE 'equal' END
+    FROM unnest(sessions, seqs, hs) WITH ORDINALITY AS lane (session, seq, h, n)
+         LEFT JOIN LATERAL (
+             SELECT 0 AS key, 0 AS seq, true AS same, '' AS store WHERE lane.session = ''
+             UNION ALL
+             SELECT h.key, h.seq, h.seq = lane.seq AND h.h = lane.h OR (h.seq > lane.seq AND EXISTS (
+                        SELECT FROM annal._events e WHERE e.key = h.key AND e.seq = lane.seq AND e.h = lane.h
+                        AND e.day BETWEEN h.first_day AND greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date))), h.store
+             FROM annal._heads h WHERE h.session = lane.session AND h.store IN (of_store, '*')
+             ORDER BY same DESC, store DESC LIMIT 1) AS head ON true
+         LEFT JOIN annal._pack_sessions p ON p.key = head.key AND p.pack = of_pack
+$$;
+
+-- Replace the rows of those sessions that are to be sent; how many these are. places: of each row, the place of its session
+-- in sessions. Heads are locked, in the order of batches, so that of two who send a session one waits, and forget() waits, too.
+-- Shippers may call it without owning the tables.
+CREATE OR REPLACE FUNCTION annal._put_pack_rows(of_store text, of_pack text, of_version bigint, of_made text, sessions text[],
+                                                seqs bigint[], hs bigint[], tabs integer[], places bigint[], rows text[])
+    RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    keys bigint[];
+BEGIN
+    PERFORM annal._must_ship();
+    PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('packs ' || of_pack)) WHERE sessions[1] = '';
+    PERFORM FROM annal._heads h WHERE h.session = ANY (sessions) AND h.store IN (of_store, '*')
+        ORDER BY h.session, h.store FOR NO KEY UPDATE;
+    keys := ARRAY(SELECT CASE s.state WHEN 'older' THEN s.key END
+        FROM annal._pack_states(of_store, of_pack, of_version, of_made, sessions, seqs, hs) s ORDER BY s.n);
+    DELETE FROM annal._pack_rows r WHERE r.key = ANY (keys)
+        AND r.tab = ANY (ARRAY(SELECT id FROM annal._pack_tables WHERE pack = of_pack));
+    INSERT INTO annal._pack_rows (tab, key, row)
+        SELECT tab, keys[place], row::json FROM unnest(tabs, places, rows) AS lane (tab, place, row)
+        WHERE keys[place] IS NOT NULL;
+    INSERT INTO annal._pack_sessions AS p
+        SELECT k, of_pack, s, of_version, of_made, of_store FROM unnest(keys, seqs) AS lane (k, s) WHERE k IS NOT NULL
+        ON CONFLICT (key, pack) DO UPDATE SET seq = excluded.seq, version = excluded.version, made = excluded.made,
+                                              store = excluded.store;
+    RETURN cardinality(array_remove(keys, NULL));
+END $$;
