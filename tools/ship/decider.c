@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { AGAIN_US = 100000, LOCK_US = 500 };
