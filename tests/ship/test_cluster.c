@@ -183,13 +183,13 @@ START_TEST(artifacts_of_a_shared_session_travel)
     memset(diff, 'd', len);
     H1("run", "create", "r1");
     H1("run", "start", "r1", "--path", "/tmp/r1", "--branch", "r1");
+    H2("home", "share", "run_r1", url);
     cli_run_bytes(
         &cli, diff, len,
         (const char *[]){"run", "review-ready", "r1", "--tree", "4b825dc", "--diff", "-", NULL});
     cli_assert_done(&cli);
     ASK("SELECT count(*) || ' ' || sum(length(bytes)) FROM annal.artifacts", "1 200000");
     H2("run", "approve", "r1", "--tree", "4b825dc", "--reviewer", "bob");
-    H2("pull", "run_r1", "--from", url);
     H2("verify");
     free(diff);
 }

@@ -11,6 +11,8 @@
 #include "tools/ship/references.h"
 #include "tools/ship/shared.h"
 
+#include <annal/artifact.h>
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -317,6 +319,7 @@ struct bringing {
     annal_session_info here;
     annal_writer *writer;
     uint64_t seq; /* of the last event that came */
+    struct references references;
 };
 
 /* A row_fn. Another process of this store may have brought it a moment ago. */
@@ -340,6 +343,28 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
                                &bringing->here, NULL) == ANNAL_OK &&
         bringing->here.last_seq >= event->seq)
         return ANNAL_OK;
+    return status < 0 ? status
+                      : annal__artifact_references(event->data, reference_note,
+                                                   &bringing->references, err);
+}
+
+/* What the target does not have, it may get later: annal pull. */
+static annal_status bring_artifacts(const struct bringing *bringing, annal_error *err)
+{
+    struct decider *decider = bringing->decider;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < bringing->references.count && status >= 0; i++) {
+        const struct reference *reference = &bringing->references.all[i];
+        struct buf content = {0};
+        annal_artifact_info info;
+        status = decider->kind->fetch(decider->target, reference->sha256, &content, err);
+        if (status >= 0)
+            status = annal_artifact_put(decider->store, annal_slice_of(reference->session),
+                                        annal__buf_slice(&content), &info, err);
+        if (status == ANNAL_ERR_NOTFOUND)
+            status = ANNAL_OK;
+        annal__buf_done(&content);
+    }
     return status;
 }
 
@@ -356,6 +381,9 @@ static annal_status bring_events(struct bringing *bringing, annal_error *err)
     if (status >= 0)
         status = annal_writer_sync(bringing->writer, NULL, err);
     annal_writer_close(bringing->writer);
+    if (status >= 0)
+        status = bring_artifacts(bringing, err);
+    references_clear(&bringing->references);
     if (status == ANNAL_ERR_REFUSED &&
         compare_beginning(decider, bringing->here.session, &why) == ANNAL_ERR_REFUSED)
         *err = why;
