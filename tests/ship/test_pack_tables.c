@@ -126,6 +126,9 @@ START_TEST(values_of_every_kind_arrive)
     ASK("SELECT string_agg(t, '|') FROM mine_sessions",
         "a\uFFFD\"\\\u00e9|a\uFFFD\"\\|a\uFFFD\"\\\uFFFD\uFFFD\uFFFD|a\uFFFD\"\\");
     ASK("SELECT count(*) FROM sessions", "1"); /* of core */
+    ASK("SELECT collation_name FROM information_schema.columns WHERE table_name = 'mine_sessions'"
+        " AND column_name = 't'",
+        "C");
     snprintf(text, sizeof text, head, ", later TEXT DEFAULT 'now'");
     write_pack(text);
     SENT(4);

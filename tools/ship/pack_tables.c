@@ -22,6 +22,7 @@
 
 enum { PAGE = 500, TABLES_MAX = 1000, PAUSES = 3, REST_MS = 1000, REST_MS_MAX = 30000 };
 
+#define LOOK_US        INT64_C(60000000)
 #define ROWS_BYTES     ((size_t)8 << 20)  /* of several sessions that are sent together */
 #define ROWS_BYTES_MAX ((size_t)64 << 20) /* of one session */
 
@@ -54,7 +55,9 @@ struct sending {
     struct ship_target *target;
     struct pack *pack;
     annal_error err;
-    bool told;                                        /* which packs are left out */
+    bool told;         /* which packs are left out */
+    struct buf stamps; /* of the databases: until look_us, nothing is done while they stay */
+    int64_t look_us;
     uint64_t sessions, rows, behind, other, left_out; /* packs, and sessions that are too large */
 };
 
@@ -68,6 +71,14 @@ static annal_status ask(struct sending *sending, const char *sql, const annal_va
 {
     const annal_sql_options options = {.params = params, .param_count = count};
     return annal__view_sql(sending->view, annal_slice_of(sql), &options, fn, arg, &sending->err);
+}
+
+/* The databases keep what is behind a view, so none is open for long. */
+static annal_status renew_view(struct sending *sending)
+{
+    annal__view_close(sending->view);
+    sending->view = NULL;
+    return annal__view_open(sending->index, &sending->view, &sending->err);
 }
 
 static annal_value text_of(const char *text)
@@ -379,7 +390,8 @@ static annal_status send_page(struct sending *sending)
             pack->page[older++] = pack->page[i];
     }
     PQclear(result);
-    return older == 0 ? ANNAL_OK : send(sending, pack->page, older);
+    status = older == 0 ? ANNAL_OK : send(sending, pack->page, older);
+    return status < 0 || older == 0 ? status : renew_view(sending);
 }
 
 /* First the rows of no session, then session by session, by id; but not those that are to be
@@ -447,6 +459,41 @@ static int send_pack(void *arg, const struct annal__pack_rows *rows)
 
 /* ---- Passes ---- */
 
+static int note_stamp(void *arg, const annal_row *row)
+{
+    struct buf *stamps = arg;
+    return annal__buf_append_slice(stamps, row->values[0].bytes);
+}
+
+/* Which databases there are, and how many transactions each has seen. */
+static int add_stamp(void *arg, const struct annal__pack_rows *rows)
+{
+    struct sending *sending = arg;
+    struct buf sql = {0};
+    if (rows->why != NULL)
+        return 0;
+    annal_status status = annal__buf_printf(
+        &sql, "SELECT ?1 || ' ' || id || ' ' || commits || ',' FROM \"%s\"._stamp", rows->database);
+    const annal_value name = text_of(rows->pack);
+    if (status >= 0)
+        status = ask(sending, annal__buf_cstr(&sql), &name, 1, note_stamp, &sending->stamps);
+    annal__buf_done(&sql);
+    return status;
+}
+
+/* Whether the tables of packs may have other rows than they had when this was asked last. */
+static bool has_changed(struct sending *sending)
+{
+    struct buf before = sending->stamps;
+    sending->stamps = (struct buf){0};
+    bool failed = annal__pack_rows_each(sending->index, add_stamp, sending, &sending->err) < 0;
+    bool same = !failed && before.len == sending->stamps.len &&
+                (before.len == 0 || memcmp(before.ptr, sending->stamps.ptr, before.len) == 0);
+    annal__buf_done(&before);
+    return !same;
+}
+
+/* ANNAL_END: nothing has changed. */
 static annal_status pass(struct sending *sending)
 {
     const struct ship_options *options = sending->options;
@@ -455,14 +502,21 @@ static annal_status pass(struct sending *sending)
     if (sending->target == NULL)
         status = options->kind->open(&options->target, true, &sending->target, &sending->err);
     if (status >= 0)
-        status = annal__view_open(sending->index, &sending->view, &sending->err);
-    if (status >= 0)
+        status = renew_view(sending);
+    if (status >= 0 && sending->options->follow && !has_changed(sending) &&
+        annal__monotonic_us() < sending->look_us)
+        status = ANNAL_END;
+    if (status == ANNAL_OK)
         status = annal__pack_rows_each(sending->index, send_pack, sending, &sending->err);
     annal__view_close(sending->view);
     sending->view = NULL;
-    sending->told = sending->told || status >= 0;
+    if (status == ANNAL_OK) {
+        sending->told = true;
+        sending->look_us = sending->behind > 0 ? 0 : annal__monotonic_us() + LOOK_US;
+    }
     if (status >= 0)
         return status;
+    sending->look_us = 0;
     options->kind->close(sending->target);
     sending->target = NULL;
     return status;
@@ -533,6 +587,7 @@ int pack_tables_run(annal_store *store, const struct ship_options *options)
     if (exit_status == 0)
         exit_status = options->follow ? follow(&sending) : send_once(&sending);
     options->kind->close(sending.target);
+    annal__buf_done(&sending.stamps);
     annal_index_close(sending.index);
     return exit_status;
 }

@@ -71,7 +71,7 @@ DECLARE
     members text;
     role text;
 BEGIN
-    SELECT string_agg(CASE type WHEN 'session_id' THEN 'h.session' WHEN 'store' THEN 'h.store' WHEN 'text' THEN format('c.%I', name)
+    SELECT string_agg(CASE type WHEN 'session_id' THEN 'h.session' WHEN 'store' THEN 'h.store' WHEN 'text' THEN format('c.%I COLLATE "C"', name)
                                 ELSE format('annal._as_%s(c.%I)', type, name) END || format(' AS %I', name), ', ' ORDER BY n),
            string_agg(format('%I text', name), ', ') FILTER (WHERE type NOT IN ('session_id', 'store'))
         INTO shown, members FROM unnest(made.columns, made.types) WITH ORDINALITY AS c (name, type, n);
@@ -91,7 +91,7 @@ END $$;
 -- than that of its view stays as it is. Shippers may call it without owning the tables. The view has the name of the table,
 -- or PACK_NAME where that is taken. (A later version of this text that takes another name moves the view that has it.)
 CREATE OR REPLACE FUNCTION annal._pack_table(of_pack text, of_name text, of_columns text[], of_types text[]) RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '30s' AS $$
 DECLARE
     had annal._pack_tables;
     of_view text := lower(of_name);
@@ -126,6 +126,14 @@ BEGIN
     RETURN had.id;
 END $$;
 
+-- Whether a session has this event. The days are parameters, so that only their partitions are planned for.
+CREATE OR REPLACE FUNCTION annal._has_event(of_key bigint, of_seq bigint, of_h bigint, first_day date, last_day date)
+    RETURNS boolean LANGUAGE plpgsql STABLE SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM annal._events e
+        WHERE e.key = of_key AND e.seq = of_seq AND e.h = of_h AND e.day BETWEEN first_day AND last_day);
+END $$;
+
 -- What is to be done with the rows of sessions, which are complete up to these events: 'equal', nothing; 'older', they are to
 -- be sent, because those here are; 'behind', the event is not here yet; 'other', another one is here. A session has the head of
 -- its own store, or that of those who share it. Its name is '' for the rows without any.
@@ -142,9 +150,11 @@ CREATE OR REPLACE FUNCTION annal._pack_states(of_store text, of_pack text, of_ve
          LEFT JOIN LATERAL (
              SELECT 0 AS key, 0 AS seq, true AS same, '' AS store WHERE lane.session = ''
              UNION ALL
-             SELECT h.key, h.seq, h.seq = lane.seq AND h.h = lane.h OR (h.seq > lane.seq AND EXISTS (
-                        SELECT FROM annal._events e WHERE e.key = h.key AND e.seq = lane.seq AND e.h = lane.h
-                        AND e.day BETWEEN h.first_day AND greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date))), h.store
+             SELECT h.key, h.seq,
+                    CASE WHEN h.seq = lane.seq THEN h.h = lane.h
+                         WHEN h.seq > lane.seq THEN annal._has_event(h.key, lane.seq, lane.h, h.first_day,
+                                                        greatest(h.last_day, (h.shipped_at AT TIME ZONE 'UTC')::date))
+                         ELSE false END AS same, h.store
              FROM annal._heads h WHERE h.session = lane.session AND h.store IN (of_store, '*')
              ORDER BY same DESC, store DESC LIMIT 1) AS head ON true
          LEFT JOIN annal._pack_sessions p ON p.key = head.key AND p.pack = of_pack
@@ -152,17 +162,17 @@ $$;
 
 -- Replace the rows of those sessions that are to be sent; how many these are. places: of each row, the place of its session
 -- in sessions. Heads are locked, in the order of batches, so that of two who send a session one waits, and forget() waits, too.
--- Shippers may call it without owning the tables.
+-- Shippers may call it without owning the tables. Nothing waits for a lock without a limit.
 CREATE OR REPLACE FUNCTION annal._put_pack_rows(of_store text, of_pack text, of_version bigint, of_made text, sessions text[],
                                                 seqs bigint[], hs bigint[], tabs integer[], places bigint[], rows text[])
-    RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '30s' AS $$
 DECLARE
     keys bigint[];
 BEGIN
     PERFORM annal._must_ship();
     PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('packs ' || of_pack)) WHERE sessions[1] = '';
     PERFORM FROM annal._heads h WHERE h.session = ANY (sessions) AND h.store IN (of_store, '*')
-        ORDER BY h.session, h.store FOR NO KEY UPDATE;
+        ORDER BY h.session COLLATE "default", h.store FOR NO KEY UPDATE;
     keys := ARRAY(SELECT CASE s.state WHEN 'older' THEN s.key END
         FROM annal._pack_states(of_store, of_pack, of_version, of_made, sessions, seqs, hs) s ORDER BY s.n);
     DELETE FROM annal._pack_rows r WHERE r.key = ANY (keys)
