@@ -2,6 +2,7 @@
 #include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
 
+#include <libpq-fe.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,7 +154,7 @@ START_TEST(rows_come_after_their_events_and_go_with_the_session)
 {
     NEEDS_SERVER();
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
-    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s2");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n{\"type\":\"t\",\"data\":2}\n", "append", "s2");
     write_pack(counts);
     H1("ship", url, "--as", "h1", "--session", "s1");
     CLI(&cli, NULL, "ship", "tables", url, "--as", "h1", "--json");
@@ -163,23 +164,52 @@ START_TEST(rows_come_after_their_events_and_go_with_the_session)
     ASK(COUNTS, "h1 s1 s1 1");
     H1("ship", url, "--as", "h1");
     SENT(1);
-    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 1");
+    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 2");
     H1("fork", "s1", "--at", "1", "s1b"); /* without an event of its own */
     SENT(0);
     fleet_do("SELECT annal.forget('h1', 's1')");
-    ASK(COUNTS, "h1 s2 s2 1");
+    ASK(COUNTS, "h1 s2 s2 2");
     ASK("SELECT count(*) FROM annal._pack_rows", "1");
     H1("ship", url, "--as", "h1");
     SENT(1);
-    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 1");
+    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 2");
     fleet_do("SELECT annal.drop_before('2999-01-01')");
-    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 1");
+    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 2");
     H1("delete", "--yes", "s2");
-    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":2}\n", "append", "s2");
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":3}\n", "append", "s2");
     CLI(&cli, NULL, "ship", "tables", url, "--as", "h1");
     ck_assert_int_eq(cli.exit_status, 1);
     ck_assert_ptr_nonnull(strstr(cli.err, "have another history at the target"));
-    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 1");
+    ASK(COUNTS, "h1 s1 s1 1; h1 s2 s2 2");
+}
+END_TEST
+
+START_TEST(a_pack_that_is_dropped_there_is_made_again_as_it_is_here)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
+    write_pack(counts);
+    H1("ship", url, "--as", "h1");
+    SENT(1);
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
+    H1("ship", url, "--as", "h1");
+    ASK("SELECT concat_ws(' ', session_id, pack, seq, behind, store) FROM pack_sessions",
+        "s1 mine 1 1 h1");
+    ASK("SELECT annal.drop_pack('mine')", "counts");
+    ASK("SELECT concat_ws(' ', (SELECT count(*) FROM _pack_rows), (SELECT count(*) FROM"
+        " _pack_sessions), (SELECT count(*) FROM _pack_tables), to_regclass('annal.counts'))",
+        "0 0 0");
+    ASK("SELECT count(*) FROM annal.drop_pack('none')", "0");
+    SENT(1);
+    ASK(COUNTS, "h1 s1 s1 2");
+    ASK("SELECT behind FROM pack_sessions", "0");
+    PGconn *conn = PQconnectdb(url); /* a shipper that knows the table by a number that is gone */
+    PGresult *result =
+        PQexec(conn, "SELECT annal._put_pack_rows('h1', 'mine', 1, '', '{s1}', '{2}',"
+                     " '{0}', '{1}', '{1}', '{\"{}\"}')");
+    ck_assert_str_eq(PQresultErrorField(result, PG_DIAG_SQLSTATE), "40001");
+    PQclear(result);
+    PQfinish(conn);
 }
 END_TEST
 
@@ -267,9 +297,8 @@ START_TEST(a_target_of_version_13_gets_tables_of_packs)
     DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
     write_pack(counts);
     H1("ship", url, "--as", "h1");
-    fleet_do(
-        "UPDATE annal._schema SET version = 13;"
-        "DROP TABLE annal._pack_rows, annal._pack_sessions; DROP TABLE annal._pack_tables CASCADE");
+    fleet_do("UPDATE annal._schema SET version = 13;"
+             "DROP TABLE annal._pack_rows, annal._pack_sessions, annal._pack_tables CASCADE");
     SENT(1);
     ASK(COUNTS, "h1 s1 s1 1");
     fleet_do("UPDATE annal._schema SET version = 13"); /* and again where they are */
@@ -340,6 +369,7 @@ Suite *suite_pack_tables(void)
     tcase_add_test(cases, documented_queries_of_packs_give_the_same_answers_there);
     tcase_add_test(cases, values_of_every_kind_arrive);
     tcase_add_test(cases, rows_come_after_their_events_and_go_with_the_session);
+    tcase_add_test(cases, a_pack_that_is_dropped_there_is_made_again_as_it_is_here);
     tcase_add_test(cases, of_stores_that_share_a_session_the_newest_rows_stay);
     tcase_add_test(cases, rows_of_an_older_pack_do_not_replace_those_of_a_newer_one);
     tcase_add_test(cases, a_shipper_needs_no_right_to_make_tables_of_packs);

@@ -88,7 +88,7 @@ BEGIN
 END $$;
 
 -- The number of a table, which gets the columns that it does not have here, and a view. A column whose type is another one
--- than that of its view stays as it is. Shippers may call it without owning the tables. The view has the name of the table,
+-- than that of its view stays as it is, until drop_pack(). Shippers may call it without owning the tables. The view has the name of the table,
 -- or PACK_NAME where that is taken. (A later version of this text that takes another name moves the view that has it.)
 CREATE OR REPLACE FUNCTION annal._pack_table(of_pack text, of_name text, of_columns text[], of_types text[]) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '30s' AS $$
@@ -171,6 +171,10 @@ DECLARE
 BEGIN
     PERFORM annal._must_ship();
     PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('packs ' || of_pack)) WHERE sessions[1] = '';
+    PERFORM pg_advisory_xact_lock_shared(hashtext('annal'), hashtext('packs'));
+    IF EXISTS (SELECT unnest(tabs) EXCEPT SELECT id FROM annal._pack_tables) THEN
+        RAISE serialization_failure USING MESSAGE = 'a table of a pack was dropped during the batch';
+    END IF;
     PERFORM FROM annal._heads h WHERE h.session = ANY (sessions) AND h.store IN (of_store, '*')
         ORDER BY h.session COLLATE "default", h.store FOR NO KEY UPDATE;
     keys := ARRAY(SELECT CASE s.state WHEN 'older' THEN s.key END
@@ -185,4 +189,24 @@ BEGIN
         ON CONFLICT (key, pack) DO UPDATE SET seq = excluded.seq, version = excluded.version, made = excluded.made,
                                               store = excluded.store;
     RETURN cardinality(array_remove(keys, NULL));
+END $$;
+
+-- Up to which event the rows of a session are complete, in each pack.
+CREATE OR REPLACE VIEW annal.pack_sessions AS
+    SELECT h.session AS session_id, p.pack, p.seq, h.seq - p.seq AS behind, p.version, h.store
+    FROM annal._pack_sessions p JOIN annal._heads h USING (key);
+
+-- Take the tables of a pack out: its rows and its views. If a store has the pack still, they are sent again, and views are made
+-- as its tables are then.
+CREATE OR REPLACE FUNCTION annal.drop_pack(of_pack text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    gone annal._pack_tables;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('annal'), hashtext('packs'));
+    FOR gone IN DELETE FROM annal._pack_tables WHERE pack = of_pack RETURNING * LOOP
+        EXECUTE format('DROP VIEW IF EXISTS annal.%I', gone.view);
+        DELETE FROM annal._pack_rows r WHERE r.tab = gone.id;
+        RETURN NEXT gone.view;
+    END LOOP;
+    DELETE FROM annal._pack_sessions WHERE pack = of_pack;
 END $$;

@@ -26,7 +26,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 15
+#define SCHEMA_VERSION 16
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 enum { UPGRADE_QUIET_MS = 600000 };
