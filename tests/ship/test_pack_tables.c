@@ -307,6 +307,26 @@ START_TEST(a_target_of_version_13_gets_tables_of_packs)
 }
 END_TEST
 
+START_TEST(a_lock_that_is_held_for_long_is_tried_again)
+{
+    NEEDS_SERVER();
+    static const char waiting[] = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    DONE_WITH(&cli, "{\"type\":\"t\",\"data\":1}\n", "append", "s1");
+    write_pack(counts);
+    H1("ship", url, "--as", "h1");
+    fleet_do("ALTER FUNCTION annal._put_pack_rows SET lock_timeout = '100ms'");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; LOCK TABLE annal._pack_sessions IN SHARE MODE"));
+    pid_t pid = fleet_spawn((const char *const[]){"ship", "tables", url, "--as", "h1", NULL});
+    fleet_wait_for(waiting, "1");
+    fleet_wait_for(waiting, "0");
+    PQclear(PQexec(other, "COMMIT"));
+    PQfinish(other);
+    ck_assert_int_eq(fleet_join(pid), 0);
+    ASK(COUNTS, "h1 s1 s1 1");
+}
+END_TEST
+
 START_TEST(a_pack_that_does_not_say_which_rows_go_is_left_out)
 {
     NEEDS_SERVER();
@@ -374,6 +394,7 @@ Suite *suite_pack_tables(void)
     tcase_add_test(cases, rows_of_an_older_pack_do_not_replace_those_of_a_newer_one);
     tcase_add_test(cases, a_shipper_needs_no_right_to_make_tables_of_packs);
     tcase_add_test(cases, a_target_of_version_13_gets_tables_of_packs);
+    tcase_add_test(cases, a_lock_that_is_held_for_long_is_tried_again);
     tcase_add_test(cases, a_pack_that_does_not_say_which_rows_go_is_left_out);
     tcase_add_test(cases, tables_of_packs_follow_what_is_appended);
     return suite;

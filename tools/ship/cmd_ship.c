@@ -769,7 +769,8 @@ static const struct command verbs[] = {
               "\n"
               "Which rows belong to a session is what the section '-- forget' of its pack would\n"
               "delete. Packs without it are left out, and views, triggers and indexes of packs.\n"
-              "The exit status is 1 when a session has another history at the target.",
+              "The exit status is 1 when a session has another history at the target or more\n"
+              "than 64 MiB of rows in a pack, or when a pack cannot be asked.",
      .examples = "  annal ship tables postgresql://db.example/fleet\n"
                  "  annal ship tables postgresql://db.example/fleet --follow --as host7\n"
                  "  annal ship tables postgresql://db.example/fleet --session 'run_*' --json\n",

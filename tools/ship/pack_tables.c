@@ -20,7 +20,14 @@
 #include <strings.h>
 #include <time.h>
 
-enum { PAGE = 500, TABLES_MAX = 1000, PAUSES = 3, REST_MS = 1000, REST_MS_MAX = 30000 };
+enum {
+    PAGE = 500,
+    TABLES_MAX = 1000,
+    PAUSES = 3,
+    AGAIN_MS = 250,
+    REST_MS = 1000,
+    REST_MS_MAX = 30000
+};
 
 #define LOOK_US        INT64_C(60000000)
 #define ROWS_BYTES     ((size_t)8 << 20)  /* of several sessions that are sent together */
@@ -562,10 +569,15 @@ static int follow(struct sending *sending)
     return EXIT_DONE;
 }
 
+/* What may pass is tried again for as long as --wait says. */
 static int send_once(struct sending *sending)
 {
-    if (pass(sending) < 0) {
-        if (sending->err.status == ANNAL_ERR_BUSY)
+    const int64_t until_us = annal__monotonic_us() + (int64_t)sending->options->wait_ms * 1000;
+    annal_status status;
+    while ((status = pass(sending)) == ANNAL_ERR_BUSY && annal__monotonic_us() < until_us)
+        rest(AGAIN_MS);
+    if (status < 0) {
+        if (status == ANNAL_ERR_BUSY)
             sending->err.status = ANNAL_ERR_IO; /* away, which is no answer */
         return fail_error(&sending->err);
     }
