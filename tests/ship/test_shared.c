@@ -348,6 +348,26 @@ START_TEST(a_release_that_broke_off_can_be_tried_again)
 }
 END_TEST
 
+/* Stopped while its event is inserted: the server gives its transaction up. */
+START_TEST(a_host_that_is_stopped_holds_up_nobody_for_long)
+{
+    NEEDS_SERVER();
+    static const char *const claim[] = {"backlog", "claim", "shop", "t1", "--wait", "1", NULL};
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; LOCK annal._events IN EXCLUSIVE MODE"));
+    pid_t pid = fleet_spawn(claim);
+    fleet_wait_for("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", "1");
+    kill(pid, SIGSTOP);
+    PQclear(PQexec(other, "COMMIT"));
+    PQfinish(other);
+    fleet_wait_for("SELECT count(*) FROM pg_locks WHERE relation = 'annal._heads'::regclass", "0");
+    H2("backlog", "claim", "shop", "t1", "--user", "h2");
+    kill(pid, SIGCONT);
+    ck_assert_int_ne(fleet_join(pid), 0);
+    ASK(CLAIMS, "t1 h2");
+}
+END_TEST
+
 Suite *suite_shared(void)
 {
     Suite *suite = suite_create("shared");
@@ -363,6 +383,7 @@ Suite *suite_shared(void)
     tcase_add_test(cases, while_the_target_is_away_nothing_is_written);
     tcase_add_test(cases, a_host_killed_after_the_decision_gets_its_event_with_the_next_append);
     tcase_add_test(cases, a_decision_whose_answer_was_lost_is_looked_for);
+    tcase_add_test(cases, a_host_that_is_stopped_holds_up_nobody_for_long);
     tcase_add_test(cases, what_the_journal_cannot_take_is_not_decided);
     tcase_add_test(cases, msgpack_that_is_spelled_longer_is_the_same_in_all_stores);
     tcase_add_test(cases, a_release_that_broke_off_can_be_tried_again);

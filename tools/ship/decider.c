@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { AGAIN_US = 100000, LOCK_US = 500 };
 
@@ -30,108 +29,6 @@ struct decider {
     const struct ship_kind *kind; /* NULL: the address was not read yet */
     struct ship_target *target;   /* NULL: there is no connection */
 };
-
-/* ---- The address ---- */
-
-static annal_status cluster_path(annal_store *store, struct buf *out, annal_error *err)
-{
-    if (annal__buf_printf(out, "%s/cluster", annal_store_path(store)) < 0 ||
-        annal__buf_cstr(out) == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "no memory for a path");
-    return ANNAL_OK;
-}
-
-annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err)
-{
-    struct buf path = {0};
-    annal_status status = cluster_path(store, &path, err);
-    FILE *file = status >= 0 ? fopen(path.ptr, "re") : NULL;
-    out[0] = '\0';
-    if (file != NULL && fgets(out, SHARED_URL_BYTES, file) != NULL)
-        out[strcspn(out, "\n")] = '\0';
-    if (file != NULL)
-        fclose(file);
-    if (status >= 0 && out[0] == '\0')
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND,
-                             "%s has no address of a database: 'annal home join' gives it one",
-                             path.ptr);
-    annal__buf_done(&path);
-    return status;
-}
-
-static bool has_password(const char *url)
-{
-    const char *host = strstr(url, "://");
-    host = host != NULL ? host + 3 : url;
-    const char *at = memchr(host, '@', strcspn(host, "/?"));
-    return strstr(url, "password=") != NULL ||
-           (at != NULL && memchr(host, ':', (size_t)(at - host)) != NULL);
-}
-
-annal_status shared_check_url(annal_store *store, const char *url, annal_error *err)
-{
-    char there[SHARED_URL_BYTES];
-    if (strlen(url) >= SHARED_URL_BYTES || strchr(url, '\n') != NULL)
-        return annal__fail(err, ANNAL_ERR_INVALID, "the address is too long, or not one line");
-    if (has_password(url))
-        return annal__fail(err, ANNAL_ERR_INVALID,
-                           "the address has a password, which %s/cluster would keep: put it into "
-                           "~/.pgpass instead",
-                           annal_store_path(store));
-    if (shared_url(store, there, NULL) == ANNAL_OK && strcmp(there, url) != 0)
-        return annal__fail(err, ANNAL_ERR_CONFLICT,
-                           "this store belongs to the cluster of %s: 'annal home leave' ends that",
-                           there);
-    return ANNAL_OK;
-}
-
-annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
-{
-    char line[SHARED_URL_BYTES + 1];
-    struct buf path = {0};
-    int len = snprintf(line, sizeof line, "%s\n", url);
-    annal_status status = cluster_path(store, &path, err);
-    if (status >= 0)
-        status = annal__publish_file(annal__store_io(store), path.ptr, line, (size_t)len, err);
-    annal__buf_done(&path);
-    return status;
-}
-
-/* ---- Leaving ---- */
-
-struct leaving {
-    annal_store *store;
-    uint64_t count;
-    annal_error *err;
-};
-
-/* An annal_session_fn: its lease ends. */
-static int end_shared(void *arg, annal_slice session, uint64_t bytes)
-{
-    (void)bytes;
-    struct leaving *leaving = arg;
-    annal_lease lease = {0};
-    annal_status status = annal_lease_get(leaving->store, session, &lease, leaving->err);
-    if (status < 0 || !lease.shared)
-        return status;
-    leaving->count++;
-    return annal_lease_set(leaving->store, session, &(annal_lease){.epoch = lease.epoch},
-                           leaving->err);
-}
-
-annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err)
-{
-    struct buf path = {0};
-    struct leaving leaving = {.store = store, .err = err};
-    annal_status status = annal_lease_sessions(store, end_shared, &leaving, err);
-    if (status >= 0)
-        status = cluster_path(store, &path, err);
-    if (status >= 0 && unlink(path.ptr) != 0)
-        status = annal__fail_errno(err, "remove %s", path.ptr);
-    annal__buf_done(&path);
-    *out_sessions = leaving.count;
-    return status;
-}
 
 /* ---- The connection ---- */
 

@@ -10,15 +10,20 @@ static void add_number(struct digest *digest, int array, uint64_t number)
     postgres_add_number(&digest->arrays[array], number);
 }
 
-/* PostgreSQL has no year 0: it is the year 1 BC. */
+/* It has no year 0: it is the year 1 BC. */
+void postgres_time(int64_t time_us, char out[POSTGRES_TIME_BYTES])
+{
+    annal_time_format(time_us, out);
+    if (strncmp(out, "0000", 4) == 0) {
+        out[3] = '1';
+        strcat(out, " BC");
+    }
+}
+
 static void add_time(struct digest *digest, int array, int64_t time_us)
 {
-    char text[ANNAL_TIME_BYTES + 3];
-    annal_time_format(time_us, text);
-    if (strncmp(text, "0000", 4) == 0) {
-        text[3] = '1';
-        strcat(text, " BC");
-    }
+    char text[POSTGRES_TIME_BYTES];
+    postgres_time(time_us, text);
     postgres_add_text(&digest->arrays[array], text);
 }
 

@@ -4,7 +4,10 @@
  * (1) Nothing waits without a limit: every answer has quiet_ms (to an upgrade of the schema, ten
  *     minutes), and a server that does not give one in this time is away. The server gives up on us
  *     in the same way, so that a batch that we left behind does not keep the heads locked.
- * (2) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
+ * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who decides
+ *     about a shared session inserts its events, so that one that is stopped holds up nobody for
+ *     longer than (1).
+ * (3) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
 #include "tools/ship/postgres.h"
@@ -15,7 +18,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/number.h"
+#include "tools/ship/shared.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -326,6 +329,7 @@ static annal_status postgres_open(const struct ship_where *options, bool to_writ
     if (target == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     target->store = options->store;
+    target->is_deciding = options->store != NULL && strcmp(options->store, SHARED_STORE) == 0;
     target->quiet_ms = (int)options->quiet_ms;
     status = find_name(target, options->url, err);
     if (status >= 0)
@@ -389,38 +393,6 @@ static annal_status postgres_heads(struct ship_target *target, head_fn fn, void 
 }
 
 /* ---- A batch begins ---- */
-
-/*
- * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
- * there was no memory, takes nothing more, so that it cannot be ended.
- */
-static void add_item(struct buf *array, const char *before, const char *item, size_t len,
-                     const char *after)
-{
-    if (annal__buf_append(array, array->len == 0 ? "{" : ",", 1) < 0 ||
-        annal__buf_append(array, before, strlen(before)) < 0 ||
-        annal__buf_append(array, item, len) < 0 ||
-        annal__buf_append(array, after, strlen(after)) < 0)
-        array->limit = 1;
-}
-
-void postgres_add_text(struct buf *array, const char *text)
-{
-    add_item(array, "\"", text, strlen(text), "\"");
-}
-
-void postgres_add_null(struct buf *array)
-{
-    add_item(array, "", "NULL", 4, "");
-}
-
-void postgres_add_number(struct buf *array, uint64_t value)
-{
-    char text[21];
-    bool is_negative = (int64_t)value < 0;
-    const char *end = annal__number_put(text, is_negative ? 0 - value : value);
-    add_item(array, is_negative ? "-" : "", text, (size_t)(end - text), "");
-}
 
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
                                  const char *const *values, int value_count, struct buf *arrays,
@@ -503,11 +475,12 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
              "BEGIN; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = "
              "%d; SELECT * FROM annal._begin_batch",
              target->quiet_ms, target->quiet_ms * 2);
-    annal_status status = run_with(target, begin, arrays, 2,
-                                   "COPY annal._events (key, seq, day, ts, type, id, cause, data, "
-                                   "h) FROM STDIN (FORMAT binary)",
-                                   &result, err);
-    target->is_copying = status >= 0;
+    const char *copy = target->is_deciding
+                           ? ""
+                           : "COPY annal._events (key, seq, day, ts, type, id, cause, data, h)"
+                             " FROM STDIN (FORMAT binary)";
+    annal_status status = run_with(target, begin, arrays, 2, copy, &result, err);
+    target->is_copying = status >= 0 && !target->is_deciding;
     annal__buf_clear(&target->copy);
     digest_clear(&target->digest);
     if (status < 0)
@@ -563,6 +536,9 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
     uint16_t columns_be = htobe16(columns);
     uint32_t day_be = htobe32(target->day);
     size_t most = event->type.len + event->id.len + event->cause.len + event->data.len + 128;
+    digest_add(&target->digest, lane->key, event);
+    if (target->is_deciding)
+        return postgres_insert(target, lane->key, event, err);
     if (annal__buf_reserve(copy, most) < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     memcpy(copy->ptr + copy->len, &columns_be, sizeof columns_be);
@@ -576,7 +552,6 @@ static annal_status postgres_put(struct ship_target *target, const struct lane *
     put_maybe(copy, event->cause);
     put_bytes(copy, event->data.ptr, event->data.len);
     put_number(copy, event->h);
-    digest_add(&target->digest, lane->key, event);
     return copy->len >= COPY_BYTES ? send_copy(target, err) : ANNAL_OK;
 }
 

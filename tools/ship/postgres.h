@@ -28,6 +28,7 @@ struct ship_target {
     struct digest digest;
     uint32_t day;
     bool is_copying;
+    bool is_deciding; /* shared.h: it uses no COPY */
 };
 
 /* Run one statement with parameters; *out (may be NULL) is its result, for PQclear(). */
@@ -44,6 +45,14 @@ enum { POSTGRES_VALUES_MAX = 10 };
 annal_status postgres_run_arrays(struct ship_target *target, const char *sql,
                                  const char *const *values, int value_count, struct buf *arrays,
                                  int count, PGresult **out, annal_error *err);
+
+/* postgres_home.c: an event of a session that stores share. */
+annal_status postgres_insert(struct ship_target *target, int64_t key, const annal_event *event,
+                             annal_error *err);
+
+/* digest.c: a time as PostgreSQL reads it. */
+enum { POSTGRES_TIME_BYTES = ANNAL_TIME_BYTES + 3 };
+void postgres_time(int64_t time_us, char out[POSTGRES_TIME_BYTES]);
 
 extern const struct home_kind home_postgres;
 

@@ -1,4 +1,5 @@
 /* Homes of sessions in PostgreSQL: annal._homes in schema.sql. */
+#include "journal/base/error.h"
 #include "tools/ship/home.h"
 #include "tools/ship/postgres.h"
 
@@ -199,6 +200,42 @@ static annal_status shared(struct ship_target *target, const char *session,
     if (found && *out_seq == 0)
         status = find_shared(target, head, events, count, out_seq, err);
     PQclear(head);
+    return status;
+}
+
+static const char *text_of(struct buf *buf, annal_slice text)
+{
+    return text.len > 0 && annal__buf_append_slice(buf, text) == ANNAL_OK ? annal__buf_cstr(buf)
+                                                                          : NULL;
+}
+
+annal_status postgres_insert(struct ship_target *target, int64_t key, const annal_event *event,
+                             annal_error *err)
+{
+    char numbers[3][24], time[POSTGRES_TIME_BYTES];
+    struct buf texts[4] = {{0}};
+    snprintf(numbers[0], sizeof numbers[0], "%" PRId64, key);
+    snprintf(numbers[1], sizeof numbers[1], "%" PRIu64, event->seq);
+    snprintf(numbers[2], sizeof numbers[2], "%" PRId64, (int64_t)event->h);
+    postgres_time(event->ts_us, time);
+    const char *const values[] = {numbers[0],
+                                  numbers[1],
+                                  time,
+                                  text_of(&texts[0], event->type),
+                                  text_of(&texts[1], event->id),
+                                  text_of(&texts[2], event->cause),
+                                  text_of(&texts[3], event->data),
+                                  numbers[2]};
+    annal_status status =
+        values[6] == NULL
+            ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
+            : postgres_run(
+                  target,
+                  "INSERT INTO annal._events (key, seq, day, ts, type, id, cause, data, h)"
+                  " VALUES ($1, $2, (now() AT TIME ZONE 'UTC')::date, $3, $4, $5, $6, $7, $8)",
+                  values, 8, NULL, err);
+    for (int i = 0; i < 4; i++)
+        annal__buf_done(&texts[i]);
     return status;
 }
 
