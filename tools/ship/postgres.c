@@ -4,9 +4,9 @@
  * (1) Nothing waits without a limit: every answer has quiet_ms (to an upgrade of the schema, ten
  *     minutes), and a server that does not give one in this time is away. The server gives up on us
  *     in the same way, so that a batch that we left behind does not keep the heads locked.
- * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who decides
- *     about a shared session inserts its events, so that one that is stopped holds up nobody for
- *     longer than (1).
+ * (2) The server has no limit while it waits for the rows of a COPY. Shippers accept that; who
+ *     decides about a shared session inserts its events, so that one that is stopped holds up
+ *     nobody for longer than (1).
  * (3) A failure that may pass (the connection, a restart, a lock, no space, a standby) is
  *     ANNAL_ERR_BUSY; the SQLSTATE decides.
  */
