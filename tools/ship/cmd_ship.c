@@ -1,13 +1,10 @@
 /* annal ship: the verbs. */
-#include "journal/base/alloc.h"
 #include "journal/base/error.h"
-#include "journal/base/sha256.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/verbs.h"
-#include "tools/ship/home.h"
-#include "tools/ship/sender.h"
+#include "tools/ship/looking.h"
 #include "tools/ship/shared.h"
 #include "tools/ship/shipping.h"
 
@@ -109,23 +106,6 @@ static int run_to(const struct args *args)
 
 /* ---- status and check ---- */
 
-struct looking {
-    struct shipping *shipping;
-    struct lanes lanes;
-    struct ship_target *target;
-    struct ship_target *shared; /* the same, as SHARED_STORE: opened when it is needed */
-    struct table *table;
-    annal_error err;
-    bool bad;         /* a session is not as it is here */
-    uint64_t events;  /* proved */
-    uint64_t shipped; /* as the heads say */
-    uint64_t behind;
-    bool want_artifacts;
-    struct references references; /* of the events that were proved */
-    uint64_t artifacts;           /* proved */
-    uint64_t absent;              /* neither there nor here, or too large to be shipped */
-};
-
 static const struct column columns[] = {
     {.name = "session_id", .title = "SESSION", .flexible = true},
     {.name = "seq", .title = "HERE", .right = true},
@@ -134,7 +114,7 @@ static const struct column columns[] = {
     {.name = "state", .title = "STATE"},
 };
 
-static uint64_t behind(const struct lane *lane)
+uint64_t looking_behind(const struct lane *lane)
 {
     return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
 }
@@ -161,7 +141,7 @@ static bool is_its_beginning(struct looking *looking, const struct lane *lane)
 }
 
 /* Whether the journal goes on from the head; err says why not. */
-static void try_lane(struct looking *looking, struct lane *lane, annal_error *err)
+void looking_try_lane(struct looking *looking, struct lane *lane, annal_error *err)
 {
     annal_cursor *cursor = NULL;
     if (lane->state == LANE_GOING && lane->has_head &&
@@ -180,10 +160,10 @@ static const char *state_of(struct looking *looking, struct lane *lane)
                                         [LANE_AWAY] = "not at home",
                                         [LANE_SHARED] = "shared",
                                         [LANE_GONE] = "not here"};
-    try_lane(looking, lane, NULL);
+    looking_try_lane(looking, lane, NULL);
     if (lane->state != LANE_GOING)
         return names[lane->state];
-    return behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";
+    return looking_behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";
 }
 
 static int print_lane(void *arg, struct lane *lane)
@@ -193,7 +173,7 @@ static int print_lane(void *arg, struct lane *lane)
     table_text(looking->table, annal_slice_of(lane->session));
     table_number(looking->table, lane->last_seq);
     table_number(looking->table, lane->there.seq);
-    table_number(looking->table, behind(lane));
+    table_number(looking->table, looking_behind(lane));
     table_text(looking->table, annal_slice_of(state));
     table_row(looking->table);
     return out_wanted() ? 0 : 1;
@@ -243,8 +223,8 @@ static annal_status note_head(struct looking *looking, struct lane *lane, enum l
     return status;
 }
 
-static annal_status note_shared(void *arg, annal_slice session, const struct home *home,
-                                annal_error *err)
+annal_status looking_note_shared(void *arg, annal_slice session, const struct home *home,
+                                 annal_error *err)
 {
     struct looking *looking = arg;
     annal_lease lease = {0};
@@ -261,7 +241,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     struct looking *looking = arg;
     annal_lease lease = {0};
     struct lane *lane = lane_find(&looking->lanes, session);
-    annal_status status = note_shared(looking, session, home, err);
+    annal_status status = looking_note_shared(looking, session, home, err);
     bool has_lease = annal_lease_get(looking->lanes.store, session, &lease, NULL) == ANNAL_OK;
     if (lane->last_seq == 0)
         lane->state = LANE_GONE;
@@ -271,7 +251,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     return status;
 }
 
-static annal_status ask_homes(struct looking *looking, home_fn fn)
+annal_status looking_ask_homes(struct looking *looking, home_fn fn)
 {
     const struct home_kind *homes = looking->shipping->options.kind->homes;
     return homes == NULL
@@ -280,7 +260,7 @@ static annal_status ask_homes(struct looking *looking, home_fn fn)
 }
 
 /* Rows of sessions and turns come after the events. */
-static annal_status say_rows(struct looking *looking)
+annal_status looking_say_rows(struct looking *looking)
 {
     const struct ship_kind *kind = looking->shipping->options.kind;
     struct ship_rows rows = {0};
@@ -295,14 +275,14 @@ static annal_status say_rows(struct looking *looking)
 
 static int print_status(struct looking *looking)
 {
-    if (ask_homes(looking, note_home) < 0)
+    if (looking_ask_homes(looking, note_home) < 0)
         return fail_error(&looking->err);
     looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (looking->table == NULL)
         return fail_storage("out of memory");
     (void)lanes_each(&looking->lanes, print_lane, looking);
     table_free(looking->table);
-    if (say_rows(looking) < 0)
+    if (looking_say_rows(looking) < 0)
         return fail_error(&looking->err);
     return looking->bad ? EXIT_REFUSED : EXIT_DONE;
 }
@@ -314,280 +294,12 @@ static int run_status(const struct args *args)
 
 /* ---- check ---- */
 
-struct proof {
-    struct looking *looking;
-    annal_slice session;
-    annal_cursor *cursor; /* opened at the first event that is there */
-    uint64_t next_seq;
-    uint64_t last_seq; /* what comes after it is not compared */
-    uint64_t events;
-};
-
-static bool is_same(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
-static annal_status differs(const struct proof *proof, uint64_t seq, const char *what,
-                            annal_error *err)
-{
-    snprintf(err->message, sizeof err->message,
-             "session '%.*s': event %" PRIu64 " at the target %s", ANNAL_FMT(proof->session), seq,
-             what);
-    return err->status = ANNAL_ERR_CORRUPT;
-}
-
-static annal_status compare_row(void *arg, const annal_event *there, annal_error *err)
-{
-    struct proof *proof = arg;
-    annal_event here;
-    annal_status status = ANNAL_OK;
-    if (there->seq > proof->last_seq)
-        return ANNAL_OK;
-    if (proof->cursor == NULL) {
-        proof->next_seq = there->seq;
-        status = annal_cursor_open(proof->looking->shipping->store, proof->session, there->seq,
-                                   &proof->cursor, err);
-    }
-    if (status >= 0 && there->seq != proof->next_seq)
-        return differs(proof, proof->next_seq,
-                       there->seq < proof->next_seq ? "is there twice" : "is missing", err);
-    while (status >= 0 && (status = annal_cursor_next(proof->cursor, &here, err)) == ANNAL_DAMAGE)
-        ;
-    if (status < 0)
-        return status;
-    if (status == ANNAL_END || here.seq != there->seq || here.h != there->h ||
-        here.ts_us != there->ts_us || !is_same(here.type, there->type) ||
-        !is_same(here.id, there->id) || !is_same(here.cause, there->cause) ||
-        !is_same(here.data, there->data))
-        return differs(proof, there->seq, "is not the event of the journal", err);
-    proof->next_seq++;
-    proof->events++;
-    return proof->looking->want_artifacts
-               ? annal__artifact_references(here.data, reference_note, &proof->looking->references,
-                                            err)
-               : ANNAL_OK;
-}
-
-/* The last event that is here and there. */
-static uint64_t last_of_both(const struct lane *lane)
-{
-    bool is_less = lane->state == LANE_SHARED && lane->last_seq < lane->there.seq;
-    return is_less ? lane->last_seq : lane->there.seq;
-}
-
-/* The target, by the name that has the head of the session. */
-static annal_status target_of(struct looking *looking, const struct lane *lane,
-                              struct ship_target **out, annal_error *err)
-{
-    const struct ship_options *options = &looking->shipping->options;
-    struct ship_target **target = lane->state == LANE_SHARED ? &looking->shared : &looking->target;
-    struct ship_where where = options->target;
-    annal_status status = ANNAL_OK;
-    where.store = SHARED_STORE;
-    if (*target == NULL)
-        status = options->kind->open(&where, false, target, err);
-    *out = *target;
-    return status;
-}
-
-/* ANNAL_ERR_CORRUPT and the like are about this session; ANNAL_ERR_BUSY ends everything. */
-static int prove_lane(void *arg, struct lane *lane)
-{
-    struct looking *looking = arg;
-    struct ship_target *target = NULL;
-    struct proof proof = {.looking = looking,
-                          .session = annal_slice_of(lane->session),
-                          .last_seq = last_of_both(lane)};
-    annal_error err = {0};
-    if (!lane->has_head || lane->state == LANE_GONE)
-        return 0;
-    annal_status status = target_of(looking, lane, &target, &err);
-    if (status >= 0)
-        status = looking->shipping->options.kind->rows(target, proof.session, 0, compare_row,
-                                                       &proof, &err);
-    if (status >= 0 && proof.events > 0 && proof.next_seq != proof.last_seq + 1)
-        status = differs(&proof, proof.next_seq, "is missing", &err);
-    annal_cursor_close(proof.cursor);
-    looking->events += proof.events;
-    if (status >= 0)
-        return 0;
-    looking->bad = true;
-    if (status != ANNAL_ERR_BUSY)
-        say("%s", err.message);
-    looking->err = err;
-    return status == ANNAL_ERR_BUSY ? 1 : 0;
-}
-
-static int say_conflict(void *arg, struct lane *lane)
-{
-    annal_error err = {0};
-    try_lane(arg, lane, &err);
-    if (lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED)
-        say("%s", err.message);
-    return 0;
-}
-
-static int count_dropped(void *arg, struct lane *lane)
-{
-    struct looking *looking = arg;
-    annal_session_info info;
-    if ((lane->state == LANE_GOING || lane->state == LANE_SHARED) && lane->has_head &&
-        annal_session_info_get(looking->lanes.store, annal_slice_of(lane->session), &info, NULL) ==
-            ANNAL_OK)
-        looking->shipped += last_of_both(lane) + 1 - info.first_seq;
-    looking->behind += lane->state == LANE_GONE ? 0 : behind(lane);
-    return 0;
-}
-
-/* What is there is as it was written, and its heads are those of the journals. */
-static void prove_whole(struct looking *looking)
-{
-    annal_error err = {0};
-    const struct ship_kind *kind = looking->shipping->options.kind;
-    (void)lanes_each(&looking->lanes, say_conflict, looking);
-    if (kind->prove(looking->target, &looking->events, &err) >= 0)
-        return;
-    say("%s", err.message);
-    looking->bad = true;
-}
-
-/* ---- check: artifacts ---- */
-
-/* Those that the shipped events of a session name, as its journal says. */
-static int note_artifacts(void *arg, struct lane *lane)
-{
-    struct looking *looking = arg;
-    annal_cursor *cursor = NULL;
-    annal_event event = {0};
-    if (lane->state != LANE_GOING || !lane->has_head)
-        return 0;
-    annal_status status = annal_cursor_open(looking->lanes.store, annal_slice_of(lane->session), 0,
-                                            &cursor, &looking->err);
-    while (status >= 0 &&
-           (status = annal_cursor_next(cursor, &event, &looking->err)) != ANNAL_END &&
-           event.seq <= lane->there.seq)
-        if (status == ANNAL_OK)
-            status = annal__artifact_references(event.data, reference_note, &looking->references,
-                                                &looking->err);
-    annal_cursor_close(cursor);
-    return status < 0;
-}
-
-/* The target has none of this content; whether that is right. */
-static void look_for_absent(struct looking *looking, const struct reference *same, size_t count)
-{
-    annal_slice content = {0};
-    size_t i = 0;
-    while (i < count && annal_artifact_get(looking->lanes.store, annal_slice_of(same[i].session),
-                                           annal_slice_of(same[i].sha256), SHIP_ARTIFACT_BYTES_MAX,
-                                           &content, NULL) < 0)
-        i++;
-    annal_free((void *)(uintptr_t)content.ptr);
-    if (i == count) {
-        looking->absent++;
-        return;
-    }
-    say("session '%s': artifact %s is missing at the target", same[i].session, same[i].sha256);
-    looking->bad = true;
-}
-
-static bool has_hash(annal_slice content, const char *want)
-{
-    uint8_t sum[SHA256_BYTES];
-    char text[SHA256_TEXT_BYTES];
-    struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return false;
-    annal__sha256_add(sha256, content.ptr, content.len);
-    annal__sha256_end(sha256, sum);
-    annal__sha256_text(sum, text);
-    return strcmp(text, want) == 0;
-}
-
-static annal_status prove_artifact(struct looking *looking, const struct reference *same,
-                                   size_t count)
-{
-    struct buf content = {0};
-    annal_status status = looking->shipping->options.kind->fetch(looking->target, same->sha256,
-                                                                 &content, &looking->err);
-    if (status == ANNAL_ERR_NOTFOUND) {
-        look_for_absent(looking, same, count);
-        status = ANNAL_OK;
-    } else if (status >= 0) {
-        bool is_good = has_hash(annal__buf_slice(&content), same->sha256);
-        looking->artifacts += is_good;
-        looking->bad = looking->bad || !is_good;
-        if (!is_good)
-            say("session '%s': artifact %s has other content at the target", same->session,
-                same->sha256);
-    }
-    annal__buf_done(&content);
-    return status;
-}
-
-static annal_status prove_artifacts(struct looking *looking)
-{
-    struct references *references = &looking->references;
-    annal_status status = ANNAL_OK;
-    if (looking->shipping->options.kind->prove != NULL &&
-        lanes_each(&looking->lanes, note_artifacts, looking) != 0)
-        return looking->err.status;
-    references_sort(references);
-    for (size_t i = 0, count; i < references->count && status >= 0; i += count) {
-        const struct reference *same = &references->all[i];
-        for (count = 1; i + count < references->count; count++)
-            if (strcmp(same[count].sha256, same->sha256) != 0)
-                break;
-        status = prove_artifact(looking, same, count);
-    }
-    return status;
-}
-
-static void print_proved(const struct looking *looking)
-{
-    char events[HUMAN_BYTES], later[HUMAN_BYTES], dropped[HUMAN_BYTES];
-    uint64_t gone = looking->shipped > looking->events ? looking->shipped - looking->events : 0;
-    if (looking->shipping->options.json) {
-        printf("{\"events\":%" PRIu64 ",\"behind\":%" PRIu64 ",\"dropped\":%" PRIu64,
-               looking->events, looking->behind, looking->bad ? 0 : gone);
-        if (looking->want_artifacts)
-            printf(",\"artifacts\":%" PRIu64 ",\"absent_artifacts\":%" PRIu64, looking->artifacts,
-                   looking->absent);
-        printf(",\"sound\":%s}\n", looking->bad ? "false" : "true");
-        return;
-    }
-    if (looking->bad)
-        return;
-    printf("proved: %s events are those of the journals; %s not shipped yet, %s dropped\n",
-           human_count(events, looking->events), human_count(later, looking->behind),
-           human_count(dropped, gone));
-    if (looking->want_artifacts)
-        printf("proved: %s artifacts; %s more are neither at the target nor can be shipped\n",
-               human_count(events, looking->artifacts), human_count(later, looking->absent));
-}
-
-static int print_check(struct looking *looking)
-{
-    if (say_rows(looking) < 0 || ask_homes(looking, note_shared) < 0)
-        return fail_error(&looking->err);
-    (void)lanes_each(&looking->lanes, count_dropped, looking);
-    if (looking->shipping->options.kind->prove != NULL)
-        prove_whole(looking);
-    else if (lanes_each(&looking->lanes, prove_lane, looking) != 0)
-        return fail_storage("%s", looking->err.message);
-    if (looking->want_artifacts && prove_artifacts(looking) < 0)
-        return fail_storage("%s", looking->err.message);
-    print_proved(looking);
-    return looking->bad ? EXIT_REFUSED : EXIT_DONE;
-}
-
 static int run_check(const struct args *args)
 {
     const struct ship_kind *kind = ship_kind_of(args_get(args, "TARGET"));
     if (kind != NULL && kind->prove == NULL && kind->rows == NULL)
         return fail_usage("a stream is not checked here: 'annal tail --from' says what it lacks");
-    return with_lanes(args, print_check);
+    return with_lanes(args, looking_check);
 }
 
 /* ---- compact ---- */
