@@ -115,26 +115,6 @@ annal_status annal_writer_open(annal_store *store, annal_slice session,
     return ANNAL_OK;
 }
 
-annal_status annal__writer_begin(const annal_writer *writer, annal_session_info *out,
-                                 annal_error *err)
-{
-    const annal_store *store = writer->store;
-    const struct codec *codec = writer->codec != NULL ? writer->codec : store->codec;
-    struct frame_header header;
-    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
-    *out = (annal_session_info){.format = codec->format, .first_seq = 1};
-    annal_status status = annal__header_new(store, annal__session_id(writer->session), codec,
-                                            &header, &frame, &out->last_h, err);
-    if (status >= 0) {
-        snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(header.session));
-        annal__frame_file_id_text(header.file, out->file);
-        out->created_us = header.created_us;
-        out->end_offset = frame.len;
-    }
-    annal__buf_done(&frame);
-    return status;
-}
-
 void annal__writer_spend_reserve(annal_writer *writer)
 {
     writer->spends_reserve = true;
@@ -311,6 +291,35 @@ static annal_status check_space(const struct append *append, annal_error *err)
         "append to store %.200s: refused, nothing was written: %.1f MiB of its disk are free, "
         "this needs %.1f, and %.1f are kept free (--keep-free, keep_free_bytes)",
         store->path, mib(free_bytes), mib(needed - keep), mib(keep));
+}
+
+annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts, size_t count,
+                                 annal_session_info *out, annal_error *err)
+{
+    annal_store *store = writer->store;
+    const struct codec *codec = writer->codec != NULL ? writer->codec : store->codec;
+    struct append append = {.writer = writer,
+                            .store = store,
+                            .session = writer->session,
+                            .drafts = drafts,
+                            .count = count};
+    struct frame_header header;
+    struct buf frame = {.limit = FRAME_ENVELOPE_BYTES};
+    *out = (annal_session_info){.format = codec->format, .first_seq = 1};
+    annal_status status = check_drafts(&append, err);
+    if (status == ANNAL_OK)
+        status = check_space(&append, err);
+    if (status == ANNAL_OK)
+        status = annal__header_new(store, annal__session_id(writer->session), codec, &header,
+                                   &frame, &out->last_h, err);
+    if (status >= 0) {
+        snprintf(out->session, sizeof out->session, "%.*s", ANNAL_FMT(header.session));
+        annal__frame_file_id_text(header.file, out->file);
+        out->created_us = header.created_us;
+        out->end_offset = frame.len;
+    }
+    annal__buf_done(&frame);
+    return status;
 }
 
 /* ---- The format of the journal ---- */

@@ -265,9 +265,8 @@ static annal_status decide(struct guard_call *call, const annal_append_options *
     annal_session_info *end = &decided->end;
     annal_status status = find_end(call->index, call->session, end, err);
     decided->is_new = status >= 0 && end->file[0] == '\0';
-    if (decided->is_new) {
-        status = annal__writer_begin(call->writer, end, err);
-    }
+    if (decided->is_new)
+        status = annal__writer_begin(call->writer, call->drafts, call->count, end, err);
     if (status < 0)
         return status;
     uint64_t expected = options->expect == ANNAL_EXPECT_SEQ ? options->expected_seq : 0;

@@ -22,11 +22,12 @@ ANNAL_MUST_CHECK annal_status annal__expect_check(annal_slice session,
 int64_t annal__draft_time(const annal_draft *draft, int64_t now_us);
 
 /*
- * Of a session without a journal: the end of one that the writer could create, with a file id of
- * its own; bytes is 0. Any thread.
+ * Of a session without a journal: check the drafts as an append does, and set *out to the end of
+ * one that the writer could create, with a file id of its own; bytes is 0. Any thread.
  */
-ANNAL_MUST_CHECK annal_status annal__writer_begin(const annal_writer *writer,
-                                                  annal_session_info *out, annal_error *err);
+ANNAL_MUST_CHECK annal_status annal__writer_begin(annal_writer *writer, const annal_draft *drafts,
+                                                  size_t count, annal_session_info *out,
+                                                  annal_error *err);
 
 /*
  * The event that a draft with a time becomes after the end of a journal, as a cursor would return

@@ -312,6 +312,13 @@ START_TEST(what_the_journal_cannot_take_is_not_decided)
     ck_assert_int_eq(append_here("proj_shop", drafts, MANY), ANNAL_ERR_LIMIT);
     ck_assert_int_eq(append_here("proj_shop", drafts, 3), ANNAL_OK);
     ASK("SELECT count(*) FROM annal._events WHERE type = 'note'", "3");
+    H1("home", "join", url);
+    drafts[0].id = drafts[1].id = ANNAL_SLICE("n1");
+    ck_assert_int_eq(append_here("wf_new", drafts, MANY), ANNAL_ERR_LIMIT);
+    ck_assert_int_eq(append_here("wf_new", drafts, 2), ANNAL_ERR_INVALID);
+    ASK("SELECT count(*) FROM annal._heads WHERE session = 'wf_new'", "0");
+    ck_assert_int_eq(append_here("wf_new", drafts, 1), ANNAL_OK);
+    ASK("SELECT seq FROM annal._heads WHERE session = 'wf_new'", "1");
     free(drafts);
 }
 END_TEST
