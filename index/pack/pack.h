@@ -68,6 +68,32 @@ struct annal_pack {
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err);
 
+/* Whether a section is for events of this type. */
+bool annal__section_takes(const struct pack_section *section, annal_slice type);
+
+/* Whether it has the form of a field of data after the $ of a parameter: run::id. */
+bool annal__is_field(annal_slice word);
+
+/* Whether it has a `-- forget` section: a pack without one is rebuilt if a journal is gone. */
+bool annal__pack_forgets(const annal_pack *pack);
+
+/* Whether it has a `-- settle` section. */
+bool annal__pack_settles(const annal_pack *pack);
+
+/* The next word of a line, or a comma, or a sentence with its quotes; empty at the end. */
+annal_slice annal__take_word(annal_slice *rest);
+
+/* ---- pack_header.c ---- */
+
+/* Read the first line of a pack. */
+annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error *err);
+
+/* Whether it has the form of a session's id, with at most one * in it. */
+bool annal__is_glob(annal_slice word);
+
+/* At most eight digits. */
+bool annal__parse_number(annal_slice word, uint32_t *out);
+
 /*
  * Whether the events of a session are fed to the pack. *out_star (may be NULL) is what the * of its
  * glob matches, or empty: a file name, never hidden, never "..".
@@ -82,18 +108,6 @@ bool annal__pack_shares(const annal_pack *pack, annal_slice session);
  * (events/, packs/, sessions.db, …); a * in its first name is replaced by star.
  */
 bool annal__path_is_kept(annal_slice path, annal_slice star);
-
-/* Whether a section is for events of this type. */
-bool annal__section_takes(const struct pack_section *section, annal_slice type);
-
-/* Whether it has the form of a field of data after the $ of a parameter: run::id. */
-bool annal__is_field(annal_slice word);
-
-/* Whether it has a `-- forget` section: a pack without one is rebuilt if a journal is gone. */
-bool annal__pack_forgets(const annal_pack *pack);
-
-/* Whether it has a `-- settle` section. */
-bool annal__pack_settles(const annal_pack *pack);
 
 /* ---- pack_verbs.c ---- */
 

@@ -1,0 +1,225 @@
+/* The first line of a pack, rule 1 of pack.c, and the sessions that it names. */
+#include "index/pack/pack.h"
+
+#include "journal/base/alloc.h"
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '.' || c == '_' || c == '-';
+}
+
+/* A path of file names, none of them hidden, with at most this many stars in it. */
+static bool is_path(annal_slice word, unsigned stars)
+{
+    if (word.len == 0 || word.len > 200)
+        return false;
+    char before = '/';
+    for (size_t i = 0; i < word.len; before = word.ptr[i++]) {
+        char c = word.ptr[i];
+        bool first = before == '/';
+        if (c == '*' && stars > 0)
+            stars--;
+        else if (c == '/' ? first : !is_name_char(c) || (first && !isalnum((unsigned char)c)))
+            return false;
+    }
+    return before != '/';
+}
+
+/*
+ * Names in a store that belong to the store itself, as the first part of a relative path; rule 1.
+ */
+static const char *const kept[] = {"events",    "commit",      "packs",     "locks",
+                                   "snapshots", "artifacts",   "cursors",   "leases",
+                                   "cluster",   "sessions.db", "search.db", "search.off"};
+
+bool annal__path_is_kept(annal_slice path, annal_slice star)
+{
+    const char *slash = memchr(path.ptr, '/', path.len);
+    size_t len = slash == NULL ? path.len : (size_t)(slash - path.ptr);
+    const char *at = memchr(path.ptr, '*', len);
+    size_t before = at == NULL ? len : (size_t)(at - path.ptr);
+    size_t after = at == NULL ? 0 : len - before - 1;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (strlen(kept[i]) == before + after + (at == NULL ? 0 : star.len) &&
+            memcmp(kept[i], path.ptr, before) == 0 &&
+            (at == NULL || ((star.len == 0 || memcmp(kept[i] + before, star.ptr, star.len) == 0) &&
+                            memcmp(kept[i] + before + star.len, at + 1, after) == 0)))
+            return true;
+    return false;
+}
+
+bool annal__is_glob(annal_slice word)
+{
+    const char *star = memchr(word.ptr, '*', word.len);
+    if (word.len == 0 || word.len > ANNAL_SESSION_ID_BYTES_MAX)
+        return false;
+    for (size_t i = 0; i < word.len; i++)
+        if (!is_name_char(word.ptr[i]) && word.ptr + i != star)
+            return false;
+    return true;
+}
+
+bool annal__parse_number(annal_slice word, uint32_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < word.len; i++) {
+        if (!isdigit((unsigned char)word.ptr[i]))
+            return false;
+        *out = *out * 10 + (uint32_t)(word.ptr[i] - '0');
+    }
+    return word.len > 0 && word.len < 9;
+}
+
+/* What may follow FILE. */
+struct clauses {
+    annal_slice folder, sessions;
+    annal_slice cluster; /* "GLOB, GLOB" */
+};
+
+/* cluster GLOB[, GLOB]... */
+static bool parse_scope(annal_slice *rest, annal_slice *out)
+{
+    if (!annal__slice_is(annal__take_word(rest), "cluster"))
+        return false;
+    annal_slice glob, comma, after = *rest;
+    out->ptr = rest->ptr;
+    do {
+        glob = annal__take_word(&after);
+        *rest = after;
+        comma = annal__take_word(&after);
+    } while (annal__is_glob(glob) && annal__slice_is(comma, ","));
+    *out = (annal_slice){out->ptr, (size_t)(rest->ptr - out->ptr)};
+    return annal__is_glob(glob);
+}
+
+/* False: something else follows, or something was given twice. */
+static bool parse_clauses(annal_pack *pack, annal_slice rest, struct clauses *out)
+{
+    for (annal_slice word = annal__take_word(&rest); word.len > 0; word = annal__take_word(&rest)) {
+        if (annal__slice_is(word, "in") && out->folder.len == 0) {
+            out->folder = annal__take_word(&rest);
+            if (!is_path(out->folder, 0))
+                return false;
+        } else if (annal__slice_is(word, "sessions") && out->sessions.len == 0) {
+            out->sessions = annal__take_word(&rest);
+            if (!annal__is_glob(out->sessions))
+                return false;
+        } else if (annal__slice_is(word, "writable") && !pack->writable) {
+            pack->writable = true;
+        } else if (annal__slice_is(word, "scope") && out->cluster.len == 0) {
+            if (!parse_scope(&rest, &out->cluster))
+                return false;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Where databases may be; only core is in sessions.db. */
+static annal_status check_database(const annal_pack *pack, annal_slice name, annal_slice database,
+                                   annal_slice folder, annal_error *err)
+{
+    const annal_slice place = folder.len > 0 ? folder : database;
+    if (database.len < 4 || memcmp(database.ptr + database.len - 3, ".db", 3) != 0)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: '%.*s' is no database: its name ends in .db", pack->file,
+                           ANNAL_FMT(database));
+    if (annal__path_is_kept(place, (annal_slice){0}) &&
+        !(annal__slice_is(name, "core") && annal__slice_is(place, "sessions.db")))
+        return annal__fail(err, ANNAL_ERR_INVALID, "%s:1: '%.*s' is the store's own", pack->file,
+                           ANNAL_FMT(place));
+    return ANNAL_OK;
+}
+
+static char *copy_of(annal_slice word)
+{
+    return annal__strndup(word.ptr, word.len);
+}
+
+annal_status annal__parse_header(annal_pack *pack, annal_slice line, annal_error *err)
+{
+    struct clauses clauses = {0};
+    annal_slice rest = line;
+    bool good = annal__slice_is(annal__take_word(&rest), "--") &&
+                annal__slice_is(annal__take_word(&rest), "pack");
+    annal_slice name = annal__take_word(&rest);
+    good = good && is_path(name, 0) && memchr(name.ptr, '/', name.len) == NULL;
+    good = good && annal__slice_is(annal__take_word(&rest), "version");
+    good =
+        good && annal__parse_number(annal__take_word(&rest), &pack->version) && pack->version > 0;
+    good = good && annal__slice_is(annal__take_word(&rest), "database");
+    annal_slice database = annal__take_word(&rest);
+    good = good && is_path(database, 1) && parse_clauses(pack, rest, &clauses);
+    if (!good)
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: a pack begins with '-- pack NAME   version N   database FILE   "
+                           "[in DIR]   [sessions GLOB]   [writable]   [scope cluster GLOB]'",
+                           pack->file);
+    if (memchr(database.ptr, '*', database.len) != NULL &&
+        (clauses.sessions.len == 0 ||
+         memchr(clauses.sessions.ptr, '*', clauses.sessions.len) == NULL))
+        return annal__fail(err, ANNAL_ERR_INVALID,
+                           "%s:1: the * of '%.*s' needs a * in 'sessions GLOB'", pack->file,
+                           ANNAL_FMT(database));
+    annal_status status = check_database(pack, name, database, clauses.folder, err);
+    if (status < 0)
+        return status;
+    pack->name = copy_of(name);
+    pack->database = copy_of(database);
+    pack->folder = clauses.folder.len == 0 ? NULL : copy_of(clauses.folder);
+    pack->sessions = clauses.sessions.len == 0 ? NULL : copy_of(clauses.sessions);
+    pack->cluster = clauses.cluster.len == 0 ? NULL : copy_of(clauses.cluster);
+    if (pack->name == NULL || pack->database == NULL ||
+        (clauses.folder.len > 0 && pack->folder == NULL) ||
+        (clauses.sessions.len > 0 && pack->sessions == NULL) ||
+        (clauses.cluster.len > 0 && pack->cluster == NULL))
+        return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", pack->file);
+    return ANNAL_OK;
+}
+
+/* *out_star: what the * of the glob matches, or empty. */
+static bool glob_matches(annal_slice glob, annal_slice session, annal_slice *out_star)
+{
+    const char *star = memchr(glob.ptr, '*', glob.len);
+    size_t before = star == NULL ? glob.len : (size_t)(star - glob.ptr);
+    size_t after = star == NULL ? 0 : glob.len - before - 1;
+    if (session.len < before + after || (star == NULL && session.len != before) ||
+        memcmp(session.ptr, glob.ptr, before) != 0 ||
+        memcmp(session.ptr + session.len - after, glob.ptr + glob.len - after, after) != 0)
+        return false;
+    *out_star = (annal_slice){session.ptr + before, session.len - before - after};
+    return true;
+}
+
+bool annal__pack_feeds(const annal_pack *pack, annal_slice session, annal_slice *out_star)
+{
+    annal_slice star = {session.ptr, 0};
+    if (pack->sessions != NULL) {
+        if (!glob_matches(annal_slice_of(pack->sessions), session, &star))
+            return false;
+        if (strchr(pack->database, '*') != NULL &&
+            (!is_path(star, 0) ||
+             (pack->folder == NULL && annal__path_is_kept(annal_slice_of(pack->database), star))))
+            return false;
+    }
+    if (out_star != NULL)
+        *out_star = star;
+    return true;
+}
+
+bool annal__pack_shares(const annal_pack *pack, annal_slice session)
+{
+    if (pack->cluster == NULL)
+        return false;
+    annal_slice rest = annal_slice_of(pack->cluster), glob, star;
+    do
+        glob = annal__take_word(&rest);
+    while (glob.len > 0 && !glob_matches(glob, session, &star));
+    return glob.len > 0;
+}
