@@ -30,6 +30,7 @@
 
 #include <annal/lease.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,12 +50,15 @@ static annal_status has_cluster(const annal_store *store, bool *out, annal_error
         annal__buf_done(&path);
         return annal__fail(err, ANNAL_ERR_NOMEM, "no memory for a path");
     }
+    annal_status status = ANNAL_OK;
     int fd = io->open(io->arg, path.ptr, O_RDONLY, 0);
     *out = fd >= 0;
     if (fd >= 0)
         io->close(io->arg, fd);
+    else if (errno != ENOENT)
+        status = annal__fail_errno(err, "open %s", path.ptr);
     annal__buf_done(&path);
-    return ANNAL_OK;
+    return status;
 }
 
 annal_status annal__guard_is_shared(annal_index *index, annal_slice session, bool *out,

@@ -152,6 +152,22 @@ START_TEST(a_program_that_knows_no_decider_is_refused)
 }
 END_TEST
 
+/* It is not taken for a store that belongs to no cluster. */
+START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
+{
+    NEEDS_SERVER();
+    char path[300], aside[300];
+    snprintf(path, sizeof path, "%s/cluster", cli.store);
+    snprintf(aside, sizeof aside, "%s/aside", cli.store);
+    ck_assert_int_eq(rename(path, aside), 0);
+    ck_assert_int_eq(symlink("aside", path), 0);
+    CLI(&cli, NULL, "run", "create", "r1", "--user", "h1");
+    cli_assert_refused(&cli, 3, "cluster");
+    ck_assert_int_eq(rename(aside, path), 0);
+    H1("run", "create", "r1", "--user", "h1");
+}
+END_TEST
+
 /* The first event of a session, in COMMIT. */
 START_TEST(a_first_event_that_was_decided_is_not_lost)
 {
@@ -597,6 +613,7 @@ Suite *suite_cluster(void)
     tcase_add_test(cases, events_of_before_are_shipped_first);
     tcase_add_test(cases, a_store_that_left_takes_no_more_events);
     tcase_add_test(cases, a_program_that_knows_no_decider_is_refused);
+    tcase_add_test(cases, a_store_whose_cluster_cannot_be_read_is_refused);
     tcase_add_test(cases, a_first_event_that_was_decided_is_not_lost);
     tcase_add_test(cases, artifacts_of_a_shared_session_travel);
     tcase_add_test(cases, a_session_that_was_released_is_shared_again);
