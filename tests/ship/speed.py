@@ -2,7 +2,8 @@
 """speed.py ANNAL [PART…]: what is asked of the speed of shipping, beside what was measured.
 
     long     a session of 300,000 events to PostgreSQL, beside a bare COPY of the rows
-    dense    20,000 sessions of 13 events, 12 of which may change a row of sessions or turns, beside the same
+    dense    20,000 sessions of 13 events, 12 of which may change a row of sessions or turns, beside the same; one begins
+             every 4 s (if all events had the same time, the server would insert them into one page of an index)
     parquet  the 300,000 events to a lake, on one processor
     lag      5,000 events a second for 20 s: how long after the append an event is in PostgreSQL
     appends  four agents append every 10 ms and wait for the answer, with a shipper beside them and without
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+from datetime import datetime, timezone
 
 from servers import Annal, Postgres, end, start
 
@@ -63,10 +65,12 @@ def dense_sessions(annal):
                 events.append(("turn.started", {"turn_id": f"t{turn}"}))
                 events.append(("turn.completed", {"turn_id": f"t{turn}", "input_tokens": 1000, "output_tokens": 20}))
             events.append(("a.b", {"text": TEXT}))
-            for kind, data in events:
-                print(json.dumps({"s": f"s{n:05}", "t": kind, "d": data}), file=log)
+            for second, (kind, data) in enumerate(events):
+                at = datetime.fromtimestamp(1790000000 + 4 * n + second, timezone.utc).isoformat()
+                print(json.dumps({"s": f"s{n:05}", "at": at, "t": kind, "d": data}), file=log)
         log.flush()
-        annal.run("import", "jsonl", log.name, "--map", "session=$.s", "--map", "type=$.t", "--map", "data=$.d")
+        parts = ["session=$.s", "ts=$.at", "type=$.t", "data=$.d"]
+        annal.run("import", "jsonl", log.name, *(word for part in parts for word in ("--map", part)))
     return SESSIONS * 13
 
 

@@ -271,14 +271,17 @@ static void *send_on(void *arg)
     return NULL;
 }
 
-/* Every other lane that waits. */
-static void give_half(struct lanes *from, struct lanes *to)
+/* Of the lanes that wait, those behind the first so many. Neighbours stay together: they are often
+ * of the same time, and two that insert into the same page of an index wait for each other. */
+static void give_behind(struct lanes *from, size_t count, struct lanes *to)
 {
-    struct lanes all = {.first = from->first, .last = from->last};
-    from->first = from->last = NULL;
-    struct lane *lane;
-    for (size_t i = 0; (lane = lane_take(&all)) != NULL; i++)
-        lane_wait(i % 2 == 0 ? from : to, lane);
+    struct lane *last = from->first;
+    while (--count > 0)
+        last = last->behind;
+    to->first = last->behind;
+    to->last = from->last;
+    from->last = last;
+    last->behind = NULL;
 }
 
 struct second *second_start(struct sender *sender)
@@ -295,7 +298,7 @@ struct second *second_start(struct sender *sender)
     second->sender.options = sender->options;
     second->sender.lanes.store = sender->lanes.store;
     second->sender.maker = sender->maker;
-    give_half(&sender->lanes, &second->sender.lanes);
+    give_behind(&sender->lanes, waiting / 2, &second->sender.lanes);
     second->sender.behind = lanes_lag(&second->sender.lanes).events;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,7 +1,7 @@
 /*
- * What sends lanes, batch by batch, to one target. Where many wait, a second one sends every other
- * of them meanwhile, in a thread and with a connection of its own: the server works on two batches
- * at a time, and one is read from the journals while the other is committed.
+ * What sends lanes, batch by batch, to one target. Where many wait, a second one sends half of them
+ * meanwhile, in a thread and with a connection of its own: the server works on two batches at a
+ * time, and one is read from the journals while the other is committed.
  */
 #ifndef TOOLS_SHIP_SENDER_H
 #define TOOLS_SHIP_SENDER_H
