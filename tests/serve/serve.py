@@ -519,6 +519,16 @@ def test_append_answers_as_the_command_does():
         assert answers[0] == 422 and answers[1].decode() == told.stdout
 
 
+def test_a_shared_session_waits_for_its_database():
+    with Server() as server:
+        server.annal("pack", "enable", "agentweaver")
+        with open(f"{server.store}/cluster", "w", encoding="utf-8") as file:
+            file.write("postgresql:///fleet?host=/nowhere\n")
+        event = '{"type":"project.created","data":{"project":{"id":"shop"}}}'
+        answer = post(server, "/sessions/proj_shop/events", event, 503)
+        assert "who decides about it is away" in str(answer), answer
+
+
 def test_a_fork_and_what_verify_says():
     with Server() as server:
         server.append("s", 5)
