@@ -152,7 +152,7 @@ START_TEST(a_program_that_knows_no_decider_is_refused)
 }
 END_TEST
 
-/* It is not taken for a store that belongs to no cluster. */
+/* It is not taken for a store that belongs to no cluster, and may join no other one. */
 START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
 {
     NEEDS_SERVER();
@@ -162,6 +162,12 @@ START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
     ck_assert_int_eq(rename(path, aside), 0);
     ck_assert_int_eq(symlink("aside", path), 0);
     CLI(&cli, NULL, "run", "create", "r1", "--user", "h1");
+    cli_assert_refused(&cli, 3, "cluster");
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(symlink("cluster", path), 0);
+    CLI(&cli, NULL, "home", "join", pg_url(&pg, "postgres", NULL));
+    cli_assert_refused(&cli, 3, "cluster");
+    CLI(&cli, NULL, "home", "leave");
     cli_assert_refused(&cli, 3, "cluster");
     ck_assert_int_eq(rename(aside, path), 0);
     H1("run", "create", "r1", "--user", "h1");

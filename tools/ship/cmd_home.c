@@ -236,9 +236,10 @@ static int run_leave(const struct args *args)
     int exit_status = store_open(args, OPEN_WRITE, 0, &store);
     if (exit_status != 0)
         return exit_status;
-    if (shared_url(store, url, &err) == ANNAL_ERR_NOTFOUND)
+    annal_status status = shared_url(store, url, &err);
+    if (status == ANNAL_ERR_NOTFOUND)
         exit_status = fail_refused("this store belongs to no cluster");
-    else if (shared_leave(store, &sessions, &err) < 0)
+    else if (status < 0 || shared_leave(store, &sessions, &err) < 0)
         exit_status = fail_error(&err);
     else if (args->json)
         printf("{\"sessions\":%" PRIu64 "}\n", sessions);

@@ -6,6 +6,7 @@
 
 #include <annal/lease.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,8 +27,12 @@ annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_er
     annal_status status = cluster_path(store, &path, err);
     FILE *file = status >= 0 ? fopen(path.ptr, "re") : NULL;
     out[0] = '\0';
+    if (status >= 0 && file == NULL && errno != ENOENT)
+        status = annal__fail_errno(err, "open %s", path.ptr);
     if (file != NULL && fgets(out, SHARED_URL_BYTES, file) != NULL)
         out[strcspn(out, "\n")] = '\0';
+    else if (file != NULL && ferror(file))
+        status = annal__fail_errno(err, "read %s", path.ptr);
     if (file != NULL)
         fclose(file);
     if (status >= 0 && out[0] == '\0')
@@ -57,11 +62,12 @@ annal_status shared_check_url(annal_store *store, const char *url, annal_error *
                            "the address has a password, which %s/cluster would keep: put it into "
                            "~/.pgpass instead",
                            annal_store_path(store));
-    if (shared_url(store, there, NULL) == ANNAL_OK && strcmp(there, url) != 0)
+    annal_status status = shared_url(store, there, err);
+    if (status >= 0 && strcmp(there, url) != 0)
         return annal__fail(err, ANNAL_ERR_CONFLICT,
                            "this store belongs to the cluster of %s: 'annal home leave' ends that",
                            there);
-    return ANNAL_OK;
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
 }
 
 annal_status shared_set_url(annal_store *store, const char *url, annal_error *err)
