@@ -2,12 +2,14 @@
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/ship/ship.h"
 
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -113,6 +115,49 @@ START_TEST(a_file_that_has_a_manifest_gets_its_name_after_a_crash)
     SHIP(NULL);
     cli_assert_done(&cli);
     assert_whole(10);
+}
+END_TEST
+
+/* Only the file of the last manifest may lack its name. */
+START_TEST(no_manifest_is_written_while_a_file_cannot_get_its_name)
+{
+    if (!begin(__func__))
+        return;
+    glob_t found = {0};
+    char tmp[600];
+    append("s1", 1, 5);
+    SHIP(NULL);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    snprintf(tmp, sizeof tmp, "%s.tmp", found.gl_pathv[0]);
+    ck_assert_int_eq(rename(found.gl_pathv[0], tmp), 0);
+    ck_assert_int_eq(mkdir(found.gl_pathv[0], 0777), 0);
+    append("s1", 6, 5);
+    SHIP(NULL);
+    cli_assert_refused(&cli, 3, "rename");
+    ck_assert_int_eq(rmdir(found.gl_pathv[0]), 0);
+    globfree(&found);
+    SHIP(NULL);
+    cli_assert_done(&cli);
+    assert_whole(10);
+}
+END_TEST
+
+/* It ended when the file had its name and was about to lose the other one. */
+START_TEST(what_a_shipper_of_the_same_process_id_left_is_not_written_to)
+{
+    char path[600], tmp[700];
+    annal_error err = {0};
+    struct ship_target *lake = NULL;
+    snprintf(url, sizeof url, "file://%s", tmpdir_path(&cli.dir, "lake"));
+    const struct ship_where where = {.url = url, .store = "h1"};
+    ck_assert_int_eq(ship_lake.open(&where, true, &lake, &err), ANNAL_OK);
+    ck_assert_int_eq(ship_lake.keep(lake, "hash", ANNAL_SLICE("one"), &err), ANNAL_OK);
+    snprintf(path, sizeof path, "%s", tmpdir_path(&cli.dir, "lake/store=h1/artifacts/hash"));
+    snprintf(tmp, sizeof tmp, "%s.%ld.tmp", path, (long)getpid());
+    ck_assert_int_eq(link(path, tmp), 0);
+    ck_assert_int_eq(ship_lake.keep(lake, "hash", ANNAL_SLICE("other"), &err), ANNAL_OK);
+    ck_text(file_read(path, NULL), "one");
+    ship_lake.close(lake);
 }
 END_TEST
 
@@ -382,6 +427,8 @@ Suite *suite_lake(void)
     TCase *cases = suite_case(suite, "lake", cli_setup, cli_teardown);
     tcase_add_test(cases, events_are_in_the_lake_once_and_as_they_are);
     tcase_add_test(cases, a_file_that_has_a_manifest_gets_its_name_after_a_crash);
+    tcase_add_test(cases, no_manifest_is_written_while_a_file_cannot_get_its_name);
+    tcase_add_test(cases, what_a_shipper_of_the_same_process_id_left_is_not_written_to);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);

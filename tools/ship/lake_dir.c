@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,11 +121,14 @@ static annal_status dir_create(struct lake_files *files, const char *name, annal
                                annal_error *err)
 {
     char path[PATH_BYTES], tmp[PATH_BYTES], end[40];
+    uint64_t chance = 0; /* a process of another container may have the same id */
     annal_status status = ANNAL_OK;
     path_of(files, path, name, "");
-    snprintf(end, sizeof end, ".%ld.tmp", (long)getpid());
+    if (getrandom(&chance, sizeof chance, 0) < 0)
+        return fail_file(err, "find a name beside", path);
+    snprintf(end, sizeof end, ".%016" PRIx64 ".tmp", chance);
     path_of(files, tmp, name, end);
-    FILE *out = fopen(tmp, "we");
+    FILE *out = fopen(tmp, "wxe");
     bool written = out != NULL && fwrite(bytes.ptr, 1, bytes.len, out) == bytes.len;
     written = out != NULL && fclose(out) == 0 && written;
     if (!written)
@@ -158,7 +163,9 @@ static annal_status dir_settle(struct lake_files *files, const char *name, annal
     char path[PATH_BYTES], tmp[PATH_BYTES];
     path_of(files, path, name, "");
     path_of(files, tmp, name, ".tmp");
-    return rename(tmp, path) == 0 ? sync_path(path, true, err) : ANNAL_OK;
+    if (rename(tmp, path) == 0)
+        return sync_path(path, true, err);
+    return errno == ENOENT ? ANNAL_OK : fail_file(err, "rename", tmp);
 }
 
 static void dir_drop(struct lake_files *files, const char *name, const char *path)
