@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -470,6 +471,30 @@ START_TEST(a_shipper_whose_target_was_away_renews_soon)
 }
 END_TEST
 
+/* A store without --as is called HOST:PATH; a target of several servers has all their names. */
+START_TEST(a_home_is_known_by_long_names)
+{
+    NEEDS_SERVER();
+    char part[101] = "", store[1000], target[1000], *end = target;
+    memset(part, 'p', sizeof part - 1);
+    snprintf(store, sizeof store, "%s", tmpdir_path(&cli.dir, "deep"));
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(mkdir(store, 0777), 0);
+        strcat(strcat(store, "/"), part);
+    }
+    end += sprintf(target, "postgresql:///fleet?user=boss&host=%s", pg.dir);
+    while (end - target < 600)
+        end += sprintf(end, ",%s", pg.dir);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1", "--store", store);
+    DONE(&cli, "home", "take", "s1", target, "--store", store);
+    DONE(&cli, "ship", target, "--store", store);
+    DONE(&cli, "ship", "status", target, "--store", store, "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"state\":\"equal\""));
+    DONE(&cli, "home", "status", target, "--store", store, "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"here\":\"at home\""));
+}
+END_TEST
+
 START_TEST(a_shipper_that_follows_renews_the_leases)
 {
     NEEDS_SERVER();
@@ -515,6 +540,7 @@ Suite *suite_home(void)
     tcase_add_test(cases, leases_are_renewed_in_the_order_of_their_names);
     tcase_add_test(cases, a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed);
     tcase_add_long_test(cases, a_shipper_whose_target_was_away_renews_soon);
+    tcase_add_test(cases, a_home_is_known_by_long_names);
     tcase_add_test(cases, a_shipper_that_follows_renews_the_leases);
     return suite;
 }

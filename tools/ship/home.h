@@ -17,11 +17,9 @@
 
 #include <annal/lease.h>
 
-enum { HOME_NAME_BYTES = 256 };
-
 struct home {
     bool granted;
-    char store[HOME_NAME_BYTES]; /* who has the session; "": nobody */
+    char store[SHIP_STORE_BYTES_MAX]; /* who has the session; "": nobody */
     uint64_t epoch;
     double seconds_left; /* below 0: its lease has ended */
 };
@@ -54,7 +52,7 @@ struct home_kind {
     annal_status (*shared)(struct ship_target *target, const char *session,
                            const struct place *events, size_t count, uint64_t *out_seq,
                            annal_error *err);
-    const char *(*name)(const struct ship_target *target); /* for messages */
+    const char *(*name)(const struct ship_target *target); /* the giver of leases */
 };
 
 /* Renew all leases of the store at this target; prints those that are lost. *out_third_us: a

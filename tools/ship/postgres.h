@@ -7,6 +7,8 @@
 
 #include "journal/base/buf.h"
 
+#include <annal/lease.h>
+
 #include <loaded/pq.h>
 
 #define EPOCH_US INT64_C(946684800000000) /* 2000-01-01, from 1970 */
@@ -21,7 +23,7 @@
 struct ship_target {
     const char *store; /* NULL: to be found */
     char found[SHIP_STORE_BYTES_MAX];
-    char name[300]; /* host/database, for messages: without a password */
+    char name[ANNAL_LEASE_GIVER_BYTES_MAX + 1]; /* host/database, without a password */
     int quiet_ms;
     PGconn *conn;
     struct buf copy; /* rows that are not sent yet */
