@@ -277,6 +277,37 @@ def try_lost_stream(scene):
     wait_until("the tail goes on with a new stream", lambda: scene.has_caught_up("lost stream"))
 
 
+def try_strange_messages(scene):
+    """What is not an event, or cannot be one, is skipped."""
+    for more, text in (("", ""), ("Annal-Part: 1/2305843009213693952\r\n", "{}")):
+        headers = ("NATS/1.0\r\nAnnal-Store: x\r\nAnnal-Session: x\r\nAnnal-Seq: 1\r\nAnnal-H: 1\r\nAnnal-H-Before: 0\r\n"
+                   f"{more}\r\n")
+        with socket.create_connection(("127.0.0.1", scene.cluster.ports[0])) as client:
+            client.sendall(f'CONNECT {{"verbose":false,"headers":true}}\r\nHPUB annal.events.1 {len(headers)} '
+                           f'{len(headers) + len(text)}\r\n{headers}{text}\r\nPING\r\n'.encode())
+            while b"PONG" not in client.recv(4096):
+                pass
+    out = scene.annal.run("tail", "--from", scene.url)
+    if '"store":"x"' in out or '"store":"h1"' not in out:
+        sys.exit(f"FAILED: strange messages: {out[:200]}")
+
+
+def try_long_name(scene):
+    """Of a store: HOST:PATH, unless --as says another one."""
+    path = f"{scene.directory}/" + "/".join([chr(ord("a") + i) * 200 for i in range(5)])
+    os.makedirs(path)
+    annal = Annal(scene.annal.program, path + "/store")
+    for session in ("one", "two"):
+        annal.append(session, 1, 3)
+    for events in (6, 0):
+        sent = json.loads(annal.run("ship", scene.url, "--wait", "30", "--json"))["events"]
+        if sent != events:
+            sys.exit(f"FAILED: a store with a long name: {sent} events were sent, not {events}")
+    got = [json.loads(line) for line in annal.run("tail", "--from", scene.url, "one", "two").splitlines()]
+    if sorted((event["session_id"], event["seq"]) for event in got) != [(s, n) for s in ("one", "two") for n in (1, 2, 3)]:
+        sys.exit(f"FAILED: a store with a long name: {len(got)} events are in the stream")
+
+
 def main():
     program, rounds, nats_server = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     with tempfile.TemporaryDirectory() as directory:
@@ -291,6 +322,8 @@ def main():
         try_deleted_stream(scene)
         try_lost_stream(scene)
         end(scene.tail)
+        try_strange_messages(scene)
+        try_long_name(scene)
         for process in scene.cluster.processes:
             end(process)
         print(f"{sum(scene.last.values())} events were followed, each once, through {rounds} faults of {len(scene.proxies)} servers")

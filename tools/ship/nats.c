@@ -21,6 +21,7 @@ enum {
     UNACKED_MAX = 512,
     PART_ROOM = 8192, /* of a message, for its headers */
     INBOX_BYTES = 100,
+    HEAD_BYTES = SHIP_STORE_BYTES_MAX + 400,
     NO_REPLICAS = 10074 /* the error of a server that is not in a cluster */
 };
 
@@ -226,7 +227,7 @@ static annal_status nats_open(const struct ship_where *where, bool to_write,
 static bool read_head(struct ship_target *target, kvEntry *entry, struct place *there,
                       int64_t *message, char session[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
-    char text[1000];
+    char text[HEAD_BYTES];
     int begin = 0;
     int64_t created;
     snprintf(text, sizeof text, "%.*s", kvEntry_ValueLen(entry),
@@ -359,13 +360,13 @@ struct parts {
 static natsStatus set_headers(const struct ship_target *target, natsMsg *message,
                               const struct lane *lane, const annal_event *event, struct parts parts)
 {
-    char id[700], seq[24], h[20], before[20], part[50];
+    char id[400], seq[24], h[20], before[20], part[50];
     snprintf(seq, sizeof seq, "%" PRIu64, event->seq);
     snprintf(h, sizeof h, "%016" PRIx64, event->h);
     snprintf(before, sizeof before, "%016" PRIx64, lane->next.h);
     snprintf(part, sizeof part, "%zu/%zu", parts.number, parts.count);
-    snprintf(id, sizeof id, "%s/%s/%s/%s%s%s", target->store, lane->session, seq, h,
-             parts.count > 1 ? "/" : "", parts.count > 1 ? part : "");
+    snprintf(id, sizeof id, "%016" PRIx64 "/%s/%s/%s%s%s", target->store_hash, lane->session, seq,
+             h, parts.count > 1 ? "/" : "", parts.count > 1 ? part : "");
     const char *const headers[][2] = {{"Nats-Msg-Id", id},
                                       {"Nats-Expected-Stream", NATS_STREAM},
                                       {"Annal-Store", target->store},
@@ -437,7 +438,7 @@ static annal_status nats_put(struct ship_target *target, const struct lane *lane
 static annal_status write_head(struct ship_target *target, const struct lane *lane,
                                annal_error *err)
 {
-    char key[40], text[1000];
+    char key[40], text[HEAD_BYTES];
     uint64_t hash = annal__hash(lane->session, strlen(lane->session), 0);
     snprintf(key, sizeof key, "%016" PRIx64 ".%016" PRIx64, target->store_hash, hash);
     snprintf(text, sizeof text,

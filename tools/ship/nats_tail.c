@@ -19,6 +19,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/ship/nats.h"
+#include "tools/ship/ship.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -26,7 +27,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500, HELD_MAX = 50000 };
+enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500 };
+/* An event has 64 MiB at most, and a part of it 8 KiB at least. */
+enum { PARTS_MAX = 10000 };
 #define SETTLE_US INT64_C(1000000) /* without a message, before a gap is one */
 #define STUCK_US  INT64_C(5000000)
 #define GAP_US    INT64_C(30000000)
@@ -44,7 +47,6 @@ struct followed {
     bool is_begun, was_read_again, was_told;
     int64_t read_again_us; /* when it was */
     struct held *held;
-    size_t held_count;
     struct followed *next;
 };
 
@@ -145,7 +147,6 @@ static void print_ready(struct following *following, struct followed *session)
             say_of(following, session, "another history of it was shipped, and is left out");
         }
         session->held = held->next;
-        session->held_count--;
         if (!is_old && !is_other) {
             print(session, held);
             session->is_begun = true;
@@ -194,7 +195,6 @@ static struct held *hold(struct followed *session, natsMsg *message, size_t part
                           .parts = parts,
                           .next = *at};
     *at = held;
-    session->held_count++;
     return held;
 }
 
@@ -202,8 +202,9 @@ static bool take_part(struct followed *session, natsMsg *message, uint64_t strea
 {
     size_t number = 1, count = 1;
     const char *part = text_of(message, "Annal-Part");
-    if (part != NULL &&
-        (sscanf(part, "%zu/%zu", &number, &count) != 2 || number < 1 || number > count))
+    if (natsMsg_GetDataLength(message) < 1 ||
+        (part != NULL && (sscanf(part, "%zu/%zu", &number, &count) != 2 || number < 1 ||
+                          number > count || count > PARTS_MAX)))
         return true; /* not ours */
     struct held *held = hold(session, message, count);
     if (held == NULL || held->part_count != count)
@@ -229,7 +230,7 @@ static bool is_wanted(const struct following *following, const char *session)
 
 static bool take(struct following *following, natsMsg *message)
 {
-    char name[600];
+    char name[SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2];
     jsMsgMetaData *meta = NULL;
     const char *store = text_of(message, "Annal-Store"), *id = text_of(message, "Annal-Session");
     if (natsMsg_GetMetaData(&meta, message) != NATS_OK)
@@ -272,7 +273,6 @@ static bool settle_gap(struct following *following, struct followed *session)
         return false;
     if (held->part_have < held->part_count) {
         session->held = held->next;
-        session->held_count--;
         free_held(held);
         return settle_gap(following, session);
     }
