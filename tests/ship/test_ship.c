@@ -690,12 +690,21 @@ static annal_status note_stopped(void *arg, const struct ship_lag *lag)
     return ANNAL_OK;
 }
 
+static void wait_for_stopped(const annal_store *store, uint64_t want)
+{
+    uint64_t stopped = UINT64_MAX;
+    for (double begun = seconds_now(); stopped != want && seconds_now() < begun + 30;) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        ck_assert_int_eq(ship_lag_each(store, note_stopped, &stopped), ANNAL_OK);
+    }
+    ck_assert_uint_eq(stopped, want);
+}
+
 /* It is not in the lag, so nobody would notice. */
-START_TEST(a_session_that_stopped_is_counted_for_those_who_watch)
+START_TEST(a_session_that_stopped_is_counted_until_it_goes_on)
 {
     NEEDS_SERVER();
     int in, out;
-    uint64_t stopped = 0;
     annal_error err = {0};
     annal_store *store = NULL;
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
@@ -704,13 +713,14 @@ START_TEST(a_session_that_stopped_is_counted_for_those_who_watch)
     DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
     ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
     const char *const words[] = {"ship", url, "--as", "h1", "--follow", NULL};
-    double begun = seconds_now();
     pid_t pid = cli_start(&cli, words, &in, &out);
-    while (stopped == 0 && seconds_now() < begun + 30) {
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-        ck_assert_int_eq(ship_lag_each(store, note_stopped, &stopped), ANNAL_OK);
-    }
-    ck_assert_uint_eq(stopped, 1);
+    wait_for_stopped(store, 1);
+    ASK("SELECT annal.forget('h1', 's1')", "1");
+    ASK("SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE application_name "
+        "= 'annal ship'",
+        "t"); /* it looks again when it is back */
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
+    wait_for_stopped(store, 0);
     kill(pid, SIGTERM);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(in);
@@ -815,7 +825,7 @@ Suite *suite_ship(void)
     ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
-    tcase_add_test(cases, a_session_that_stopped_is_counted_for_those_who_watch);
+    tcase_add_test(cases, a_session_that_stopped_is_counted_until_it_goes_on);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);
     tcase_add_test(cases, a_target_that_is_away_is_tried_again_and_the_lag_is_printed);

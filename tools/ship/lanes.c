@@ -101,6 +101,12 @@ struct lane *lane_take(struct lanes *lanes)
     return lane;
 }
 
+void lane_go_on(struct lanes *lanes, struct lane *lane)
+{
+    lanes->stopped -= lane->told;
+    lane->told = false;
+}
+
 struct lag lanes_lag(const struct lanes *lanes)
 {
     struct lag lag = {0};
@@ -215,6 +221,14 @@ static int look_at(void *arg, annal_slice session, uint64_t bytes)
     return 0;
 }
 
+/* It is not here any more, or equal. */
+static int go_on_unless_it_waits(void *arg, struct lane *lane)
+{
+    if (!lane->waits)
+        lane_go_on(arg, lane);
+    return 0;
+}
+
 annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
                           struct ship_target *target, annal_error *err)
 {
@@ -226,7 +240,10 @@ annal_status lanes_survey(struct lanes *lanes, const struct ship_kind *kind,
     annal_status status = kind->heads(target, take_head, lanes, err);
     if (status >= 0)
         status = annal_store_sessions(lanes->store, look_at, &survey, err);
-    return survey.status < 0 ? survey.status : status < 0 ? status : ANNAL_OK;
+    if (status < 0 || survey.status < 0)
+        return status < 0 ? status : survey.status;
+    (void)lanes_each(lanes, go_on_unless_it_waits, lanes);
+    return ANNAL_OK;
 }
 
 static int learn_end_of_new(void *arg, struct lane *lane)

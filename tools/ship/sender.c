@@ -23,7 +23,7 @@ static void tell_stop(struct sender *sender, struct lane *lane, const annal_erro
         return;
     }
     lane->told = true;
-    sender->stopped++;
+    sender->lanes.stopped++;
     progress_hide(sender->progress);
     say("%s", err->message);
 }
@@ -133,8 +133,10 @@ static void look_at_shared(struct sender *sender, struct lane *lane)
         sender->options->kind->homes->head(sender->target, lane->session, &head, &err) < 0)
         return;
     lane->state = LANE_SHARED;
-    if (info.last_seq <= head.seq)
+    if (info.last_seq <= head.seq) {
+        lane_go_on(&sender->lanes, lane);
         return;
+    }
     annal__fail(&err, ANNAL_ERR_REFUSED,
                 "session '%s' is shared, and the target has lost %" PRIu64
                 " of its events: docs/cluster.md says how they come back",
@@ -238,8 +240,12 @@ annal_status sender_batch(struct sender *sender, annal_error *err)
     wait_again(sender, more, true);
     if (status < 0)
         return status;
-    for (size_t i = 0; i < sender->count; i++)
-        sender->batch[i]->there = sender->batch[i]->next;
+    for (size_t i = 0; i < sender->count; i++) {
+        struct lane *lane = sender->batch[i];
+        if (lane->state == LANE_GOING && lane->next.seq != lane->there.seq)
+            lane_go_on(&sender->lanes, lane);
+        lane->there = lane->next;
+    }
     sender->events += sender->batch_events;
     sender->bytes += sender->batch_bytes;
     sender->batches++;
@@ -342,6 +348,7 @@ void second_join(struct second *second, struct sender *sender)
     sender->events += from->events;
     sender->bytes += from->bytes;
     sender->batches += from->batches;
+    sender->lanes.stopped += from->lanes.stopped; /* 0 or less */
     sender_done(from);
     free(second);
 }

@@ -31,7 +31,6 @@ struct sender {
 
     _Atomic uint64_t events, bytes, batches; /* shipped */
     _Atomic uint64_t behind;                 /* events of the second one's lanes */
-    uint64_t stopped;                        /* sessions in conflict or damaged, which were said */
 };
 
 /* Those that have waited longest. ANNAL_ERR_BUSY: the target is away; all of them wait again. */

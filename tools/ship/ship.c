@@ -104,7 +104,7 @@ static void print_json(struct ship *ship, int64_t now_us)
            ",\"events_behind\":%" PRIu64 ",\"seconds_behind\":%.3f,\"rows_behind\":%" PRIu64
            ",\"rows_seconds_behind\":%.3f,\"rows_seconds\":%.3f,\"away\":%s}\n",
            counts.events, counts.bytes, counts.batches, (double)(end_us - ship->begun_us) / 1e6,
-           ship->sender.lanes.here, ship->sender.stopped, counts.behind,
+           ship->sender.lanes.here, ship->sender.lanes.stopped, counts.behind,
            seconds_behind(ship, now_us), ship->rows.batches, ship->rows.seconds,
            (double)(now_us - end_us) / 1e6, ship->away_since_us != 0 ? "true" : "false");
 }
@@ -118,7 +118,7 @@ static void write_lag(struct ship *ship, const struct counts *counts, int64_t no
     ship->lag.events_behind = counts->behind;
     ship->lag.seconds_behind = seconds_behind(ship, now_us);
     ship->lag.rows_seconds_behind = ship->rows.seconds;
-    ship->lag.stopped = ship->sender.stopped;
+    ship->lag.stopped = ship->sender.lanes.stopped;
     ship->lag.away = ship->away_since_us != 0;
     ship_lag_write(ship->lag_fd, &ship->lag);
 }
@@ -162,8 +162,8 @@ static int finish(struct ship *ship, int exit_status)
         printf("shipped %s event%s (%s) in %.1f s; ", human_count(events, ship->sender.events),
                ship->sender.events == 1 ? "" : "s", human_bytes(bytes, ship->sender.bytes),
                (double)(end_us - ship->begun_us) / 1e6);
-        if (ship->sender.stopped > 0)
-            printf("%" PRIu64 " of %s session%s stopped", ship->sender.stopped,
+        if (ship->sender.lanes.stopped > 0)
+            printf("%" PRIu64 " of %s session%s stopped", ship->sender.lanes.stopped,
                    human_count(sessions, ship->sender.lanes.here),
                    ship->sender.lanes.here == 1 ? "" : "s");
         else
@@ -174,7 +174,7 @@ static int finish(struct ship *ship, int exit_status)
             printf("; their rows took %.1f s more", (double)(now_us - end_us) / 1e6);
         printf("\n");
     }
-    return exit_status == EXIT_DONE && ship->sender.stopped > 0 ? EXIT_REFUSED : exit_status;
+    return exit_status == EXIT_DONE && ship->sender.lanes.stopped > 0 ? EXIT_REFUSED : exit_status;
 }
 
 /* ---- What grew ---- */

@@ -194,6 +194,7 @@ struct lanes {
     void *tree;                /* of tsearch(3) */
     struct lane *first, *last; /* the queue: sessions that grew */
     uint64_t here;             /* sessions of the store, at the last survey */
+    uint64_t stopped;          /* of which nothing is sent, which was said */
     uint64_t bytes;            /* that it found to be sent, about */
 };
 
@@ -203,6 +204,7 @@ struct lane *lane_find(const struct lanes *lanes, annal_slice session); /* NULL:
 bool lane_is_wanted(const struct lanes *lanes, annal_slice session);
 void lane_wait(struct lanes *lanes, struct lane *lane);
 struct lane *lane_take(struct lanes *lanes);
+void lane_go_on(struct lanes *lanes, struct lane *lane); /* if it was stopped */
 void lanes_done(struct lanes *lanes);
 
 /* What waits: events, as far as that is known, and since when (monotonic; 0: nothing). */
