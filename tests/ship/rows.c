@@ -1,5 +1,6 @@
 /* Rows of sessions and turns, which are made some time after the batch that brought their
  * events. */
+#include "tools/ship/rows.h"
 #include "tests/ship/fixture.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
@@ -227,6 +228,42 @@ START_TEST(a_shipper_that_follows_makes_the_rows_that_another_one_left)
 }
 END_TEST
 
+static annal_status open_endless(const struct ship_where *where, bool to_write,
+                                 struct ship_target **out_target, annal_error *err)
+{
+    (void)where, (void)to_write, (void)err;
+    *out_target = NULL;
+    return ANNAL_OK;
+}
+
+static void close_endless(struct ship_target *target)
+{
+    (void)target;
+}
+
+static annal_status make_endless(struct ship_target *target, uint32_t min_age_ms,
+                                 struct ship_rows *out, annal_error *err)
+{
+    static uint64_t made;
+    (void)target, (void)min_age_ms, (void)err;
+    *out = (struct ship_rows){.batches = 1, .first = ++made, .last = UINT64_MAX};
+    return ANNAL_OK;
+}
+
+START_TEST(a_shipper_that_ends_does_not_make_the_rows_of_all_batches_first)
+{
+    const struct ship_kind endless = {
+        .open = open_endless, .close = close_endless, .make_rows = make_endless};
+    const struct ship_options options = {.kind = &endless};
+    struct row_maker *maker = NULL;
+    ck_assert_int_eq(row_maker_start(&options, &maker, NULL), ANNAL_OK);
+    row_maker_wake(maker);
+    while (row_maker_look(maker).first < 10)
+        usleep(1000);
+    row_maker_stop(maker);
+}
+END_TEST
+
 START_TEST(an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting)
 {
     NEEDS_SERVER();
@@ -360,6 +397,7 @@ END_TEST
 void ship_add_row_tests(TCase *cases)
 {
     tcase_add_long_test(cases, rows_of_random_sessions_do_not_depend_on_the_batches);
+    tcase_add_test(cases, a_shipper_that_ends_does_not_make_the_rows_of_all_batches_first);
     tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
     tcase_add_test(cases, a_turn_id_that_is_too_long_keeps_no_other_session_waiting);
     tcase_add_test(cases, an_event_of_the_year_0_is_shipped);

@@ -97,7 +97,7 @@ static annal_status make_all(struct row_maker *maker, annal_error *err)
     while (status >= 0 && left.first != 0 && left.first <= last) {
         const uint64_t first = left.first;
         status = make_some(maker, &left, err);
-        if (status >= 0 && left.first == first && !rest(maker, PACE_MS))
+        if (status >= 0 && !rest(maker, left.first == first ? PACE_MS : 0))
             break;
     }
     return status;
