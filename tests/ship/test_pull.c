@@ -176,6 +176,23 @@ START_TEST(artifacts_come_once_by_their_hash)
 }
 END_TEST
 
+/* Its event is shipped, and no batch will have it again. */
+START_TEST(an_artifact_that_cannot_be_read_is_named)
+{
+    NEEDS_SERVER();
+    char path[400];
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE_WITH(&cli, "content", "artifact", "put", "s1", "-", "--json");
+    snprintf(path, sizeof path, "%s/artifacts/s1/%.64s.zst", cli.store,
+             strstr(cli.out, "\"sha256\":\"") + 10);
+    file_write(path, "damaged", 7);
+    CLI(&cli, NULL, "ship", url, "--as", "h1");
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_ptr_nonnull(strstr(cli.err, "this artifact is not shipped"));
+    ASK("SELECT seq FROM annal._heads", "2");
+}
+END_TEST
+
 /* Of three artifacts one is named by both sessions. */
 START_TEST(artifacts_go_with_the_last_event_that_names_them)
 {
@@ -325,6 +342,7 @@ Suite *suite_pull(void)
     tcase_add_test(cases, what_was_shipped_since_comes_with_the_next_pull);
     tcase_add_test(cases, with_a_session_come_its_sub_agents_and_forks);
     tcase_add_test(cases, artifacts_come_once_by_their_hash);
+    tcase_add_test(cases, an_artifact_that_cannot_be_read_is_named);
     tcase_add_test(cases, artifacts_go_with_the_last_event_that_names_them);
     tcase_add_test(cases, another_history_here_stays_as_it_is);
     tcase_add_test(cases, an_event_that_was_changed_at_the_target_is_refused);

@@ -2,6 +2,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/cli/out.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,12 +25,18 @@ static annal_status send_one(const struct reference *reference, annal_store *sto
                              bool *out_has, annal_error *err)
 {
     annal_slice content = {0};
+    annal_error why = {0};
     annal_status status = kind->has(target, reference->sha256, out_has, err);
     if (status < 0 || *out_has)
         return status;
-    if (annal_artifact_get(store, annal_slice_of(reference->session),
-                           annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX, &content,
-                           NULL) < 0)
+    status = annal_artifact_get(store, annal_slice_of(reference->session),
+                                annal_slice_of(reference->sha256), SHIP_ARTIFACT_BYTES_MAX,
+                                &content, &why);
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, status, "%s", why.message);
+    if (status == ANNAL_ERR_IO || status == ANNAL_ERR_CORRUPT)
+        say("%s: this artifact is not shipped", why.message);
+    if (status < 0)
         return ANNAL_OK;
     status = kind->keep(target, reference->sha256, content, err);
     *out_has = status >= 0;

@@ -13,7 +13,8 @@
  *     away, the journals wait.
  * (5) A fork is shipped as its own events, with the session and the seq that it was forked from.
  * (6) The artifacts that events name come before them, by hash, so each once; those that are larger
- *     than SHIP_ARTIFACT_BYTES_MAX, or not there any more, stay out.
+ *     than SHIP_ARTIFACT_BYTES_MAX, or not there any more, stay out. So does one that cannot be
+ *     read, which is said.
  * (7) Rows of sessions and turns at the target are made after the batches: beside them with follow
  *     (rows.h), else at the end. A batch leaves there what they need, so a crash loses nothing.
  */
