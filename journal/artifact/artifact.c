@@ -225,11 +225,7 @@ annal_status annal_artifact_put(annal_store *store, annal_slice session, annal_s
     annal_status status = annal_session_id_check(session, err);
     if (status < 0)
         return status;
-    struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "store an artifact");
-    annal__sha256_add(sha256, content.ptr, content.len);
-    annal__sha256_end(sha256, hash);
+    annal__sha256_of(content.ptr, content.len, hash);
     annal__sha256_text(hash, hex);
     status = annal__artifact_lock(store, LOCK_SH, &lock, err);
     if (status >= 0) {

@@ -31,6 +31,14 @@ void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES])
     annal__free(sha256);
 }
 
+void annal__sha256_of(const void *bytes, size_t len, uint8_t out[SHA256_BYTES])
+{
+    SHA2_CTX context;
+    SHA256Init(&context);
+    SHA256Update(&context, bytes, len);
+    SHA256Final(out, &context);
+}
+
 void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES])
 {
     annal__hex_text(sha256, SHA256_BYTES, out);

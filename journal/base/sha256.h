@@ -13,6 +13,9 @@ struct sha256 *annal__sha256_begin(void); /* NULL: no memory */
 void annal__sha256_add(struct sha256 *sha256, const void *bytes, size_t len);
 void annal__sha256_end(struct sha256 *sha256, uint8_t out[SHA256_BYTES]); /* frees it */
 
+/* That of bytes which are all here. */
+void annal__sha256_of(const void *bytes, size_t len, uint8_t out[SHA256_BYTES]);
+
 void annal__sha256_text(const uint8_t sha256[SHA256_BYTES], char out[SHA256_TEXT_BYTES]);
 
 #endif

@@ -18,16 +18,6 @@
 #define FILE_BYTES_MAX 65536u
 #define RANDOM_BYTES   32
 
-static bool hash_text(const char *text, size_t len, uint8_t out[SHA256_BYTES])
-{
-    struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return false;
-    annal__sha256_add(sha256, text, len);
-    annal__sha256_end(sha256, out);
-    return true;
-}
-
 /* ---- Tokens ---- */
 
 static annal_status add_token(struct access *access, const char *text, enum right right,
@@ -41,8 +31,9 @@ static annal_status add_token(struct access *access, const char *text, enum righ
         return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' has more than %u tokens", path, TOKENS_MAX);
     struct access_token *token =
         annal__array_add(&access->tokens, &access->token_count, sizeof *token);
-    if (token == NULL || !hash_text(text, len, token->sha256))
+    if (token == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read '%s': out of memory", path);
+    annal__sha256_of(text, len, token->sha256);
     token->right = right;
     if (right == RIGHT_WRITE && access->first[0] == '\0' && len < sizeof access->first)
         memcpy(access->first, text, len);
@@ -122,8 +113,9 @@ enum right access_right(const struct access *access, const char *token, int *out
 {
     uint8_t hash[SHA256_BYTES];
     int found = -1;
-    if (token == NULL || !hash_text(token, strlen(token), hash))
+    if (token == NULL)
         return RIGHT_NONE;
+    annal__sha256_of(token, strlen(token), hash);
     for (size_t i = 0; i < access->token_count; i++) {
         uint8_t differs = 0;
         for (size_t b = 0; b < sizeof hash; b++)

@@ -2,6 +2,7 @@
 
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
+#include "journal/base/slice.h"
 #include "tools/cli/out.h"
 #include "tools/ship/shared.h"
 
@@ -17,18 +18,11 @@ struct proof {
     uint64_t events;
 };
 
-static bool is_same(annal_slice a, annal_slice b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static annal_status differs(const struct proof *proof, uint64_t seq, const char *what,
                             annal_error *err)
 {
-    snprintf(err->message, sizeof err->message,
-             "session '%.*s': event %" PRIu64 " at the target %s", ANNAL_FMT(proof->session), seq,
-             what);
-    return err->status = ANNAL_ERR_CORRUPT;
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "session '%.*s': event %" PRIu64 " at the target %s",
+                       ANNAL_FMT(proof->session), seq, what);
 }
 
 static annal_status compare_row(void *arg, const annal_event *there, annal_error *err)
@@ -51,9 +45,9 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
     if (status < 0)
         return status;
     if (status == ANNAL_END || here.seq != there->seq || here.h != there->h ||
-        here.ts_us != there->ts_us || !is_same(here.type, there->type) ||
-        !is_same(here.id, there->id) || !is_same(here.cause, there->cause) ||
-        !is_same(here.data, there->data))
+        here.ts_us != there->ts_us || !annal__slice_same(here.type, there->type) ||
+        !annal__slice_same(here.id, there->id) || !annal__slice_same(here.cause, there->cause) ||
+        !annal__slice_same(here.data, there->data))
         return differs(proof, there->seq, "is not the event of the journal", err);
     proof->next_seq++;
     proof->events++;
@@ -190,11 +184,7 @@ static bool has_hash(annal_slice content, const char *want)
 {
     uint8_t sum[SHA256_BYTES];
     char text[SHA256_TEXT_BYTES];
-    struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 == NULL)
-        return false;
-    annal__sha256_add(sha256, content.ptr, content.len);
-    annal__sha256_end(sha256, sum);
+    annal__sha256_of(content.ptr, content.len, sum);
     annal__sha256_text(sum, text);
     return strcmp(text, want) == 0;
 }

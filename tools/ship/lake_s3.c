@@ -194,14 +194,10 @@ static annal_status fail_answer(const struct request *request, annal_error *err)
 
 static struct curl_slist *headers_of(const struct lake_files *files, const struct request *request)
 {
-    char line[URL_BYTES + 100], hex[SHA256_TEXT_BYTES] = "";
+    char line[URL_BYTES + 100], hex[SHA256_TEXT_BYTES];
     uint8_t sum[SHA256_BYTES];
-    struct sha256 *sha256 = annal__sha256_begin();
-    if (sha256 != NULL) {
-        annal__sha256_add(sha256, request->body.ptr, request->body.len);
-        annal__sha256_end(sha256, sum);
-        annal__sha256_text(sum, hex);
-    }
+    annal__sha256_of(request->body.ptr, request->body.len, sum);
+    annal__sha256_text(sum, hex);
     /* All are signed, also one without a value, which is not sent. */
     struct curl_slist *list = curl_slist_append(NULL, "Content-Type: application/octet-stream");
     snprintf(line, sizeof line, "x-amz-content-sha256: %s", hex);
