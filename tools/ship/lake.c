@@ -47,7 +47,7 @@ annal_status lake_store_name(const char *store, struct buf *out)
     return status;
 }
 
-static annal_status add_text(void *arg, const void *bytes, size_t len)
+annal_status lake_add_text(void *arg, const void *bytes, size_t len)
 {
     return annal__buf_append(arg, bytes, len);
 }
@@ -248,7 +248,7 @@ static annal_status read_manifest(struct ship_target *lake, char *text, size_t l
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
                             annal_error *err)
 {
-    annal_status status = lake->kind->read(lake->files, name, add_text, out, err);
+    annal_status status = lake->kind->read(lake->files, name, lake_add_text, out, err);
     return status >= 0 && annal__buf_cstr(out) == NULL
                ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
                : status;
@@ -468,29 +468,14 @@ static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_
     return status;
 }
 
-static annal_status sum_file(const char *path, struct sum *sum, uint64_t *out_hash,
-                             annal_error *err)
-{
-    static char piece[1 << 16];
-    FILE *file = fopen(path, "rbe");
-    *sum = (struct sum){annal__hash_begin(0), 0};
-    for (size_t len;
-         file != NULL && sum->stream != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;)
-        (void)add_sum(sum, piece, len);
-    annal_status status = file == NULL || sum->stream == NULL || ferror(file)
-                              ? annal__fail_errno(err, "ship: read '%s'", path)
-                              : ANNAL_OK;
-    *out_hash = sum->stream != NULL ? annal__hash_end(sum->stream) : 0;
-    if (file != NULL)
-        fclose(file);
-    return status;
-}
-
 annal_status lake_measure(struct lake_manifest *manifest, const char *path, annal_error *err)
 {
-    struct sum sum;
-    annal_status status = sum_file(path, &sum, &manifest->hash, err);
+    struct sum sum = {annal__hash_begin(0), 0};
+    if (sum.stream == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    annal_status status = lake_read_path(path, add_sum, &sum, err);
     manifest->bytes = sum.bytes;
+    manifest->hash = annal__hash_end(sum.stream);
     return status;
 }
 
@@ -598,7 +583,7 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
 {
     char name[NAME_BYTES];
     artifact_name(name, sha256);
-    return lake->kind->read(lake->files, name, add_text, out, err);
+    return lake->kind->read(lake->files, name, lake_add_text, out, err);
 }
 
 struct proving {

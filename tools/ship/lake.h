@@ -56,6 +56,12 @@ struct lake_files_kind {
 
 extern const struct lake_files_kind lake_dir, lake_s3;
 
+/* A file of this machine. ANNAL_ERR_NOTFOUND: it is not there. */
+annal_status lake_read_path(const char *path, piece_fn fn, void *arg, annal_error *err);
+
+/* A piece_fn: add it to a struct buf. */
+annal_status lake_add_text(void *arg, const void *bytes, size_t len);
+
 /* ---- The lake: lake.c has its rules ---- */
 
 enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY = 1000 };

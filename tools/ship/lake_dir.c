@@ -97,13 +97,10 @@ static annal_status fail_read(const char *path, annal_error *err)
                            : fail_file(err, "read", path);
 }
 
-static annal_status dir_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
-                             annal_error *err)
+annal_status lake_read_path(const char *path, piece_fn fn, void *arg, annal_error *err)
 {
     static char piece[1 << 16];
-    char path[PATH_BYTES];
     annal_status status = ANNAL_OK;
-    path_of(files, path, name, "");
     FILE *file = fopen(path, "rbe");
     if (file == NULL)
         return fail_read(path, err);
@@ -115,6 +112,14 @@ static annal_status dir_read(struct lake_files *files, const char *name, piece_f
         status = fail_file(err, "read", path);
     fclose(file);
     return status;
+}
+
+static annal_status dir_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
+                             annal_error *err)
+{
+    char path[PATH_BYTES];
+    path_of(files, path, name, "");
+    return lake_read_path(path, fn, arg, err);
 }
 
 static annal_status dir_create(struct lake_files *files, const char *name, annal_slice bytes,

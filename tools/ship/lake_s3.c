@@ -362,30 +362,13 @@ static annal_status s3_local(struct lake_files *files, const char *name, char pa
     return files->local >= 0 ? ANNAL_OK : ANNAL_ERR_IO;
 }
 
-static annal_status read_whole(const char *path, struct buf *out, annal_error *err)
-{
-    static char piece[1 << 16];
-    annal_status status = ANNAL_OK;
-    FILE *file = fopen(path, "rbe");
-    for (size_t len;
-         status >= 0 && file != NULL && (len = fread(piece, 1, sizeof piece, file)) > 0;)
-        status = annal__buf_append(out, piece, len);
-    if (file == NULL || ferror(file))
-        status = annal__fail_errno(err, "ship: read '%s'", path);
-    else if (status < 0)
-        status = annal__fail(err, status, "ship: out of memory");
-    if (file != NULL)
-        fclose(file);
-    return status;
-}
-
 static annal_status s3_stage(struct lake_files *files, const char *name, const char *path,
                              annal_error *err)
 {
     char tmp[300];
     struct buf bytes = {0};
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    annal_status status = read_whole(path, &bytes, err);
+    annal_status status = lake_read_path(path, lake_add_text, &bytes, err);
     if (status >= 0) {
         struct request request = {.method = "PUT", .name = tmp, .body = annal__buf_slice(&bytes)};
         status = ask(files, &request, err);

@@ -346,7 +346,7 @@ static annal_status postgres_open(const struct ship_where *options, bool to_writ
 
 /* ---- Heads ---- */
 
-static uint64_t number(const PGresult *result, int row, int column)
+uint64_t postgres_number(const PGresult *result, int row, int column)
 {
     return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
 }
@@ -380,7 +380,8 @@ struct heads {
 static annal_status give_head(void *arg, const PGresult *row, annal_error *err)
 {
     const struct heads *heads = arg;
-    const struct place there = {number(row, 0, 1), number(row, 0, 2), number(row, 0, 3)};
+    const struct place there = {postgres_number(row, 0, 1), postgres_number(row, 0, 2),
+                                postgres_number(row, 0, 3)};
     return heads->fn(heads->arg, annal_slice_of(PQgetvalue(row, 0, 0)), &there, err);
 }
 
@@ -450,12 +451,13 @@ static void take_lane(struct lane *lane, const PGresult *result, int row)
 {
     bool is_new = PQgetvalue(result, row, 2)[0] == 't';
     lane->away = PQgetvalue(result, row, 1)[0] == 't';
-    lane->key = (int64_t)number(result, row, 3);
+    lane->key = (int64_t)postgres_number(result, row, 3);
     lane->has_head = !is_new || (lane->info != NULL && !lane->away);
     lane->is_new = is_new && lane->has_head;
     lane->there = lane->is_new ? (struct place){.seq = lane->info->first_seq - 1}
-                               : (struct place){number(result, row, 4), number(result, row, 5),
-                                                number(result, row, 6)};
+                               : (struct place){postgres_number(result, row, 4),
+                                                postgres_number(result, row, 5),
+                                                postgres_number(result, row, 6)};
 }
 
 /* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
@@ -485,7 +487,7 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
     digest_clear(&target->digest);
     if (status < 0)
         return status;
-    target->day = (uint32_t)number(result, 0, 0);
+    target->day = (uint32_t)postgres_number(result, 0, 0);
     for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
         take_lane(lanes[i], result, (int)i);
     PQclear(result);

@@ -33,6 +33,8 @@ struct ship_target {
     bool is_deciding; /* shared.h: it uses no COPY */
 };
 
+uint64_t postgres_number(const PGresult *result, int row, int column);
+
 /* Run one statement with parameters; *out (may be NULL) is its result, for PQclear(). */
 annal_status postgres_run(struct ship_target *target, const char *sql, const char *const *values,
                           int count, PGresult **out, annal_error *err);

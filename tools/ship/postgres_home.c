@@ -7,16 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint64_t number(const PGresult *result, int row, int column)
-{
-    return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
-}
-
 /* From this column on: store, epoch, seconds left. */
 static void read_home(const PGresult *result, int row, int column, struct home *out)
 {
     snprintf(out->store, sizeof out->store, "%s", PQgetvalue(result, row, column));
-    out->epoch = number(result, row, column + 1);
+    out->epoch = postgres_number(result, row, column + 1);
     out->seconds_left = strtod(PQgetvalue(result, row, column + 2), NULL);
 }
 
@@ -97,7 +92,7 @@ static annal_status release(struct ship_target *target, const char *session, uin
         result = NULL;
         status = postgres_run(target, HOMES " AND session = $1", values, 1, &result, err);
     } else
-        out_home->epoch = number(result, 0, 0);
+        out_home->epoch = postgres_number(result, 0, 0);
     if (status >= 0 && !out_home->granted && PQntuples(result) == 1)
         read_home(result, 0, 1, out_home);
     PQclear(result);
@@ -150,8 +145,8 @@ static annal_status head(struct ship_target *target, const char *session, struct
     bool found = PQntuples(result) == 1;
     *out_head = (struct place){0};
     if (found)
-        *out_head =
-            (struct place){number(result, 0, 0), number(result, 0, 1), number(result, 0, 2)};
+        *out_head = (struct place){postgres_number(result, 0, 0), postgres_number(result, 0, 1),
+                                   postgres_number(result, 0, 2)};
     PQclear(result);
     return ANNAL_OK;
 }
@@ -176,7 +171,7 @@ static annal_status find_shared(struct ship_target *target, const PGresult *head
         " BETWEEN $2 AND $3 AND event.seq = mine.seq AND event.h = mine.h)",
         where, 3, arrays, 2, &result, err);
     if (status >= 0)
-        *out_seq = number(result, 0, 0);
+        *out_seq = postgres_number(result, 0, 0);
     PQclear(result);
     return status;
 }
@@ -195,7 +190,8 @@ static annal_status shared(struct ship_target *target, const char *session,
     bool found = PQntuples(head) == 1;
     *out_seq = 0;
     for (size_t i = 0; i < count && found; i++)
-        if (events[i].seq == number(head, 0, 3) && events[i].h == number(head, 0, 4))
+        if (events[i].seq == postgres_number(head, 0, 3) &&
+            events[i].h == postgres_number(head, 0, 4))
             *out_seq = events[i].seq;
     if (found && *out_seq == 0)
         status = find_shared(target, head, events, count, out_seq, err);

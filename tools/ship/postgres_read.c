@@ -39,11 +39,6 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
     return rows->fn(rows->arg, &event, err);
 }
 
-static uint64_t number(const PGresult *row, int column)
-{
-    return (uint64_t)strtoll(PQgetvalue(row, 0, column), NULL, 10);
-}
-
 /* A head: whose events they are, on which days they arrived, and the last seq. */
 struct span {
     char key[24], first_day[16], last_day[16];
@@ -57,7 +52,7 @@ static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
     snprintf(out->key, sizeof out->key, "%s", PQgetvalue(row, 0, 0));
     snprintf(out->first_day, sizeof out->first_day, "%s", PQgetvalue(row, 0, 1));
     snprintf(out->last_day, sizeof out->last_day, "%s", PQgetvalue(row, 0, 2));
-    out->seq = number(row, 3);
+    out->seq = postgres_number(row, 0, 3);
     return ANNAL_OK;
 }
 
@@ -99,14 +94,14 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
     (void)err;
     if (out->stores > 0)
         return ANNAL_OK;
-    out->stores = number(row, 8);
+    out->stores = postgres_number(row, 0, 8);
     snprintf(out->store, sizeof out->store, "%s", PQgetvalue(row, 0, 0));
     snprintf(info->file, sizeof info->file, "%s", PQgetvalue(row, 0, 1));
-    info->created_us = (int64_t)number(row, 2);
+    info->created_us = (int64_t)postgres_number(row, 0, 2);
     snprintf(info->fork_session, sizeof info->fork_session, "%s", PQgetvalue(row, 0, 3));
-    info->fork_seq = number(row, 4);
-    info->last_seq = number(row, 5);
-    info->last_h = number(row, 6);
+    info->fork_seq = postgres_number(row, 0, 4);
+    info->last_seq = postgres_number(row, 0, 5);
+    info->last_h = postgres_number(row, 0, 6);
     info->first_seq = info->fork_seq + 1;
     snprintf(info->replaces, sizeof info->replaces, "%s", PQgetvalue(row, 0, 7));
     return ANNAL_OK;
@@ -116,7 +111,7 @@ static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err
 {
     annal_session_info *info = arg;
     (void)err;
-    info->fork_h = number(row, 0);
+    info->fork_h = postgres_number(row, 0, 0);
     return ANNAL_OK;
 }
 
