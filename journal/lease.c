@@ -292,26 +292,29 @@ annal_status annal__lease_forget(annal_store *store, annal_slice session, annal_
 struct walk {
     annal_session_fn fn;
     void *arg;
+    int answer;
 };
 
 static int visit(void *arg, const char *name)
 {
-    const struct walk *walk = arg;
+    struct walk *walk = arg;
     annal_slice session = annal_slice_of(name);
     if (annal__is_temporary(name) || annal_session_id_check(session, NULL) < 0)
         return 0;
-    return walk->fn(walk->arg, session, 0);
+    return walk->answer = walk->fn(walk->arg, session, 0);
 }
 
 annal_status annal_lease_sessions(annal_store *store, annal_session_fn fn, void *arg,
                                   annal_error *err)
 {
     struct buf path = {0};
-    struct walk walk = {fn, arg};
+    struct walk walk = {fn, arg, 0};
     annal_status status = annal__store_path(store, &path, LEASES, "", err);
     if (status == ANNAL_OK) {
-        int answer = store->io->list(store->io->arg, path.ptr, visit, &walk);
-        if (answer < 0 && errno != ENOENT)
+        int listed = store->io->list(store->io->arg, path.ptr, visit, &walk);
+        if (walk.answer != 0)
+            status = (annal_status)walk.answer;
+        else if (listed < 0 && errno != ENOENT)
             status = annal__fail_errno(err, "list %s", path.ptr);
     }
     annal__buf_done(&path);

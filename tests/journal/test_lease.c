@@ -5,6 +5,7 @@
 
 #include <annal/lease.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -192,6 +193,20 @@ START_TEST(a_session_whose_name_looks_temporary_is_listed)
 }
 END_TEST
 
+static int end_here(void *arg, annal_slice name, uint64_t bytes)
+{
+    (void)arg, (void)name, (void)bytes;
+    errno = ENOENT; /* of something that it looked for */
+    return ANNAL_ERR_BUSY;
+}
+
+START_TEST(what_ended_the_list_of_leases_is_returned)
+{
+    ck_ok(set(store, 1, 60000000, err));
+    ck_assert_int_eq(annal_lease_sessions(store, end_here, NULL, NULL), ANNAL_ERR_BUSY);
+}
+END_TEST
+
 START_TEST(a_deleted_session_leaves_no_lease)
 {
     int found = 0;
@@ -220,6 +235,7 @@ Suite *suite_lease(void)
     tcase_add_test(cases, a_renewal_makes_a_lease_longer_but_brings_none_back);
     tcase_add_test(cases, a_lease_of_another_boot_is_over_and_a_damaged_one_refuses);
     tcase_add_test(cases, a_session_whose_name_looks_temporary_is_listed);
+    tcase_add_test(cases, what_ended_the_list_of_leases_is_returned);
     tcase_add_test(cases, a_deleted_session_leaves_no_lease);
     return suite;
 }

@@ -97,7 +97,9 @@ static int end_shared(void *arg, annal_slice session, uint64_t bytes)
     struct leaving *leaving = arg;
     annal_lease lease = {0};
     annal_status status = annal_lease_get(leaving->store, session, &lease, leaving->err);
-    if (status < 0 || !lease.shared)
+    if (status == ANNAL_ERR_NOTFOUND || (status >= 0 && !lease.shared))
+        return ANNAL_OK;
+    if (status < 0)
         return status;
     leaving->count++;
     return annal_lease_set(leaving->store, session, &(annal_lease){.epoch = lease.epoch},
