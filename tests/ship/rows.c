@@ -216,6 +216,21 @@ START_TEST(batches_do_not_wait_for_the_process_that_makes_rows)
 }
 END_TEST
 
+/* Somebody forgot a transaction. */
+START_TEST(a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever)
+{
+    NEEDS_SERVER();
+    leave_unmade();
+    PGconn *other = make_rows_and_hold();
+    pid_t pid = fleet_spawn((const char *const[]){"pull", "s1", "--tree", "--from", url,
+                                                  "--timeout", "1", "--store", second, NULL});
+    DONE(&cli, "ship", url, "--as", "h1", "--timeout", "1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "another process has not made their rows"));
+    ck_assert_int_eq(fleet_join(pid), 3);
+    commit(other);
+}
+END_TEST
+
 START_TEST(a_shipper_that_follows_makes_the_rows_that_another_one_left)
 {
     NEEDS_SERVER();
@@ -408,5 +423,6 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_long_test(cases, who_reads_for_long_keeps_retention_waiting_and_no_shipper);
     tcase_add_test(cases, events_are_dropped_once_by_two_who_do_it_at_the_same_time);
     tcase_add_test(cases, batches_do_not_wait_for_the_process_that_makes_rows);
+    tcase_add_test(cases, a_process_that_does_not_go_on_with_rows_keeps_nobody_for_ever);
     tcase_add_test(cases, a_shipper_that_follows_makes_the_rows_that_another_one_left);
 }

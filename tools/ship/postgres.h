@@ -66,7 +66,8 @@ annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
                                 struct ship_rows *out, annal_error *err);
 annal_status postgres_look_at_rows(struct ship_target *target, struct ship_rows *out,
                                    annal_error *err);
-/* Returns when the rows of all batches are made that are there now. */
+/* Returns when the rows of all batches are made that are there now. ANNAL_ERR_BUSY: another process
+ * that makes them has not gone on for quiet_ms. */
 annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err);
 
 /* Called with each row of an answer. Return 0 to continue. */

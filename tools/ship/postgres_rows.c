@@ -1,6 +1,7 @@
 /* The rows of sessions and turns: tables.sql says how they are made. */
 #include "tools/ship/postgres.h"
 
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 
 #include <stdio.h>
@@ -58,12 +59,21 @@ annal_status postgres_make_rows(struct ship_target *target, uint32_t min_age_ms,
 annal_status postgres_make_all_rows(struct ship_target *target, annal_error *err)
 {
     struct ship_rows left = {0};
+    int64_t went_on_us = annal__monotonic_us();
     annal_status status = postgres_make_rows(target, 0, &left, err);
     const uint64_t last = left.last;
     while (status >= 0 && left.first != 0 && left.first <= last) {
         const uint64_t first = left.first;
         status = postgres_make_rows(target, 0, &left, err);
-        if (status >= 0 && left.first == first) /* another process makes them */
+        if (status < 0)
+            return status;
+        if (left.first != first)
+            went_on_us = annal__monotonic_us();
+        else if (annal__monotonic_us() - went_on_us >= (int64_t)target->quiet_ms * 1000)
+            return annal__fail(err, ANNAL_ERR_BUSY,
+                               "ship to %s: another process has made no rows of sessions for %d s",
+                               target->name, target->quiet_ms / 1000);
+        else
             nanosleep(&(struct timespec){.tv_nsec = AGAIN_NS}, NULL);
     }
     return status;

@@ -40,6 +40,7 @@ struct ship {
     unsigned tries;
     struct ship_rows rows; /* whose rows are not made yet */
     uint64_t rows_last;    /* without follow: up to this batch they are made */
+    int64_t rows_us;       /* when that went on */
     int64_t shipped_us;    /* without follow: when all was shipped; 0: not yet */
     struct progress progress;
     int lag_fd;          /* ship_lag.h; -1: nobody sees it */
@@ -150,6 +151,11 @@ static void tell(struct ship *ship)
     (void)out_flush();
 }
 
+static bool rows_are_made(const struct ship *ship)
+{
+    return ship->rows.first == 0 || ship->rows.first > ship->rows_last;
+}
+
 static int finish(struct ship *ship, int exit_status)
 {
     char events[HUMAN_BYTES], sessions[HUMAN_BYTES], bytes[HUMAN_BYTES];
@@ -171,7 +177,9 @@ static int finish(struct ship *ship, int exit_status)
                    human_count(sessions, ship->sender.lanes.here),
                    ship->sender.lanes.here == 1 ? "" : "s");
         if (now_us - end_us >= 100000)
-            printf("; their rows took %.1f s more", (double)(now_us - end_us) / 1e6);
+            printf(rows_are_made(ship) ? "; their rows took %.1f s more"
+                                       : "; after %.1f s another process has not made their rows",
+                   (double)(now_us - end_us) / 1e6);
         printf("\n");
     }
     return exit_status == EXIT_DONE && ship->sender.lanes.stopped > 0 ? EXIT_REFUSED : exit_status;
@@ -344,7 +352,7 @@ static annal_status renew(struct ship *ship, annal_error *err)
 }
 
 /* Rule 7, without follow. ANNAL_END: the rows of all batches are made that were there when the
- * events had been shipped. */
+ * events had been shipped, or another process that makes them does not go on. */
 static annal_status make_rows(struct ship *ship, annal_error *err)
 {
     const struct ship_kind *kind = ship->options->kind;
@@ -358,7 +366,10 @@ static annal_status make_rows(struct ship *ship, annal_error *err)
         return status;
     if (ship->rows_last == 0)
         ship->rows_last = ship->rows.last;
-    if (ship->rows.first == 0 || ship->rows.first > ship->rows_last)
+    if (ship->rows.first != first)
+        ship->rows_us = annal__monotonic_us();
+    if (rows_are_made(ship) ||
+        annal__monotonic_us() - ship->rows_us >= (int64_t)ship->options->target.quiet_ms * 1000)
         return ANNAL_END;
     ship->progress.total = 0;
     progress_set(&ship->progress, ship->rows_last + 1 - ship->rows.first,
