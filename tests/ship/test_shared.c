@@ -144,6 +144,22 @@ START_TEST(a_shared_session_is_not_behind_and_is_proved)
 }
 END_TEST
 
+/* In whatever question about the session: that is no answer, and so no conflict. */
+START_TEST(a_target_that_falls_silent_is_away)
+{
+    NEEDS_SERVER();
+    H2("backlog", "claim", "shop", "--user", "h2");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; LOCK TABLE annal._events"));
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--timeout", "1");
+    cli_assert_refused(&cli, 3, "no answer for 1 s");
+    PQclear(PQexec(other, "COMMIT; BEGIN; LOCK TABLE annal._homes"));
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--timeout", "1");
+    cli_assert_refused(&cli, 3, "no answer for 1 s");
+    PQfinish(other);
+}
+END_TEST
+
 /* The grants are those of docs/ship.md. */
 START_TEST(a_role_that_owns_nothing_may_join_share_take_and_release)
 {
@@ -384,6 +400,7 @@ Suite *suite_shared(void)
     tcase_add_test(cases, nothing_is_appended_that_was_not_decided);
     tcase_add_test(cases, an_event_that_is_sent_again_is_decided_once);
     tcase_add_test(cases, a_shared_session_is_not_behind_and_is_proved);
+    tcase_add_test(cases, a_target_that_falls_silent_is_away);
     tcase_add_test(cases, a_role_that_owns_nothing_may_join_share_take_and_release);
     tcase_add_test(cases, events_that_a_restored_target_lost_come_back);
     tcase_add_test(cases, an_address_with_a_password_is_not_kept);

@@ -254,7 +254,7 @@ static void print_proved(const struct looking *looking)
 int looking_check(struct looking *looking)
 {
     if (looking_say_rows(looking) < 0 || looking_ask_homes(looking, looking_note_shared) < 0)
-        return fail_error(&looking->err);
+        return fail_target(&looking->err);
     (void)lanes_each(&looking->lanes, count_dropped, looking);
     if (looking->shipping->options.kind->prove != NULL)
         prove_whole(looking);

@@ -23,13 +23,6 @@ struct homing {
     annal_error err;
 };
 
-static int fail_target(struct homing *homing)
-{
-    if (homing->err.status == ANNAL_ERR_BUSY)
-        homing->err.status = ANNAL_ERR_IO; /* away, which is no answer */
-    return fail_error(&homing->err);
-}
-
 static int with_target(const struct args *args, enum open_mode mode,
                        int (*fn)(const struct args *, struct homing *))
 {
@@ -55,7 +48,7 @@ static int reach(struct homing *homing, const char *as)
     struct ship_options *options = &homing->shipping.options;
     options->target.store = as;
     return options->kind->open(&options->target, true, &homing->target, &homing->err) < 0
-               ? fail_target(homing)
+               ? fail_target(&homing->err)
                : 0;
 }
 
@@ -69,7 +62,7 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
     annal_status status = home_keep_late(homing->shipping.store, homing->kind, homing->target,
                                          homing->session, lost_epoch, &late, &homing->err);
     if (status < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     if (late.events == 0)
         return fail_refused("session '%s' ends with event %" PRIu64 " here, and with event %" PRIu64
                             " at the target: bring it here first, with 'annal pull'",
@@ -94,7 +87,7 @@ static int compare_head(struct homing *homing, const struct home *home, uint64_t
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     if (head.at == 0)
         return 0; /* nothing of it is there yet */
     status =
@@ -107,7 +100,7 @@ static int compare_head(struct homing *homing, const struct home *home, uint64_t
                           : fail_error(&homing->err);
     if (homing->kind->release(homing->target, homing->session, home->epoch, &ignored,
                               &homing->err) < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     return exit_status;
 }
 
@@ -134,7 +127,7 @@ static int take(const struct args *args, struct homing *homing)
     int64_t asked_us = annal_lease_now();
     if (homing->kind->take(homing->target, homing->session, old.epoch, lease.seconds, &home,
                            &homing->err) < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     if (!home.granted && strcmp(home.store, SHARED_STORE) == 0)
         return fail_refused("session '%s' is shared: no store has it alone until 'annal home "
                             "release'",
@@ -269,7 +262,7 @@ static int check_shipped(struct homing *homing)
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     if (homing->kind->head(homing->target, homing->session, &head, &homing->err) < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     if (info.last_seq > head.seq)
         return fail_refused("session '%s' has %" PRIu64 " event%s that the target has not: 'annal "
                             "ship' first, then release it again",
@@ -311,7 +304,7 @@ static int release(const struct args *args, struct homing *homing)
         exit_status = check_shipped(homing);
     if (exit_status == 0 && homing->kind->release(homing->target, homing->session, lease.epoch,
                                                   &home, &homing->err) < 0)
-        exit_status = fail_target(homing);
+        exit_status = fail_target(&homing->err);
     if (exit_status == 0 && !home.granted && home.epoch == lease.epoch)
         return refuse_name(homing, &home);
     if (exit_status == 0 && lease.shared)
@@ -425,14 +418,14 @@ static int status(const struct args *args, struct homing *homing)
     struct listing listing = {.homing = homing, .lanes = {.glob = args_get(args, "session")}};
     const struct ship_options *options = &homing->shipping.options;
     if (options->kind->open(&options->target, false, &homing->target, &homing->err) < 0)
-        return fail_target(homing);
+        return fail_target(&homing->err);
     listing.table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (listing.table == NULL)
         return fail_storage("out of memory");
     annal_status failed =
         homing->kind->each(homing->target, NULL, print_home, &listing, &homing->err);
     table_free(listing.table);
-    return failed < 0 ? fail_target(homing) : EXIT_DONE;
+    return failed < 0 ? fail_target(&homing->err) : EXIT_DONE;
 }
 
 static int run_status(const struct args *args)

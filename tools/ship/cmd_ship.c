@@ -54,6 +54,11 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
                       url);
 }
 
+int fail_target(const annal_error *err)
+{
+    return err->status == ANNAL_ERR_BUSY ? fail_storage("%s", err->message) : fail_error(err);
+}
+
 /* HOST:PATH, unless --as says another name. */
 static int find_name(const struct args *args, struct shipping *shipping)
 {
@@ -119,7 +124,8 @@ uint64_t looking_behind(const struct lane *lane)
     return lane->last_seq > lane->there.seq ? lane->last_seq - lane->there.seq : 0;
 }
 
-/* A shared session is here as far as it was brought. It has more only if the target lost events. */
+/* A shared session is here as far as it was brought. It has more only if the target lost events.
+ * looking->err: the target did not say. */
 static bool is_its_beginning(struct looking *looking, const struct lane *lane)
 {
     annal_session_info info = {0};
@@ -127,17 +133,18 @@ static bool is_its_beginning(struct looking *looking, const struct lane *lane)
     uint64_t same_seq = 0;
     annal_store *store = looking->lanes.store;
     annal_slice session = annal_slice_of(lane->session);
-    if (annal_session_info_get(store, session, &info, &looking->err) < 0)
+    if (annal_session_info_get(store, session, &info, NULL) < 0)
         return false;
+    if (info.last_seq > lane->there.seq && lane->has_head) {
+        annal_status status = annal_cursor_open_at(store, session, lane->there.seq + 1,
+                                                   lane->there.at, lane->there.h, &cursor, NULL);
+        annal_cursor_close(cursor);
+        return status >= 0;
+    }
     const struct place last = {.seq = info.last_seq, .h = info.last_h};
-    annal_status status =
-        last.seq > lane->there.seq && lane->has_head
-            ? annal_cursor_open_at(store, session, lane->there.seq + 1, lane->there.at,
-                                   lane->there.h, &cursor, &looking->err)
-            : looking->shipping->options.kind->homes->shared(looking->target, lane->session, &last,
-                                                             1, &same_seq, &looking->err);
-    annal_cursor_close(cursor);
-    return status >= 0 && (last.seq > lane->there.seq || same_seq == last.seq);
+    return looking->shipping->options.kind->homes->shared(looking->target, lane->session, &last, 1,
+                                                          &same_seq, &looking->err) < 0 ||
+           last.seq > lane->there.seq || same_seq == last.seq;
 }
 
 /* Whether the journal goes on from the head; err says why not. */
@@ -170,6 +177,8 @@ static int print_lane(void *arg, struct lane *lane)
 {
     struct looking *looking = arg;
     const char *state = state_of(looking, lane);
+    if (looking->err.status < 0)
+        return 1;
     table_text(looking->table, annal_slice_of(lane->session));
     table_number(looking->table, lane->last_seq);
     table_number(looking->table, lane->there.seq);
@@ -189,9 +198,7 @@ static int find_lanes(struct looking *looking)
         status = lanes_survey(&looking->lanes, options->kind, looking->target, &looking->err);
     if (status >= 0)
         lanes_learn_ends(&looking->lanes);
-    if (status == ANNAL_ERR_BUSY)
-        looking->err.status = ANNAL_ERR_IO; /* away, which is no answer about the sessions */
-    return status < 0 ? fail_error(&looking->err) : 0;
+    return status < 0 ? fail_target(&looking->err) : 0;
 }
 
 static int with_lanes(const struct args *args, int (*fn)(struct looking *looking))
@@ -276,14 +283,15 @@ annal_status looking_say_rows(struct looking *looking)
 static int print_status(struct looking *looking)
 {
     if (looking_ask_homes(looking, note_home) < 0)
-        return fail_error(&looking->err);
+        return fail_target(&looking->err);
     looking->table = table_new(looking->shipping->options.json ? OUT_JSONL : OUT_TABLE, columns, 5);
     if (looking->table == NULL)
         return fail_storage("out of memory");
+    looking->err.status = ANNAL_OK;
     (void)lanes_each(&looking->lanes, print_lane, looking);
     table_free(looking->table);
-    if (looking_say_rows(looking) < 0)
-        return fail_error(&looking->err);
+    if (looking->err.status < 0 || looking_say_rows(looking) < 0)
+        return fail_target(&looking->err);
     return looking->bad ? EXIT_REFUSED : EXIT_DONE;
 }
 
@@ -333,9 +341,7 @@ static int compact(const struct args *args, const struct shipping *shipping)
     if (status >= 0)
         status = kind->compact(target, &how, &done, &err);
     kind->close(target);
-    if (status == ANNAL_ERR_BUSY)
-        err.status = ANNAL_ERR_IO;
-    return status < 0 ? fail_error(&err) : print_compacted(shipping, &done);
+    return status < 0 ? fail_target(&err) : print_compacted(shipping, &done);
 }
 
 static int run_compact(const struct args *args)

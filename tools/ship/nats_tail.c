@@ -433,9 +433,8 @@ int nats_tail(const struct nats_tail_options *options)
     }
     leave(&following);
     tdestroy(following.tree, free_followed);
-    if (status < 0) {
-        err.status = status == ANNAL_ERR_BUSY ? ANNAL_ERR_IO : status;
-        return out_finish(fail_error(&err));
-    }
+    err.status = status;
+    if (status < 0)
+        return out_finish(fail_target(&err));
     return out_finish(following.was_bad ? EXIT_REFUSED : EXIT_DONE);
 }

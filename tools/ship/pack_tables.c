@@ -576,11 +576,8 @@ static int send_once(struct sending *sending)
     annal_status status;
     while ((status = pass(sending)) == ANNAL_ERR_BUSY && annal__monotonic_us() < until_us)
         rest(AGAIN_MS);
-    if (status < 0) {
-        if (status == ANNAL_ERR_BUSY)
-            sending->err.status = ANNAL_ERR_IO; /* away, which is no answer */
-        return fail_error(&sending->err);
-    }
+    if (status < 0)
+        return fail_target(&sending->err);
     tell(sending);
     if (sending->behind > 0)
         say("some sessions have events that are not at the target yet: 'annal ship' sends them, "

@@ -454,7 +454,5 @@ int pull_run(annal_store *store, const struct pull_options *options)
         say_more(&pull);
     }
     pull_done(&pull, status);
-    if (status == ANNAL_ERR_BUSY)
-        err.status = ANNAL_ERR_IO; /* the target is away */
-    return status < 0 ? fail_error(&err) : EXIT_DONE;
+    return status < 0 ? fail_target(&err) : EXIT_DONE;
 }

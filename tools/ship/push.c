@@ -22,6 +22,7 @@
 #include "tools/cli/target.h"
 #include "tools/export/staging.h"
 #include "tools/ship/remote.h"
+#include "tools/ship/ship.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -166,10 +167,8 @@ static int push_session(annal_store *store, struct push *push, const struct args
         status = send_parts(push, &err);
         progress_hide(&push->progress);
     }
-    if (status == ANNAL_ERR_BUSY)
-        err.status = ANNAL_ERR_IO; /* it is away */
     if (status < 0)
-        return fail_error(&err);
+        return fail_target(&err);
     print_pushed(push, where, args->json, there);
     return EXIT_DONE;
 }
@@ -236,9 +235,7 @@ int pull_remote(const struct args *args, const struct remote_where *where)
         status = download(&staging, remote, session, path);
     }
     remote_close(remote);
-    if (status == ANNAL_ERR_BUSY)
-        err.status = ANNAL_ERR_IO;
-    exit_status = status < 0 ? fail_error(&err) : bundle_import(args, path);
+    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path);
     if (status == ANNAL_ERR_BUSY)
         staging_keep(&staging);
     else

@@ -187,6 +187,9 @@ const struct ship_kind *ship_kind_of(const char *url);
 /* As above, or an exit status after a sentence. */
 int ship_find_kind(const char *url, const struct ship_kind **out);
 
+/* Say it. That a target is away is no answer: EXIT_STORAGE. */
+int fail_target(const annal_error *err);
+
 /* ---- Lanes ---- */
 
 struct lanes {
