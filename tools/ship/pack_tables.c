@@ -93,6 +93,21 @@ static annal_value text_of(const char *text)
     return (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(text)};
 }
 
+/* From a table of the database of a pack, whose name is ?1. */
+static annal_status ask_pack(struct sending *sending, const struct annal__pack_rows *rows,
+                             const char *columns, const char *from, annal_row_fn fn, void *arg)
+{
+    struct buf sql = {0};
+    const annal_value name = text_of(rows->pack);
+    annal_status status =
+        annal__buf_printf(&sql, "SELECT %s FROM \"%s\".%s", columns, rows->database, from) < 0 ||
+                annal__buf_cstr(&sql) == NULL
+            ? no_memory(sending)
+            : ask(sending, sql.ptr, &name, 1, fn, arg);
+    annal__buf_done(&sql);
+    return status;
+}
+
 /* An item of an array for PostgreSQL, with any bytes but NUL. */
 static annal_status add_escaped(struct buf *array, annal_slice text)
 {
@@ -200,24 +215,12 @@ static annal_status write_select(struct sending *sending, struct pack_table *tab
 static annal_status find_tables(struct sending *sending)
 {
     struct pack *pack = sending->pack;
-    struct buf sql = {0};
-    const annal_value name = text_of(pack->rows->pack);
     annal_status status =
-        annal__buf_printf(&sql,
-                          "SELECT version, tables_hash || ' ' || handlers_hash FROM \"%s\"._pack"
-                          " WHERE name = ?1",
-                          pack->rows->database) < 0
-            ? no_memory(sending)
-            : ask(sending, annal__buf_cstr(&sql), &name, 1, note_made, pack);
-    annal__buf_clear(&sql);
+        ask_pack(sending, pack->rows, "version, tables_hash || ' ' || handlers_hash",
+                 "_pack WHERE name = ?1", note_made, pack);
     if (status >= 0)
-        status = annal__buf_printf(&sql,
-                                   "SELECT name, '\"' || replace(name, '\"', '\"\"') || '\"' FROM"
-                                   " \"%s\"._object WHERE pack = ?1 AND type = 'table'",
-                                   pack->rows->database) < 0
-                     ? no_memory(sending)
-                     : ask(sending, annal__buf_cstr(&sql), &name, 1, note_table, pack);
-    annal__buf_done(&sql);
+        status = ask_pack(sending, pack->rows, "name, '\"' || replace(name, '\"', '\"\"') || '\"'",
+                          "_object WHERE pack = ?1 AND type = 'table'", note_table, pack);
     for (size_t i = 0; i < pack->table_count && status >= 0; i++)
         status = write_select(sending, &pack->tables[i]);
     return status;
@@ -476,16 +479,10 @@ static int note_stamp(void *arg, const annal_row *row)
 static int add_stamp(void *arg, const struct annal__pack_rows *rows)
 {
     struct sending *sending = arg;
-    struct buf sql = {0};
     if (rows->why != NULL)
         return 0;
-    annal_status status = annal__buf_printf(
-        &sql, "SELECT ?1 || ' ' || id || ' ' || commits || ',' FROM \"%s\"._stamp", rows->database);
-    const annal_value name = text_of(rows->pack);
-    if (status >= 0)
-        status = ask(sending, annal__buf_cstr(&sql), &name, 1, note_stamp, &sending->stamps);
-    annal__buf_done(&sql);
-    return status;
+    return ask_pack(sending, rows, "?1 || ' ' || id || ' ' || commits || ','", "_stamp", note_stamp,
+                    &sending->stamps);
 }
 
 /* Whether the tables of packs may have other rows than they had when this was asked last. */
