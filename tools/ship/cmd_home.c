@@ -386,7 +386,7 @@ static const char *here(const struct listing *listing, annal_slice session, cons
     if (home->store[0] == '\0')
         return "";
     if (!has_lease)
-        return home->granted ? "lost" : "";
+        return home->is_ours ? "lost" : "";
     if (home->epoch != lease.epoch)
         return "lost";
     if (lease.shared)

@@ -253,7 +253,7 @@ static annal_status note_home(void *arg, annal_slice session, const struct home 
     if (lane->last_seq == 0)
         lane->state = LANE_GONE;
     else if (lane->state != LANE_SHARED &&
-             (!home->granted || !has_lease || home->epoch != lease.epoch))
+             (!home->is_ours || !has_lease || home->epoch != lease.epoch))
         status = note_head(looking, lane, LANE_AWAY, err);
     return status;
 }

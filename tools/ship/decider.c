@@ -87,7 +87,7 @@ static annal_status find_shared(void *arg, annal_slice session, const struct hom
     struct finding *finding = arg;
     (void)err;
     if (annal__slice_same(session, annal_slice_of(finding->session)))
-        finding->is_shared = home->granted;
+        finding->is_shared = home->is_ours;
     return ANNAL_OK;
 }
 

@@ -18,7 +18,8 @@
 #include <annal/lease.h>
 
 struct home {
-    bool granted;
+    bool granted;                     /* take() or release() did it */
+    bool is_ours;                     /* each(): the store that asks has the session */
     char store[SHIP_STORE_BYTES_MAX]; /* who has the session; "": nobody */
     uint64_t epoch;
     double seconds_left; /* below 0: its lease has ended */

@@ -79,11 +79,11 @@ void lane_wait(struct lanes *lanes, struct lane *lane)
     if (lane->waits)
         return;
     lane->waits = true;
-    lane->behind = NULL;
+    lane->next_waiting = NULL;
     if (lane->since_us == 0)
         lane->since_us = annal__monotonic_us();
     if (lanes->last != NULL)
-        lanes->last->behind = lane;
+        lanes->last->next_waiting = lane;
     else
         lanes->first = lane;
     lanes->last = lane;
@@ -94,7 +94,7 @@ struct lane *lane_take(struct lanes *lanes)
     struct lane *lane = lanes->first;
     if (lane == NULL)
         return NULL;
-    lanes->first = lane->behind;
+    lanes->first = lane->next_waiting;
     if (lanes->first == NULL)
         lanes->last = NULL;
     lane->waits = false;
@@ -110,7 +110,7 @@ void lane_go_on(struct lanes *lanes, struct lane *lane)
 struct lag lanes_lag(const struct lanes *lanes)
 {
     struct lag lag = {0};
-    for (const struct lane *lane = lanes->first; lane != NULL; lane = lane->behind) {
+    for (const struct lane *lane = lanes->first; lane != NULL; lane = lane->next_waiting) {
         if (lane->last_seq > lane->there.seq)
             lag.events += lane->last_seq - lane->there.seq;
         if (lag.since_us == 0 || lane->since_us < lag.since_us)

@@ -119,7 +119,7 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
     for (int i = 0; status >= 0 && i < PQntuples(result); i++) {
         struct home home = {0};
         read_home(result, i, 1, &home);
-        home.granted = strcmp(home.store, target->store) == 0;
+        home.is_ours = strcmp(home.store, target->store) == 0;
         status = fn(arg, annal_slice_of(PQgetvalue(result, i, 0)), &home, err);
     }
     PQclear(result);

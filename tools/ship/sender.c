@@ -277,24 +277,24 @@ static void *send_on(void *arg)
     return NULL;
 }
 
-/* Of the lanes that wait, those behind the first so many. Neighbours stay together: they are often
+/* Of the lanes that wait, those after the first so many. Neighbours stay together: they are often
  * of the same time, and two that insert into the same page of an index wait for each other. */
-static void give_behind(struct lanes *from, size_t count, struct lanes *to)
+static void give_rest(struct lanes *from, size_t count, struct lanes *to)
 {
     struct lane *last = from->first;
     while (--count > 0)
-        last = last->behind;
-    to->first = last->behind;
+        last = last->next_waiting;
+    to->first = last->next_waiting;
     to->last = from->last;
     from->last = last;
-    last->behind = NULL;
+    last->next_waiting = NULL;
 }
 
 struct second *second_start(struct sender *sender)
 {
     sigset_t all, before; /* signals are for the first thread */
     size_t waiting = 0;
-    for (const struct lane *lane = sender->lanes.first; lane != NULL; lane = lane->behind)
+    for (const struct lane *lane = sender->lanes.first; lane != NULL; lane = lane->next_waiting)
         waiting++;
     if (!sender->options->kind->takes_two || waiting < SECOND_LANES)
         return NULL;
@@ -304,7 +304,7 @@ struct second *second_start(struct sender *sender)
     second->sender.options = sender->options;
     second->sender.lanes.store = sender->lanes.store;
     second->sender.maker = sender->maker;
-    give_behind(&sender->lanes, waiting / 2, &second->sender.lanes);
+    give_rest(&sender->lanes, waiting / 2, &second->sender.lanes);
     second->sender.behind = lanes_lag(&second->sender.lanes).events;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -58,10 +58,10 @@ struct lane {
     uint64_t epoch; /* of its lease here; 0: it has none */
     bool told;      /* that its state is not LANE_GOING */
     enum lane_state state;
-    uint64_t last_seq;        /* of the last event here, as far as that is known */
-    int64_t since_us;         /* since when it waits (monotonic) */
-    annal_session_info *info; /* during a batch, if it had no head: what its header says */
-    struct lane *behind;      /* in the queue */
+    uint64_t last_seq;         /* of the last event here, as far as that is known */
+    int64_t since_us;          /* since when it waits (monotonic) */
+    annal_session_info *info;  /* during a batch, if it had no head: what its header says */
+    struct lane *next_waiting; /* in the queue */
 };
 
 /* ---- Targets ---- */
