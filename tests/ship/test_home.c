@@ -445,6 +445,23 @@ START_TEST(a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed)
 }
 END_TEST
 
+/* Its statement was waiting for the row, and would have gone on. */
+START_TEST(who_gave_up_does_not_get_the_home_later)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    H1("home", "take", "s1");
+    fleet_do("UPDATE annal._homes SET store = NULL");
+    PGconn *other = PQconnectdb(url);
+    PQclear(PQexec(other, "BEGIN; SELECT FROM annal._homes FOR UPDATE"));
+    H2("home", "take", "s1", "--timeout", "1");
+    cli_assert_refused(&cli, 3, "ship to");
+    PQfinish(other);
+    fleet_do("UPDATE annal._homes SET until = until"); /* after whoever waits */
+    ASK("SELECT count(store) FROM annal._homes", "0");
+}
+END_TEST
+
 /* Which waits longer and longer, but not longer than a third of the lease. */
 START_TEST(a_shipper_whose_target_was_away_renews_soon)
 {
@@ -539,6 +556,7 @@ Suite *suite_home(void)
     tcase_add_test(cases, who_takes_a_session_first_waits_for_the_batch_that_ships_it_first);
     tcase_add_test(cases, leases_are_renewed_in_the_order_of_their_names);
     tcase_add_test(cases, a_lease_that_changed_meanwhile_keeps_no_other_from_being_renewed);
+    tcase_add_test(cases, who_gave_up_does_not_get_the_home_later);
     tcase_add_long_test(cases, a_shipper_whose_target_was_away_renews_soon);
     tcase_add_test(cases, a_home_is_known_by_long_names);
     tcase_add_test(cases, a_shipper_that_follows_renews_the_leases);

@@ -38,7 +38,8 @@ enum { UPGRADE_QUIET_MS = 600000 };
 
 static bool may_pass(const char *state)
 {
-    static const char *const classes[] = {"08", "40", "53", "57P0", "55P03", "25006", "25P03"};
+    static const char *const classes[] = {"08",    "40",    "53",    "57P0",
+                                          "57014", "55P03", "25006", "25P03"};
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
         if (strncmp(state, classes[i], strlen(classes[i])) == 0)
             return true;
@@ -150,8 +151,8 @@ static annal_status finish(struct ship_target *target, PGresult **out, annal_err
     return ANNAL_OK;
 }
 
-static annal_status run(struct ship_target *target, const char *sql, PGresult **out,
-                        annal_error *err)
+annal_status postgres_script(struct ship_target *target, const char *sql, PGresult **out,
+                             annal_error *err)
 {
     return PQsendQuery(target->conn, sql) == 1 ? finish(target, out, err) : fail_lost(target, err);
 }
@@ -249,14 +250,14 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
     PGresult *result = NULL;
     *out = 0;
     annal_status status =
-        run(target, "SELECT to_regclass('annal._schema') IS NOT NULL", &result, err);
+        postgres_script(target, "SELECT to_regclass('annal._schema') IS NOT NULL", &result, err);
     if (status < 0)
         return status;
     bool exists = PQgetvalue(result, 0, 0)[0] == 't';
     PQclear(result);
     if (!exists)
         return ANNAL_OK;
-    status = run(target, "SELECT version FROM annal._schema", &result, err);
+    status = postgres_script(target, "SELECT version FROM annal._schema", &result, err);
     if (status < 0)
         return status;
     *out = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
@@ -270,7 +271,7 @@ static annal_status run_schema(struct ship_target *target, annal_error *err)
     int quiet_ms = target->quiet_ms;
     if (target->quiet_ms < UPGRADE_QUIET_MS)
         target->quiet_ms = UPGRADE_QUIET_MS;
-    annal_status status = run(target, annal__sql_ship_schema, NULL, err);
+    annal_status status = postgres_script(target, annal__sql_ship_schema, NULL, err);
     target->quiet_ms = quiet_ms;
     return status;
 }
@@ -284,13 +285,13 @@ static annal_status make_schema(struct ship_target *target, annal_error *err)
              "BEGIN; SET LOCAL lock_timeout = %d; SELECT pg_advisory_xact_lock(" LOCK_KEY ");"
              " SET LOCAL lock_timeout = 0",
              target->quiet_ms);
-    annal_status status = run(target, begin, NULL, err);
+    annal_status status = postgres_script(target, begin, NULL, err);
     if (status >= 0)
         status = find_version(target, &version, err);
     if (status >= 0 && version < SCHEMA_VERSION)
         status = run_schema(target, err);
     if (status >= 0)
-        status = run(target, "COMMIT", &result, err);
+        status = postgres_script(target, "COMMIT", &result, err);
     if (status >= 0)
         status = check_commit(target, result, err);
     PQclear(result);
@@ -438,7 +439,7 @@ static annal_status run_with(struct ship_target *target, const char *before, str
                 add_literal(&sql, target->conn, ", ", arrays[i].ptr, arrays[i].len);
     added = added && annal__buf_printf(&sql, "); %s", after) == ANNAL_OK &&
             annal__buf_cstr(&sql) != NULL;
-    annal_status status = added ? run(target, sql.ptr, out, err)
+    annal_status status = added ? postgres_script(target, sql.ptr, out, err)
                                 : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     for (int i = 0; i < count; i++)
         annal__buf_done(&arrays[i]);
@@ -637,7 +638,7 @@ static annal_status postgres_commit(struct ship_target *target, struct lane **la
         if (lanes[i]->next.seq != lanes[i]->there.seq)
             add_head(arrays, lanes[i]);
     if (status >= 0 && arrays[0].len == 0)
-        status = run(target, "COMMIT", &result, err);
+        status = postgres_script(target, "COMMIT", &result, err);
     else if (status >= 0)
         status = run_with(target, "SELECT annal._move_heads", arrays, HEAD_ARRAYS,
                           annal__buf_cstr(&end), &result, err);

@@ -35,7 +35,11 @@ struct ship_target {
 
 uint64_t postgres_number(const PGresult *result, int row, int column);
 
-/* Run one statement with parameters; *out (may be NULL) is its result, for PQclear(). */
+/* Run statements; *out (may be NULL) is the result of the last one, for PQclear(). */
+annal_status postgres_script(struct ship_target *target, const char *sql, PGresult **out,
+                             annal_error *err);
+
+/* Run one statement with parameters. */
 annal_status postgres_run(struct ship_target *target, const char *sql, const char *const *values,
                           int count, PGresult **out, annal_error *err);
 

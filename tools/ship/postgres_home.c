@@ -15,11 +15,14 @@ static void read_home(const PGresult *result, int row, int column, struct home *
     out->seconds_left = strtod(PQgetvalue(result, row, column + 2), NULL);
 }
 
+/* The server gives up when we do: who was told that the target is away does not get the home
+ * later. */
 static annal_status take(struct ship_target *target, const char *session, uint64_t epoch,
                          uint32_t seconds, struct home *out_home, annal_error *err)
 {
-    char epoch_text[24], seconds_text[16];
+    char epoch_text[24], seconds_text[16], begin[80];
     PGresult *result = NULL;
+    snprintf(begin, sizeof begin, "BEGIN; SET LOCAL statement_timeout = %d", target->quiet_ms);
     snprintf(epoch_text, sizeof epoch_text, "%" PRIu64, epoch);
     snprintf(seconds_text, sizeof seconds_text, "%" PRIu32, seconds);
     const char *const values[] = {session, target->store, epoch_text, seconds_text};
@@ -28,14 +31,18 @@ static annal_status take(struct ship_target *target, const char *session, uint64
                                        " ON CONFLICT DO NOTHING",
                                        values, 1, NULL, err);
     if (status >= 0)
+        status = postgres_script(target, begin, NULL, err);
+    if (status >= 0)
         status = postgres_run(target, "SELECT * FROM annal.take_home($1, $2, $3, $4)", values, 4,
                               &result, err);
-    if (status < 0)
-        return status;
-    out_home->granted = PQgetvalue(result, 0, 0)[0] == 't';
-    read_home(result, 0, 1, out_home);
+    if (status >= 0)
+        status = postgres_script(target, "COMMIT", NULL, err);
+    if (status >= 0) {
+        out_home->granted = PQgetvalue(result, 0, 0)[0] == 't';
+        read_home(result, 0, 1, out_home);
+    }
     PQclear(result);
-    return ANNAL_OK;
+    return status;
 }
 
 static annal_status renew(struct ship_target *target, struct home_lease *leases, size_t count,
