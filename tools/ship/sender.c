@@ -261,6 +261,13 @@ struct second {
     atomic_bool over, done;
 };
 
+static void note_lag(struct sender *sender)
+{
+    const struct lag lag = lanes_lag(&sender->lanes);
+    sender->behind = lag.events;
+    sender->since_us = lag.since_us;
+}
+
 static void *send_on(void *arg)
 {
     struct second *second = arg;
@@ -270,7 +277,7 @@ static void *send_on(void *arg)
     annal_status status = options->kind->open(&options->target, true, &sender->target, &err);
     while (status >= 0 && sender->lanes.first != NULL && !second->over) {
         status = sender_batch(sender, &err);
-        sender->behind = lanes_lag(&sender->lanes).events;
+        note_lag(sender);
     }
     options->kind->close(sender->target);
     second->done = true;
@@ -305,7 +312,7 @@ struct second *second_start(struct sender *sender)
     second->sender.lanes.store = sender->lanes.store;
     second->sender.maker = sender->maker;
     give_rest(&sender->lanes, waiting / 2, &second->sender.lanes);
-    second->sender.behind = lanes_lag(&second->sender.lanes).events;
+    note_lag(&second->sender);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int failed = pthread_create(&second->thread, NULL, send_on, second);

@@ -30,7 +30,8 @@ struct sender {
     struct references references;
 
     _Atomic uint64_t events, bytes, batches; /* shipped */
-    _Atomic uint64_t behind;                 /* events of the second one's lanes */
+    _Atomic uint64_t behind;                 /* the lag of the second one's lanes */
+    _Atomic int64_t since_us;
 };
 
 /* Those that have waited longest. ANNAL_ERR_BUSY: the target is away; all of them wait again. */

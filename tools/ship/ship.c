@@ -91,6 +91,9 @@ static struct counts count_both(const struct ship *ship)
 static double seconds_behind(const struct ship *ship, int64_t now_us)
 {
     int64_t since_us = lanes_lag(&ship->sender.lanes).since_us;
+    int64_t second_us = second_sender(ship->second)->since_us;
+    if (since_us == 0 || (second_us != 0 && second_us < since_us))
+        since_us = second_us;
     return since_us != 0 ? (double)(now_us - since_us) / 1e6 : 0;
 }
 
