@@ -596,7 +596,7 @@ done:
 static annal_status cut_loose_tail(struct redo *redo, struct target *target, annal_error *err)
 {
     struct stat file;
-    uint64_t end;
+    uint64_t end = 0;
     annal_status status =
         target->fd >= 0 ? ANNAL_OK : open_journal(redo, target, 0, err); /* it was closed */
     if (status < 0 || target->stopped)

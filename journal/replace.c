@@ -29,7 +29,7 @@
 static annal_status tombstone_path(const annal_store *store, const char *file, struct buf *out,
                                    annal_error *err)
 {
-    char name[64];
+    char name[100];
     snprintf(name, sizeof name, GONE "/%s", file);
     return annal__store_path(store, out, "events", name, err);
 }

@@ -78,7 +78,7 @@ annal_status annal__artifact_externalize(annal_store *store, annal_slice session
                                          annal_slice *out_data, annal_error *err)
 {
     struct buf text = {0}, out = {0};
-    annal_slice member, value, content;
+    annal_slice member = {0}, value = {0}, content;
     annal_artifact_info info;
     const char *media_type = "application/json";
     annal_status status = ANNAL_OK;
