@@ -200,10 +200,35 @@ START_TEST(check_notices_what_is_not_the_journal_s)
     fleet_do("DELETE FROM annal._events WHERE seq = 2");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "event 2 at the target is missing");
+    fleet_do("DELETE FROM annal._events");
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1,
+                       "event 1 at the target is missing, and the day on which it arrived "
+                       "was not dropped");
     fleet_do("SELECT annal.drop_before('2100-01-01')");
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     ck_assert_str_eq(cli.out, "proved: 0 events are those of the journals; 0 not shipped yet, "
                               "2 dropped\n");
+}
+END_TEST
+
+START_TEST(check_lets_only_those_days_lack_events_that_were_dropped)
+{
+    NEEDS_SERVER();
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    SHIP(NULL);
+    /* As if it had arrived on a day that was dropped. */
+    fleet_do("UPDATE annal._heads SET first_day = '2020-01-01'; DELETE FROM annal._events");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n{\"type\":\"a\",\"data\":3}\n", "append", "s1");
+    SHIP(NULL);
+    DONE(&cli, "ship", "check", url, "--as", "h1");
+    ck_assert_str_eq(cli.out, "proved: 2 events are those of the journals; 0 not shipped yet, "
+                              "1 dropped\n");
+    fleet_do("DELETE FROM annal._events"); /* the last one arrived today */
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    cli_assert_refused(&cli, 1, "event 1 at the target is missing");
+    fleet_do("UPDATE annal._heads SET shipped_at = '2020-01-01'");
+    DONE(&cli, "ship", "check", url, "--as", "h1");
 }
 END_TEST
 
@@ -839,6 +864,7 @@ Suite *suite_ship(void)
     tcase_add_test(cases, another_history_is_reported_and_never_mixed_in);
     tcase_add_test(cases, what_follows_damage_is_not_shipped_and_the_other_sessions_are);
     tcase_add_test(cases, check_notices_what_is_not_the_journal_s);
+    tcase_add_test(cases, check_lets_only_those_days_lack_events_that_were_dropped);
     tcase_add_test(cases, many_sessions_are_sent_in_halves_and_each_is_accounted_for);
     tcase_add_test(cases, a_role_that_may_not_make_the_schema_is_told_who_may);
     tcase_add_test(cases, an_older_schema_is_upgraded_and_a_newer_one_refused);

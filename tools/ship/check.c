@@ -57,6 +57,25 @@ static annal_status compare_row(void *arg, const annal_event *there, annal_error
                : ANNAL_OK;
 }
 
+/* What comes before the first event that is there, or all. Only what was dropped may be missing. */
+static annal_status look_for_first(const struct proof *proof, struct ship_target *target,
+                                   annal_error *err)
+{
+    annal_session_info info = {0};
+    bool may_lack = false;
+    uint64_t end = proof->events > 0 ? proof->next_seq - proof->events : proof->last_seq + 1;
+    if (annal_session_info_get(proof->looking->shipping->store, proof->session, &info, NULL) < 0 ||
+        info.first_seq >= end)
+        return ANNAL_OK;
+    annal_status status = proof->looking->shipping->options.kind->may_lack(
+        target, proof->session, proof->events > 0 ? 0 : proof->last_seq, &may_lack, err);
+    return status < 0 || may_lack ? status
+                                  : differs(proof, info.first_seq,
+                                            "is missing, and the day on which it arrived was not "
+                                            "dropped",
+                                            err);
+}
+
 /* The last event that is here and there. */
 static uint64_t last_of_both(const struct lane *lane)
 {
@@ -96,6 +115,8 @@ static int prove_lane(void *arg, struct lane *lane)
                                                        &proof, &err);
     if (status >= 0 && proof.events > 0 && proof.next_seq != proof.last_seq + 1)
         status = differs(&proof, proof.next_seq, "is missing", &err);
+    if (status >= 0)
+        status = look_for_first(&proof, target, &err);
     annal_cursor_close(proof.cursor);
     looking->events += proof.events;
     if (status >= 0)

@@ -85,6 +85,8 @@ annal_status postgres_query(struct ship_target *target, const char *sql, const c
 /* postgres_read.c */
 annal_status postgres_rows(struct ship_target *target, annal_slice session, uint64_t after_seq,
                            row_fn fn, void *arg, annal_error *err);
+annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
+                               bool *out, annal_error *err);
 annal_status postgres_find(struct ship_target *target, annal_slice session, struct ship_origin *out,
                            annal_error *err);
 annal_status postgres_fetch(struct ship_target *target, const char *sha256, struct buf *out,

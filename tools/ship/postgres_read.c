@@ -84,6 +84,34 @@ annal_status postgres_rows(struct ship_target *target, annal_slice session, uint
                           values, 4, true, give_row, &(struct rows){fn, arg}, err);
 }
 
+/* The partition of a day, as annal._today() names it. */
+#define PARTITION_OF(day) "to_regclass('annal.events_' || to_char(" day ", 'YYYYMMDD'))"
+
+/* Retention drops partitions, the oldest first. The last event arrived when the head moved last. A
+ * head of version 11 or older may have a first_day that is later. */
+annal_status postgres_may_lack(struct ship_target *target, annal_slice session, uint64_t last_seq,
+                               bool *out, annal_error *err)
+{
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1], last[24];
+    PGresult *result = NULL;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    snprintf(last, sizeof last, "%" PRIu64, last_seq);
+    const char *const values[] = {target->store, name, last};
+    annal_status status = postgres_run(
+        target,
+        "SELECT FROM pg_inherits, annal._heads,"
+        " LATERAL (SELECT (shipped_at AT TIME ZONE 'UTC')::date AS moved) AS day"
+        " WHERE store = $1 AND session = $2 AND inhparent = 'annal._events'::regclass"
+        " AND inhrelid IN (" PARTITION_OF(
+            "least(first_day, moved)") ","
+                                       " CASE WHEN seq = $3 THEN " PARTITION_OF("moved") " END)",
+        values, 3, &result, err);
+    if (status >= 0)
+        *out = PQntuples(result) == 0;
+    PQclear(result);
+    return status;
+}
+
 /* ---- Where a session is ---- */
 
 /* The first row. */

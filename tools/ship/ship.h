@@ -162,6 +162,11 @@ struct ship_kind {
     annal_status (*rows)(struct ship_target *target, annal_slice session, uint64_t after_seq,
                          row_fn fn, void *arg, annal_error *err);
 
+    /* With rows: whether the first events of a session may have been dropped with the day on which
+     * they arrived; and the last one too, if last_seq is its seq, not 0. */
+    annal_status (*may_lack)(struct ship_target *target, annal_slice session, uint64_t last_seq,
+                             bool *out, annal_error *err);
+
     /* NULL: sessions cannot be pulled from here. The session of that name in the store that
      * ship_where names; if it names none, in the one that shipped it last, to which later calls
      * then refer, too. ANNAL_ERR_NOTFOUND. */
