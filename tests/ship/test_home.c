@@ -285,14 +285,36 @@ START_TEST(a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history)
     ASK(heads, "h1 2, h2 1");
     H2("home", "take", "s1");
     cli_assert_refused(&cli, 1, "ends with event 1 here, and with event 2 at the target");
+    append("3", 0);
+    H1("ship"); /* nobody has taken it */
+    cli_assert_done(&cli);
     H1("home", "take", "s1");
-    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 3)\n");
-    ASK(heads, "h1 2, h2 1");
+    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 1)\n");
+    ASK(heads, "h1 3, h2 1");
     /* The target comes back from a backup, of a moment when the home was another one's. */
     fleet_do("UPDATE annal._homes SET epoch = 1, store = 'h2', until = '-infinity',"
              " was = 'h1'");
     H1("home", "take", "s1");
-    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 4)\n");
+    ck_assert_str_eq(cli.out, "session 's1' is at home here for 30 s (epoch 2)\n");
+}
+END_TEST
+
+/* Two stores have sessions of their own that are called s1. */
+START_TEST(another_session_of_that_name_is_not_late)
+{
+    NEEDS_SERVER();
+    append("1", 0);
+    H1("home", "take", "s1");
+    H1("ship");
+    CLI(&cli, "{\"type\":\"b\",\"data\":1}\n", "append", "s1", "--store", second);
+    H2("ship");
+    cli_assert_refused(&cli, 1, "session 's1' is not at home here");
+    ck_assert_ptr_null(strstr(cli.err, "too late"));
+    H1("home", "release", "s1");
+    H2("home", "take", "s1");
+    cli_assert_refused(&cli, 1, "session 's1' at the target is another one than here");
+    H2("ship");
+    ASK("SELECT string_agg(store, ',') FROM annal._heads", "h1");
 }
 END_TEST
 
@@ -552,6 +574,7 @@ Suite *suite_home(void)
     tcase_add_test(cases, a_session_that_is_not_here_whole_is_not_at_home);
     tcase_add_test(cases, a_copy_of_a_store_with_an_older_epoch_is_fenced);
     tcase_add_test(cases, a_store_with_a_head_of_its_own_must_go_on_from_the_longest_history);
+    tcase_add_test(cases, another_session_of_that_name_is_not_late);
     tcase_add_test(cases, a_batch_keeps_nobody_from_renewing_and_everybody_from_taking);
     tcase_add_test(cases, who_takes_a_session_first_waits_for_the_batch_that_ships_it_first);
     tcase_add_test(cases, leases_are_renewed_in_the_order_of_their_names);

@@ -32,8 +32,7 @@ static int with_target(const struct args *args, enum open_mode mode,
     if (exit_status == 0) {
         homing.kind = shipping->options.kind->homes;
         if (homing.kind == NULL)
-            exit_status = fail_usage("'%s' knows no homes: they need postgresql://",
-                                     shipping->options.target.url);
+            exit_status = fail_usage("this target knows no homes: they need postgresql://");
     }
     if (exit_status == 0)
         exit_status = fn(args, &homing);
@@ -63,6 +62,10 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
                                          homing->session, lost_epoch, &late, &homing->err);
     if (status < 0)
         return fail_target(&homing->err);
+    if (late.is_other)
+        return fail_refused("session '%s' at the target is another one than here: a home is of a "
+                            "name, which only one session of all stores may have",
+                            homing->session);
     if (late.events == 0)
         return fail_refused("session '%s' ends with event %" PRIu64 " here, and with event %" PRIu64
                             " at the target: bring it here first, with 'annal pull'",
@@ -74,11 +77,10 @@ static int refuse_history(struct homing *homing, const struct place *head, uint6
                         head->seq, late.name, homing->session);
 }
 
-/* Whether the journal goes on from the head; else the home is given back. */
-static int compare_head(struct homing *homing, const struct home *home, uint64_t lost_epoch)
+/* Whether the journal goes on from the head. */
+static int compare_head(struct homing *homing, uint64_t lost_epoch)
 {
     struct place head = {0};
-    struct home ignored;
     annal_session_info info = {0};
     annal_cursor *cursor = NULL;
     annal_store *store = homing->shipping.store;
@@ -95,13 +97,33 @@ static int compare_head(struct homing *homing, const struct home *home, uint64_t
     annal_cursor_close(cursor);
     if (status >= 0)
         return 0;
-    int exit_status = status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND
-                          ? refuse_history(homing, &head, info.last_seq, lost_epoch)
-                          : fail_error(&homing->err);
-    if (homing->kind->release(homing->target, homing->session, home->epoch, &ignored,
-                              &homing->err) < 0)
+    return status == ANNAL_ERR_CONFLICT || status == ANNAL_ERR_NOTFOUND
+               ? refuse_history(homing, &head, info.last_seq, lost_epoch)
+               : fail_error(&homing->err);
+}
+
+static annal_status find_holder(void *arg, annal_slice session, const struct home *home,
+                                annal_error *err)
+{
+    (void)session, (void)err;
+    *(bool *)arg = home->store[0] != '\0';
+    return ANNAL_OK;
+}
+
+/* Of a session that no store has: what cannot be had here stays as it is. One that was never taken
+ * needs no lease. */
+static int look_before(struct homing *homing, uint64_t lost_epoch)
+{
+    bool is_held = false;
+    struct lanes one = {0};
+    annal_status status =
+        lane_of(&one, annal_slice_of(homing->session)) == NULL
+            ? annal__fail(&homing->err, ANNAL_ERR_NOMEM, "home: out of memory")
+            : homing->kind->each(homing->target, &one, find_holder, &is_held, &homing->err);
+    lanes_done(&one);
+    if (status < 0)
         return fail_target(&homing->err);
-    return exit_status;
+    return is_held ? 0 : compare_head(homing, lost_epoch);
 }
 
 static int give(struct homing *homing, annal_lease *lease)
@@ -122,6 +144,8 @@ static int take(const struct args *args, struct homing *homing)
     if (status < 0 && status != ANNAL_ERR_NOTFOUND)
         return fail_error(&homing->err);
     int exit_status = reach(homing, homing->shipping.name);
+    if (exit_status == 0)
+        exit_status = look_before(homing, old.epoch);
     if (exit_status != 0)
         return exit_status;
     int64_t asked_us = annal_lease_now();
@@ -136,9 +160,14 @@ static int take(const struct args *args, struct homing *homing)
         return fail_refused("session '%s' is at home in store '%s' (epoch %" PRIu64
                             "), whose lease ends in %.0f s unless it is renewed",
                             homing->session, home.store, home.epoch, home.seconds_left);
-    exit_status = compare_head(homing, &home, old.epoch);
-    if (exit_status != 0)
-        return exit_status;
+    exit_status = compare_head(homing, old.epoch);
+    if (exit_status != 0) { /* it is given back */
+        struct home ignored;
+        return homing->kind->release(homing->target, homing->session, home.epoch, &ignored,
+                                     &homing->err) < 0
+                   ? fail_target(&homing->err)
+                   : exit_status;
+    }
     lease.epoch = home.epoch;
     lease.until_us = asked_us + (int64_t)lease.seconds * 1000000;
     exit_status = give(homing, &lease);

@@ -8,7 +8,8 @@
  *     epoch. So whatever a store does that was stopped for longer than its lease, the target does
  *     not get it.
  * (3) What it appended too late is kept: once the target has other events in their place, they are
- *     copied into a session of their own (home_late.c), and that is said.
+ *     copied into a session of their own (home_late.c), and that is said. Nothing is too late of a
+ *     session that never had a home here and has no event in common with that one.
  */
 #ifndef TOOLS_SHIP_HOME_H
 #define TOOLS_SHIP_HOME_H
@@ -69,9 +70,10 @@ struct home_late {
     uint64_t after_seq;
     uint64_t events; /* that are late; 0: there is no copy */
     uint64_t copied; /* by this call, annal.late included */
+    bool is_other;   /* another session of that name is at the target; there is no copy */
 };
 
-/* Rule 3, of a lease with this epoch. */
+/* Rule 3, of a lease with this epoch; 0: this store never had one. */
 annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
                             struct ship_target *target, const char *session, uint64_t epoch,
                             struct home_late *out, annal_error *err);

@@ -204,6 +204,9 @@ annal_status home_keep_late(annal_store *store, const struct home_kind *kind,
         status = find_after(&late, kind, target, err);
     if (status < 0 || !diverged || late.after.seq == late.info.last_seq)
         return status;
+    out->is_other = epoch == 0 && late.after.seq < late.info.first_seq;
+    if (out->is_other)
+        return ANNAL_OK;
     out->after_seq = late.after.seq;
     out->events = late.info.last_seq - late.after.seq;
     snprintf(late.first, sizeof late.first,
