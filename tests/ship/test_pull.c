@@ -214,6 +214,10 @@ START_TEST(artifacts_go_with_the_last_event_that_names_them)
     ASK(contents, "both first third");
     fleet_do("SELECT annal.drop_before('2020-01-02')");
     ASK(contents, "both third");
+    go_to("other");
+    PULL("s1");
+    cli_assert_refused(&cli, 1, "event 1 is missing at the target: retention dropped it");
+    go_to(NULL);
     fleet_do("SELECT annal.forget('h1', 's2')");
     ASK(contents, "");
 }

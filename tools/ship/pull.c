@@ -138,6 +138,14 @@ static annal_status begin_with_what_is_here(struct pulling *pulling)
 
 /* ---- What is not ---- */
 
+static annal_status fail_missing(const struct pulling *pulling, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "session '%s': event %" PRIu64
+                       " is missing at the target: retention dropped it, or it was lost",
+                       pulling->origin.info.session, pulling->seq + 1);
+}
+
 /* A row_fn. What was shipped since the head was read is left for the next pull. */
 static annal_status add_row(void *arg, const annal_event *event, annal_error *err)
 {
@@ -145,6 +153,8 @@ static annal_status add_row(void *arg, const annal_event *event, annal_error *er
     struct pull *pull = pulling->pull;
     if (event->seq > pulling->origin.info.last_seq)
         return ANNAL_OK;
+    if (event->seq != pulling->seq + 1)
+        return fail_missing(pulling, err);
     annal_status status = annal__rebuild_add(pulling->rebuild, event, err);
     if (status == ANNAL_ERR_CORRUPT && event->seq == pulling->here.last_seq + 1 &&
         pulling->here.last_seq > 0)
@@ -179,9 +189,7 @@ static annal_status write_rows(struct pulling *pulling)
     }
     annal__rebuild_close(pulling->rebuild);
     if (status >= 0 && pulling->seq != info->last_seq)
-        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
-                             "session '%s': event %" PRIu64 " is missing at the target",
-                             info->session, pulling->seq + 1);
+        status = fail_missing(pulling, pull->err);
     return status < 0 ? status : ANNAL_OK;
 }
 
