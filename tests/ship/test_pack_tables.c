@@ -355,7 +355,7 @@ START_TEST(a_pack_that_does_not_say_which_rows_go_is_left_out)
     ck_assert_ptr_nonnull(strstr(cli.err, "pack 'mine' are left out: SQL: near \"RETURNING\""));
     ASK("SELECT count(*) FROM run_statuses", "12"); /* of the other pack */
     CLI(&cli, NULL, "ship", "tables", "file:///tmp/lake", "--as", "h1");
-    cli_assert_refused(&cli, 2, "has no tables of packs: they need postgresql://");
+    cli_assert_refused(&cli, 2, "this target has no tables of packs: they need postgresql://");
 }
 END_TEST
 

@@ -285,6 +285,12 @@ static const char *missing_operand(const struct args *args)
     return "more";
 }
 
+int args_shown(const char *text)
+{
+    const char *behind_scheme = strstr(text, "//");
+    return (int)(behind_scheme != NULL ? behind_scheme + 2 - text : (ptrdiff_t)strlen(text));
+}
+
 static int check_operands(const struct args *args)
 {
     char verb[VERB_BYTES];
@@ -295,8 +301,8 @@ static int check_operands(const struct args *args)
         return fail_usage("annal %s needs %s: 'annal help %s' shows how", verb,
                           missing_operand(args), verb);
     if (most >= 0 && args->operand_count > most)
-        return fail_usage("annal %s does not know what to do with '%s'", verb,
-                          args->operands[most]);
+        return fail_usage("annal %s does not know what to do with '%.*s'", verb,
+                          args_shown(args->operands[most]), args->operands[most]);
     return 0;
 }
 

@@ -54,6 +54,9 @@ bool args_has(const struct args *args, const char *name);
 /* The value of an option, or the operand of that name (of several, the first); NULL when it was not
  * given. */
 const char *args_get(const struct args *args, const char *name);
+/* How many bytes of it a message may have: of a URL those before its host, because it may have a
+ * password. */
+int args_shown(const char *text);
 
 /* Walk over all of a list: begin with *at = 0; NULL when there are no more. */
 const char *args_next(const struct args *args, const char *name, int *at);

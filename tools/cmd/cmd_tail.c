@@ -193,7 +193,7 @@ static int run_stream(const struct args *args)
                                         .follow = args_has(args, "follow")};
     annal_slice *sessions = NULL;
     if (args_has(args, "type") || args_has(args, "cursor"))
-        return fail_usage("--type and --cursor are for a store, not for %s", options.url);
+        return fail_usage("--type and --cursor are for a store, not for a stream");
     int exit_status = args_list(args, "SESSION", &sessions, &options.session_count);
     options.sessions = sessions;
     if (exit_status == 0)

@@ -41,7 +41,7 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
     *out = ship_kind_of(url);
     if (*out != NULL)
         return 0;
-    if (strncmp(url, "postgres", 8) == 0)
+    if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
         return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
                             "libpq-dev and build it again");
     if (strncmp(url, "s3://", 5) == 0)
@@ -50,8 +50,9 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
     if (strncmp(url, "nats://", 7) == 0)
         return fail_refused("this annal was built without libnats: install libnats-dev and build "
                             "it again");
-    return fail_usage("'%s' is no target: it begins with postgresql://, file:///, s3:// or nats://",
-                      url);
+    return fail_usage("'%.*s' is no target: it begins with postgresql://, file:///, s3:// or "
+                      "nats://",
+                      args_shown(url), url);
 }
 
 int fail_target(const annal_error *err)
@@ -361,8 +362,7 @@ static int run_tables(const struct args *args)
     int exit_status = shipping_begin(args, OPEN_READ, &shipping);
     shipping.options.follow = args_has(args, "follow");
     if (exit_status == 0 && shipping.options.kind->send_pack_tables == NULL)
-        exit_status = fail_usage("'%s' has no tables of packs: they need postgresql://",
-                                 shipping.options.target.url);
+        exit_status = fail_usage("this target has no tables of packs: they need postgresql://");
     else if (exit_status == 0)
         exit_status = shipping.options.kind->send_pack_tables(shipping.store, &shipping.options);
     return store_close(shipping.store, out_finish(exit_status));

@@ -49,8 +49,8 @@ static annal_status connect(struct decider *decider, annal_error *err)
     decider->kind = ship_kind_of(decider->url);
     if (decider->kind == NULL || decider->kind->homes == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "'%s' decides about no sessions: that needs postgresql://",
-                           decider->url);
+                           "the target of this cluster decides about no sessions: that needs "
+                           "postgresql://");
     decider->where = (struct ship_where){.url = decider->url,
                                          .store = SHARED_STORE,
                                          .quiet_ms = annal__store_wait_ms(decider->store)};

@@ -20,6 +20,7 @@ static const struct refusal wrong_usage[] = {
     {{"frobnicate"}, "no verb 'frobnicate'"},
     {{"append"}, "needs SESSION"},
     {{"append", "s", "t"}, "does not know what to do with 't'"},
+    {{"ship", "s", "nats://u:secret@h"}, "does not know what to do with 'nats://'"},
     {{"append", "s", "--typ", "a"}, "did you mean '--type'?"},
     {{"append", "s", "--type"}, "needs a value"},
     {{"append", "s", "--type", ""}, "--type needs a value"},
