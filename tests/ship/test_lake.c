@@ -2,6 +2,7 @@
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
+#include "tools/export/duckdb.h"
 #include "tools/ship/ship.h"
 
 #include <glob.h>
@@ -13,6 +14,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { LARGE_BYTES = 1 << 20 };
 
 static char url[300];
 
@@ -350,6 +353,61 @@ START_TEST(a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte)
 }
 END_TEST
 
+static duckdb_state (*set_config)(duckdb_config config, const char *name, const char *value);
+
+static duckdb_state give_little_memory(duckdb_config config, const char *name, const char *value)
+{
+    return set_config(config, name, strcmp(name, "memory_limit") == 0 ? "32MB" : value);
+}
+
+static annal_status expect_next(void *arg, const annal_event *event, annal_error *err)
+{
+    uint64_t *last = arg;
+    (void)err;
+    ck_assert_uint_eq(event->seq, ++*last);
+    ck_assert_uint_eq(event->data.len, LARGE_BYTES);
+    return ANNAL_OK;
+}
+
+/* Also if the files have its events in another order: the second one was away while the others were
+ * merged. */
+START_TEST(a_session_that_is_larger_than_memory_is_read_from_a_lake_in_its_order)
+{
+    if (!begin(__func__))
+        return;
+    static char input[9 * (LARGE_BYTES + 40)];
+    char *at = input, aside[600];
+    glob_t found = {0};
+    annal_error err = {0};
+    struct ship_target *lake = NULL;
+    uint64_t last = 0;
+    for (int i = 0; i < 9; i++)
+        at += sprintf(at, "{\"type\":\"t\",\"data\":\"%0*d\"}\n", LARGE_BYTES - 2, i);
+    DONE_WITH(&cli, input, "append", "s1");
+    SHIP("--batch", "3");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 3);
+    snprintf(aside, sizeof aside, "%s.aside", found.gl_pathv[1]);
+    ck_assert_int_eq(rename(found.gl_pathv[1], aside), 0);
+    DONE(&cli, "ship", "compact", url, "--as", "h1", "--today", "--json");
+    ck_assert_str_eq(cli.out, "{\"read\":2,\"made\":1,\"removed\":0}\n");
+    ck_assert_int_eq(rename(aside, found.gl_pathv[1]), 0);
+    globfree(&found);
+
+    ck_assert_int_eq(duckdb_load(), 0);
+    set_config = duckdb.set_config;
+    duckdb.set_config = give_little_memory;
+    const struct ship_where where = {.url = url, .store = "h1"};
+    ck_assert_int_eq(ship_lake.open(&where, false, &lake, &err), ANNAL_OK);
+    ck_assert_int_eq(ship_lake.rows(lake, ANNAL_SLICE("s1"), 0, expect_next, &last, &err),
+                     ANNAL_OK);
+    ck_assert_uint_eq(last, 9);
+    ship_lake.close(lake);
+    duckdb.set_config = set_config;
+}
+END_TEST
+
 #ifdef ANNAL_SHIP_S3
 /* bucket.py ships to one. */
 START_TEST(a_bucket_needs_keys_and_a_server)
@@ -434,6 +492,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
     tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it);
     tcase_add_test(cases, a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte);
+    tcase_add_test(cases, a_session_that_is_larger_than_memory_is_read_from_a_lake_in_its_order);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, a_bucket_needs_keys_and_a_server);
 #endif

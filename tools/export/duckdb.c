@@ -77,7 +77,10 @@ static int fail_load(const char *named, const char *why)
 
 int duckdb_load(void)
 {
+    static bool is_loaded;
     const char *named = getenv("ANNAL_DUCKDB");
+    if (is_loaded)
+        return 0;
     if (named != NULL && named[0] == '\0')
         named = NULL;
     void *library = dlopen(named != NULL ? named : "libduckdb.so", RTLD_NOW | RTLD_LOCAL);
@@ -90,5 +93,6 @@ int duckdb_load(void)
                                 named != NULL ? named : "libduckdb.so", functions[i].name);
         memcpy((char *)&duckdb + functions[i].offset, &found, sizeof found);
     }
+    is_loaded = true;
     return 0;
 }

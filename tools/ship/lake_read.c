@@ -4,6 +4,10 @@
  * Which files have events of it is in the manifests, all of which are read for that: those of
  * batches name their sessions, and a file that was made of others has what they had. The header of
  * the journal is in the manifest that has its first event.
+ *
+ * Memory does not grow with the session: DuckDB sorts no events, but writes them to a file of text
+ * in the order in which the lake has them. That is nearly the order of the session, in a few runs
+ * of consecutive events. They are found, sorted, and read one after the other.
  */
 #include "tools/ship/lake.h"
 
@@ -177,19 +181,85 @@ static annal_status give_row(void *arg, char *line, annal_error *err)
 /* Called with each line of an answer. */
 typedef annal_status (*line_fn)(void *arg, char *line, annal_error *err);
 
-static annal_status give_lines(const char *path, line_fn fn, void *arg, annal_error *err)
+/* Consecutive events in the answer: the seq of the first, and where its line begins. */
+struct run {
+    uint64_t seq;
+    off_t at;
+    uint64_t count;
+};
+
+struct lines {
+    FILE *file;
+    char *line;
+    size_t room;
+    struct run *runs;
+    size_t count;
+};
+
+static int compare_runs(const void *a, const void *b)
 {
-    char *line = NULL;
-    size_t room = 0;
-    FILE *file = fopen(path, "re");
-    annal_status status = file != NULL ? ANNAL_OK : annal__fail_errno(err, "ship: read '%s'", path);
-    while (status >= 0 && getline(&line, &room, file) > 0)
-        status = fn(arg, line, err);
-    if (status >= 0 && ferror(file))
+    const struct run *first = a, *second = b;
+    return first->seq != second->seq ? (first->seq < second->seq ? -1 : 1)
+                                     : (first->at > second->at) - (first->at < second->at);
+}
+
+static annal_status find_runs(struct lines *lines, annal_error *err)
+{
+    struct run *run = NULL;
+    ssize_t len;
+    for (off_t at = 0; (len = getline(&lines->line, &lines->room, lines->file)) > 0; at += len) {
+        uint64_t seq = strtoull(lines->line, NULL, 10);
+        if (run == NULL || seq != run->seq + run->count) {
+            run = annal__array_add(&lines->runs, &lines->count, sizeof *run);
+            if (run == NULL)
+                return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+            *run = (struct run){.seq = seq, .at = at};
+        }
+        run->count++;
+    }
+    if (lines->count > 0)
+        qsort(lines->runs, lines->count, sizeof *lines->runs, compare_runs);
+    return ANNAL_OK;
+}
+
+/* Up to count lines from here on. */
+static annal_status give_run(struct lines *lines, uint64_t count, line_fn fn, void *arg,
+                             annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    for (; count > 0 && status >= 0; count--) {
+        if (getline(&lines->line, &lines->room, lines->file) <= 0)
+            break;
+        status = fn(arg, lines->line, err);
+    }
+    return status;
+}
+
+static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, annal_error *err)
+{
+    annal_status status = find_runs(lines, err);
+    for (size_t i = 0; i < lines->count && status >= 0; i++) {
+        if (fseeko(lines->file, lines->runs[i].at, SEEK_SET) != 0)
+            return annal__fail_errno(err, "ship: read the answer of DuckDB");
+        status = give_run(lines, lines->runs[i].count, fn, arg, err);
+    }
+    return status;
+}
+
+/* by_seq: each line begins with a seq, and they are given in that order. */
+static annal_status give_lines(const char *path, bool by_seq, line_fn fn, void *arg,
+                               annal_error *err)
+{
+    struct lines lines = {.file = fopen(path, "re")};
+    if (lines.file == NULL)
+        return annal__fail_errno(err, "ship: read '%s'", path);
+    annal_status status =
+        by_seq ? give_in_order(&lines, fn, arg, err) : give_run(&lines, UINT64_MAX, fn, arg, err);
+    if (status >= 0 && ferror(lines.file))
         status = annal__fail_errno(err, "ship: read '%s'", path);
-    free(line);
-    if (file != NULL)
-        fclose(file);
+    fclose(lines.file);
+    free(lines.line);
+    annal__free(lines.runs);
     return status;
 }
 
@@ -229,7 +299,7 @@ static annal_status read_files(struct reading *reading, const char *sql, line_fn
     if (status >= 0 && reading->count > 0) {
         status = ask(reading, sql, path);
         if (status >= 0)
-            status = give_lines(path, fn, arg, reading->err);
+            status = give_lines(path, !reading->all, fn, arg, reading->err);
         (void)unlink(path);
     }
     for (size_t i = 0; i < reading->count; i++) {
@@ -254,7 +324,7 @@ annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t a
         return status;
     snprintf(sql, sizeof sql,
              "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h FROM f "
-             "WHERE session_id = '%s' AND seq > %" PRIu64 " ORDER BY seq",
+             "WHERE session_id = '%s' AND seq > %" PRIu64,
              lake->looked_for, after_seq);
     return read_files(&reading, sql, give_row, &(struct taking){fn, arg});
 }
