@@ -169,6 +169,10 @@ START_TEST(a_store_whose_cluster_cannot_be_read_is_refused)
     cli_assert_refused(&cli, 3, "cluster");
     CLI(&cli, NULL, "home", "leave");
     cli_assert_refused(&cli, 3, "cluster");
+    ck_assert_int_eq(unlink(path), 0);
+    file_write(path, "\x01\x02", 2);
+    CLI(&cli, NULL, "run", "create", "r1", "--user", "h1");
+    cli_assert_refused(&cli, 3, "cluster has no address that begins with postgresql://");
     ck_assert_int_eq(rename(aside, path), 0);
     H1("run", "create", "r1", "--user", "h1");
 }

@@ -49,8 +49,9 @@ static annal_status connect(struct decider *decider, annal_error *err)
     decider->kind = ship_kind_of(decider->url);
     if (decider->kind == NULL || decider->kind->homes == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                           "the target of this cluster decides about no sessions: that needs "
-                           "postgresql://");
+                           "%s/cluster has no address that begins with postgresql://: 'annal home "
+                           "leave' and 'annal home join' write it again",
+                           annal_store_path(decider->store));
     decider->where = (struct ship_where){.url = decider->url,
                                          .store = SHARED_STORE,
                                          .quiet_ms = annal__store_wait_ms(decider->store)};
