@@ -177,6 +177,14 @@ START_TEST(what_follows_damage_is_not_shipped_and_the_other_sessions_are)
     cli_assert_refused(&cli, 1, "session 's1' is damaged after event 1");
     ASK("SELECT string_agg(session_id || seq, ',' ORDER BY session_id) FROM annal.heads",
         "s11,s21");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s3");
+    CLI(&cli, NULL, "ship", "status", url, "--as", "h1", "--json");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_str_eq(
+        cli.out,
+        "{\"session_id\":\"s1\",\"seq\":3,\"target_seq\":1,\"behind\":2,\"state\":\"damaged\"}\n"
+        "{\"session_id\":\"s2\",\"seq\":1,\"target_seq\":1,\"behind\":0,\"state\":\"equal\"}\n"
+        "{\"session_id\":\"s3\",\"seq\":1,\"target_seq\":0,\"behind\":1,\"state\":\"new\"}\n");
 }
 END_TEST
 

@@ -1,5 +1,6 @@
 /* annal ship: the verbs. */
 #include "journal/base/error.h"
+#include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
@@ -161,6 +162,21 @@ void looking_try_lane(struct looking *looking, struct lane *lane, annal_error *e
     looking->bad = looking->bad || lane->state == LANE_CONFLICT || lane->state == LANE_DAMAGED;
 }
 
+/* Of what the target lacks, the first event, after which the shipper goes on or stops. */
+static void read_next(struct looking *looking, struct lane *lane)
+{
+    annal_cursor *cursor = NULL;
+    annal_event event;
+    annal_status status = lane_open(&looking->lanes, lane, &cursor, NULL);
+    lane->next = lane->there;
+    if (status == ANNAL_OK && !lane->has_head)
+        lane->next.seq = annal__cursor_header(cursor).first_seq - 1;
+    if (status == ANNAL_OK && lane_read(lane, cursor, &event, NULL) == ANNAL_ERR_CORRUPT)
+        lane->state = LANE_DAMAGED;
+    annal_cursor_close(cursor);
+    looking->bad = looking->bad || lane->state == LANE_DAMAGED;
+}
+
 static const char *state_of(struct looking *looking, struct lane *lane)
 {
     static const char *const names[] = {[LANE_CONFLICT] = "conflict",
@@ -169,6 +185,8 @@ static const char *state_of(struct looking *looking, struct lane *lane)
                                         [LANE_SHARED] = "shared",
                                         [LANE_GONE] = "not here"};
     looking_try_lane(looking, lane, NULL);
+    if (lane->state == LANE_GOING && lane->waits)
+        read_next(looking, lane);
     if (lane->state != LANE_GOING)
         return names[lane->state];
     return looking_behind(lane) == 0 ? "equal" : lane->has_head ? "behind" : "new";

@@ -303,3 +303,26 @@ annal_status lane_open(struct lanes *lanes, struct lane *lane, annal_cursor **ou
         return stop(lane, LANE_DAMAGED);
     return status;
 }
+
+/* Damage after which there are no more events in order; what comes before it is sent. */
+annal_status lane_read(const struct lane *lane, annal_cursor *cursor, annal_event *out_event,
+                       annal_error *err)
+{
+    annal_damage damage = {0};
+    annal_error why = {0};
+    annal_status status;
+    while ((status = annal_cursor_next(cursor, out_event, &why)) == ANNAL_DAMAGE &&
+           !(damage = annal_cursor_damage(cursor)).event_lost)
+        ;
+    if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq == lane->next.seq + 1))
+        return status;
+    if (status == ANNAL_ERR_NOMEM)
+        return annal__fail(err, status, "%s", why.message);
+    return annal__fail(err, ANNAL_ERR_CORRUPT,
+                       "session '%s' is damaged after event %" PRIu64
+                       " (%s): what follows is not shipped",
+                       lane->session, lane->next.seq,
+                       status == ANNAL_DAMAGE ? damage.what
+                       : status < 0           ? why.message
+                                              : "events are missing");
+}

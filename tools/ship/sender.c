@@ -28,17 +28,6 @@ static void tell_stop(struct sender *sender, struct lane *lane, const annal_erro
     say("%s", err->message);
 }
 
-/* Damage after which there are no more events in order; what comes before it is sent. */
-static void stop_at_damage(struct sender *sender, struct lane *lane, const char *what)
-{
-    annal_error err;
-    lane->state = LANE_DAMAGED;
-    annal__fail(&err, ANNAL_ERR_CORRUPT,
-                "session '%s' is damaged after event %" PRIu64 " (%s): what follows is not shipped",
-                lane->session, lane->next.seq, what);
-    tell_stop(sender, lane, &err);
-}
-
 static bool batch_is_full(const struct sender *sender)
 {
     return sender->batch_events >= sender->options->batch_events ||
@@ -51,20 +40,14 @@ static annal_status send_events(struct sender *sender, struct lane *lane, annal_
 {
     annal_event event;
     while (!batch_is_full(sender)) {
-        annal_status status = annal_cursor_next(cursor, &event, err);
-        if (status == ANNAL_END || status == ANNAL_ERR_NOMEM)
-            return status;
-        annal_damage damage =
-            status == ANNAL_DAMAGE ? annal_cursor_damage(cursor) : (annal_damage){0};
-        if (status == ANNAL_DAMAGE && !damage.event_lost)
-            continue;
-        if (status != ANNAL_OK || event.seq != lane->next.seq + 1) {
-            stop_at_damage(sender, lane,
-                           status == ANNAL_DAMAGE ? damage.what
-                           : status < 0           ? err->message
-                                                  : "events are missing");
+        annal_status status = lane_read(lane, cursor, &event, err);
+        if (status == ANNAL_ERR_CORRUPT) {
+            lane->state = LANE_DAMAGED;
+            tell_stop(sender, lane, err);
             return ANNAL_END;
         }
+        if (status != ANNAL_OK)
+            return status;
         status = sender->options->kind->put(sender->target, lane, &event, err);
         if (status >= 0 && sender->options->kind->keep != NULL)
             status =

@@ -237,6 +237,13 @@ void lanes_learn_ends(struct lanes *lanes);
 annal_status lane_open(struct lanes *lanes, struct lane *lane, annal_cursor **out_cursor,
                        annal_error *err);
 
+/*
+ * The event after lane->next, of a cursor that lane_open() gave. ANNAL_END: there is none now;
+ * ANNAL_ERR_CORRUPT: what follows cannot be read, and err is a sentence.
+ */
+annal_status lane_read(const struct lane *lane, annal_cursor *cursor, annal_event *out_event,
+                       annal_error *err);
+
 /* Call fn for each lane, by session; any value but 0 stops, and is returned. */
 int lanes_each(struct lanes *lanes, int (*fn)(void *arg, struct lane *lane), void *arg);
 
