@@ -984,17 +984,20 @@ def test_metrics_are_open_metrics():
 
 
 def test_metrics_say_how_far_shippers_are():
-    """One whose target is not there; the password of its address is not shown."""
+    """Those whose targets are not there; each has its name, in which no password is shown."""
     with Server() as server:
         post(server, "/sessions/s/events", '{"type":"a","data":1}')
-        target = "postgresql://boss:secret@127.0.0.1:1/fleet?connect_timeout=1"
-        shipper = subprocess.Popen([ANNAL, "--store", server.store, "ship", target, "--as", "h1", "--follow"],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        name = target.replace("boss:secret@", "").split("?", maxsplit=1)[0]
-        wait_for(lambda: f'annal_ship_away{{target="{name}"}} 1' in server.ask("/metrics")[1].decode())
-        assert "secret" not in server.ask("/metrics")[1].decode()
-        shipper.kill()
-        shipper.wait()
+        targets = {"postgresql://boss:se?cret@127.0.0.1:1/fleet?connect_timeout=1": "postgresql://127.0.0.1:1/fleet",
+                   "postgresql:///mini?password=secret&host=/a": "postgresql:///mini?host=/a",
+                   "postgresql:///mini?host=/b&user=me&port=1": "postgresql:///mini?host=/b&port=1"}
+        shippers = [subprocess.Popen([ANNAL, "--store", server.store, "ship", target, "--as", "h1", "--follow"],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for target in targets]
+        for name in targets.values():
+            wait_for(lambda name=name: f'annal_ship_away{{target="{name}"}} 1' in server.ask("/metrics")[1].decode())
+        assert "cret" not in server.ask("/metrics")[1].decode()
+        for shipper in shippers:
+            shipper.kill()
+            shipper.wait()
         wait_for(lambda: "annal_ship" not in server.ask("/metrics")[1].decode())
 
 

@@ -24,15 +24,39 @@ static bool path_of(const annal_store *store, const char *url, const char *name,
     return len > 0 && len < PATH_BYTES;
 }
 
-/* user:password@ and ?parameters are left out. */
+static const char *after_last_at(const char *text, size_t len)
+{
+    const char *at = memrchr(text, '@', len);
+    return at != NULL ? at + 1 : text;
+}
+
+/* Of the parameters of a URL of libpq, those that say which database it is. */
+static void name_parameters(const char *text, char out[SHIP_LAG_NAME_BYTES])
+{
+    static const char *const named[] = {"host=", "hostaddr=", "port=", "dbname=", "service="};
+    char before = '?';
+    while (*text != '\0') {
+        size_t len = strcspn(++text, "&"), used = strlen(out);
+        for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+            if (strncmp(text, named[i], strlen(named[i])) == 0) {
+                snprintf(out + used, SHIP_LAG_NAME_BYTES - used, "%c%.*s", before, (int)len, text);
+                before = '&';
+            }
+        text += len;
+    }
+}
+
+/* Without user:password@, in which libpq takes a '?', too. */
 static void name_target(const char *url, char out[SHIP_LAG_NAME_BYTES])
 {
     const char *rest = strstr(url, "://");
-    size_t scheme = rest != NULL ? (size_t)(rest - url) + 3 : 0;
-    size_t end = strcspn(url, "?");
-    const char *at = end > scheme ? memrchr(url + scheme, '@', end - scheme) : NULL;
-    size_t host = at != NULL ? (size_t)(at - url) + 1 : scheme;
-    snprintf(out, SHIP_LAG_NAME_BYTES, "%.*s%.*s", (int)scheme, url, (int)(end - host), url + host);
+    const char *host = rest != NULL ? rest + 3 : url;
+    int scheme = (int)(host - url);
+    host = after_last_at(host, strcspn(host, "/"));
+    host = after_last_at(host, strcspn(host, "?"));
+    size_t len = strcspn(host, "?");
+    snprintf(out, SHIP_LAG_NAME_BYTES, "%.*s%.*s", scheme, url, (int)len, host);
+    name_parameters(host + len, out);
     for (char *c = out; *c != '\0'; c++)
         if (*c == '"' || *c == '\\' || *c == '\n')
             *c = '_';

@@ -11,7 +11,7 @@
 enum { SHIP_LAG_NAME_BYTES = 200 };
 
 struct ship_lag {
-    char target[SHIP_LAG_NAME_BYTES]; /* its address, without a user, password or parameters */
+    char target[SHIP_LAG_NAME_BYTES]; /* its address, without a user or password */
     uint64_t events;                  /* shipped since it began */
     uint64_t events_behind;           /* as far as it knows */
     double seconds_behind;            /* how long the first of them waits */
