@@ -206,6 +206,34 @@ START_TEST(another_history_is_not_mixed_into_the_lake)
 }
 END_TEST
 
+static void assert_store_is_in(const char *store, const char *want)
+{
+    glob_t found = {0};
+    CLI(&cli, NULL, "ship", url, "--as", store);
+    cli_assert_done(&cli);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*"), 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 1);
+    ck_assert_str_eq(strrchr(found.gl_pathv[0], '/') + 1, want);
+    globfree(&found);
+}
+
+/* A comma makes two names of a file in ClickHouse, and = another column in DuckDB. */
+START_TEST(no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake)
+{
+    if (!begin(__func__))
+        return;
+    char path[600], before[600];
+    append("s1", 1, 5);
+    assert_store_is_in("a,{b}*?=c", "store=a%2c%7bb%7d%2a%3f%3dc");
+    snprintf(path, sizeof path, "%s", tmpdir_path(&cli.dir, "lake/store=a%2c%7bb%7d%2a%3f%3dc"));
+    snprintf(before, sizeof before, "%s", tmpdir_path(&cli.dir, "lake/store=a,{b}*?=c"));
+    ck_assert_int_eq(rename(path, before), 0); /* as an older annal named it */
+    append("s1", 6, 5);
+    assert_store_is_in("a,{b}*?=c", "store=a,{b}*?=c");
+    assert_reads(whole, "10|10|0\n");
+}
+END_TEST
+
 /* As those who delete old days do. */
 static void remove_last_file(void)
 {
@@ -489,6 +517,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, what_a_shipper_of_the_same_process_id_left_is_not_written_to);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
+    tcase_add_test(cases, no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake);
     tcase_add_test(cases, a_lake_that_is_compacted_has_the_same_events_in_fewer_files);
     tcase_add_test(cases, a_lake_with_a_checkpoint_is_opened_without_the_manifests_before_it);
     tcase_add_test(cases, a_session_that_is_pulled_from_a_lake_is_the_same_byte_for_byte);

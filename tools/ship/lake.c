@@ -38,15 +38,6 @@
 
 /* ---- Files ---- */
 
-annal_status lake_store_name(const char *store, struct buf *out)
-{
-    annal_status status = annal__buf_printf(out, "store=");
-    for (const char *c = store; *c != '\0' && status >= 0; c++)
-        status = annal__buf_printf(out, strchr("/%\"\\", *c) != NULL || *c < ' ' ? "%%%02x" : "%c",
-                                   (unsigned char)*c);
-    return status;
-}
-
 annal_status lake_add_text(void *arg, const void *bytes, size_t len)
 {
     return annal__buf_append(arg, bytes, len);
@@ -307,6 +298,51 @@ static void lake_close(struct ship_target *lake)
     annal__free(lake);
 }
 
+/* What would be a pattern or a list, or another column, for those who query the lake. */
+#define ALSO_ENCODED ",{}*?="
+
+/* store=<name>, with % for what a path or a query cannot have; as_before: only for a path. */
+static annal_status store_name(const char *store, bool as_before, struct buf *out)
+{
+    const char *encoded = as_before ? "/%\"\\" : "/%\"\\" ALSO_ENCODED;
+    annal_status status = annal__buf_printf(out, "store=");
+    for (const char *c = store; *c != '\0' && status >= 0; c++)
+        status = annal__buf_printf(out, strchr(encoded, *c) != NULL || *c < ' ' ? "%%%02x" : "%c",
+                                   (unsigned char)*c);
+    return status >= 0 && annal__buf_cstr(out) == NULL ? ANNAL_ERR_NOMEM : status;
+}
+
+static annal_status open_directory(struct ship_target *lake, const struct ship_where *where,
+                                   bool as_before, bool to_write, annal_error *err)
+{
+    struct buf name = {0};
+    annal_status status = store_name(where->store, as_before, &name) < 0
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory")
+                              : lake->kind->open(where, name.ptr, to_write, &lake->files, err);
+    annal__buf_done(&name);
+    return status;
+}
+
+/* One that an older annal began is found under its old name. */
+static annal_status open_files(struct ship_target *lake, const struct ship_where *where,
+                               annal_error *err)
+{
+    char name[NAME_BYTES];
+    struct buf text = {0};
+    if (strpbrk(where->store, ALSO_ENCODED) == NULL)
+        return open_directory(lake, where, false, lake->to_write, err);
+    annal_status status = open_directory(lake, where, true, false, err);
+    log_name(name, 1);
+    if (status >= 0)
+        status = lake_read_text(lake, name, &text, err);
+    annal__buf_done(&text);
+    lake->kind->close(lake->files);
+    lake->files = NULL;
+    return status < 0 && status != ANNAL_ERR_NOTFOUND
+               ? status
+               : open_directory(lake, where, status >= 0, lake->to_write, err);
+}
+
 static annal_status lake_open(const struct lake_files_kind *kind, const struct ship_where *where,
                               bool to_write, struct ship_target **out_target, annal_error *err)
 {
@@ -322,7 +358,7 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
                            "the session: a lake has a directory for each");
     }
     snprintf(lake->store, sizeof lake->store, "%s", where->store);
-    annal_status status = kind->open(where, to_write, &lake->files, err);
+    annal_status status = open_files(lake, where, err);
     if (status >= 0)
         status = lake_read_checkpoint(lake, err);
     if (status >= 0)

@@ -18,9 +18,9 @@ struct lake_files;
 /* Pieces of a file. Return 0 to continue. */
 typedef annal_status (*piece_fn)(void *arg, const void *bytes, size_t len);
 
-/* ANNAL_ERR_BUSY as in struct ship_kind. */
+/* ANNAL_ERR_BUSY as in struct ship_kind. directory: store=<name>. */
 struct lake_files_kind {
-    annal_status (*open)(const struct ship_where *where, bool to_write,
+    annal_status (*open)(const struct ship_where *where, const char *directory, bool to_write,
                          struct lake_files **out_files, annal_error *err);
     void (*close)(struct lake_files *files); /* NULL is accepted */
 
@@ -183,8 +183,5 @@ annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const 
 
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err);
-
-/* store=<name>, with % for what a path cannot have. */
-annal_status lake_store_name(const char *store, struct buf *out);
 
 #endif

@@ -62,15 +62,14 @@ static void dir_close(struct lake_files *files)
     annal__free(files);
 }
 
-static annal_status dir_open(const struct ship_where *where, bool to_write,
+static annal_status dir_open(const struct ship_where *where, const char *directory, bool to_write,
                              struct lake_files **out_files, annal_error *err)
 {
     char path[PATH_BYTES];
     struct buf root = {.limit = PATH_BYTES / 2 - 1};
     struct lake_files *files = annal__zalloc(sizeof *files);
-    annal_status status = annal__buf_printf(&root, "%s/", where->url + strlen("file://"));
-    if (status >= 0)
-        status = lake_store_name(where->store, &root);
+    annal_status status =
+        annal__buf_printf(&root, "%s/%s", where->url + strlen("file://"), directory);
     if (files == NULL || status < 0 || annal__buf_cstr(&root) == NULL)
         status = annal__fail(err, ANNAL_ERR_INVALID, "ship: the path of the lake is too long");
     if (status >= 0) {

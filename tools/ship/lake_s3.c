@@ -115,9 +115,9 @@ static annal_status find_base(struct lake_files *files, annal_slice bucket, stru
 
 /* s3://bucket/prefix; the prefix may be empty. */
 static annal_status find_place(struct lake_files *files, const struct ship_where *where,
-                               annal_error *err)
+                               const char *directory, annal_error *err)
 {
-    struct buf text = {0}, store = {0};
+    struct buf text = {0};
     const char *name = where->url + strlen("s3://");
     annal_slice bucket = {name, strcspn(name, "/")};
     if (!is_bucket(bucket.ptr, bucket.len))
@@ -133,14 +133,10 @@ static annal_status find_place(struct lake_files *files, const struct ship_where
     if (status >= 0)
         status = annal__buf_printf(&text, "/");
     if (status >= 0)
-        status = lake_store_name(where->store, &store);
-    if (status >= 0)
-        status = annal__buf_cstr(&store) == NULL ? ANNAL_ERR_NOMEM
-                                                 : add_escaped(&text, store.ptr, false);
+        status = add_escaped(&text, directory, false);
     if (status >= 0)
         status = keep(files->root, &text);
     annal__buf_done(&text);
-    annal__buf_done(&store);
     if (status >= 0 && strlen(name) < sizeof prefix)
         status = snprintf(files->copy, sizeof files->copy, "/%.*s%s", ANNAL_FMT(bucket),
                           files->root) < (int)sizeof files->copy
@@ -297,7 +293,7 @@ static annal_status try_condition(struct lake_files *files, annal_error *err)
     return status == ANNAL_ERR_CONFLICT ? ANNAL_OK : status;
 }
 
-static annal_status s3_open(const struct ship_where *where, bool to_write,
+static annal_status s3_open(const struct ship_where *where, const char *directory, bool to_write,
                             struct lake_files **out_files, annal_error *err)
 {
     annal_status status = library_load(&library_curl, err);
@@ -307,7 +303,7 @@ static annal_status s3_open(const struct ship_where *where, bool to_write,
     if (files == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     files->local = -1;
-    status = find_place(files, where, err);
+    status = find_place(files, where, directory, err);
     if (status >= 0)
         status = set_up(files, where->quiet_ms, err);
     if (status >= 0 && to_write)
