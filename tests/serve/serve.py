@@ -994,6 +994,7 @@ def test_metrics_say_how_far_shippers_are():
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for target in targets]
         for name in targets.values():
             wait_for(lambda name=name: f'annal_ship_away{{target="{name}"}} 1' in server.ask("/metrics")[1].decode())
+        assert 'annal_ship_silent_seconds{target="postgresql:///mini?host=/a"} ' in server.ask("/metrics")[1].decode()
         assert "cret" not in server.ask("/metrics")[1].decode()
         for shipper in shippers:
             shipper.kill()

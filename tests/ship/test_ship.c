@@ -748,6 +748,43 @@ START_TEST(what_is_appended_is_followed)
 }
 END_TEST
 
+/* Another transaction has the lock with which a batch begins, and the shipper waits for it. */
+START_TEST(what_is_sent_to_a_silent_target_is_behind_and_the_figures_grow_old)
+{
+    NEEDS_SERVER();
+    annal_error err = {0};
+    annal_store *store = NULL;
+    struct ship_lag lag = {0};
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s1");
+    DONE(&cli, "ship", url, "--as", "h1");
+    PGconn *other = PQconnectdb(url);
+    pid_t pid = fleet_spawn((const char *const[]){"ship", url, "--as", "h1", "--follow", NULL});
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, &err), ANNAL_OK);
+    for (int i = 0; i < 1000 && lag.target[0] == '\0'; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        ck_assert_int_eq(ship_lag_each(store, note_lag, &lag), ANNAL_OK);
+    }
+    ck_assert(lag.target[0] != '\0' && lag.events_behind == 0 && lag.seconds_behind == 0);
+    PQclear(PQexec(other, "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('h1 s1', 0))"));
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":2}\n", "append", "s1");
+    for (int i = 0; i < 1000 && lag.seconds_behind < 0.3; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        ck_assert_int_eq(ship_lag_each(store, note_lag, &lag), ANNAL_OK);
+    }
+    ck_assert_uint_eq(lag.events_behind, 1);
+    ck_assert(lag.seconds_behind >= 0.3 && lag.silent_seconds > 0);
+    PQfinish(other);
+    for (int i = 0; i < 1000 && lag.events_behind > 0; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        ck_assert_int_eq(ship_lag_each(store, note_lag, &lag), ANNAL_OK);
+    }
+    ck_assert(lag.events_behind == 0 && lag.seconds_behind == 0);
+    kill(pid, SIGKILL);
+    (void)fleet_join(pid);
+    ck_assert_int_eq(annal_store_close(store, &err), ANNAL_OK);
+}
+END_TEST
+
 static annal_status note_stopped(void *arg, const struct ship_lag *lag)
 {
     *(uint64_t *)arg = lag->stopped;
@@ -890,6 +927,7 @@ Suite *suite_ship(void)
     ship_add_row_tests(cases);
     tcase_add_long_test(cases, shipping_is_nearly_as_fast_as_a_bare_copy_of_the_rows);
     tcase_add_test(cases, what_is_appended_is_followed);
+    tcase_add_test(cases, what_is_sent_to_a_silent_target_is_behind_and_the_figures_grow_old);
     tcase_add_test(cases, a_session_that_stopped_is_counted_until_it_goes_on);
     tcase_add_test(cases, a_slow_target_gets_fewer_and_larger_batches);
     tcase_add_test(cases, a_target_that_is_not_there_is_an_answer_in_time);

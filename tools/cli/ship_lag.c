@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PREFIX "ship."
@@ -105,13 +106,23 @@ void ship_lag_close(const annal_store *store, const char *url, const char *name,
     close(fd);
 }
 
+static double seconds_since(const struct timespec *then)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double seconds =
+        (double)(now.tv_sec - then->tv_sec) + (double)(now.tv_nsec - then->tv_nsec) / 1e9;
+    return seconds > 0 ? seconds : 0;
+}
+
 static bool read_lag(const char *path, struct ship_lag *out)
 {
     char line[LINE_BYTES + 1] = "";
     int away = 0;
+    struct stat file = {0};
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     bool is_kept = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
-    ssize_t got = is_kept ? pread(fd, line, LINE_BYTES, 0) : -1;
+    ssize_t got = is_kept && fstat(fd, &file) == 0 ? pread(fd, line, LINE_BYTES, 0) : -1;
     if (fd >= 0)
         close(fd);
     const char *numbers = got == LINE_BYTES ? strchr(line, '\n') : NULL;
@@ -123,6 +134,9 @@ static bool read_lag(const char *path, struct ship_lag *out)
                         &out->events_behind, &out->seconds_behind, &out->rows_seconds_behind,
                         &out->stopped, &away) == 6;
     out->away = away != 0;
+    out->silent_seconds = seconds_since(&file.st_mtim);
+    if (out->events_behind > 0)
+        out->seconds_behind += out->silent_seconds;
     return whole;
 }
 

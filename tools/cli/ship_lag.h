@@ -1,7 +1,8 @@
 /*
  * How far the shippers of a store are, for those who watch it: a file locks/ship.<16 hex> for each
- * target, which its shipper keeps locked with flock(2) and writes once a second. One that nobody
- * has locked was left by a shipper that was killed. Whatever fails, nothing is shown.
+ * target, which its shipper keeps locked with flock(2) and writes once a second, and before a batch.
+ * One that nobody has locked was left by a shipper that was killed. Whatever fails, nothing is
+ * shown.
  */
 #ifndef TOOLS_CLI_SHIP_LAG_H
 #define TOOLS_CLI_SHIP_LAG_H
@@ -14,10 +15,11 @@ struct ship_lag {
     char target[SHIP_LAG_NAME_BYTES]; /* its address, without a user or password */
     uint64_t events;                  /* shipped since it began */
     uint64_t events_behind;           /* as far as it knows */
-    double seconds_behind;            /* how long the first of them waits */
+    double seconds_behind;            /* how long the first of them waits, until now */
     double rows_seconds_behind;       /* as annal.rows_behind(); 0: the target has no rows */
     uint64_t stopped;                 /* sessions of which nothing is shipped */
     bool away;                        /* the target does not answer */
+    double silent_seconds;            /* since it was written, until now */
 };
 
 /* -1: another shipper of this store has this target, or the store cannot be written. */

@@ -102,6 +102,7 @@ enum {
     LAG_ROWS_SECONDS,
     LAG_STOPPED,
     LAG_AWAY,
+    LAG_SILENT,
     LAG_COUNT
 };
 
@@ -111,6 +112,7 @@ static double of_lag(const struct ship_lag *lag, int which)
         [LAG_EVENTS] = (double)lag->events,   [LAG_EVENTS_BEHIND] = (double)lag->events_behind,
         [LAG_SECONDS] = lag->seconds_behind,  [LAG_ROWS_SECONDS] = lag->rows_seconds_behind,
         [LAG_STOPPED] = (double)lag->stopped, [LAG_AWAY] = lag->away ? 1 : 0,
+        [LAG_SILENT] = lag->silent_seconds,
     };
     return values[which];
 }
@@ -127,6 +129,7 @@ static annal_status put_lags(struct buf *out, const struct lags *lags)
         [LAG_ROWS_SECONDS] = {"ship_rows_seconds_behind", "Age of the oldest batch without rows"},
         [LAG_STOPPED] = {"ship_sessions_stopped", "Sessions of which nothing is shipped"},
         [LAG_AWAY] = {"ship_away", "1: the target does not answer"},
+        [LAG_SILENT] = {"ship_silent_seconds", "Age of what the shipper said last"},
     };
     annal_status status = ANNAL_OK;
     for (int which = 0; status >= 0 && lags->count > 0 && which < LAG_COUNT; which++) {

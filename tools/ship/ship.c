@@ -44,27 +44,9 @@ struct ship {
     int64_t shipped_us;    /* without follow: when all was shipped; 0: not yet */
     struct progress progress;
     int lag_fd;          /* ship_lag.h; -1: nobody sees it */
-    int64_t lag_told_us; /* when it was written */
+    int64_t lag_told_us; /* when it was written; 0: it is not what it was any more */
     struct ship_lag lag;
 };
-
-/* It has caught up. A target that is slow has many hosts or little power: it gets fewer batches,
- * and larger ones. */
-static void pause_after(struct ship *ship, int64_t begun_us)
-{
-    int64_t now_us = annal__monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
-    int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
-    ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
-}
-
-static annal_status ship_batch(struct ship *ship, annal_error *err)
-{
-    int64_t begun_us = annal__monotonic_us();
-    annal_status status = sender_batch(&ship->sender, err);
-    if (status >= 0 && ship->sender.lanes.first == NULL)
-        pause_after(ship, begun_us);
-    return status;
-}
 
 static void join_second(struct ship *ship)
 {
@@ -113,13 +95,14 @@ static void print_json(struct ship *ship, int64_t now_us)
            (double)(now_us - end_us) / 1e6, ship->away_since_us != 0 ? "true" : "false");
 }
 
-static void write_lag(struct ship *ship, const struct counts *counts, int64_t now_us)
+static void write_lag(struct ship *ship, int64_t now_us)
 {
-    if (ship->lag_fd < 0 || now_us - ship->lag_told_us < TELL_US)
+    if (ship->lag_fd < 0)
         return;
+    const struct counts counts = count_both(ship);
     ship->lag_told_us = now_us;
-    ship->lag.events = counts->events;
-    ship->lag.events_behind = counts->behind;
+    ship->lag.events = counts.events;
+    ship->lag.events_behind = counts.behind;
     ship->lag.seconds_behind = seconds_behind(ship, now_us);
     ship->lag.rows_seconds_behind = ship->rows.seconds;
     ship->lag.stopped = ship->sender.lanes.stopped;
@@ -135,7 +118,8 @@ static void tell(struct ship *ship)
     const struct counts counts = count_both(ship);
     if (ship->sender.maker != NULL)
         ship->rows = row_maker_look(ship->sender.maker);
-    write_lag(ship, &counts, now_us);
+    if (now_us - ship->lag_told_us >= TELL_US)
+        write_lag(ship, now_us);
     if (ship->progress.on_terminal && counts.bytes < ship->progress.total) {
         progress_set(&ship->progress, counts.bytes, NULL);
     } else if (ship->progress.on_terminal) {
@@ -320,6 +304,26 @@ static annal_status look(struct ship *ship, annal_error *err)
         row_maker_wake(ship->sender.maker); /* what another shipper left */
         ship->second = second_start(&ship->sender);
     }
+    return status;
+}
+
+/* It has caught up. A target that is slow has many hosts or little power: it gets fewer batches,
+ * and larger ones. */
+static void pause_after(struct ship *ship, int64_t begun_us)
+{
+    int64_t now_us = annal__monotonic_us(), took_us = (now_us - begun_us) * PAUSES;
+    int64_t pace_us = (int64_t)ship->options->kind->pace_ms * 1000;
+    ship->lag_told_us = 0; /* soon */
+    ship->next_us = now_us + (took_us > pace_us ? took_us : pace_us);
+}
+
+static annal_status ship_batch(struct ship *ship, annal_error *err)
+{
+    int64_t begun_us = annal__monotonic_us();
+    write_lag(ship, begun_us); /* what is sent is behind until it is committed */
+    annal_status status = sender_batch(&ship->sender, err);
+    if (status >= 0 && ship->sender.lanes.first == NULL)
+        pause_after(ship, begun_us);
     return status;
 }
 
