@@ -1,6 +1,6 @@
 /*
  * How far the shippers of a store are, for those who watch it: a file locks/ship.<16 hex> for each
- * target, which its shipper keeps locked with flock(2) and writes once a second, and before a batch.
+ * target, which its shipper keeps locked with flock(2) and writes once a second and before a batch.
  * One that nobody has locked was left by a shipper that was killed. Whatever fails, nothing is
  * shown.
  */
