@@ -39,6 +39,9 @@ int fleet_join(pid_t pid);
 /* The journals of a session are the same in both stores. */
 void fleet_same_journals(const char *session);
 
+/* The same question has the same answer here and there, where search_path is annal. */
+void fleet_same(const char *sql);
+
 /* The answer becomes this text within 10 s. */
 void fleet_wait_for(const char *sql, const char *want);
 

@@ -330,6 +330,73 @@ START_TEST(an_event_of_the_year_0_is_shipped)
 }
 END_TEST
 
+/* Titles that are cut between words, and elsewhere. */
+#define TEN(text) text text text text text text text text text text
+#define WORDS     TEN("a word and ") TEN("b")
+#define NO_WORDS  TEN("twelve-bytes") TEN("c")
+
+static const char seldom[] =
+    "{\"type\":\"session.created\",\"data\":{\"title\":\" two\\nlines\",\"time\":\"of the "
+    "file\"}}\n"
+    "{\"type\":\"session.updated\",\"data\":{\"set\":{\"title\":\" \\t\"}}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\",\"status\":\"pending\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t1\",\"sequence\":9,"
+    "\"created_at\":\"2026-01-02T03:04:05Z\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t2\",\"status\":\"pending\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t3\",\"sequence\":\"x\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t4\",\"sequence\":7.5}}\n"
+    "{\"type\":\"turn.completed\",\"data\":{\"turn_id\":\"t4\",\"timing\":\"quick\"}}\n"
+    "{\"type\":\"turn.started\",\"data\":{\"turn_id\":\"t5\",\"sequence\":-7}}\n"
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"turn_id\":\"t1\",\"cost_microusd\":500}}\n"
+    "{\"type\":\"agent.turn.usage\",\"data\":{\"turn_id\":\"t1\",\"cost_microusd\":-100}}\n";
+
+static void ship_what_is_seldom(void)
+{
+    DONE_WITH(&cli, seldom, "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"title\":\"" WORDS "\"}}\n", "append",
+              "s2");
+    DONE_WITH(&cli, "{\"type\":\"session.created\",\"data\":{\"title\":\"" NO_WORDS "\"}}\n",
+              "append", "s3");
+    DONE_WITH(&cli,
+              "{\"type\":\"message.added\",\"data\":{\"role\":\"user\",\"content\":\"" WORDS
+              "\"}}\n",
+              "append", "s4");
+    DONE(&cli, "ship", url, "--as", "h1", "--batch", "1");
+    fleet_do("ALTER DATABASE fleet SET search_path = annal");
+}
+
+static void check_what_is_seldom(void)
+{
+    fleet_same("SELECT session_id, turn_id, sequence, status, created_at, completed_at,"
+               " cost_microusd FROM turns ORDER BY session_id, seq");
+    fleet_same("SELECT id, title, title_from, time_from, cost_microusd FROM sessions"
+               " ORDER BY id");
+}
+
+START_TEST(rows_say_what_those_of_the_local_tables_say)
+{
+    NEEDS_SERVER();
+    ship_what_is_seldom();
+    check_what_is_seldom();
+    fleet_same("SELECT timing FROM turns ORDER BY seq");
+    ASK("SELECT string_agg(status, ' ' ORDER BY seq) FROM turns",
+        "started pending started completed started");
+}
+END_TEST
+
+START_TEST(rows_of_version_16_are_mended)
+{
+    NEEDS_SERVER();
+    ship_what_is_seldom();
+    fleet_do("UPDATE _schema SET version = 16; ALTER TABLE _turn_rows DROP timing CASCADE;"
+             "UPDATE _turn_rows SET status_said = 'pending' WHERE turn = 't1';"
+             "UPDATE _session_rows SET said = said || '{\"title\":\" two\\nlines\"}'"
+             " WHERE said ->> 'title' = 'two lines'");
+    DONE(&cli, "ship", url, "--as", "h1");
+    check_what_is_seldom();
+}
+END_TEST
+
 /* Type and data of events that change rows, also odd ones. */
 static const char *const odd[][2] = {
     {"session.created", "{\"title\":\"a\",\"model\":\"m1\",\"created_at\":\"nonsense\"}"},
@@ -345,6 +412,7 @@ static const char *const odd[][2] = {
     {"session.transition", "{\"to\":\"x\",\"ended_at\":\"2026-01-02T03:04:05Z\"}"},
     {"session.transition", "{\"to\":null,\"ended_at\":\"never\"}"},
     {"turn.started", "{\"turn_id\":\"t1\",\"sequence\":7,\"status\":\"new\"}"},
+    {"turn.started", "{\"turn_id\":\"t1\",\"sequence\":\"x\",\"status\":\"pending\"}"},
     {"turn.started", "{\"turn_id\":\"t2\",\"created_at\":\"2026-01-02T03:04:05Z\"}"},
     {"turn_start", "{}"},
     {"turn.streaming", "{\"turn_id\":\"t1\"}"},
@@ -353,7 +421,8 @@ static const char *const odd[][2] = {
      "{\"turn_id\":\"t1\",\"input_tokens\":3,\"output_tokens\":-1,\"cost_usd\":0.5}"},
     {"turn.completed", "{\"inputTokens\":4,\"outputTokens\":\"5\",\"cost_usd\":\"x\"}"},
     {"turn_complete", "{\"turn_id\":\"t2\",\"cached_input_tokens\":1.9,\"cost_usd\":1e40}"},
-    {"turn.failed", "{\"turn_id\":\"t1\",\"error\":\"e1\",\"cost_microusd\":7}"},
+    {"turn.failed",
+     "{\"turn_id\":\"t1\",\"error\":\"e1\",\"cost_microusd\":-7,\"timing\":{\"a\":1}}"},
     {"turn_error", "{\"error\":{\"code\":2},\"input_tokens\":1e17}"},
     {"turn.cancelled", "{\"turn_id\":\"t3\"}"},
     {"agent.turn.usage", "{\"turn_id\":\"t1\",\"input_tokens\":-9,\"model\":\"u1\"}"},
@@ -416,6 +485,8 @@ void ship_add_row_tests(TCase *cases)
     tcase_add_test(cases, an_event_that_cannot_be_computed_with_keeps_no_other_session_waiting);
     tcase_add_test(cases, a_turn_id_that_is_too_long_keeps_no_other_session_waiting);
     tcase_add_test(cases, an_event_of_the_year_0_is_shipped);
+    tcase_add_test(cases, rows_say_what_those_of_the_local_tables_say);
+    tcase_add_test(cases, rows_of_version_16_are_mended);
     tcase_add_test(cases, a_crash_between_a_batch_and_its_rows_loses_nothing);
     tcase_add_test(cases, rows_get_what_they_need_of_events_before_these_are_dropped);
     tcase_add_test(cases, rows_that_need_no_event_that_is_dropped_are_not_made_for_that);

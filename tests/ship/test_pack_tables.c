@@ -26,26 +26,6 @@ static void write_pack(const char *text)
     file_write(tmpdir_path(&cli.dir, "store/packs/mine.sql"), text, strlen(text));
 }
 
-/* The same question has the same answer here and there. */
-static void ck_same(const char *sql)
-{
-    char out[100];
-    const char *const words[] = {"--csv", "-h", pg.dir, "-U", "boss", "-c", sql, "fleet", NULL};
-    snprintf(out, sizeof out, "%s/answer", pg.dir);
-    pg_program(&pg, "psql", words, out);
-    CLI(&cli, NULL, "sql", "--format", "csv", sql);
-    char *want = strdup(cli.out), *to = want, *got = file_read(out, NULL);
-    for (const char *from = cli.out; *from != '\0'; from++) /* RFC 4180 ends a line with two */
-        if (*from != '\r')
-            *to++ = *from;
-    *to = '\0';
-    ck_assert_ptr_nonnull(strchr(want, '\n'));
-    ck_assert_ptr_nonnull(strchr(got, '\n'));
-    ck_assert_str_eq(strchr(got, '\n'), strchr(want, '\n')); /* names are in small letters there */
-    free(want);
-    free(got);
-}
-
 #define SENT(rows)                                                                                 \
     do {                                                                                           \
         H1("ship", "tables", url, "--as", "h1", "--json");                                         \
@@ -76,21 +56,21 @@ START_TEST(documented_queries_of_packs_give_the_same_answers_there)
               "append", "run_r1");
     H1("ship", url, "--as", "h1");
     H1("ship", "tables", url, "--as", "h1");
-    ck_same("SELECT operation, to_status FROM run_edges WHERE from_status = 'awaiting_review'"
-            " ORDER BY 1, 2");
-    ck_same("SELECT Sequence, EventType FROM RunEvents WHERE RunId = 'r1' AND Sequence > 1"
-            " ORDER BY Sequence");
-    ck_same("SELECT id, status, worktree_path, tree_hash, created_at FROM run_rows");
-    ck_same("SELECT id, title, state, order_key FROM backlog_tasks");
-    ck_same("SELECT id, total_tokens FROM token_usage_records");
-    ck_same("SELECT agent_name, content, tags, importance FROM agent_memory");
+    fleet_same("SELECT operation, to_status FROM run_edges WHERE from_status = 'awaiting_review'"
+               " ORDER BY 1, 2");
+    fleet_same("SELECT Sequence, EventType FROM RunEvents WHERE RunId = 'r1' AND Sequence > 1"
+               " ORDER BY Sequence");
+    fleet_same("SELECT id, status, worktree_path, tree_hash, created_at FROM run_rows");
+    fleet_same("SELECT id, title, state, order_key FROM backlog_tasks");
+    fleet_same("SELECT id, total_tokens FROM token_usage_records");
+    fleet_same("SELECT agent_name, content, tags, importance FROM agent_memory");
     ASK("SELECT store || ' ' || session_id FROM run_rows", "h1 run_r1");
     SENT(0);
     H1("run", "approve", "r1", "--tree", "4b825dc", "--reviewer", "bob");
     H1("ship", url, "--as", "h1");
     H1("ship", "tables", url, "--as", "h1");
-    ck_same("SELECT id, approved_by, approved_tree_hash, review_wait_ms FROM run_rows");
-    ck_same("SELECT Sequence, EventType FROM RunEvents ORDER BY RunId, Sequence");
+    fleet_same("SELECT id, approved_by, approved_tree_hash, review_wait_ms FROM run_rows");
+    fleet_same("SELECT Sequence, EventType FROM RunEvents ORDER BY RunId, Sequence");
 }
 END_TEST
 

@@ -559,11 +559,12 @@ static const char *const queries[] = {
     "id",
     "SELECT id, flow_id, agent_id, provider, status, created_at, updated_at, last_activity_at, "
     "cost_microusd, working_directory, git_branch, parent_session_id, ended_at, input_tokens, "
-    "output_tokens, cached_input_tokens, cache_write_tokens, events FROM sessions ORDER BY id",
+    "output_tokens, cached_input_tokens, cache_write_tokens, events, time_from, title_from "
+    "FROM sessions ORDER BY id",
     "SELECT session_id, sequence, status, input_tokens, output_tokens FROM turns "
     "ORDER BY session_id, sequence",
     "SELECT id, created_at, completed_at, turn_id, cached_input_tokens, cache_write_tokens, "
-    "cost_microusd, error, seq FROM turns ORDER BY id",
+    "cost_microusd, error, timing, seq FROM turns ORDER BY id",
     "SELECT session_id, call_id, seq, tool, turn_id, status, called_at, returned_at, result_seq, "
     "duration_ms, exit_code, output_bytes, output_sha256 FROM tool_calls ORDER BY session_id, seq",
     "SELECT data->>'tool' AS tool, count(*) AS calls FROM events WHERE type = 'tool.called' "

@@ -29,8 +29,8 @@ CREATE TABLE IF NOT EXISTS annal._session_rows (
     cost_microusd        bigint
 ) WITH (fillfactor = 70);
 
--- seq: of the event that began it; NULL while there are only others about it. place: it is the session's n-th. status: with
--- which it ended. counted: an end that named it added its tokens.
+-- seq: of the event that began it; NULL while there are only others about it. place: it is the session's n-th. sequence_said,
+-- created_said: by that event. status: with which it ended. counted: an end that named it added its tokens.
 CREATE TABLE IF NOT EXISTS annal._turn_rows (
     key                  bigint NOT NULL,
     turn                 text NOT NULL,
@@ -50,8 +50,18 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
     cache_write_tokens   bigint,
     cost_microusd        bigint,
     counted              boolean NOT NULL,
+    timing               text,
     PRIMARY KEY (key, turn)
 ) WITH (fillfactor = 80);
+
+-- Of version 16 and older. The view is locked before its table, as by those who read it.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'timing') THEN
+        ALTER VIEW IF EXISTS annal.turns RESET (security_barrier);
+        ALTER TABLE annal._turn_rows ADD COLUMN timing text;
+    END IF;
+END $$;
 
 -- What batches added and is not in the rows yet, one row for a batch. The ids of two batches with the same session are in the
 -- order of its events, because a batch locks its heads before it takes one. Of sessions: key, seq of the last new event, when
@@ -167,7 +177,7 @@ BEGIN
               FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
                   turn_id text, input_tokens json, "inputTokens" json, output_tokens json, "outputTokens" json,
                   cached_input_tokens json, cache_write_tokens json, cost_microusd json, cost_usd json, sequence json,
-                  status text, created_at text, error text, model text, model_id text, "modelId" text)
+                  status text, created_at text, error text, timing text, model text, model_id text, "modelId" text)
               WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
                              'turn_complete', 'turn_error', 'agent.turn.usage')) AS e),
     of_turns AS (
@@ -190,18 +200,21 @@ BEGIN
         FROM of_turns),
 
     -- What events without a turn use is in the row whose turn is NULL. The first end that names a turn adds what it says, if
-    -- no earlier batch had one: first_end.
+    -- no earlier batch had one: first_end. Of the statuses that begin a turn, the later one is also later in the alphabet:
+    -- pending, started, streaming.
     new_turns AS MATERIALIZED (
         SELECT key, turn, min(seq) FILTER (WHERE begins OR ends) AS seq, max(seq) FILTER (WHERE begins) AS last_begin,
-               max(annal._number(sequence)) FILTER (WHERE begins) AS sequence_said,
+               min(ARRAY[seq, CASE WHEN sequence::text ~ '^-?\d{1,18}$' THEN sequence::text::bigint END])
+                   FILTER (WHERE begins AND sequence IS NOT NULL) AS sequence,
                min(ARRAY[seq, CASE WHEN type IN ('turn.failed', 'turn_error') THEN 1 WHEN type = 'turn.cancelled' THEN 2
                                    ELSE 3 END]) FILTER (WHERE ends) AS ended,
                bool_or(type = 'turn.streaming') AS streaming,
-               max(status) FILTER (WHERE begins) AS status_said,
+               max(coalesce(status, 'started')) FILTER (WHERE begins) AS status_said,
                min(ts) FILTER (WHERE begins OR ends) AS begun_at,
-               min(annal._when(created_at)) FILTER (WHERE begins AND created_at IS NOT NULL) AS created_said,
+               min(ARRAY[lpad(seq::text, 20, '0'), created_at]) FILTER (WHERE begins AND created_at IS NOT NULL) AS created,
                min(ts) FILTER (WHERE ends) AS completed_at,
                min(ARRAY[lpad(seq::text, 20, '0'), error]) FILTER (WHERE ends AND error IS NOT NULL) AS error,
+               min(ARRAY[lpad(seq::text, 20, '0'), timing]) FILTER (WHERE ends AND timing IS NOT NULL) AS timing,
                min(ARRAY[lpad(seq::text, 20, '0'), used_model]) FILTER (WHERE uses AND used_model IS NOT NULL) AS model,
                sum(input) FILTER (WHERE NOT ends_named)::bigint AS input,
                sum(output) FILTER (WHERE NOT ends_named)::bigint AS output,
@@ -215,8 +228,11 @@ BEGIN
                annal._plus(input, first_end[2]) AS input_tokens, annal._plus(output, first_end[3]) AS output_tokens,
                annal._plus(cached_input, first_end[4]) AS cached_input_tokens,
                annal._plus(cache_write, first_end[5]) AS cache_write_tokens, annal._plus(cost, first_end[6]) AS cost_microusd
-        FROM (SELECT n.key, n.turn, n.seq, last_begin, sequence_said, ended[2] AS ended, streaming, status_said, begun_at,
-                     created_said, completed_at, CASE WHEN error[1]::bigint = ended[1] THEN error[2] END AS error, model,
+        FROM (SELECT n.key, n.turn, n.seq, last_begin, CASE WHEN sequence[1] = n.seq THEN sequence[2] END AS sequence_said,
+                     ended[2] AS ended, streaming, status_said, begun_at,
+                     CASE WHEN created[1]::bigint = n.seq THEN annal._when(created[2]) END AS created_said, completed_at,
+                     CASE WHEN error[1]::bigint = ended[1] THEN error[2] END AS error,
+                     CASE WHEN timing[1]::bigint = ended[1] THEN timing[2] END AS timing, model,
                      input, output, cached_input, cache_write, cost, first_end IS NOT NULL AS counted,
                      CASE WHEN NOT coalesce(r.counted, false) THEN first_end END AS first_end,
                      n.turn IS NOT NULL AND n.seq IS NOT NULL AND r.seq IS NULL AS is_new
@@ -227,17 +243,17 @@ BEGIN
         INSERT INTO annal._turn_rows AS r
         SELECT key, turn, seq, place, sequence_said, (ARRAY['failed', 'cancelled', 'completed'])[ended], streaming,
                status_said, begun_at, created_said, completed_at, error, input_tokens, output_tokens, cached_input_tokens,
-               cache_write_tokens, cost_microusd, counted
+               cache_write_tokens, cost_microusd, counted, timing
         FROM placed WHERE turn IS NOT NULL
         ON CONFLICT (key, turn) DO UPDATE SET
             seq = coalesce(r.seq, excluded.seq),
             place = coalesce(r.place, excluded.place),
-            sequence_said = greatest(r.sequence_said, excluded.sequence_said),
+            sequence_said = CASE WHEN r.seq IS NULL THEN excluded.sequence_said ELSE r.sequence_said END,
             status = coalesce(r.status, excluded.status),
             streaming = r.streaming OR excluded.streaming,
             status_said = greatest(r.status_said, excluded.status_said),
             begun_at = least(r.begun_at, excluded.begun_at),
-            created_said = least(r.created_said, excluded.created_said),
+            created_said = CASE WHEN r.seq IS NULL THEN excluded.created_said ELSE r.created_said END,
             completed_at = least(r.completed_at, excluded.completed_at),
             error = CASE WHEN r.status IS NULL THEN excluded.error ELSE r.error END,
             input_tokens = annal._plus(r.input_tokens, excluded.input_tokens),
@@ -245,7 +261,8 @@ BEGIN
             cached_input_tokens = annal._plus(r.cached_input_tokens, excluded.cached_input_tokens),
             cache_write_tokens = annal._plus(r.cache_write_tokens, excluded.cache_write_tokens),
             cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd),
-            counted = r.counted OR excluded.counted),
+            counted = r.counted OR excluded.counted,
+            timing = CASE WHEN r.status IS NULL THEN excluded.timing ELSE r.timing END),
     used AS (
         SELECT key, (min(model))[2] AS model,
                substr(max(lpad(last_begin::text, 20, '0') || turn), 21) AS turn, count(place) AS turns,
@@ -258,7 +275,8 @@ BEGIN
     session_events AS MATERIALIZED (
         SELECT key, seq, ts, type, d.to, d.ended_at, coalesce(s.status, d.status) AS status,
                ARRAY[coalesce(s.flow_id, d.flow_id), coalesce(s.agent_id, d.agent_id), coalesce(s.provider, d.provider),
-                     coalesce(s.model, d.model), coalesce(s.created_at, d.created_at), coalesce(s.title, d.title),
+                     coalesce(s.model, d.model), coalesce(s.created_at, d.created_at),
+                     coalesce(annal._title(s.title), annal._title(d.title)),
                      coalesce(s.working_directory, d.working_directory), coalesce(s.git_branch, d.git_branch),
                      coalesce(s.parent_session_id, d.parent_session_id), coalesce(s.time, d.time)] AS words
         FROM fresh CROSS JOIN LATERAL json_to_record(CASE json_typeof(data) WHEN 'object' THEN data ELSE '{}' END) AS d (
@@ -294,7 +312,7 @@ BEGIN
               FROM session_events) AS e
         GROUP BY key),
 
-    -- What the user said first, on one line. Messages that begin with a tag are what agents add to it.
+    -- What the user said first. Messages that begin with a tag are what agents add to it.
     messages AS (
         SELECT key, seq, CASE json_typeof(content) WHEN 'string' THEN content #>> '{}' WHEN 'array' THEN (
                    SELECT part ->> 'text' FROM json_array_elements(content) WITH ORDINALITY AS parts (part, n)
@@ -303,7 +321,7 @@ BEGIN
             role text, content json)
         WHERE type = 'message.added' AND role = 'user'),
     words AS (
-        SELECT DISTINCT ON (key) key, left(regexp_replace(btrim(said, E' \t\n\r'), '\s+', ' ', 'g'), 120) AS words
+        SELECT DISTINCT ON (key) key, annal._title(said) AS words
         FROM messages WHERE said !~ '^\s*(<|$)' ORDER BY key, seq)
     INSERT INTO annal._session_rows AS r
     SELECT key, o.to_seq, o.first_at, s.created_at, o.updated_at, o.active_at,

@@ -45,10 +45,24 @@ $$;
 
 -- The cost in millionths of a dollar; NULL where the event gives none, 0 where it is no cost.
 CREATE OR REPLACE FUNCTION annal._cost(microusd json, usd json) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT coalesce(annal._number(microusd),
+    SELECT coalesce(annal._number(microusd, -1e15),
                     CASE json_typeof(usd) WHEN 'number' THEN CASE WHEN abs(usd::text::numeric) < 1e9
                              THEN round(usd::text::numeric * 1e6)::bigint ELSE 0 END WHEN 'string' THEN 0 END)
 $$;
+
+-- A text on one line, cut between words if it has more than 120 characters; NULL if it is empty.
+CREATE OR REPLACE FUNCTION annal._title(said text) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    line text := btrim(regexp_replace(said, '[ \t-\r\u00a0]+', ' ', 'g'));
+    words text;
+BEGIN
+    IF length(line) > 120 THEN
+        words := substring(left(line, 121) FROM '^(.*) ');
+        line := left(line, 120);
+        RETURN CASE WHEN octet_length(words) > octet_length(line) / 2 THEN words ELSE line END || '…';
+    END IF;
+    RETURN nullif(line, '');
+END $$;
 
 -- A shipper of version 9 or older that was connected when the schema was upgraded moves shipped_at, but not last_day.
 CREATE OR REPLACE VIEW annal.heads AS
@@ -93,7 +107,7 @@ CREATE OR REPLACE VIEW annal.turns AS
            annal._time(coalesce(t.created_said, t.begun_at)) AS created_at, annal._time(t.completed_at) AS completed_at,
            t.input_tokens, t.output_tokens, t.cost_microusd / 1e6::float8 AS cost_usd,
            CASE WHEN t.turn <> '#' || t.seq THEN t.turn END AS turn_id, t.cached_input_tokens,
-           t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store
+           t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store, t.timing
     FROM annal._turn_rows t JOIN annal._heads h USING (key) WHERE t.seq IS NOT NULL;
 
 -- ---- Sessions ----
@@ -118,7 +132,9 @@ CREATE OR REPLACE VIEW annal.sessions AS
            annal._time(s.ended_at) AS ended_at,
            s.input_tokens, s.output_tokens, s.cached_input_tokens, s.cache_write_tokens, s.cost_microusd,
            h.seq - coalesce(h.forked_at, 0) AS events,
-           h.store
+           h.store,
+           CASE WHEN s.said ->> 'created_at' IS NULL THEN s.said ->> 'time' END AS time_from,
+           CASE WHEN s.said ->> 'title' IS NULL AND s.words IS NOT NULL THEN 'said' END AS title_from
     FROM annal._session_rows s JOIN annal._heads h USING (key);
 
 COMMENT ON VIEW annal.sessions IS 'may be some seconds behind annal.events: annal.rows_behind()';
@@ -190,12 +206,28 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
           UNION ALL SELECT tool, 'called', NULL FROM annal.dangling) AS calls
     GROUP BY tool;
 
--- Sessions that an older version shipped.
 SELECT annal._lock_rows();
+
+-- What rows of version 16 and older say otherwise: titles of several lines, and turns that were pending before they started.
+DO $$
+BEGIN
+    IF (SELECT version FROM annal._schema) < 17 THEN
+        UPDATE annal._session_rows SET said = said || jsonb_build_object('title', annal._title(said ->> 'title'))
+        WHERE said ->> 'title' IS DISTINCT FROM annal._title(said ->> 'title');
+        UPDATE annal._turn_rows t SET status_said = 'started'
+        WHERE t.status IS NULL AND t.status_said = 'pending' AND EXISTS (
+            SELECT FROM annal._events e
+            WHERE e.key = t.key AND e.seq > t.seq AND type IN ('turn.started', 'turn_start')
+                  AND annal._data(e.data) ->> 'turn_id' = t.turn
+                  AND coalesce(annal._data(e.data) ->> 'status', 'started') = 'started');
+    END IF;
+END $$;
+
+-- Sessions that an older version shipped.
 SELECT count(annal._fold_again(keys)) AS folded FROM (
     SELECT array_agg(key) AS keys FROM (
         SELECT h.key, row_number() OVER (ORDER BY h.key) / 500 AS n
         FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
     GROUP BY n) AS h;
 
-INSERT INTO annal._schema (version) VALUES (16) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (17) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
