@@ -151,7 +151,8 @@ START_TEST(what_a_shipper_of_the_same_process_id_left_is_not_written_to)
     char path[600], tmp[700];
     annal_error err = {0};
     struct ship_target *lake = NULL;
-    snprintf(url, sizeof url, "file://%s", tmpdir_path(&cli.dir, "lake"));
+    if (!begin(__func__))
+        return;
     const struct ship_where where = {.url = url, .store = "h1"};
     ck_assert_int_eq(ship_lake.open(&where, true, &lake, &err), ANNAL_OK);
     ck_assert_int_eq(ship_lake.keep(lake, "hash", ANNAL_SLICE("one"), &err), ANNAL_OK);
@@ -164,6 +165,58 @@ START_TEST(what_a_shipper_of_the_same_process_id_left_is_not_written_to)
 }
 END_TEST
 
+static void break_file(const char *path)
+{
+    size_t len;
+    char *bytes = file_read(path, &len);
+    bytes[len / 2] ^= 1;
+    file_write(path, bytes, len);
+    free(bytes);
+}
+
+/* Of a day that was deleted all files are missing: one line says so. */
+START_TEST(a_check_goes_on_after_files_that_are_missing)
+{
+    if (!begin(__func__))
+        return;
+    glob_t found = {0};
+    append("s1", 1, 12);
+    SHIP("--batch", "2");
+    cli_assert_done(&cli);
+    ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
+    ck_assert_uint_eq(found.gl_pathc, 6);
+    ck_assert_int_eq(unlink(found.gl_pathv[0]), 0);
+    break_file(found.gl_pathv[2]);
+    ck_assert_int_eq(unlink(found.gl_pathv[3]), 0);
+    break_file(found.gl_pathv[5]);
+    CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "is missing, and 1 more of this day"));
+    ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[0]));
+    ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[2]));
+    ck_assert_ptr_nonnull(strstr(cli.err, found.gl_pathv[5]));
+    globfree(&found);
+}
+END_TEST
+
+START_TEST(without_duckdb_a_lake_is_not_begun)
+{
+    const char *was = getenv("ANNAL_DUCKDB");
+    char *kept = was != NULL ? strdup(was) : NULL;
+    snprintf(url, sizeof url, "file://%s", tmpdir_path(&cli.dir, "lake"));
+    append("s1", 1, 5);
+    setenv("ANNAL_DUCKDB", "/nowhere/libduckdb.so", 1);
+    SHIP(NULL);
+    ck_assert_int_eq(cli.exit_status, 3);
+    ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not lead to it"));
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "lake"), F_OK), 0);
+    unsetenv("ANNAL_DUCKDB");
+    if (kept != NULL)
+        setenv("ANNAL_DUCKDB", kept, 1);
+    free(kept);
+}
+END_TEST
+
 START_TEST(damage_to_the_lake_is_noticed)
 {
     if (!begin(__func__))
@@ -173,15 +226,12 @@ START_TEST(damage_to_the_lake_is_noticed)
     append("s1", 1, 5);
     SHIP(NULL);
     ck_assert_int_eq(glob(tmpdir_path(&cli.dir, "lake/*/*/*.parquet"), 0, NULL, &found), 0);
-    char *bytes = file_read(found.gl_pathv[0], &len);
-    bytes[len / 2] ^= 1;
-    file_write(found.gl_pathv[0], bytes, len);
-    free(bytes);
+    break_file(found.gl_pathv[0]);
     globfree(&found);
     CLI(&cli, NULL, "ship", "check", url, "--as", "h1");
     cli_assert_refused(&cli, 1, "is not the file that was written");
     const char *manifest = tmpdir_path(&cli.dir, "lake/store=h1/_log/00000001.json");
-    bytes = file_read(manifest, &len);
+    char *bytes = file_read(manifest, &len);
     *strstr(bytes, "last_seq") = 'L';
     file_write(manifest, bytes, len);
     free(bytes);
@@ -440,6 +490,8 @@ END_TEST
 /* bucket.py ships to one. */
 START_TEST(a_bucket_needs_keys_and_a_server)
 {
+    if (!begin(__func__))
+        return;
     append("s1", 1, 1);
     CLI(&cli, NULL, "ship", "s3://lake/x", "--wait", "0");
     cli_assert_refused(&cli, 1, "needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
@@ -515,6 +567,8 @@ Suite *suite_lake(void)
     tcase_add_test(cases, a_file_that_has_a_manifest_gets_its_name_after_a_crash);
     tcase_add_test(cases, no_manifest_is_written_while_a_file_cannot_get_its_name);
     tcase_add_test(cases, what_a_shipper_of_the_same_process_id_left_is_not_written_to);
+    tcase_add_test(cases, a_check_goes_on_after_files_that_are_missing);
+    tcase_add_test(cases, without_duckdb_a_lake_is_not_begun);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake);

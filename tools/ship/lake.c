@@ -27,6 +27,8 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/out.h"
+#include "tools/export/duckdb.h"
 #include "tools/export/parquet.h"
 
 #include <inttypes.h>
@@ -106,9 +108,6 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     annal_status status = lake->kind->read(lake->files, file->name, add_sum, &sum, err);
     uint64_t hash = annal__hash_end(sum.stream);
-    if (status == ANNAL_ERR_NOTFOUND)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing",
-                           lake->kind->place(lake->files, file->name));
     return status < 0 || (sum.bytes == file->bytes && hash == file->hash)
                ? status
                : annal__fail(err, ANNAL_ERR_CORRUPT, "ship: '%s' is not the file that was written",
@@ -358,7 +357,11 @@ static annal_status lake_open(const struct lake_files_kind *kind, const struct s
                            "the session: a lake has a directory for each");
     }
     snprintf(lake->store, sizeof lake->store, "%s", where->store);
-    annal_status status = open_files(lake, where, err);
+    annal_status status = to_write && duckdb_load() != 0
+                              ? annal__fail(err, ANNAL_ERR_IO, "ship: no Parquet file is written")
+                              : ANNAL_OK;
+    if (status >= 0)
+        status = open_files(lake, where, err);
     if (status >= 0)
         status = lake_read_checkpoint(lake, err);
     if (status >= 0)
@@ -622,18 +625,62 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
     return lake->kind->read(lake->files, name, lake_add_text, out, err);
 }
 
+/* All that is wrong is said, but the last of it, which is in *err. */
 struct proving {
     struct ship_target *lake;
+    const char *missing; /* the first file of a day that is; NULL: none */
+    uint64_t missing_count;
+    bool is_away;
     annal_error *err;
     annal_status status;
 };
 
+static void note_bad(struct proving *proving, const annal_error *err)
+{
+    if (proving->status < 0)
+        say("%s", proving->err->message);
+    *proving->err = *err;
+    proving->status = err->status;
+}
+
+/* A day whose files are missing is often one that was deleted: one line says so. */
+static void note_missing(struct proving *proving)
+{
+    annal_error err = {0};
+    struct ship_target *lake = proving->lake;
+    if (proving->missing == NULL)
+        return;
+    const char *place = lake->kind->place(lake->files, proving->missing);
+    if (proving->missing_count == 1)
+        annal__fail(&err, ANNAL_ERR_CORRUPT, "ship: '%s' is missing", place);
+    else
+        annal__fail(&err, ANNAL_ERR_CORRUPT,
+                    "ship: '%s' is missing, and %" PRIu64 " more of this day", place,
+                    proving->missing_count - 1);
+    proving->missing = NULL;
+    proving->missing_count = 0;
+    note_bad(proving, &err);
+}
+
+/* One that is bad does not end it; a target that is away does. */
 static void prove_each(const void *node, VISIT which, void *closure)
 {
     struct proving *proving = closure;
     const struct lake_file *file = *(struct lake_file *const *)node;
-    if ((which == postorder || which == leaf) && proving->status >= 0 && file->replaced_us == 0)
-        proving->status = prove_file(proving->lake, file, proving->err);
+    annal_error err = {0};
+    if ((which != postorder && which != leaf) || proving->is_away || file->replaced_us != 0)
+        return;
+    if (proving->missing != NULL &&
+        strncmp(file->name, proving->missing, strcspn(file->name, "/")) != 0)
+        note_missing(proving);
+    annal_status status = prove_file(proving->lake, file, &err);
+    if (status == ANNAL_ERR_NOTFOUND) {
+        proving->missing = proving->missing != NULL ? proving->missing : file->name;
+        proving->missing_count++;
+    } else if (status < 0) {
+        note_bad(proving, &err);
+        proving->is_away = status == ANNAL_ERR_BUSY;
+    }
 }
 
 /* Also that the checkpoint says what the manifests say that it stands for. */
@@ -650,10 +697,12 @@ static annal_status lake_prove(struct ship_target *lake, uint64_t *out_events, a
         status = lake_prove_checkpoint(lake, err);
     if (status >= 0)
         status = lake_read_log(lake, err);
-    struct proving proving = {lake, err, status};
+    struct proving proving = {.lake = lake, .err = err};
     *out_events = lake->events;
-    if (proving.status >= 0)
-        twalk_r(lake->tree, prove_each, &proving);
+    if (status < 0)
+        return status;
+    twalk_r(lake->tree, prove_each, &proving);
+    note_missing(&proving);
     return proving.status;
 }
 
