@@ -501,7 +501,9 @@ START_TEST(a_bucket_needs_keys_and_a_server)
     CLI(&cli, NULL, "ship", "s3://lake/x", "--wait", "0");
     cli_assert_refused(&cli, 3, "ship to http://127.0.0.1:1/lake: ");
     CLI(&cli, NULL, "ship", "s3:///x");
-    cli_assert_refused(&cli, 1, "names no bucket");
+    cli_assert_refused(&cli, 2, "names no bucket");
+    CLI(&cli, NULL, "pull", "s1", "--from", "s3://", "--store-name", "h1");
+    cli_assert_refused(&cli, 2, "names no bucket");
 }
 END_TEST
 #endif

@@ -40,6 +40,10 @@ const struct ship_kind *ship_kind_of(const char *url)
 int ship_find_kind(const char *url, const struct ship_kind **out)
 {
     *out = ship_kind_of(url);
+#ifdef ANNAL_SHIP_S3
+    if (*out == &ship_bucket && !ship_names_bucket(url))
+        return fail_usage("'%s' names no bucket: s3://bucket/prefix", url);
+#endif
     if (*out != NULL)
         return 0;
     if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)

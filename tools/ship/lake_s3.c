@@ -77,8 +77,10 @@ static annal_status add_escaped(struct buf *out, const char *text, bool path)
     return status;
 }
 
-static bool is_bucket(const char *name, size_t len)
+bool ship_names_bucket(const char *url)
 {
+    const char *name = url + strlen("s3://");
+    size_t len = strcspn(name, "/");
     return len >= 3 && len <= 63 &&
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-_ABCDEFGHIJKLMNOPQRSTUVWXYZ") >= len;
 }
@@ -120,9 +122,6 @@ static annal_status find_place(struct lake_files *files, const struct ship_where
     struct buf text = {0};
     const char *name = where->url + strlen("s3://");
     annal_slice bucket = {name, strcspn(name, "/")};
-    if (!is_bucket(bucket.ptr, bucket.len))
-        return annal__fail(err, ANNAL_ERR_INVALID, "ship: '%s' names no bucket: s3://bucket/prefix",
-                           where->url);
     char prefix[1000];
     snprintf(prefix, sizeof prefix, "%s", name + bucket.len);
     while (prefix[0] != '\0' && prefix[strlen(prefix) - 1] == '/')

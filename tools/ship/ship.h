@@ -192,6 +192,9 @@ const struct ship_kind *ship_kind_of(const char *url);
 /* As above, or an exit status after a sentence. */
 int ship_find_kind(const char *url, const struct ship_kind **out);
 
+/* Whether a bucket's url has a name that a bucket can have. */
+bool ship_names_bucket(const char *url);
+
 /* Say it. That a target is away is no answer: EXIT_STORAGE. */
 int fail_target(const annal_error *err);
 
