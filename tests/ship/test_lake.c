@@ -206,14 +206,15 @@ START_TEST(without_duckdb_a_lake_is_not_begun)
     snprintf(url, sizeof url, "file://%s", tmpdir_path(&cli.dir, "lake"));
     append("s1", 1, 5);
     setenv("ANNAL_DUCKDB", "/nowhere/libduckdb.so", 1);
+    duckdb = (struct duckdb){0}; /* what an earlier test loaded */
     SHIP(NULL);
-    ck_assert_int_eq(cli.exit_status, 3);
-    ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not lead to it"));
-    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "lake"), F_OK), 0);
     unsetenv("ANNAL_DUCKDB");
     if (kept != NULL)
         setenv("ANNAL_DUCKDB", kept, 1);
     free(kept);
+    ck_assert_int_eq(cli.exit_status, 3);
+    ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not lead to it"));
+    ck_assert_int_ne(access(tmpdir_path(&cli.dir, "lake"), F_OK), 0);
 }
 END_TEST
 

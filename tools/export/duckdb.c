@@ -77,9 +77,9 @@ static int fail_load(const char *named, const char *why)
 
 int duckdb_load(void)
 {
-    static bool is_loaded;
+    struct duckdb loaded;
     const char *named = getenv("ANNAL_DUCKDB");
-    if (is_loaded)
+    if (duckdb.library_version != NULL)
         return 0;
     if (named != NULL && named[0] == '\0')
         named = NULL;
@@ -91,8 +91,8 @@ int duckdb_load(void)
         if (found == NULL)
             return fail_storage("Parquet needs DuckDB 1.2 or later: %s has no %s()",
                                 named != NULL ? named : "libduckdb.so", functions[i].name);
-        memcpy((char *)&duckdb + functions[i].offset, &found, sizeof found);
+        memcpy((char *)&loaded + functions[i].offset, &found, sizeof found);
     }
-    is_loaded = true;
+    duckdb = loaded;
     return 0;
 }
