@@ -572,6 +572,8 @@ static const char *const queries[] = {
     "SELECT tool, calls, returned, failed, dangling, p50_ms, p95_ms, max_ms, total_ms "
     "FROM tool_stats ORDER BY tool NULLS FIRST",
     "SELECT session_id, call_id, duration_ms FROM tool_durations ORDER BY session_id, call_id",
+    "SELECT day, tool_calls, failed_tool_calls, turns, failed_turns FROM errors_by_day ORDER BY "
+    "day",
     "SELECT type, count(*) AS events FROM event_index GROUP BY type ORDER BY type"};
 
 START_TEST(the_documented_queries_give_the_same_answers_there)

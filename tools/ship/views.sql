@@ -206,6 +206,15 @@ CREATE OR REPLACE VIEW annal.tool_stats AS
           UNION ALL SELECT tool, 'called', NULL FROM annal.dangling) AS calls
     GROUP BY tool;
 
+CREATE OR REPLACE VIEW annal.errors_by_day AS
+    SELECT day, count(call) AS tool_calls, count(*) FILTER (WHERE call = 'failed') AS failed_tool_calls,
+           round(count(*) FILTER (WHERE call = 'failed')::numeric / nullif(count(call), 0), 4) AS tool_failure_rate,
+           count(turn) AS turns, count(*) FILTER (WHERE turn = 'failed') AS failed_turns,
+           round(count(*) FILTER (WHERE turn = 'failed')::numeric / nullif(count(turn), 0), 4) AS turn_failure_rate
+    FROM (SELECT left(coalesce(called_at, returned_at), 10) AS day, status AS call, NULL AS turn FROM annal.tool_calls
+          UNION ALL SELECT left(created_at, 10), NULL, status FROM annal.turns) AS calls_and_turns
+    GROUP BY day;
+
 SELECT annal._lock_rows();
 
 -- What rows of version 16 and older say otherwise: titles of several lines, and turns that were pending before they started.
