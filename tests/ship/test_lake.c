@@ -1,10 +1,12 @@
 /* annal ship to a lake of Parquet files; DuckDB itself reads them back. */
+#include "journal/base/error.h"
 #include "tests/support/random.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/export/duckdb.h"
 #include "tools/ship/ship.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <signal.h>
 #include <stdio.h>
@@ -215,6 +217,59 @@ START_TEST(without_duckdb_a_lake_is_not_begun)
     ck_assert_int_eq(cli.exit_status, 3);
     ck_assert_ptr_nonnull(strstr(cli.err, "$ANNAL_DUCKDB does not lead to it"));
     ck_assert_int_ne(access(tmpdir_path(&cli.dir, "lake"), F_OK), 0);
+}
+END_TEST
+
+static duckdb_state fail_query(duckdb_connection connection, const char *sql, duckdb_result *result)
+{
+    (void)connection, (void)sql, (void)result;
+    return 1;
+}
+
+static const char *say_full(duckdb_result *result)
+{
+    (void)result;
+    return "IO Error: Could not write file: No space left on device";
+}
+
+static int opened;
+
+static annal_status open_full(const struct ship_where *where, bool to_write,
+                              struct ship_target **out_target, annal_error *err)
+{
+    (void)where, (void)to_write, (void)out_target;
+    errno = opened++ == 0 ? ENOSPC : EIO;
+    return annal__fail_errno(err, "write");
+}
+
+static void close_none(struct ship_target *target)
+{
+    (void)target;
+}
+
+START_TEST(a_shipper_that_follows_waits_for_space_at_its_target)
+{
+    if (!begin(__func__))
+        return;
+    append("s1", 1, 5);
+    ck_assert_int_eq(duckdb_load(), 0);
+    struct duckdb was = duckdb;
+    duckdb.query = fail_query;
+    duckdb.result_error = say_full;
+    SHIP(NULL);
+    duckdb = was;
+    ck_assert_int_eq(cli.exit_status, 3);
+    ck_assert_ptr_nonnull(strstr(cli.err, "no Parquet file was written: No space left on device"));
+
+    annal_store *store = NULL;
+    const struct ship_kind kind = {.open = open_full, .close = close_none};
+    const struct ship_options options = {
+        .target = {.url = "file:///full", .store = "h1"}, .kind = &kind, .follow = true};
+    opened = 0;
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &store, NULL), ANNAL_OK);
+    ck_assert_int_eq(ship_run(store, &options), 3);
+    ck_assert_int_eq(opened, 2);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
 }
 END_TEST
 
@@ -572,6 +627,7 @@ Suite *suite_lake(void)
     tcase_add_test(cases, what_a_shipper_of_the_same_process_id_left_is_not_written_to);
     tcase_add_test(cases, a_check_goes_on_after_files_that_are_missing);
     tcase_add_test(cases, without_duckdb_a_lake_is_not_begun);
+    tcase_add_test(cases, a_shipper_that_follows_waits_for_space_at_its_target);
     tcase_add_test(cases, damage_to_the_lake_is_noticed);
     tcase_add_test(cases, another_history_is_not_mixed_into_the_lake);
     tcase_add_test(cases, no_name_of_a_store_is_a_pattern_or_a_column_for_those_who_query_the_lake);

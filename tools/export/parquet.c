@@ -7,6 +7,7 @@
 #include "tools/cli/target.h"
 #include "tools/export/duckdb.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -30,6 +31,7 @@ struct parquet {
     struct buf text; /* of a value that is no text */
     size_t chunk_bytes;
     int exit_status;
+    bool is_full;
 };
 
 /* ---- The command line ---- */
@@ -268,6 +270,7 @@ static int run(struct parquet *parquet, struct buf *sql)
     if (!good && exit_status == 0) {
         const char *why = duckdb.result_error(&result);
         why = why != NULL ? why : "no reason";
+        parquet->is_full = strstr(why, strerror(ENOSPC)) != NULL; /* it has no number for it */
         exit_status = fail_storage("write '%s': DuckDB: %.*s", parquet->aside.path,
                                    (int)strcspn(why, "\n"), why); /* then it gives advice */
     }
@@ -360,6 +363,11 @@ int parquet_write(struct parquet *parquet, const struct parquet_column *columns,
     if (exit_status == 0)
         exit_status = copy_rows(parquet, "annal_rows()");
     return exit_status == 0 ? aside_finish(&parquet->aside) : exit_status;
+}
+
+bool parquet_is_full(const struct parquet *parquet)
+{
+    return parquet != NULL && parquet->is_full;
 }
 
 const char *parquet_directory(const struct parquet *parquet)

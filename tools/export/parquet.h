@@ -53,6 +53,9 @@ int parquet_merge(struct parquet *parquet, const char *const *paths, size_t coun
  * with | between the values, none of which has a | or a line end in it. */
 int parquet_lines(struct parquet *parquet, const char *const *paths, size_t count, const char *sql);
 
+/* Whether writing failed because there is no space. */
+bool parquet_is_full(const struct parquet *parquet);
+
 /* Where FILE will stand; lives until parquet_close(). */
 const char *parquet_directory(const struct parquet *parquet);
 

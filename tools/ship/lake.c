@@ -31,6 +31,7 @@
 #include "tools/export/duckdb.h"
 #include "tools/export/parquet.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
@@ -484,9 +485,12 @@ static annal_status write_rows(struct ship_target *lake, const char *path, annal
     int exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)
         exit_status = parquet_write(parquet, columns, 8, next_row, lake);
+    bool is_full = parquet_is_full(parquet);
     parquet_close(parquet);
-    return exit_status == 0 ? ANNAL_OK
-                            : annal__fail(err, ANNAL_ERR_IO, "ship: no Parquet file was written");
+    if (exit_status == 0)
+        return ANNAL_OK;
+    errno = is_full ? ENOSPC : EIO;
+    return annal__fail_errno(err, "ship: no Parquet file was written");
 }
 
 static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_manifest *manifest)
