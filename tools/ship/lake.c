@@ -307,8 +307,9 @@ static annal_status store_name(const char *store, bool as_before, struct buf *ou
     const char *encoded = as_before ? "/%\"\\" : "/%\"\\" ALSO_ENCODED;
     annal_status status = annal__buf_printf(out, "store=");
     for (const char *c = store; *c != '\0' && status >= 0; c++)
-        status = annal__buf_printf(out, strchr(encoded, *c) != NULL || *c < ' ' ? "%%%02x" : "%c",
-                                   (unsigned char)*c);
+        status = annal__buf_printf(
+            out, strchr(encoded, *c) != NULL || (signed char)*c < ' ' ? "%%%02x" : "%c",
+            (unsigned char)*c);
     return status >= 0 && annal__buf_cstr(out) == NULL ? ANNAL_ERR_NOMEM : status;
 }
 
