@@ -54,6 +54,7 @@ bool args_has(const struct args *args, const char *name);
 /* The value of an option, or the operand of that name (of several, the first); NULL when it was not
  * given. */
 const char *args_get(const struct args *args, const char *name);
+
 /* How many bytes of it a message may have: of a URL those before its host, because it may have a
  * password. */
 int args_shown(const char *text);

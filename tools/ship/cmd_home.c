@@ -102,28 +102,14 @@ static int compare_head(struct homing *homing, uint64_t lost_epoch)
                : fail_error(&homing->err);
 }
 
-static annal_status find_holder(void *arg, annal_slice session, const struct home *home,
-                                annal_error *err)
-{
-    (void)session, (void)err;
-    *(bool *)arg = home->store[0] != '\0';
-    return ANNAL_OK;
-}
-
 /* Of a session that no store has: what cannot be had here stays as it is. One that was never taken
  * needs no lease. */
 static int look_before(struct homing *homing, uint64_t lost_epoch)
 {
-    bool is_held = false;
-    struct lanes one = {0};
-    annal_status status =
-        lane_of(&one, annal_slice_of(homing->session)) == NULL
-            ? annal__fail(&homing->err, ANNAL_ERR_NOMEM, "home: out of memory")
-            : homing->kind->each(homing->target, &one, find_holder, &is_held, &homing->err);
-    lanes_done(&one);
-    if (status < 0)
+    struct home home;
+    if (home_find(homing->kind, homing->target, homing->session, &home, &homing->err) < 0)
         return fail_target(&homing->err);
-    return is_held ? 0 : compare_head(homing, lost_epoch);
+    return home.store[0] != '\0' ? 0 : compare_head(homing, lost_epoch);
 }
 
 static int give(struct homing *homing, annal_lease *lease)

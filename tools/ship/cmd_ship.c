@@ -18,10 +18,15 @@ extern const char annal__sql_ship_schema[];
 
 enum { TIMEOUT_S = 30 };
 
+static bool is_postgres(const char *url)
+{
+    return strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0;
+}
+
 const struct ship_kind *ship_kind_of(const char *url)
 {
 #ifdef ANNAL_SHIP_POSTGRES
-    if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+    if (is_postgres(url))
         return &ship_postgres;
 #endif
 #ifdef ANNAL_SHIP_NATS
@@ -46,7 +51,7 @@ int ship_find_kind(const char *url, const struct ship_kind **out)
 #endif
     if (*out != NULL)
         return 0;
-    if (strncmp(url, "postgresql://", 13) == 0 || strncmp(url, "postgres://", 11) == 0)
+    if (is_postgres(url))
         return fail_refused("this annal was built without libpq, PostgreSQL's library: install "
                             "libpq-dev and build it again");
     if (strncmp(url, "s3://", 5) == 0)

@@ -4,7 +4,6 @@
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
-#include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 #include "tools/ship/home.h"
 #include "tools/ship/pull.h"
@@ -76,37 +75,21 @@ static annal_status fail_away(struct decider *decider, annal_slice session, anna
 
 /* ---- Sharing ---- */
 
-struct finding {
-    const char *session;
-    bool is_shared;
-};
-
-/* A home_fn. */
-static annal_status find_shared(void *arg, annal_slice session, const struct home *home,
-                                annal_error *err)
-{
-    struct finding *finding = arg;
-    (void)err;
-    if (annal__slice_same(session, annal_slice_of(finding->session)))
-        finding->is_shared = home->is_ours;
-    return ANNAL_OK;
-}
-
 /* Nobody ships a session that is shared, so it is released first. */
 static annal_status fail_ahead(const struct decider *decider, const annal_session_info *here,
                                const struct place *head, annal_error *err)
 {
-    struct finding finding = {.session = here->session};
+    struct home home;
     annal_status status =
-        decider->kind->homes->each(decider->target, NULL, find_shared, &finding, err);
+        home_find(decider->kind->homes, decider->target, here->session, &home, err);
     if (status < 0)
         return status;
     return annal__fail(
         err, ANNAL_ERR_REFUSED, "session '%s' has %" PRIu64 " event%s that the target has not: %s",
         here->session, here->last_seq - head->seq, here->last_seq - head->seq == 1 ? "" : "s",
-        finding.is_shared ? "'annal home release', 'annal home take' and 'annal "
-                            "ship', then release it again"
-                          : "'annal ship' first, then share it");
+        home.is_ours ? "'annal home release', 'annal home take' and 'annal "
+                       "ship', then release it again"
+                     : "'annal ship' first, then share it");
 }
 
 /* What is here must be the beginning of what is there. A fork without events of its own is not

@@ -11,6 +11,26 @@
 
 #define LOOK_US INT64_C(5000000) /* how often to look for new leases */
 
+static annal_status take_home(void *arg, annal_slice session, const struct home *home,
+                              annal_error *err)
+{
+    (void)session, (void)err;
+    *(struct home *)arg = *home;
+    return ANNAL_OK;
+}
+
+annal_status home_find(const struct home_kind *kind, struct ship_target *target,
+                       const char *session, struct home *out, annal_error *err)
+{
+    struct lanes one = {0};
+    *out = (struct home){0};
+    annal_status status = lane_of(&one, annal_slice_of(session)) == NULL
+                              ? annal__fail(err, ANNAL_ERR_NOMEM, "home: out of memory")
+                              : kind->each(target, &one, take_home, out, err);
+    lanes_done(&one);
+    return status;
+}
+
 struct leases {
     annal_store *store;
     const char *giver;

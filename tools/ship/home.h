@@ -57,6 +57,10 @@ struct home_kind {
     const char *(*name)(const struct ship_target *target); /* the giver of leases */
 };
 
+/* Who has a session, in out->store and is_ours. */
+annal_status home_find(const struct home_kind *kind, struct ship_target *target,
+                       const char *session, struct home *out, annal_error *err);
+
 /* Renew all leases of the store at this target; prints those that are lost. *out_third_us: a
  * third of the shortest of them, also after a failure; INT64_MAX if there are none. */
 annal_status home_renew(annal_store *store, const struct home_kind *kind,

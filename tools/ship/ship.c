@@ -7,7 +7,6 @@
 #include "tools/cli/out.h"
 #include "tools/cli/ship_lag.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -420,12 +419,6 @@ static annal_status step(struct ship *ship, annal_error *err)
     return status >= 0 && is_unread(ship) ? ANNAL_END : status;
 }
 
-/* Somebody will make room. */
-static bool is_full(annal_status status, const annal_error *err)
-{
-    return status == ANNAL_ERR_IO && err->os_errno == ENOSPC;
-}
-
 int ship_run(annal_store *store, const struct ship_options *options)
 {
     annal_error err = {0};
@@ -446,7 +439,8 @@ int ship_run(annal_store *store, const struct ship_options *options)
         status = row_maker_start(options, &ship->sender.maker, &err);
     while (status == ANNAL_OK) {
         status = step(ship, &err);
-        if (status == ANNAL_ERR_BUSY || (options->follow && is_full(status, &err)))
+        bool is_full = status < 0 && annal__error_is_no_space(&err); /* somebody will make room */
+        if (status == ANNAL_ERR_BUSY || (options->follow && is_full))
             status = back_off(ship, &err);
     }
     if (status < 0)

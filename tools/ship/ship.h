@@ -240,10 +240,8 @@ void lanes_learn_ends(struct lanes *lanes);
 annal_status lane_open(struct lanes *lanes, struct lane *lane, annal_cursor **out_cursor,
                        annal_error *err);
 
-/*
- * The event after lane->next, of a cursor that lane_open() gave. ANNAL_END: there is none now;
- * ANNAL_ERR_CORRUPT: what follows cannot be read, and err is a sentence.
- */
+/* Read the event after lane->next from a cursor of lane_open(). ANNAL_END: the session has no more
+ * events yet. ANNAL_ERR_CORRUPT: what follows cannot be read; err->message says why. */
 annal_status lane_read(const struct lane *lane, annal_cursor *cursor, annal_event *out_event,
                        annal_error *err);
 
