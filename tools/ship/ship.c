@@ -320,7 +320,8 @@ static void pause_after(struct ship *ship, int64_t begun_us)
 static annal_status ship_batch(struct ship *ship, annal_error *err)
 {
     int64_t begun_us = annal__monotonic_us();
-    write_lag(ship, begun_us); /* what is sent is behind until it is committed */
+    if (ship->lag.events_behind == 0)
+        write_lag(ship, begun_us); /* what is sent is behind until it is committed */
     annal_status status = sender_batch(&ship->sender, err);
     if (status >= 0 && ship->sender.lanes.first == NULL)
         pause_after(ship, begun_us);
