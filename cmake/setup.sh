@@ -12,7 +12,7 @@
 set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
-    libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev libarchive-dev libmicrohttpd-dev zlib1g-dev
+    libsqlite3-dev libzstd-dev libxxhash-dev libmsgpack-dev libmd-dev libutf8proc-dev libarchive-dev libmicrohttpd-dev zlib1g-dev
     libpq-dev libcurl4-openssl-dev libnats-dev check libyajl-dev"
 ci_packages="ccache git g++ clang libclang-rt-dev clang-format shellcheck valgrind spin python3 sqlite3 fish zsh doxygen postgresql"
 bench_packages="liblmdb-dev librocksdb-dev libhiredis-dev redis-server nats-server postgresql"

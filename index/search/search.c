@@ -18,6 +18,7 @@
 #include "index/db/files.h"
 #include "index/index.h"
 #include "index/search/search_text.h"
+#include "index/search/search_words.h"
 #include "index/sys/wipe.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -33,7 +34,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x416e6e73 /* "Anns" */
-#define TEXT_VERSION   2          /* raise it when search_text.c returns other texts */
+#define TEXT_VERSION   3          /* raise it when search_text.c or search_words.c changes */
 
 extern const char annal__sql_search[];
 
@@ -84,7 +85,8 @@ annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_
     /* SQLite frees it, also when this fails. */
     int rc = sqlite3_create_function_v2(db, "annal_said", 4, SQLITE_UTF8 | SQLITE_INNOCUOUS, said,
                                         sql_said, NULL, NULL, free_said);
-    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "a search");
+    return rc == SQLITE_OK ? annal__search_words_add(db, err)
+                           : annal__db_fail(err, db, rc, "a search");
 }
 
 /* ---- Rows of an event ---- */
@@ -258,7 +260,9 @@ static const struct follower_ops follower_ops = {
 static annal_status make(void *arg, sqlite3 *db, annal_error *err)
 {
     (void)arg;
-    annal_status status = annal__db_exec(db, annal__sql_packs_schema, err);
+    annal_status status = annal__search_words_add(db, err);
+    if (status >= 0)
+        status = annal__db_exec(db, annal__sql_packs_schema, err);
     return status < 0 ? status : annal__db_exec(db, annal__sql_search, err);
 }
 

@@ -29,7 +29,10 @@ bool annal__search_is_off(const struct search *search);
 /* Whether the keeper has to follow it: it is on, and somebody has searched. */
 bool annal__search_is_kept(const struct search *search);
 
-/* Add annal_said() and what it reads to a connection to search.db. The store must outlive it. */
+/*
+ * Add annal_said() and the tokenizer, which the tables need, to a connection to search.db. The
+ * store must outlive it.
+ */
 annal_status annal__search_add_functions(sqlite3 *db, annal_store *store, annal_error *err);
 
 #endif

@@ -27,6 +27,6 @@ CREATE TABLE calls (
 CREATE VIEW texts (id, text) AS
     SELECT id, annal_said(session_id, seq, offset, length) FROM documents;
 
+-- search_words.c says what a word is.
 CREATE VIRTUAL TABLE said USING fts5(
-    text, content = 'texts', content_rowid = 'id',
-    tokenize = 'unicode61 remove_diacritics 2');
+    text, content = 'texts', content_rowid = 'id', tokenize = 'annal_words');

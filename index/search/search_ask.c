@@ -6,6 +6,7 @@
 #include "index/index.h"
 #include "index/query/query.h"
 #include "index/search/search.h"
+#include "index/search/search_words.h"
 #include "index/search/snippet.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -34,20 +35,10 @@ struct asking {
 
 /* ---- The expression ---- */
 
-static bool has_word(annal_slice text)
+/* "the words" and, if they are a prefix, * after the quotes. */
+static annal_status put_word(struct buf *out, annal_slice word, bool is_short)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c >= 0x80 || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'))
-            return true;
-    }
-    return false;
-}
-
-/* "the words" and, if there was a star, * after the quotes. */
-static annal_status put_word(struct buf *out, annal_slice word)
-{
-    bool any_rest = word.len > 0 && word.ptr[word.len - 1] == '*';
+    bool any_rest = is_short || (word.len > 0 && word.ptr[word.len - 1] == '*');
     annal_status status = annal__buf_printf(out, "%s\"", out->len > 0 ? " " : "");
     for (size_t i = 0; status >= 0 && i < word.len; i++)
         status = word.ptr[i] == '"'    ? annal__buf_append(out, "\"\"", 2)
@@ -62,9 +53,12 @@ static annal_status put_expression(struct asking *asking, annal_error *err)
     annal_status status = ANNAL_OK;
     if (options->expression.len > 0)
         status = annal__buf_append_slice(&asking->expression, options->expression);
-    for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count; i++)
-        if (has_word(options->words[i])) /* text without a word is in no index */
-            status = put_word(&asking->expression, options->words[i]);
+    for (size_t i = 0; status >= 0 && options->expression.len == 0 && i < options->word_count;
+         i++) {
+        struct search_words words = annal__search_words_count(options->words[i]);
+        if (words.count > 0) /* text without a word is in no index */
+            status = put_word(&asking->expression, options->words[i], words.is_short);
+    }
     if (status < 0)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a search");
     if (asking->expression.len == 0)

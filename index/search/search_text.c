@@ -69,15 +69,26 @@ static annal_status add_line(struct buf *out, annal_slice text)
     return status < 0 ? status : annal__buf_append_slice(out, text);
 }
 
+/* Halves of surrogate pairs, as annal__json_decode() leaves them, become U+FFFD. */
+static void replace_halves(struct buf *text)
+{
+    for (size_t i = 0; i + 2 < text->len; i++)
+        if ((unsigned char)text->ptr[i] == 0xed && (unsigned char)text->ptr[i + 1] >= 0xa0)
+            memcpy(text->ptr + i, "\xef\xbf\xbd", 3);
+}
+
 /* raw includes its quotes. */
 static annal_status add_string(struct buf *out, annal_slice raw, struct buf *scratch)
 {
-    annal_slice text;
-    scratch->len = 0;
-    annal_status status = annal__json_text(raw, scratch, &text);
-    if (status == ANNAL_ERR_INVALID) { /* half a character in it: the rest is text nevertheless */
-        text = (annal_slice){raw.ptr + 1, raw.len - 2};
-        status = ANNAL_OK;
+    annal_slice text = annal__json_inside(raw);
+    annal_status status = ANNAL_OK;
+    if (annal__json_is_escaped(raw)) {
+        bool has_half = false;
+        scratch->len = 0;
+        status = annal__json_decode(raw, scratch, &has_half);
+        if (has_half)
+            replace_halves(scratch);
+        text = annal__buf_slice(scratch);
     }
     if (status < 0 || text.len == 0 || is_encoded(text))
         return status;

@@ -1,6 +1,7 @@
 #include "index/search/snippet.h"
 
 #include "index/db/database.h"
+#include "index/search/search_words.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
@@ -23,7 +24,8 @@ struct snippet {
     bool marked;    /* inside an instance */
     int marked_end;
     const char *text, *mark_begin, *mark_end;
-    int copied; /* bytes of the text */
+    int copied;   /* bytes of the text */
+    int last_end; /* of the token before; a pair of letters overlaps the next one */
     bool ends_early;
     struct buf out;
     annal_status status;
@@ -93,8 +95,10 @@ static void copy_to(struct snippet *snippet, int offset)
 
 static void end_mark(struct snippet *snippet)
 {
-    if (snippet->marked)
-        put(snippet, snippet->mark_end, strlen(snippet->mark_end));
+    if (!snippet->marked)
+        return;
+    copy_to(snippet, snippet->last_end);
+    put(snippet, snippet->mark_end, strlen(snippet->mark_end));
     snippet->marked = false;
 }
 
@@ -135,7 +139,7 @@ static int take_token(void *arg, int flags, const char *token, int len, int begi
     }
     if (snippet->token >= snippet->begin) {
         begin_mark(snippet, begin);
-        copy_to(snippet, end);
+        snippet->last_end = end;
         if (snippet->marked && snippet->token + 1 >= snippet->marked_end)
             end_mark(snippet);
     }
@@ -154,10 +158,12 @@ static int write_text(const Fts5ExtensionApi *api, Fts5Context *fts, struct snip
     if (rc != SQLITE_OK)
         return rc;
     end_mark(snippet);
-    if (snippet->ends_early)
+    if (snippet->ends_early) {
+        copy_to(snippet, snippet->last_end);
         put(snippet, "…", strlen("…"));
-    else
+    } else {
         copy_to(snippet, len);
+    }
     return snippet->status < 0 ? SQLITE_NOMEM : SQLITE_OK;
 }
 
@@ -190,22 +196,9 @@ static void sql_snippet(const Fts5ExtensionApi *api, Fts5Context *fts, sqlite3_c
     annal__free(seen);
 }
 
-/* As in "Extending FTS5" of SQLite's manual. */
-static fts5_api *find_api(sqlite3 *db)
-{
-    fts5_api *api = NULL;
-    sqlite3_stmt *stmt = NULL;
-    if (sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &stmt, NULL) == SQLITE_OK) {
-        sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", NULL);
-        (void)sqlite3_step(stmt);
-    }
-    sqlite3_finalize(stmt);
-    return api;
-}
-
 annal_status annal__snippet_add(sqlite3 *db, annal_error *err)
 {
-    fts5_api *api = find_api(db);
+    fts5_api *api = annal__search_fts5(db);
     if (api == NULL)
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
     int rc = api->xCreateFunction(api, "annal_snippet", NULL, sql_snippet, NULL);

@@ -5,6 +5,7 @@
 #include "tests/support/runner.h"
 
 #include "index/index.h"
+#include "index/search/search_words.h"
 
 #include <annal/artifact.h>
 #include <annal/search.h>
@@ -199,7 +200,7 @@ START_TEST(what_nobody_looks_for_is_left_out)
     fixture_append_at(&f, "s", "a", "{\"source\":\"needle one\"}", START);
     fixture_append_at(&f, "s", "import.record", "{\"extra\":{\"x\":\"needle two\"}}", START + 1);
     fixture_append_at(&f, "s", "a", "{\"x\":\"\\ud800 needle three\"}", START + 2);
-    ck_found(&f, "s:7 / \\ud800 <needle> three\ns:5 / <needle> one\n", WORD("needle"));
+    ck_found(&f, "s:7 / \xef\xbf\xbd <needle> three\ns:5 / <needle> one\n", WORD("needle"));
 }
 END_TEST
 
@@ -222,6 +223,114 @@ START_TEST(what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_as
     ck_found(&f, "s:11 / <needle>\n", WORD("needle"), .bookkeeping = true, .limit = 1);
     ck_found(&f, "s:10 / <needle> <needle> <needle>\n", WORD("needle"), .types = &records,
              .type_count = 1, .limit = 1);
+}
+END_TEST
+
+/* Each is found by every part of it that is listed, with the part marked. */
+START_TEST(parts_of_two_letters_are_found_in_scripts_without_spaces)
+{
+    static const struct {
+        const char *text, *question, *snippet;
+    } cases[] = {
+        {"明天下午开会议讨论码头", "会议", "明天下午开<会议>讨论码头"},
+        {"明天下午开会议讨论码头", "午开会", "明天下<午开会>议讨论码头"},
+        {"明天下午开会议讨论码头", "码头", "明天下午开会议讨论<码头>"},
+        {"明天下午开会议讨论码头", "头", "明天下午开会议讨论<码头>"},
+        {"明天下午开会议讨论码头", "讨", "明天下午开会议<讨论>码头"},
+        {"步骤2 重跑gen-itgc后五十条", "步骤2", "<步骤2> 重跑gen-itgc后五十条"},
+        {"步骤2 重跑gen-itgc后五十条", "骤2", "<步骤2> 重跑gen-itgc后五十条"},
+        {"步骤2 重跑gen-itgc后五十条", "跑gen", "步骤2 <重跑gen>-itgc后五十条"},
+        {"步骤2 重跑gen-itgc后五十条", "itgc", "步骤2 重跑gen-<itgc>后五十条"},
+        {"満潮の時刻表をYouer端末で", "youer", "満潮の時刻表を<Youer>端末で"},
+        {"満潮の時刻表をYouer端末で", "ｙｏｕｅｒ端末", "満潮の時刻表を<Youer端末>で"},
+        {"부두의만조시간을", "시간", "부두의만조<시간>을"},
+        {"น้ำขึ้นสูงสุดตอนเที่ยง", "ตอน", "น้ำขึ้นสูงสุด<ตอน>เที่ยง"},
+        {"ဆိပ်ကမ်းသို့", "ကမ်း", "ဆိပ်<ကမ်း>သို့"},
+    };
+    char data[512];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct text expected = {0};
+        const annal_slice word = annal_slice_of(cases[i].question);
+        char session[16], line[512];
+        snprintf(session, sizeof session, "s%zu", i);
+        snprintf(data, sizeof data, "{\"text\":\"%s\"}", cases[i].text);
+        fixture_append_at(&f, session, "a", data, START);
+        snprintf(line, sizeof line, "%s:1 / %s\n", session, cases[i].snippet);
+        text_add(&expected, line, strlen(line));
+        const annal_slice only = annal_slice_of(session);
+        ck_found(&f, expected.ptr, .words = &word, .word_count = 1, .sessions = &only,
+                 .session_count = 1, .snippet_words = 40);
+        free(expected.ptr);
+    }
+}
+END_TEST
+
+START_TEST(a_text_is_found_in_any_normal_form_with_and_without_accents)
+{
+    static const char *const same[][4] = {
+        {"café", "cafe\xcc\x81", "cafe", "CAFÉ"},
+        {"각", "\xe1\x84\x80\xe1\x85\xa1\xe1\x86\xa8", "각", "각"},
+        {"ガギ", "カ\xe3\x82\x99キ\xe3\x82\x99", "ｶﾞｷﾞ", "ガギ"},
+        {"file", "ﬁle", "ｆｉｌｅ", "FILE"},
+        {"Straße", "strasse", "STRASSE", "straẞe"},
+        {"שלום", "שָׁלוֹם", "שלום", "שלום"},
+        {"हिन्दी", "हिन्दी", "हिन्दी", "हिन्दी"},
+    };
+    char data[256];
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        for (size_t j = 0; j < 4; j++) {
+            snprintf(data, sizeof data, "{\"text\":\"%s\"}", same[i][j]);
+            fixture_append_at(&f, "s", "a", data, START);
+        }
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        for (size_t j = 0; j < 4; j++) {
+            const annal_slice word = annal_slice_of(same[i][j]);
+            char *hits = found((annal_search_options){.words = &word, .word_count = 1});
+            size_t lines = 0;
+            for (const char *at = hits; (at = strchr(at, '\n')) != NULL; at++)
+                lines++;
+            ck_assert_msg(lines == 4, "'%s' has %zu hits: %s", same[i][j], lines, hits);
+            free(hits);
+        }
+}
+END_TEST
+
+/* Half a pair of surrogates is no letter, and hides none; nor do bytes that are no UTF-8. */
+START_TEST(words_after_escapes_and_halves_of_pairs_are_found)
+{
+    fixture_append_at(&f, "s", "a", "{\"x\":\"heron \\ud83d\\nmole\\tpier \\udc00\\udc00egret\"}",
+                      START);
+    ck_found(&f,
+             "s:1 / heron \xef\xbf\xbd\n<mole>\tpier \xef\xbf\xbd\xef\xbf\xbd"
+             "egret\n",
+             WORD("mole"));
+    ck_found(&f,
+             "s:1 / heron \xef\xbf\xbd\nmole\t<pier> \xef\xbf\xbd\xef\xbf\xbd"
+             "egret\n",
+             WORD("pier"));
+    ck_found(&f, "s:1 / heron \xef\xbf\xbd\nmole\tpier \xef\xbf\xbd\xef\xbf\xbd<egret>\n",
+             WORD("egret"));
+    ck_found(&f, "", WORD("nmole"));
+}
+END_TEST
+
+/* A character may have any number of marks, and a word any length. */
+START_TEST(a_long_row_of_marks_and_a_long_word_are_one_word_each)
+{
+    struct text data = {0};
+    text_add(&data, "{\"text\":\"o", 10);
+    for (int i = 0; i < 5000; i++)
+        text_add(&data, "\xcc\x81", 2);
+    text_add(&data, "k ", 2);
+    for (int i = 0; i < 5000; i++)
+        text_add(&data, "z", 1);
+    text_add(&data, " end\"}", 6);
+    fixture_append_at(&f, "s", "a", data.ptr, START);
+    free(data.ptr);
+    char *hits = found((annal_search_options){WORD("ok"), .snippet_words = 1});
+    ck_assert_int_eq(strncmp(hits, "s:1 / <o", 8), 0);
+    free(hits);
+    ck_found(&f, "s:1 / …<end>\n", WORD("end"), .snippet_words = 1);
 }
 END_TEST
 
@@ -283,6 +392,7 @@ static char *words_of(void)
     sqlite3_stmt *stmt = NULL;
     text_add(&text, "", 0);
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/search.db"), &db), SQLITE_OK);
+    ck_ok(annal__search_words_add(db, err));
     ck_assert_int_eq(sqlite3_exec(db,
                                   "CREATE VIRTUAL TABLE temp.v USING "
                                   "fts5vocab(main, 'said', 'instance')",
@@ -368,6 +478,7 @@ START_TEST(words_of_a_deleted_session_leave_the_file)
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     ck_assert_int_eq(sqlite3_open(tmpdir_path(&f.dir, "store/search.db"), &db), SQLITE_OK);
+    ck_ok(annal__search_words_add(db, err));
     ck_assert_int_eq(
         sqlite3_exec(db, "CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, 'said', 'row')", NULL,
                      NULL, NULL),
@@ -438,6 +549,10 @@ Suite *suite_search(void)
     tcase_add_test(all, what_nobody_looks_for_is_left_out);
     tcase_add_test(all,
                    what_was_said_comes_before_bookkeeping_which_comes_only_when_it_is_asked_for);
+    tcase_add_test(all, parts_of_two_letters_are_found_in_scripts_without_spaces);
+    tcase_add_test(all, a_text_is_found_in_any_normal_form_with_and_without_accents);
+    tcase_add_test(all, words_after_escapes_and_halves_of_pairs_are_found);
+    tcase_add_test(all, a_long_row_of_marks_and_a_long_word_are_one_word_each);
     tcase_add_test(all, a_snippet_of_noise_takes_time_linear_in_what_it_shows);
     tcase_add_test(all, switched_off_it_is_gone_and_on_it_comes_back);
     tcase_add_test(all, search_equals_a_rebuild);

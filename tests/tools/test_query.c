@@ -96,7 +96,11 @@ START_TEST(a_search_prints_where_words_stand)
     assert_holds("      2  08:00:00");
     ck_assert_ptr_null(strstr(cli.out, "(null)"));
     CLI(&cli, NULL, "search", "zebra");
-    cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");
+    cli_assert_refused(
+        &cli, EXIT_REFUSED,
+        "nothing was found in 2 sessions; the store has 4 events with text; --all also");
+    CLI(&cli, NULL, "search", "zebra", "--role", "user", "--all");
+    cli_assert_refused(&cli, EXIT_REFUSED, "events with text; restricted by --role\n");
     CLI(&cli, NULL, "delete", "old", "--yes");
     CLI(&cli, NULL, "search", "gate");
     cli_assert_refused(&cli, EXIT_REFUSED, "nothing was found");

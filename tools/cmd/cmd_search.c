@@ -246,9 +246,44 @@ static int show_progress(void *arg, const annal_index_progress *progress)
     return 0;
 }
 
-static bool may_be_hidden(const struct search *search)
+static int take_count(void *arg, const annal_row *row)
 {
-    return !search->options.bookkeeping && search->options.type_count == 0;
+    *(uint64_t *)arg = (uint64_t)row->values[0].integer;
+    return 0;
+}
+
+/* "; restricted by --role, --since" */
+static void put_filters(const struct args *args, struct buf *out)
+{
+    static const char *const names[] = {"session", "agent", "model", "role",
+                                        "tool",    "type",  "since", "until"};
+    size_t before = out->len;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (args_has(args, names[i]))
+            (void)!annal__buf_printf(out, "%s--%s", out->len > before ? ", " : "; restricted by ",
+                                     names[i]);
+}
+
+/* Say what was searched, and what else can be. */
+static void say_nothing_found(struct search *search)
+{
+    const annal_search_options *options = &search->options;
+    char texts[HUMAN_BYTES], sessions[HUMAN_BYTES];
+    uint64_t session_count = options->session_count;
+    annal_search_info info = {0};
+    struct buf more = {0};
+    if (session_count == 0)
+        (void)!annal_sql(search->index, ANNAL_SLICE("SELECT COUNT(*) FROM sessions"),
+                         &(annal_sql_options){.as_indexed = true}, take_count, &session_count,
+                         NULL);
+    (void)!annal_search_info_get(search->index, &info, NULL);
+    put_filters(search->args, &more);
+    if (!options->bookkeeping && options->type_count == 0)
+        (void)!annal__buf_printf(&more, "; --all also searches import records and token counts");
+    say("nothing was found in %s %s; the store has %s events with text%.*s",
+        human_count(sessions, session_count), session_count == 1 ? "session" : "sessions",
+        human_count(texts, info.documents), ANNAL_FMT(annal__buf_slice(&more)));
+    annal__buf_done(&more);
 }
 
 /* The words of a phrase; they borrow from it. */
@@ -296,9 +331,7 @@ static int ask(struct search *search)
         return ask(search);
     }
     if (search->hits == 0) {
-        say(may_be_hidden(search)
-                ? "nothing was found; --all also searches import records and token counts"
-                : "nothing was found");
+        say_nothing_found(search);
         return EXIT_REFUSED;
     }
     if (search->hits == search->options.limit && out_columns() > 0)
@@ -419,7 +452,7 @@ static int run(const struct args *args)
 }
 
 static const struct field fields[] = {
-    OPERAND_MAYBE("WORD", FIELD_LIST, NULL, "a word, a phrase, or the begin of a word and *"),
+    OPERAND_MAYBE("WORD", FIELD_LIST, NULL, "a word, a phrase, or the beginning of a word and *"),
     OPTION("session", "S", FIELD_SESSIONS, NULL, "in this session, with what a fork shares"),
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
            "of this agent: a part of its name, or *, ? and [abc]"),
@@ -445,16 +478,18 @@ const struct command cmd_search = {
     .name = "search",
     .summary = "find what was said, and what tools returned",
     .about = "Looks for events that have every WORD; a WORD of several words is a phrase,\n"
-             "and with a * at its end it is the begin of a word. A phrase alone that is\n"
-             "nowhere is searched for as its words. Case and accents do not matter. All\n"
-             "texts of an event are searched, in whatever member of data they are, and\n"
-             "outputs of tools that were stored as artifacts. What somebody said and what\n"
-             "tools returned comes first. What imports and counts of tokens keep (import.*,\n"
-             "agent.turn.usage) is left out unless --all or --type asks for it. The first\n"
-             "search makes search.db, which takes a while in a large store; later ones only\n"
-             "add what is new. The exit status is 1 when nothing was found. With --json a\n"
-             "hit is an object with snippet, found words between **; its context follows, an\n"
-             "event a line.",
+             "and with a * at its end it is the beginning of a word. A phrase alone that is\n"
+             "nowhere is searched for as its words. Case, accents and Unicode's normal form\n"
+             "do not matter. In scripts without spaces between words, such as Chinese,\n"
+             "Japanese, Korean and Thai, any part of a text is found. All texts of an event\n"
+             "are searched, in whatever member of data they are, and outputs of tools that\n"
+             "were stored as artifacts. What a person, an agent or a tool said comes first.\n"
+             "What imports and counts of tokens keep (import.*, agent.turn.usage) is left\n"
+             "out unless --all or --type asks for it. The first search creates search.db,\n"
+             "which takes a while in a large store; later ones only add what is new. The\n"
+             "exit status is 1 when nothing was found; the message says what was searched.\n"
+             "With --json a hit is an object with snippet, found words between **; its\n"
+             "context follows, an event a line.",
     .examples = "  annal search connection refused\n"
                 "  annal search 'permission denied' --tool Bash --since 7d --context 2\n"
                 "  annal search 'migrat*' --role user --newest\n"

@@ -10,7 +10,9 @@
  * What is searched of an event: every string in its data, whatever member it is in, and the output
  * of tools that was stored as an artifact; up to 1 MiB. Not searched are names of members, encoded
  * bytes such as images, and what an import keeps beside the event ($.source, $.extra). A word is
- * what Unicode calls letters and digits; case and accents do not matter.
+ * what Unicode calls letters and digits; case, accents and the normal form do not matter. In
+ * scripts without spaces between words, such as Chinese, Japanese, Korean and Thai, any part of a
+ * text is found.
  */
 #ifndef ANNAL_SEARCH_H
 #define ANNAL_SEARCH_H

@@ -1,0 +1,342 @@
+/*
+ * The tokenizer of search.db.
+ *
+ * A character here is a base with the marks that follow it.
+ *
+ * (1) Characters are compared in Unicode's normal form NFKC, with case folded (UAX #15, utf8proc).
+ *     So a text is found in whatever form it was written. Accents are dropped.
+ * (2) Letters and digits in a row are a word, as in FTS5's unicode61. A change of script between
+ *     (3) and the others ends a word.
+ * (3) Some scripts put no spaces between words: Chinese, Japanese, Korean, Thai and others. There,
+ *     every two letters in a row are a token, so that any part of two letters is found as a phrase
+ *     of these pairs. n letters have n - 1 places. The last letter is also a token of its own, at
+ *     the place of the last pair: what follows it in a phrase, such as a Latin word, stands at the
+ *     next place, whether the phrase begins at that letter or before it.
+ * (4) A question does not have that last token, unless it has no other. Then annal_search() makes
+ *     it a prefix, which finds the letter at the begin of a pair as well.
+ */
+#include "index/search/search_words.h"
+
+#include "index/db/database.h"
+#include "journal/base/buf.h"
+#include "journal/base/error.h"
+#include "journal/base/slice.h"
+
+#include <string.h>
+#include <utf8proc.h>
+
+#define MARKS_MAX      30 /* of one character; more of them begin the next one */
+#define DECOMPOSED_MAX (20 * (MARKS_MAX + 1))
+#define WORD_BYTES_MAX 1024 /* what follows in a longer word is not searched */
+
+/* Without spaces between words, or written in syllables that people search for by parts. */
+static const struct {
+    int32_t first, last;
+} unspaced[] = {
+    {0x0e00, 0x109f},   /* Thai, Lao, Tibetan, Myanmar */
+    {0x1100, 0x11ff},   /* Hangul */
+    {0x1780, 0x17ff},   /* Khmer */
+    {0x1950, 0x19ff},   /* Tai */
+    {0x1a20, 0x1aaf},   /* Tai Tham */
+    {0x1b00, 0x1b7f},   /* Balinese */
+    {0x2e80, 0x2fdf},   /* parts of Han characters */
+    {0x3005, 0x3007},   /* Han */
+    {0x3021, 0x3029},   /* Han */
+    {0x3031, 0x318f},   /* kana, Bopomofo, Hangul */
+    {0x31a0, 0x31ff},   /* Bopomofo, Han strokes, kana */
+    {0x3400, 0x4dbf},   /* Han */
+    {0x4e00, 0xa4cf},   /* Han, Yi */
+    {0xa960, 0xa9ff},   /* Hangul, Javanese, Myanmar */
+    {0xaa60, 0xaadf},   /* Myanmar, Tai Viet */
+    {0xac00, 0xd7ff},   /* Hangul */
+    {0xf900, 0xfaff},   /* Han */
+    {0x16fe0, 0x1b2ff}, /* Tangut, Khitan, kana, Nüshu */
+    {0x20000, 0x3fffd}, /* Han */
+};
+
+/* Marks that a person may leave out: accents, points of Hebrew, vowels of Arabic. */
+static const struct {
+    int32_t first, last;
+} accents[] = {
+    {0x0300, 0x036f}, {0x0483, 0x0487}, {0x0591, 0x05bd}, {0x05bf, 0x05c7},
+    {0x0610, 0x061a}, {0x064b, 0x065f}, {0x0670, 0x0670}, {0x06d6, 0x06ed},
+    {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}, {0xfe20, 0xfe2f},
+};
+
+static bool is_unspaced(int32_t code)
+{
+    if (code < unspaced[0].first)
+        return false;
+    for (size_t i = 0; i < sizeof unspaced / sizeof *unspaced; i++)
+        if (code >= unspaced[i].first && code <= unspaced[i].last)
+            return true;
+    return false;
+}
+
+static bool is_accent(int32_t code)
+{
+    for (size_t i = 0; i < sizeof accents / sizeof *accents; i++)
+        if (code >= accents[i].first && code <= accents[i].last)
+            return true;
+    return false;
+}
+
+static bool is_mark(int32_t code)
+{
+    utf8proc_category_t category = utf8proc_category(code);
+    return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+}
+
+static bool is_letter(int32_t code)
+{
+    utf8proc_category_t category = utf8proc_category(code);
+    return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO) ||
+           category == UTF8PROC_CATEGORY_CO;
+}
+
+/* ---- Tokens ---- */
+
+typedef int (*token_fn)(void *arg, int flags, const char *token, int len, int begin, int end);
+
+/* One letter after normalizing, and the bytes of the text that it is from. */
+struct letter {
+    char bytes[4];
+    int len, begin, end; /* len 0: none */
+};
+
+struct tokenizer {
+    token_fn fn;
+    void *arg;
+    bool is_question;
+    int rc;
+    struct letter last; /* the last letter of a run in a script without spaces */
+    bool is_paired;     /* and it is the end of a pair */
+    char word[WORD_BYTES_MAX];
+    int word_len, word_begin, word_end;
+};
+
+static void put_token(struct tokenizer *tokenizer, int flags, const char *token, int len, int begin,
+                      int end)
+{
+    if (tokenizer->rc == SQLITE_OK)
+        tokenizer->rc = tokenizer->fn(tokenizer->arg, flags, token, len, begin, end);
+}
+
+static void end_word(struct tokenizer *tokenizer)
+{
+    if (tokenizer->word_len > 0)
+        put_token(tokenizer, 0, tokenizer->word, tokenizer->word_len, tokenizer->word_begin,
+                  tokenizer->word_end);
+    tokenizer->word_len = 0;
+}
+
+/* Rules 3 and 4. */
+static void end_run(struct tokenizer *tokenizer)
+{
+    struct letter *last = &tokenizer->last;
+    if (last->len > 0 && !(tokenizer->is_paired && tokenizer->is_question))
+        put_token(tokenizer, tokenizer->is_paired ? FTS5_TOKEN_COLOCATED : 0, last->bytes,
+                  last->len, last->begin, last->end);
+    last->len = 0;
+    tokenizer->is_paired = false;
+}
+
+static void end_all(struct tokenizer *tokenizer)
+{
+    end_word(tokenizer);
+    end_run(tokenizer);
+}
+
+static void put_pair(struct tokenizer *tokenizer, const struct letter *letter)
+{
+    const struct letter *last = &tokenizer->last;
+    char pair[8];
+    end_word(tokenizer);
+    if (last->len > 0) {
+        memcpy(pair, last->bytes, (size_t)last->len);
+        memcpy(pair + last->len, letter->bytes, (size_t)letter->len);
+        put_token(tokenizer, 0, pair, last->len + letter->len, last->begin, letter->end);
+        tokenizer->is_paired = true;
+    }
+    tokenizer->last = *letter;
+}
+
+static void put_letter(struct tokenizer *tokenizer, const struct letter *letter)
+{
+    if (tokenizer->last.len > 0)
+        end_run(tokenizer);
+    if (tokenizer->word_len == 0)
+        tokenizer->word_begin = letter->begin;
+    tokenizer->word_end = letter->end;
+    if (tokenizer->word_len + letter->len <= WORD_BYTES_MAX) {
+        memcpy(tokenizer->word + tokenizer->word_len, letter->bytes, (size_t)letter->len);
+        tokenizer->word_len += letter->len;
+    }
+}
+
+static void put_code(struct tokenizer *tokenizer, int32_t code, int begin, int end)
+{
+    struct letter letter = {.begin = begin, .end = end};
+    if (!is_letter(code) && !is_mark(code)) {
+        end_all(tokenizer);
+        return;
+    }
+    letter.len = (int)utf8proc_encode_char(code, (utf8proc_uint8_t *)letter.bytes);
+    if (is_unspaced(code))
+        put_pair(tokenizer, &letter);
+    else
+        put_letter(tokenizer, &letter);
+}
+
+/* ---- Characters ---- */
+
+/* The code at text, and its length in bytes. Bytes that are not UTF-8 stand alone, for nothing. */
+static int read_code(const char *text, int len, int32_t *out_code)
+{
+    utf8proc_ssize_t bytes = utf8proc_iterate((const utf8proc_uint8_t *)text, len, out_code);
+    if (bytes > 0)
+        return (int)bytes;
+    *out_code = ' ';
+    return 1;
+}
+
+/* Medial vowels and final consonants of Hangul, and halfwidth sound marks of kana, are no marks. */
+static bool continues(int32_t code)
+{
+    return is_mark(code) || (code >= 0x1160 && code <= 0x11ff) || code == 0xff9e || code == 0xff9f;
+}
+
+/* Rule 1. The character is text[begin..end). */
+static void put_character(struct tokenizer *tokenizer, const char *text, int begin, int end)
+{
+    int32_t codes[DECOMPOSED_MAX + 1];
+    utf8proc_ssize_t kept = 0;
+    utf8proc_ssize_t count = utf8proc_decompose(
+        (const utf8proc_uint8_t *)text + begin, end - begin, codes, DECOMPOSED_MAX,
+        UTF8PROC_COMPAT | UTF8PROC_DECOMPOSE | UTF8PROC_CASEFOLD | UTF8PROC_IGNORE);
+    if (count < 0 || count > DECOMPOSED_MAX) {
+        put_code(tokenizer, ' ', begin, end);
+        return;
+    }
+    for (utf8proc_ssize_t i = 0; i < count; i++)
+        if (!is_accent(codes[i]))
+            codes[kept++] = codes[i];
+    kept = utf8proc_normalize_utf32(codes, kept, UTF8PROC_COMPOSE);
+    for (utf8proc_ssize_t i = 0; i < kept; i++)
+        put_code(tokenizer, codes[i], begin, end);
+}
+
+/* The end of the character that begins with the bytes up to at. */
+static int end_of_character(const char *text, int len, int at)
+{
+    for (int marks = 0; at < len && (signed char)text[at] < 0 && marks < MARKS_MAX; marks++) {
+        int32_t code;
+        int bytes = read_code(text + at, len - at, &code);
+        if (!continues(code))
+            break;
+        at += bytes;
+    }
+    return at;
+}
+
+/* The letter or digit in ASCII, in lower case; 0 for any other. */
+static char ascii_letter(char c)
+{
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
+        return c;
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : 0;
+}
+
+/* Take what is ASCII up to the next character that is not. Returns where that begins. */
+static int put_ascii(struct tokenizer *tokenizer, const char *text, int len, int at)
+{
+    for (; at < len && (signed char)text[at] >= 0; at++) {
+        char c = ascii_letter(text[at]);
+        if (at + 1 < len && (signed char)text[at + 1] < 0 &&
+            end_of_character(text, len, at + 1) > at + 1)
+            return at; /* it has marks */
+        if (c != 0)
+            put_letter(tokenizer, &(struct letter){{c}, 1, at, at + 1});
+        else
+            end_all(tokenizer);
+    }
+    return at;
+}
+
+static int tokenize(struct tokenizer *tokenizer, const char *text, int len)
+{
+    for (int at = 0; at < len && tokenizer->rc == SQLITE_OK;) {
+        at = put_ascii(tokenizer, text, len, at);
+        if (at == len)
+            break;
+        int32_t code;
+        int end = end_of_character(text, len, at + read_code(text + at, len - at, &code));
+        put_character(tokenizer, text, at, end);
+        at = end;
+    }
+    end_all(tokenizer);
+    return tokenizer->rc;
+}
+
+static int count_token(void *arg, int flags, const char *token, int len, int begin, int end)
+{
+    struct search_words *words = arg;
+    int32_t code;
+    (void)flags, (void)begin, (void)end;
+    words->count++;
+    words->is_short = read_code(token, len, &code) == len && is_unspaced(code);
+    return SQLITE_OK;
+}
+
+struct search_words annal__search_words_count(annal_slice text)
+{
+    struct search_words words = {0};
+    struct tokenizer tokenizer = {.fn = count_token, .arg = &words, .is_question = true};
+    (void)tokenize(&tokenizer, text.ptr, text.len > INT32_MAX ? INT32_MAX : (int)text.len);
+    return words;
+}
+
+/* ---- For FTS5 ---- */
+
+static int create_tokenizer(void *context, const char **args, int count, Fts5Tokenizer **out)
+{
+    (void)context, (void)args, (void)count;
+    *out = (Fts5Tokenizer *)&unspaced; /* FTS5 asks for a pointer; nothing is kept */
+    return SQLITE_OK;
+}
+
+static void delete_tokenizer(Fts5Tokenizer *fts)
+{
+    (void)fts;
+}
+
+static int run_tokenizer(Fts5Tokenizer *fts, void *arg, int flags, const char *text, int len,
+                         token_fn fn)
+{
+    struct tokenizer tokenizer = {
+        .fn = fn, .arg = arg, .is_question = (flags & FTS5_TOKENIZE_QUERY) != 0};
+    (void)fts;
+    return tokenize(&tokenizer, text, len);
+}
+
+fts5_api *annal__search_fts5(sqlite3 *db)
+{
+    fts5_api *api = NULL;
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &stmt, NULL) == SQLITE_OK) {
+        sqlite3_bind_pointer(stmt, 1, &api, "fts5_api_ptr", NULL);
+        (void)sqlite3_step(stmt);
+    }
+    sqlite3_finalize(stmt);
+    return api;
+}
+
+annal_status annal__search_words_add(sqlite3 *db, annal_error *err)
+{
+    fts5_tokenizer words = {create_tokenizer, delete_tokenizer, run_tokenizer};
+    fts5_api *api = annal__search_fts5(db);
+    if (api == NULL)
+        return annal__fail(err, ANNAL_ERR_UNSUPPORTED, "search: this SQLite has no FTS5");
+    int rc = api->xCreateTokenizer(api, "annal_words", NULL, &words, NULL);
+    return rc == SQLITE_OK ? ANNAL_OK : annal__db_fail(err, db, rc, "a search");
+}
