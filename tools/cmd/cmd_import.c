@@ -32,7 +32,7 @@ struct work {
     annal_limits limits;
     size_t option_count;
     struct unchanged *unchanged;
-    struct import_spare spare;
+    struct import_spares spares;
     annal_import *detector;
     struct table *table;
     struct progress progress;
@@ -246,7 +246,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     struct import_report report = {0};
     struct importer importer = {0};
     annal_error err = {0};
-    struct import_options options = {.spare = &work->spare,
+    struct import_options options = {.spares = &work->spares,
                                      .progress = show_progress,
                                      .arg = work,
                                      .options = work->options,
@@ -320,7 +320,7 @@ static int import_logs(struct work *work, const struct logs *logs)
     }
     progress_hide(&work->progress);
     unchanged_close(work->unchanged);
-    annal_import_close(work->spare.import);
+    import_spares_done(&work->spares);
     annal_import_close(work->detector);
     end_table(work);
     if (!work->args->json && work->files > 0)
@@ -367,6 +367,7 @@ static int follow(struct work *work, int signals)
         .map = work->options,
         .map_count = work->option_count,
         .limits = &work->limits,
+        .recheck = args_has(work->args, "recheck"),
         .signals = signals,
         .took = print_taken,
         .all_read = print_first_pass,
@@ -384,6 +385,7 @@ static int follow(struct work *work, int signals)
     work->unreadable = totals.unreadable;
     work->events = totals.events;
     work->unknown = totals.unknown;
+    work->same = totals.same;
     if (!work->args->json)
         print_totals(work);
     annal__free(store);

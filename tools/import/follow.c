@@ -8,6 +8,8 @@
 #include "tools/cli/out.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
+#include "tools/import/places.h"
+#include "tools/import/unchanged.h"
 #include "tools/import/watch.h"
 
 #include <dirent.h>
@@ -18,11 +20,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIVE_MAX  64
+#define LIVE_MAX  32
 #define POLL_US   ((int64_t)2000000)
 #define QUIET_US  ((int64_t)5000000)
 #define RETRY_US  ((int64_t)1000000)
@@ -63,13 +66,18 @@ struct follow {
     struct import_options import;
     annal_import *detector;
     struct watch watch;
+    struct unchanged *unchanged;
+    struct import_spares spares; /* rule 8 */
     struct followed *logs;
     size_t count;
-    bool search;        /* there may be new logs */
-    int64_t search_us;  /* not before */
-    int64_t polled_us;  /* when all were last looked at */
-    bool ended;         /* a signal came */
-    bool said_no_watch; /* that there is only polling */
+    struct places places; /* of logs by their paths */
+    size_t live_max;      /* rule 1 */
+    size_t left;          /* logs that the first pass has not read yet */
+    bool search;          /* there may be new logs */
+    int64_t search_us;    /* not before */
+    int64_t polled_us;    /* when all were last looked at */
+    bool ended;           /* a signal came */
+    bool said_no_watch;   /* that there is only polling */
     int exit_status;
 };
 
@@ -171,23 +179,26 @@ static void note_change(struct followed *log)
 
 /* ---- Which logs there are ---- */
 
-static struct followed *find_followed(struct follow *follow, const char *path)
+static bool is_followed(const struct follow *follow, const char *path, uint64_t hash)
 {
-    for (size_t i = 0; i < follow->count; i++)
-        if (strcmp(follow->logs[i].path, path) == 0)
-            return &follow->logs[i];
-    return NULL;
+    size_t at = 0, index;
+    while ((index = places_next(&follow->places, hash, &at)) != SIZE_MAX)
+        if (strcmp(follow->logs[index].path, path) == 0)
+            return true;
+    return false;
 }
 
 static annal_status add_followed(struct follow *follow, const char *path)
 {
-    if (find_followed(follow, path) != NULL)
+    uint64_t hash = annal__hash(path, strlen(path), 0);
+    if (is_followed(follow, path, hash))
         return ANNAL_OK;
     char *copy = annal__strndup(path, strlen(path));
     struct followed *log =
         copy == NULL ? NULL : annal__array_add(&follow->logs, &follow->count, sizeof *log);
-    if (log == NULL) {
+    if (log == NULL || !places_add(&follow->places, hash, follow->count - 1)) {
         annal__free(copy);
+        follow->count -= log != NULL;
         return ANNAL_ERR_NOMEM;
     }
     *log = (struct followed){.path = copy, .importer = follow->options->importer};
@@ -340,6 +351,7 @@ static void add_totals(struct follow_totals *sum, const struct follow_totals *mo
     sum->unfinished += more->unfinished;
     sum->unreadable += more->unreadable;
     sum->events += more->events;
+    sum->same += more->same;
 }
 
 /* What an import prints at its end, printed as soon as it is seen. */
@@ -425,19 +437,48 @@ static annal_status take_and_close(struct follow *follow, struct followed *log,
     return status;
 }
 
-/* Rule 1: close the one that has rested longest. */
-static annal_status make_room(struct follow *follow, const struct followed *but)
+/* Take a log to its end, as an import does, and close it. What did not change is noted: rule 8. */
+static annal_status finish(struct follow *follow, struct followed *log, const struct log_mark *mark)
+{
+    annal_status status = take(follow, log, &log->now, IMPORT_LAST);
+    if (status >= 0 && log->now.job != NULL && !follow->ended) /* else it may have stopped before */
+        unchanged_note(follow->unchanged, mark, &follow->import, &log->importer,
+                       import_report(log->now.job));
+    close_reading(&log->now);
+    return status;
+}
+
+static annal_status finish_live(struct follow *follow, struct followed *log)
+{
+    struct log_mark mark;
+    log_mark_take(log->path, &mark);
+    annal_status status = finish(follow, log, &mark);
+    log_mark_done(&mark);
+    return status;
+}
+
+/* Rule 1: before another one is opened, close the one that has rested longest. */
+static annal_status make_room(struct follow *follow)
 {
     struct followed *oldest = NULL;
     size_t live = 0;
     for (size_t i = 0; i < follow->count; i++) {
         struct followed *log = &follow->logs[i];
         live += log->now.job != NULL;
-        if (log->now.job != NULL && log != but &&
-            (oldest == NULL || log->changed_us < oldest->changed_us))
+        if (log->now.job != NULL && (oldest == NULL || log->changed_us < oldest->changed_us))
             oldest = log;
     }
-    return live > LIVE_MAX ? take_and_close(follow, oldest, &oldest->now, IMPORT_LAST) : ANNAL_OK;
+    return live >= follow->live_max ? finish_live(follow, oldest) : ANNAL_OK;
+}
+
+/* An importer holds a temporary file, too. */
+static size_t find_live_max(void)
+{
+    struct rlimit limit;
+    size_t most = LIVE_MAX;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 < most)
+        most = (size_t)limit.rlim_cur / 8;
+    return most > 0 ? most : 1;
 }
 
 /* ---- Logs that are replaced: rule 3 ---- */
@@ -497,28 +538,74 @@ static annal_status find_kind(struct follow *follow, struct followed *log)
     return ANNAL_OK;
 }
 
-static annal_status read_anew(struct follow *follow, struct followed *log, bool last)
+/* Rule 8: what an earlier import or follow noted is taken over without reading the log. */
+static bool take_over(struct follow *follow, struct followed *log, const struct log_mark *mark)
 {
-    const struct follow_options *options = follow->options;
+    struct import_report report = {0};
+    if (log->was_read ||
+        !unchanged_find(follow->unchanged, mark, &follow->import, &log->importer, &report))
+        return false;
+    log->now.totals = totals_of(&report);
+    log->now.totals.same = 1;
+    log->was_read = true;
+    follow->options->took(follow->options->arg, log->path, log->importer.kind, &report);
+    import_report_done(&report);
+    return true;
+}
+
+/* Whether a file was last written so long ago that no one seems to write to it. */
+static bool has_rested(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return false;
+    int64_t written_us = (int64_t)st.st_mtim.tv_sec * 1000000 + st.st_mtim.tv_nsec / 1000;
+    return annal__system_clock.wall_us(annal__system_clock.arg) - written_us > QUIET_US;
+}
+
+static annal_status open_log(struct follow *follow, struct followed *log, bool last)
+{
     annal_error err = {0};
-    annal_status status = find_kind(follow, log);
-    if (status < 0 || log->importer.kind == NULL)
-        return status;
     bool only_whole = !last && annal__monotonic_us() - log->changed_us < QUIET_US;
-    status = import_open(options->store, &log->importer, log->path, &follow->import, only_whole,
-                         &log->now.job, &err);
+    annal_status status = make_room(follow);
+    if (status < 0)
+        return status;
+    status = import_open(follow->options->store, &log->importer, log->path, &follow->import,
+                         only_whole, &log->now.job, &err);
     if (status < 0)
         return refuse(follow, log, false, status, &err);
-    if (status == ANNAL_END) {
-        log->is_half = true;
+    log->is_half = status == ANNAL_END;
+    return ANNAL_OK;
+}
+
+static annal_status read_marked(struct follow *follow, struct followed *log, bool last,
+                                const struct log_mark *mark)
+{
+    if (take_over(follow, log, mark))
         return ANNAL_OK;
-    }
+    annal_status status = find_kind(follow, log);
+    if (status >= 0 && log->importer.kind != NULL)
+        status = open_log(follow, log, last);
+    if (status < 0 || log->now.job == NULL)
+        return status;
     bool is_log = import_is_log(log->now.job);
-    status = take(follow, log, &log->now, last || !is_log ? IMPORT_LAST : IMPORT_WHOLE);
-    log->waits = is_log && !last && log->now.job != NULL && !import_can_go_on(log->now.job);
-    if (log->now.job != NULL && (last || !import_can_go_on(log->now.job)))
+    if (last || !is_log || has_rested(log->path) || follow->left > follow->live_max)
+        return finish(follow, log, mark);
+    status = take(follow, log, &log->now, IMPORT_WHOLE);
+    log->waits = log->now.job != NULL && !import_can_go_on(log->now.job);
+    if (log->waits)
         close_reading(&log->now);
-    return status >= 0 && log->now.job != NULL ? make_room(follow, log) : status;
+    return status;
+}
+
+static annal_status read_anew(struct follow *follow, struct followed *log, bool last)
+{
+    struct log_mark mark;
+    log_mark_take(log->path, &mark);
+    log->waits = false;
+    annal_status status = read_marked(follow, log, last, &mark);
+    log_mark_done(&mark);
+    return status;
 }
 
 /* It has changed: take what is new. */
@@ -533,9 +620,9 @@ static annal_status read_log(struct follow *follow, struct followed *log, bool l
     log->stamp = stamp_of(log->path);
     if (log->now.job != NULL) {
         change = import_change_of(log->now.job, log->path);
-        status = change == IMPORT_SAME
-                     ? take(follow, log, &log->now, last ? IMPORT_LAST : IMPORT_WHOLE)
-                     : leave_replaced(follow, log, change);
+        status = change != IMPORT_SAME ? leave_replaced(follow, log, change)
+                 : last                ? finish_live(follow, log)
+                                       : take(follow, log, &log->now, IMPORT_WHOLE);
     } else {
         change = IMPORT_OTHER;
     }
@@ -570,6 +657,7 @@ static annal_status read_due(struct follow *follow)
     annal_status status = ANNAL_OK;
     for (size_t i = 0; i < follow->count && status >= 0 && !wants_to_stop(follow); i++) {
         struct followed *log = &follow->logs[i];
+        follow->left -= follow->left > 0;
         if (log->moved.job != NULL)
             status = read_moved(follow, log);
         if (status >= 0 && read_us(log) <= annal__monotonic_us())
@@ -648,14 +736,29 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
         annal__free(log->path);
     }
     annal__free(follow->logs);
+    places_done(&follow->places);
+    unchanged_close(follow->unchanged);
+    import_spares_done(&follow->spares);
     annal_import_close(follow->detector);
     watch_done(&follow->watch);
+}
+
+/* A follow that is killed later does not lose what its first pass noted. */
+static void save_unchanged(struct follow *follow)
+{
+    if (follow->unchanged == NULL)
+        return;
+    unchanged_close(follow->unchanged);
+    follow->unchanged = unchanged_open(follow->options->store);
 }
 
 int follow_logs(const struct follow_options *options, struct follow_totals *out_totals)
 {
     struct follow follow = {.options = options};
-    follow.import = (struct import_options){.stop = wants_to_stop,
+    follow.live_max = find_live_max();
+    follow.unchanged = options->recheck ? NULL : unchanged_open(options->store);
+    follow.import = (struct import_options){.spares = &follow.spares,
+                                            .stop = wants_to_stop,
                                             .arg = &follow,
                                             .options = options->map,
                                             .option_count = options->map_count,
@@ -663,11 +766,14 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     watch_init(&follow.watch);
     annal_status status = search(&follow);
     follow.polled_us = annal__monotonic_us();
+    follow.left = follow.count;
     if (status >= 0)
         status = read_due(&follow);
     bool all_read = status >= 0 && !follow.ended;
-    if (all_read)
+    if (all_read) {
+        save_unchanged(&follow);
         options->all_read(options->arg, follow.count);
+    }
     while (status >= 0 && !wants_to_stop(&follow)) {
         wait_for_word(&follow);
         if (follow.search && follow.search_us <= annal__monotonic_us())

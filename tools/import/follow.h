@@ -2,8 +2,9 @@
  * Following logs that are being written.
  *
  * (1) A log of lines stays open, and whole lines are taken as they come; one without its line break
- *     waits. At most LIVE_MAX stay open; the others are read again from their beginning when they
- *     grow.
+ *     waits. At most LIVE_MAX stay open, fewer where the process may open few files; the others are
+ *     read again from their beginning when they grow. A log that nobody has written to for QUIET_US
+ *     is taken to its end and does not stay open.
  * (2) Every other log is read again when it has changed. A document, or a file of a directory, that
  *     is half written waits until it is whole, or until nobody has touched it for a while
  *     (QUIET_US): then it is taken as it is. So does a file that is still empty.
@@ -15,6 +16,8 @@
  * (5) inotify says when to look. In addition all logs are looked at every POLL_US.
  * (6) At the end each log is taken as an import would take it.
  * (7) What only the end of a log shows is added when nobody has written to it for QUIET_US.
+ * (8) It costs what is new: a log that did not change since it was last imported is not read
+ *     (unchanged.h), and an importer that is prepared is used for one log after another.
  */
 #ifndef TOOLS_IMPORT_FOLLOW_H
 #define TOOLS_IMPORT_FOLLOW_H
@@ -25,7 +28,7 @@
  * The results of all logs. lines, and what is skipped of them, refer to the logs as they are now.
  */
 struct follow_totals {
-    uint64_t files, lines, skipped, unfinished, unreadable, events, unknown;
+    uint64_t files, lines, skipped, unfinished, unreadable, events, unknown, same;
 };
 
 struct follow_options {
@@ -37,6 +40,7 @@ struct follow_options {
     const annal_import_option *map;
     size_t map_count;
     const annal_limits *limits; /* of a database's SQL */
+    bool recheck;               /* read logs that did not change, too */
     int signals;                /* follow_signals() */
 
     /* Called when a log was read, for the first time or because something was added. events: added

@@ -306,26 +306,44 @@ enum import_change import_change_of(const struct import_job *job, const char *pa
 
 static bool take_spare(struct import_job *job, const annal_import_source *source)
 {
-    struct import_spare *spare = job->options != NULL ? job->options->spare : NULL;
-    if (spare == NULL || spare->import == NULL || spare->sql != job->sql)
-        return false;
-    annal_import *import = spare->import;
-    spare->import = NULL;
-    if (annal__import_again(import, source, NULL) == ANNAL_OK)
-        job->import = import;
-    else
-        annal_import_close(import);
+    struct import_spares *spares = job->options != NULL ? job->options->spares : NULL;
+    for (size_t i = 0; spares != NULL && i < IMPORT_SPARES && job->import == NULL; i++) {
+        struct import_spare *spare = &spares->all[i];
+        if (spare->import == NULL || spare->sql != job->sql)
+            continue;
+        if (annal__import_again(spare->import, source, NULL) == ANNAL_OK)
+            job->import = spare->import;
+        else
+            annal_import_close(spare->import);
+        spare->import = NULL;
+    }
     return job->import != NULL;
 }
 
+/* One of each kind is enough. */
 static void leave_spare(struct import_job *job)
 {
-    struct import_spare *spare = job->options != NULL ? job->options->spare : NULL;
-    if (spare == NULL || job->failed || job->import == NULL)
+    struct import_spares *spares = job->options != NULL ? job->options->spares : NULL;
+    size_t place = IMPORT_SPARES;
+    if (spares == NULL || job->failed || job->import == NULL)
         return;
-    annal_import_close(spare->import);
-    *spare = (struct import_spare){.import = job->import, .sql = job->sql};
+    for (size_t i = 0; i < IMPORT_SPARES; i++) {
+        if (spares->all[i].import != NULL && spares->all[i].sql == job->sql)
+            return;
+        place = spares->all[i].import == NULL ? i : place;
+    }
+    if (place == IMPORT_SPARES)
+        place = spares->next++ % IMPORT_SPARES;
+    annal_import_close(spares->all[place].import);
+    spares->all[place] = (struct import_spare){.import = job->import, .sql = job->sql};
     job->import = NULL;
+}
+
+void import_spares_done(struct import_spares *spares)
+{
+    for (size_t i = 0; i < IMPORT_SPARES; i++)
+        annal_import_close(spares->all[i].import);
+    *spares = (struct import_spares){0};
 }
 
 static annal_status open_importer(struct import_job *job, const struct importer *importer,
@@ -422,7 +440,7 @@ void import_close(struct import_job *job)
     annal__buf_done(&job->read);
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
-    annal__free(job->places);
+    places_done(&job->places);
     annal__free(job->path);
     import_report_done(&job->report);
     annal__free(job);

@@ -7,6 +7,8 @@
 #include <annal/import.h>
 #include <annal/store.h>
 
+#define IMPORT_SPARES 8
+
 /* The result of one file. */
 struct import_report {
     struct import_session {
@@ -38,15 +40,20 @@ typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
 /* Asked between two chunks of the file whether to stop after what was read. */
 typedef bool (*import_stop_fn)(void *arg);
 
-/* An importer that is prepared, to be used for the next log of its kind. */
-struct import_spare {
-    annal_import *import; /* close it with annal_import_close(); NULL: there is none */
-    const char *sql;
+/* Importers that are prepared, to be used for the next logs of their kinds. */
+struct import_spares {
+    struct import_spare {
+        annal_import *import; /* NULL: none of this place */
+        const char *sql;
+    } all[IMPORT_SPARES];
+    size_t next; /* the place that is given up if all are taken */
 };
 
+void import_spares_done(struct import_spares *spares);
+
 struct import_options {
-    struct import_spare *spare; /* NULL: each log has its own */
-    size_t batch_lines;         /* lines in a batch, at most; 0: 512 */
+    struct import_spares *spares; /* NULL: each log has its own */
+    size_t batch_lines;           /* lines in a batch, at most; 0: 512 */
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;

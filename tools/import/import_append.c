@@ -37,53 +37,26 @@ static annal_status read_known(struct import_job *job, annal_slice session, anna
     return status < 0 ? status : ANNAL_OK;
 }
 
-/* The place of a session, or an empty one. */
-static size_t *find_place(const struct import_job *job, annal_slice id)
-{
-    size_t at = annal__hash(id.ptr, id.len, 0) & (job->place_count - 1);
-    while (job->places[at] != 0 &&
-           !annal__slice_is(id, job->report.sessions[job->places[at] - 1].id))
-        at = (at + 1) & (job->place_count - 1);
-    return &job->places[at];
-}
-
-/* At least half of the places stay empty. */
-static bool grow_places(struct import_job *job)
-{
-    const struct import_report *report = &job->report;
-    if (report->session_count * 2 < job->place_count)
-        return true;
-    size_t count = job->place_count == 0 ? 16 : job->place_count * 2;
-    size_t *places = annal__zalloc(count * sizeof *places);
-    if (places == NULL)
-        return false;
-    annal__free(job->places);
-    job->places = places;
-    job->place_count = count;
-    for (size_t i = 0; i < report->session_count; i++)
-        *find_place(job, annal_slice_of(report->sessions[i].id)) = i + 1;
-    return true;
-}
-
 static annal_status find_session(struct import_job *job, annal_slice id, size_t *out_index,
                                  annal_error *err)
 {
     struct import_report *report = &job->report;
-    if (!grow_places(job))
+    uint64_t hash = annal__hash(id.ptr, id.len, 0);
+    size_t at = 0, index;
+    while ((index = places_next(&job->places, hash, &at)) != SIZE_MAX)
+        if (annal__slice_is(id, report->sessions[index].id)) {
+            *out_index = index;
+            return ANNAL_OK;
+        }
+    annal_status status = annal_session_id_check(id, err);
+    if (status < 0)
+        return status;
+    struct import_session *session =
+        annal__array_add(&report->sessions, &report->session_count, sizeof *session);
+    if (session == NULL || !places_add(&job->places, hash, report->session_count - 1))
         return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-    size_t *place = find_place(job, id);
-    if (*place == 0) {
-        annal_status status = annal_session_id_check(id, err);
-        if (status < 0)
-            return status;
-        struct import_session *session =
-            annal__array_add(&report->sessions, &report->session_count, sizeof *session);
-        if (session == NULL)
-            return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
-        memcpy(session->id, id.ptr, id.len);
-        *place = report->session_count;
-    }
-    *out_index = *place - 1;
+    memcpy(session->id, id.ptr, id.len);
+    *out_index = report->session_count - 1;
     return ANNAL_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "journal/base/buf.h"
 #include "tools/import/import.h"
+#include "tools/import/places.h"
 
 #include <annal/journal.h>
 
@@ -58,8 +59,7 @@ struct import_job {
     size_t line_count;
     size_t line_bytes;
 
-    size_t *places; /* of report.sessions by the hash of their ids, and 1; 0: empty */
-    size_t place_count;
+    struct places places; /* of report.sessions by their ids */
     struct pending pending;
 };
 

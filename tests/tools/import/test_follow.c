@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -651,6 +652,99 @@ START_TEST(it_ends_when_nobody_reads_what_it_prints)
 }
 END_TEST
 
+/* ---- What it costs ---- */
+
+/* So many logs of a line, which nobody has written to for a minute. */
+static const char *put_rested(int logs)
+{
+    const struct timespec ago[] = {{time(NULL) - 60, 0}, {time(NULL) - 60, 0}};
+    const char *path = tmpdir_path(&cli.dir, "logs");
+    char name[40];
+    ck_assert_int_eq(mkdir(path, 0700), 0);
+    for (int n = 1; n <= logs; n++) {
+        snprintf(name, sizeof name, "logs/%d.jsonl", n);
+        put_lines(name, "w", n, n);
+        ck_assert_int_eq(utimensat(AT_FDCWD, tmpdir_path(&cli.dir, name), ago, 0), 0);
+    }
+    poll(NULL, 0, 200); /* what was written just now is not noted as unchanged */
+    return path;
+}
+
+static void assert_unchanged(int logs)
+{
+    for (int n = 1; n <= logs; n++) {
+        const char *object = next_object(SOON_MS);
+        ck_assert_ptr_nonnull(object);
+        ck_assert_ptr_nonnull(strstr(object, "\"events\":0"));
+        ck_assert_ptr_nonnull(strstr(object, "\"unchanged\":true"));
+    }
+}
+
+START_TEST(a_log_that_did_not_change_since_an_import_or_a_follow_is_not_read)
+{
+    f = (struct following){0};
+    const char *logs = put_rested(3);
+    if (_i == 0) {
+        CLI(&cli, NULL, "import", "claude-code", logs);
+    } else {
+        start("claude-code", logs);
+        wait_said("follows 3 logs");
+        stop(_i == 1 ? SIGTERM : SIGKILL);
+    }
+    start("claude-code", logs);
+    assert_unchanged(3);
+    put_lines("logs/2.jsonl", "a", 4, 4);
+    wait_events(1);
+    stop(SIGINT);
+    assert_each_once("claude-code", 4);
+}
+END_TEST
+
+START_TEST(a_follow_needs_few_descriptors)
+{
+    enum { LOGS = 100, DESCRIPTORS = 64 };
+    char name[40];
+    struct rlimit before, few;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){DESCRIPTORS, before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    begin("claude-code");
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    for (int n = 1; n <= LOGS; n++) {
+        snprintf(name, sizeof name, "logs/%d.jsonl", n);
+        put_lines(name, "w", n, n);
+    }
+    wait_events(LOGS + 1);
+    stop(SIGINT);
+    assert_each_once("claude-code", LOGS);
+}
+END_TEST
+
+static int64_t children_us(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_CHILDREN, &used);
+    return used.ru_utime.tv_sec * 1000000 + used.ru_utime.tv_usec;
+}
+
+/* To prepare an importer takes many times what a small log does. */
+START_TEST(an_importer_is_prepared_once_and_not_for_each_log_that_is_followed)
+{
+    enum { LOGS = 60 };
+    f = (struct following){0};
+    const char *logs = put_rested(LOGS);
+    int64_t begun_us = children_us();
+    CLI(&cli, NULL, "import", "claude-code", logs, "--store", tmpdir_path(&cli.dir, "other"));
+    int64_t import_us = children_us() - begun_us;
+    start("claude-code", logs);
+    wait_said("follows 60 logs");
+    stop(SIGINT);
+    int64_t follow_us = children_us() - begun_us - import_us;
+    ck_assert_msg(follow_us < 8 * import_us, "%lld us of the processor, an import takes %lld",
+                  (long long)follow_us, (long long)import_us);
+}
+END_TEST
+
 Suite *suite_follow(void)
 {
     Suite *suite = suite_create("follow");
@@ -679,5 +773,9 @@ Suite *suite_follow(void)
     tcase_add_loop_test(tc, a_signal_that_was_ignored_when_it_began_does_not_end_it, 0, 2);
     tcase_add_test(tc, logs_of_no_kind_alone_are_refused_as_an_import_refuses_them);
     tcase_add_test(tc, it_ends_when_nobody_reads_what_it_prints);
+    tcase_add_loop_test(tc, a_log_that_did_not_change_since_an_import_or_a_follow_is_not_read, 0,
+                        3);
+    tcase_add_test(tc, a_follow_needs_few_descriptors);
+    tcase_add_test(tc, an_importer_is_prepared_once_and_not_for_each_log_that_is_followed);
     return suite;
 }
