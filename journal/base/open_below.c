@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -26,7 +28,9 @@ static void put_away(int fd)
 static annal_status fail_errno(annal_error *err, const char *what, const char *root,
                                const char *slash, const char *path)
 {
-    annal_status status = errno == ENOENT ? ANNAL_ERR_NOTFOUND : ANNAL_ERR_IO;
+    annal_status status = errno == ENOENT   ? ANNAL_ERR_NOTFOUND
+                          : errno == EEXIST ? ANNAL_ERR_CONFLICT
+                                            : ANNAL_ERR_IO;
     annal__fail_errno(err, "%s '%s%s%s'", what, root, slash, path);
     if (err != NULL)
         err->status = status;
@@ -97,10 +101,35 @@ static int open_next(int folder, const char *name, const struct below_mode *mode
     return fd;
 }
 
+/* Rule (5). */
+static bool is_plain(const char *path)
+{
+    for (size_t len; path != NULL; path = path[len] == '/' ? path + len + 1 : NULL) {
+        len = strcspn(path, "/");
+        if (len == 0 || (len <= 2 && strspn(path, ".") >= len))
+            return false;
+    }
+    return true;
+}
+
+/* Rule (1), all components at once; -1: find out why, one component after the other. */
+static int open_at_once(const struct below *below, const char *path)
+{
+    struct open_how how = {.flags = FOLDER_FLAGS,
+                           .resolve =
+                               RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, below->fd, path, &how, sizeof how);
+}
+
 annal_status annal__below_folder(const struct below *below, const char *path,
                                  const struct below_mode *mode, int *out_fd, annal_error *err)
 {
     char name[NAME_MAX + 1] = "";
+    if (path[0] != '\0' && !is_plain(path))
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%.200s' is not a path below '%s'", path,
+                           below->root);
+    if (path[0] != '\0' && mode == NULL && (*out_fd = open_at_once(below, path)) >= 0)
+        return ANNAL_OK;
     int folder = openat(below->fd, ".", FOLDER_FLAGS);
     annal_status status =
         folder < 0 ? annal__fail_errno(err, "open directory '%s'", below->root) : ANNAL_OK;
@@ -125,6 +154,9 @@ static annal_status open_above(const struct below *below, const char *path,
     const char *slash = strrchr(path, '/');
     size_t len = slash == NULL ? 0 : (size_t)(slash - path);
     *out_name = slash == NULL ? path : slash + 1;
+    if (!is_plain(path))
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%.200s' is not a path below '%s'", path,
+                           below->root);
     if (len >= sizeof folder) {
         errno = ENAMETOOLONG;
         return annal__fail_errno(err, "open '%s/%.200s…'", below->root, path);
@@ -134,26 +166,37 @@ static annal_status open_above(const struct below *below, const char *path,
     return annal__below_folder(below, folder, mode, out_fd, err);
 }
 
+annal_status annal__below_open_file(const struct below *below, const char *path, int flags,
+                                    const struct below_mode *mode, int *out_fd, annal_error *err)
+{
+    const char *name = path, *what = flags & O_CREAT ? "create" : "read";
+    struct stat info;
+    int folder = -1;
+    annal_status status = open_above(below, path, mode, &folder, &name, err);
+    if (status < 0)
+        return status;
+    int file = openat(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                      mode != NULL ? mode->file : 0);
+    if (file < 0 || fstat(file, &info) < 0) {
+        status = fail(below, folder, name, path, strlen(path), what, err);
+    } else if (!S_ISREG(info.st_mode)) { /* rule (4) */
+        errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
+        status = annal__fail_errno(err, "%s '%s/%s'", what, below->root, path);
+    }
+    put_away(folder);
+    if (status < 0)
+        put_away(file);
+    else
+        *out_fd = file;
+    return status;
+}
+
 annal_status annal__below_read(const struct below *below, const char *path, struct buf *out,
                                annal_error *err)
 {
-    const char *name = path;
-    struct stat info;
-    int folder = -1, file = -1;
+    int file = -1;
     ssize_t count = 1;
-    annal_status status = open_above(below, path, NULL, &folder, &name, err);
-    if (status < 0)
-        return status;
-    file = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0 || fstat(file, &info) < 0) {
-        status = fail(below, folder, name, path, strlen(path), "read", err);
-        goto done;
-    }
-    if (!S_ISREG(info.st_mode)) { /* rule (4) */
-        errno = S_ISDIR(info.st_mode) ? EISDIR : ENODEV;
-        status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
-        goto done;
-    }
+    annal_status status = annal__below_open_file(below, path, O_RDONLY, NULL, &file, err);
     while (status == ANNAL_OK && count != 0) {
         status = annal__buf_reserve(out, 1);
         if (status < 0) {
@@ -167,10 +210,7 @@ annal_status annal__below_read(const struct below *below, const char *path, stru
         else if (count < 0 && errno != EINTR)
             status = annal__fail_errno(err, "read '%s/%s'", below->root, path);
     }
-
-done:
     put_away(file);
-    put_away(folder);
     return status;
 }
 
@@ -235,4 +275,46 @@ annal_status annal__below_delete(const struct below *below, const char *path, bo
         status = annal__fail_errno(err, "delete '%s/%s'", below->root, path);
     put_away(folder);
     return status;
+}
+
+typedef int (*name_fn)(int folder, const char *name, const char *to);
+
+/* In the directory of path, which is then synced. */
+static annal_status give_name(const struct below *below, const char *path, const char *to,
+                              name_fn call, const char *what, annal_error *err)
+{
+    const char *name = path;
+    const char *slash = strrchr(to, '/');
+    int folder = -1;
+    annal_status status = open_above(below, path, NULL, &folder, &name, err);
+    if (status < 0)
+        return status;
+    if (call(folder, name, slash == NULL ? to : slash + 1) < 0)
+        status = fail_errno(err, what, below->root, "/", path);
+    else if (fsync(folder) < 0)
+        status = annal__fail_errno(err, "sync the directory of '%s/%s'", below->root, to);
+    put_away(folder);
+    return status;
+}
+
+static int rename_in(int folder, const char *name, const char *to)
+{
+    return renameat(folder, name, folder, to);
+}
+
+static int link_in(int folder, const char *name, const char *to)
+{
+    return linkat(folder, name, folder, to, 0);
+}
+
+annal_status annal__below_rename(const struct below *below, const char *path, const char *to,
+                                 annal_error *err)
+{
+    return give_name(below, path, to, rename_in, "rename", err);
+}
+
+annal_status annal__below_link(const struct below *below, const char *path, const char *to,
+                               annal_error *err)
+{
+    return give_name(below, path, to, link_in, "link", err);
 }

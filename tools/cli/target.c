@@ -118,7 +118,8 @@ int aside_begin(struct aside *aside, const char *path, int *out_fd)
 {
     struct stat file;
     *aside = (struct aside){0};
-    if (stat(path, &file) == 0 && file.st_nlink == 0)
+    if (strncmp(path, "/proc/self/fd/", strlen("/proc/self/fd/")) == 0 && stat(path, &file) == 0 &&
+        S_ISREG(file.st_mode))
         return keep_path(aside, path);
     int exit_status = find_place(aside, path);
     if (exit_status == EXIT_DONE)
@@ -171,8 +172,11 @@ void aside_done(struct aside *aside)
 static int open_target(struct target *target, int *out_fd)
 {
     struct stat st;
-    if (stat(target->path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_nlink > 0))
-        return aside_begin(&target->aside, target->path, out_fd);
+    if (stat(target->path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_nlink > 0)) {
+        int exit_status = aside_begin(&target->aside, target->path, out_fd);
+        if (exit_status != EXIT_DONE || *out_fd >= 0)
+            return exit_status;
+    }
     *out_fd = open(target->path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     return *out_fd >= 0 ? EXIT_DONE : fail_storage("write '%s': %s", target->path, strerror(errno));
 }

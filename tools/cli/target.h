@@ -9,7 +9,8 @@
  *     one that is killed by SIGKILL leaves FILE.partial-…. Only one file at a time is written in
  *     this way.
  * (5) If there is something that is not a file, such as a pipe, it may be written to as it is.
- * (6) A file that has no name, as /proc/self/fd/N, is written by that path as it is; *out_fd stays.
+ * (6) A file that the caller has open, as /proc/self/fd/N, is written by that path as it is;
+ *     *out_fd stays, and the caller syncs it.
  */
 #ifndef TOOLS_CLI_TARGET_H
 #define TOOLS_CLI_TARGET_H

@@ -9,9 +9,9 @@
  * (1) A batch is committed when its manifest has its name, which only one shipper can give: a
  *     second one fails and looks again.
  * (2) Before that the Parquet file is complete and durable under another name (….tmp); after it, it
- *     gets its own. If a crash comes between, whoever reads the log next does it, before it writes
- *     the next manifest: only the file of the last manifest can lack its name. So no file is read
- *     that has no manifest.
+ *     gets its own. If a crash comes between, the next shipper does it, before it writes the next
+ *     manifest: only the file of the last manifest can lack its name. So no file is read that has
+ *     no manifest. A reader gives no names, and reads that file as ….tmp.
  * (3) The manifest names, for each session, the events that the file has and the hashes before and
  *     after them. Read in order, manifests give the heads; one that does not continue is damage.
  * (4) A manifest of version 2 has a file that was made of others, which it names. From then on they
@@ -20,6 +20,9 @@
  * (5) Manifests are never changed, so what the first n of them say is always true. A checkpoint has
  *     it in one file, from which the others are read on (lake_checkpoint.c). Without it, or if it
  *     is damaged, all are read.
+ * (6) Others may write to the directory or the bucket: each field of a manifest and of the
+ *     checkpoint has one spelling and limits (tools/cli/outside.h), and no name leads out of the
+ *     lake.
  */
 #include "tools/ship/lake.h"
 
@@ -38,6 +41,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* ---- Files ---- */
 
@@ -90,15 +94,29 @@ struct manifest {
     uint64_t rows, replaced_rows;
 };
 
-/* Whoever only reads may lack the right to do it. */
+/* Rule 2. A reader settles nothing. */
 static annal_status settle(struct ship_target *lake, annal_error *err)
 {
-    if (lake->last[0] == '\0')
+    if (lake->last[0] == '\0' || !lake->to_write)
         return ANNAL_OK;
     annal_status status = lake->kind->settle(lake->files, lake->last, err);
     if (status >= 0)
         lake->last[0] = '\0';
-    return lake->to_write ? status : ANNAL_OK;
+    return status;
+}
+
+/* It may get its name between two of these looks. */
+annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
+                             annal_error *err)
+{
+    char tmp[NAME_BYTES + 4];
+    annal_status status = lake->kind->fetch(lake->files, file->name, out_fd, err);
+    if (status != ANNAL_ERR_NOTFOUND || strcmp(file->name, lake->last) != 0)
+        return status;
+    snprintf(tmp, sizeof tmp, "%s.tmp", file->name);
+    status = lake->kind->fetch(lake->files, tmp, out_fd, err);
+    return status != ANNAL_ERR_NOTFOUND ? status
+                                        : lake->kind->fetch(lake->files, file->name, out_fd, err);
 }
 
 static annal_status prove_file(struct ship_target *lake, const struct lake_file *file,
@@ -107,7 +125,13 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
     struct sum sum = {annal__hash_begin(0), 0};
     if (sum.stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = lake->kind->read(lake->files, file->name, add_sum, &sum, err);
+    int fd = -1;
+    const char *place = lake->kind->place(lake->files, file->name);
+    annal_status status = lake_fetch_file(lake, file, &fd, err);
+    if (status >= 0) {
+        status = lake_read_fd(fd, place, add_sum, &sum, err);
+        close(fd);
+    }
     uint64_t hash = annal__hash_end(sum.stream);
     return status < 0 || (sum.bytes == file->bytes && hash == file->hash)
                ? status
@@ -117,6 +141,9 @@ static annal_status prove_file(struct ship_target *lake, const struct lake_file 
 
 annal_status lake_add_file(struct ship_target *lake, const struct lake_file *file, annal_error *err)
 {
+    if (lake_find_file(lake, file->name) != NULL)
+        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: the lake names the file '%s' twice",
+                           file->name);
     struct lake_file *kept = annal__zalloc(sizeof *kept);
     char *name = annal__strndup(file->name, strlen(file->name));
     if (kept != NULL && name != NULL) {
@@ -130,17 +157,43 @@ annal_status lake_add_file(struct ship_target *lake, const struct lake_file *fil
     return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
 }
 
-static annal_status take_file(struct ship_target *lake, const char *line, struct manifest *manifest,
+void lake_take_name(struct outside *line, char name[NAME_BYTES])
+{
+    char chance[9];
+    const char *from = line->at;
+    name[0] = '\0';
+    outside_skip(line, "day=");
+    outside_day(line);
+    outside_skip(line, "/");
+    for (int i = 0; i < 8 && !line->is_bad; i++, line->at++)
+        line->is_bad = *line->at < '0' || *line->at > '9';
+    outside_skip(line, "-");
+    outside_hex(line, sizeof chance - 1, chance);
+    outside_skip(line, ".parquet");
+    if (!line->is_bad)
+        snprintf(name, NAME_BYTES, "%.*s", (int)(line->at - from), from);
+}
+
+static annal_status take_file(struct ship_target *lake, const char *text, struct manifest *manifest,
                               annal_error *err)
 {
+    struct outside line = {.at = text};
     struct lake_file file = {.name = lake->last};
-    if (sscanf(line,
-               "{\"annal_lake\":%d,\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
-               ",\"hash\":\"%" SCNx64 "\"}",
-               &manifest->version, lake->last, &file.rows, &file.bytes, &file.hash) != 5 ||
-        manifest->version < LAKE_BATCH || manifest->version > LAKE_MERGE)
+    outside_skip(&line, "{\"annal_lake\":");
+    manifest->version = (int)outside_number(&line, LAKE_MERGE);
+    outside_skip(&line, ",\"file\":\"");
+    lake_take_name(&line, lake->last);
+    outside_skip(&line, "\",\"rows\":");
+    manifest->rows = file.rows = outside_number(&line, OUTSIDE_COUNT_MAX);
+    outside_skip(&line, ",\"bytes\":");
+    file.bytes = outside_number(&line, OUTSIDE_BYTES_MAX);
+    outside_skip(&line, ",\"hash\":\"");
+    file.hash = outside_hash(&line);
+    outside_skip(&line, "\"}");
+    if (!outside_end(&line) || manifest->version < LAKE_BATCH) {
+        lake->last[0] = '\0';
         return fail_manifest(lake->number + 1, "is of another version, or damaged", err);
-    manifest->rows = file.rows;
+    }
     lake->events += manifest->version == LAKE_BATCH ? file.rows : 0;
     return lake_add_file(lake, &file, err);
 }
@@ -152,49 +205,74 @@ struct lake_file *lake_find_file(struct ship_target *lake, const char *name)
 }
 
 /* Rule 4. */
-static annal_status take_replaced(struct ship_target *lake, const char *line,
+static annal_status take_replaced(struct ship_target *lake, const char *text,
                                   struct manifest *manifest, annal_error *err)
 {
     char name[NAME_BYTES];
+    struct outside line = {.at = text};
     int64_t at_us = 0;
-    bool removed = sscanf(line, "{\"removed\":\"%199[^\"]\"}", name) == 1;
-    if (!removed &&
-        sscanf(line, "{\"replaces\":\"%199[^\"]\",\"at_us\":%" SCNd64 "}", name, &at_us) != 2)
+    bool removed = outside_has(&line, "{\"removed\":\"");
+    if (!removed)
+        outside_skip(&line, "{\"replaces\":\"");
+    lake_take_name(&line, name);
+    outside_skip(&line, removed ? "\"}" : "\",\"at_us\":");
+    if (!removed) {
+        at_us = outside_time(&line);
+        outside_skip(&line, "}");
+    }
+    if (!outside_end(&line) || (!removed && at_us <= 0))
         return fail_manifest(lake->number + 1, "is damaged", err);
     struct lake_file *file = lake_find_file(lake, name);
-    if (file == NULL || (file->replaced_us != 0) != removed)
+    struct lake_file *by = lake_find_file(lake, lake->last);
+    if (file == NULL || file == by || (file->replaced_us != 0) != removed)
         return fail_manifest(lake->number + 1, "does not continue those before it", err);
     file->is_removed = removed;
     if (!removed) {
         file->replaced_us = at_us;
+        file->replaced_by = by;
         manifest->replaced_rows += file->rows;
-        if (file->has_events)
-            lake_find_file(lake, lake->last)->has_events = true;
     }
     return ANNAL_OK;
 }
 
-static annal_status take_piece(struct ship_target *lake, const char *line, annal_error *err)
+static bool read_piece(const char *text, struct lake_piece *piece)
 {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    uint64_t first, before;
-    struct place last;
-    if (sscanf(line,
-               "{\"session\":\"%200[^\"]\",\"first_seq\":%" SCNu64 ",\"h_before\":\"%" SCNx64
-               "\",\"last_seq\":%" SCNu64 ",\"h\":\"%" SCNx64 "\",\"at\":%" SCNu64 "}",
-               session, &first, &before, &last.seq, &last.h, &last.at) != 6)
+    struct outside line = {.at = text};
+    outside_skip(&line, "{\"session\":\"");
+    outside_session(&line, piece->session);
+    outside_skip(&line, "\",\"first_seq\":");
+    piece->first = outside_number(&line, OUTSIDE_SEQ_MAX);
+    outside_skip(&line, ",\"h_before\":\"");
+    piece->before = outside_hash(&line);
+    outside_skip(&line, "\",\"last_seq\":");
+    piece->last.seq = outside_number(&line, OUTSIDE_SEQ_MAX);
+    outside_skip(&line, ",\"h\":\"");
+    piece->last.h = outside_hash(&line);
+    outside_skip(&line, "\",\"at\":");
+    piece->last.at = outside_number(&line, OUTSIDE_BYTES_MAX);
+    piece->has_header = lake_take_header(&line, &piece->info);
+    outside_skip(&line, "}");
+    return outside_end(&line) && piece->first > 0 && piece->last.seq >= piece->first;
+}
+
+static annal_status take_piece(struct ship_target *lake, const char *text, annal_error *err)
+{
+    struct lake_piece piece = {0};
+    if (!read_piece(text, &piece))
         return fail_manifest(lake->number + 1, "is damaged", err);
-    if (lake->found != NULL && strcmp(session, lake->found->info.session) == 0)
-        lake_take_piece(lake, line, lake_find_file(lake, lake->last));
-    if (lake->links != NULL && lake_note_fork(lake, line, err) < 0)
-        return ANNAL_ERR_NOMEM;
-    struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
+    annal_status status = lake->has_histories
+                              ? lake_note_piece(lake, &piece, lake_find_file(lake, lake->last), err)
+                              : ANNAL_OK;
+    if (status < 0)
+        return status;
+    struct lane *lane = lane_of(&lake->heads, annal_slice_of(piece.session));
     if (lane == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    if (lane->has_head ? first != lane->there.seq + 1 || before != lane->there.h : before != 0)
+    if (lane->has_head ? piece.first != lane->there.seq + 1 || piece.before != lane->there.h
+                       : piece.before != 0)
         return fail_manifest(lake->number + 1, "does not continue those before it", err);
     lane->has_head = true;
-    lane->there = last;
+    lane->there = piece.last;
     return ANNAL_OK;
 }
 
@@ -205,11 +283,16 @@ annal_status lake_end_text(struct buf *text, size_t count)
 
 bool lake_check_text(char *text, size_t len, size_t *out_count)
 {
-    uint64_t h = 0;
     char *end = len > 1 ? memrchr(text, '\n', len - 1) : NULL;
-    if (end == NULL ||
-        sscanf(end + 1, "{\"pieces\":%zu,\"h\":\"%" SCNx64 "\"}", out_count, &h) != 2 ||
-        h != annal__hash(text, (size_t)(end + 1 - text), 0))
+    if (end == NULL || memchr(text, '\0', len) != NULL)
+        return false;
+    struct outside line = {.at = end + 1};
+    outside_skip(&line, "{\"pieces\":");
+    *out_count = outside_number(&line, NUMBER_MAX);
+    outside_skip(&line, ",\"h\":\"");
+    uint64_t h = outside_hash(&line);
+    outside_skip(&line, "\"}\n");
+    if (!outside_end(&line) || h != annal__hash(text, (size_t)(end + 1 - text), 0))
         return false;
     *end = '\0';
     return true;
@@ -249,7 +332,9 @@ annal_status lake_read_text(struct ship_target *lake, const char *name, struct b
 static annal_status read_next(struct ship_target *lake, annal_error *err)
 {
     char name[NAME_BYTES];
-    struct buf text = {0};
+    struct buf text = {.limit = MANIFEST_BYTES};
+    if (lake->number >= NUMBER_MAX)
+        return ANNAL_ERR_NOTFOUND;
     log_name(name, lake->number + 1);
     annal_status status = lake_read_text(lake, name, &text, err);
     if (status >= 0)
@@ -282,8 +367,10 @@ void lake_forget(struct ship_target *lake)
 {
     lanes_done(&lake->heads);
     tdestroy(lake->tree, free_file);
+    lake_forget_histories(lake);
     lake->tree = NULL;
     lake->number = lake->events = 0;
+    lake->last[0] = '\0';
 }
 
 static void lake_close(struct ship_target *lake)
@@ -329,7 +416,7 @@ static annal_status open_files(struct ship_target *lake, const struct ship_where
                                annal_error *err)
 {
     char name[NAME_BYTES];
-    struct buf text = {0};
+    struct buf text = {.limit = MANIFEST_BYTES};
     if (strpbrk(where->store, ALSO_ENCODED) == NULL)
         return open_directory(lake, where, false, lake->to_write, err);
     annal_status status = open_directory(lake, where, true, false, err);
@@ -476,13 +563,15 @@ static int next_row(void *arg, const annal_value **out_values)
     return 0;
 }
 
-static annal_status write_rows(struct ship_target *lake, const char *path, annal_error *err)
+static annal_status write_rows(struct ship_target *lake, int fd, annal_error *err)
 {
+    char path[FD_PATH_BYTES];
     static const struct parquet_column columns[] = {
         {"session_id", PARQUET_TEXT}, {"seq", PARQUET_INTEGER}, {"timestamp", PARQUET_TIME},
         {"type", PARQUET_TEXT},       {"id", PARQUET_TEXT},     {"cause", PARQUET_TEXT},
         {"data", PARQUET_TEXT},       {"h", PARQUET_INTEGER}};
     struct parquet *parquet = NULL;
+    lake_fd_path(path, fd);
     int exit_status = parquet_open(path, &parquet);
     if (exit_status == 0)
         exit_status = parquet_write(parquet, columns, 8, next_row, lake);
@@ -512,12 +601,12 @@ static annal_status print_pieces(struct lane **lanes, size_t count, struct lake_
     return status;
 }
 
-annal_status lake_measure(struct lake_manifest *manifest, const char *path, annal_error *err)
+annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err)
 {
     struct sum sum = {annal__hash_begin(0), 0};
     if (sum.stream == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    annal_status status = lake_read_path(path, add_sum, &sum, err);
+    annal_status status = lake_read_fd(fd, manifest->name, add_sum, &sum, err);
     manifest->bytes = sum.bytes;
     manifest->hash = annal__hash_end(sum.stream);
     return status;
@@ -554,19 +643,19 @@ annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char
     return ANNAL_OK;
 }
 
-/* The file is at path; its manifest makes it part of the lake. */
-static annal_status commit_file(struct ship_target *lake, struct lake_manifest *manifest,
-                                const char *path, annal_error *err)
+/* The file is whole; its manifest makes it part of the lake. */
+static annal_status commit_file(struct ship_target *lake, struct lake_manifest *manifest, int fd,
+                                annal_error *err)
 {
-    annal_status status = lake_measure(manifest, path, err);
+    annal_status status = lake_measure(manifest, fd, err);
     if (status >= 0)
-        status = lake->kind->stage(lake->files, manifest->name, path, err);
+        status = lake->kind->stage(lake->files, manifest->name, err);
     bool is_staged = status >= 0;
     if (is_staged)
         status = lake_publish(lake, manifest, err);
     /* After another failure the manifest may be there: then its file is needed. */
     if (!is_staged || status == ANNAL_ERR_CONFLICT)
-        lake->kind->drop(lake->files, manifest->name, path);
+        lake->kind->drop(lake->files, manifest->name);
     return status != ANNAL_ERR_CONFLICT
                ? status
                : annal__fail(err, ANNAL_ERR_BUSY,
@@ -576,7 +665,8 @@ static annal_status commit_file(struct ship_target *lake, struct lake_manifest *
 static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, size_t count,
                                 annal_error *err)
 {
-    char now[ANNAL_TIME_BYTES], name[NAME_BYTES], path[PATH_BYTES];
+    char now[ANNAL_TIME_BYTES], name[NAME_BYTES];
+    int fd = -1;
     struct lake_manifest manifest = {
         .version = LAKE_BATCH, .name = name, .rows = (uint64_t)lake->row_count};
     if (lake->row_count == 0)
@@ -586,11 +676,14 @@ static annal_status lake_commit(struct ship_target *lake, struct lane **lanes, s
     if (status >= 0 && print_pieces(lanes, count, &manifest) < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
     if (status >= 0)
-        status = lake->kind->local(lake->files, name, path, err);
+        status = lake->kind->local(lake->files, name, &fd, err);
+    bool is_begun = status >= 0;
+    if (is_begun)
+        status = write_rows(lake, fd, err);
+    if (is_begun && status < 0)
+        lake->kind->drop(lake->files, name);
     if (status >= 0)
-        status = write_rows(lake, path, err);
-    if (status >= 0)
-        status = commit_file(lake, &manifest, path, err);
+        status = commit_file(lake, &manifest, fd, err);
     annal__buf_done(&manifest.lines);
     if (status < 0)
         return status;

@@ -5,6 +5,7 @@
 #ifndef TOOLS_SHIP_LAKE_H
 #define TOOLS_SHIP_LAKE_H
 
+#include "tools/cli/outside.h"
 #include "tools/ship/ship.h"
 
 #include "journal/base/buf.h"
@@ -33,22 +34,22 @@ struct lake_files_kind {
     annal_status (*create)(struct lake_files *files, const char *name, annal_slice bytes,
                            annal_error *err);
 
-    /* A file that is written by others: where; then it is put aside, durable, as <name>.tmp; then
-     * it gets its name, unless it has it. drop() removes what local() and stage() left. */
-    annal_status (*local)(struct lake_files *files, const char *name, char path[PATH_BYTES],
+    /* A file that DuckDB writes: open, until the next call or close(); then it is put aside,
+     * durable, as <name>.tmp; then it gets its name, unless it has it. drop() removes what local()
+     * and stage() left. */
+    annal_status (*local)(struct lake_files *files, const char *name, int *out_fd,
                           annal_error *err);
-    annal_status (*stage)(struct lake_files *files, const char *name, const char *path,
-                          annal_error *err);
+    annal_status (*stage)(struct lake_files *files, const char *name, annal_error *err);
     annal_status (*settle)(struct lake_files *files, const char *name, annal_error *err);
-    void (*drop)(struct lake_files *files, const char *name, const char *path);
+    void (*drop)(struct lake_files *files, const char *name);
 
     /* What is not there is no failure. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* A local copy of a file, or itself: *out_is_copy says whether to unlink(2) it.
-     * ANNAL_ERR_NOTFOUND: there is none of this name. */
-    annal_status (*fetch)(struct lake_files *files, const char *name, char path[PATH_BYTES],
-                          bool *out_is_copy, annal_error *err);
+    /* Open a file, or a copy of it without a name. ANNAL_ERR_NOTFOUND: there is none of this
+     * name. */
+    annal_status (*fetch)(struct lake_files *files, const char *name, int *out_fd,
+                          annal_error *err);
 
     /* For messages: where a file is. Valid until the next call. */
     const char *(*place)(struct lake_files *files, const char *name);
@@ -56,8 +57,15 @@ struct lake_files_kind {
 
 extern const struct lake_files_kind lake_dir, lake_s3;
 
-/* A file of this machine. ANNAL_ERR_NOTFOUND: it is not there. */
-annal_status lake_read_path(const char *path, piece_fn fn, void *arg, annal_error *err);
+/* An open file, from its first byte on; place is for messages. */
+annal_status lake_read_fd(int fd, const char *place, piece_fn fn, void *arg, annal_error *err);
+
+/* The path by which DuckDB opens an open file. */
+enum { FD_PATH_BYTES = 40 };
+void lake_fd_path(char path[FD_PATH_BYTES], int fd);
+
+/* Create a file without a name in $TMPDIR, or /tmp: only this process can open it. */
+annal_status lake_unnamed(int *out_fd, annal_error *err);
 
 /* A piece_fn: add it to a struct buf. */
 annal_status lake_add_text(void *arg, const void *bytes, size_t len);
@@ -65,14 +73,16 @@ annal_status lake_add_text(void *arg, const void *bytes, size_t len);
 /* ---- The lake: lake.c has its rules ---- */
 
 enum { LAKE_BATCH = 1, LAKE_MERGE = 2, NUMBER_MAX = 99999999, CHECKPOINT_EVERY = 1000 };
+#define MANIFEST_BYTES   ((size_t)64 << 20)
+#define CHECKPOINT_BYTES ((size_t)1 << 30)
 
 struct lake_file {
     const char *name;
     uint64_t rows, bytes, hash;
     int64_t replaced_us; /* 0: it is part of the lake */
     bool is_removed;
-    bool is_missing; /* compaction found that it was deleted */
-    bool has_events; /* of the session that is looked for */
+    bool is_missing;               /* compaction found that it was deleted */
+    struct lake_file *replaced_by; /* the file that has its rows now; NULL: it is not replaced */
 };
 
 struct lake_row {
@@ -84,17 +94,8 @@ struct lake_row {
     size_t lens[4];
 };
 
-/* A session that belongs to another one: a fork or a sub-agent. */
-struct lake_link {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    char of[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    bool is_given;
-};
-
-struct lake_links {
-    struct lake_link *all;
-    size_t count;
-};
+/* What the manifests say about a session: lake_read.c. */
+struct lake_history;
 
 struct ship_target {
     const struct lake_files_kind *kind;
@@ -107,11 +108,8 @@ struct ship_target {
     uint64_t events;
     bool to_write;
     char store[SHIP_STORE_BYTES_MAX];
-    struct ship_origin
-        *found; /* the session that is looked for, while manifests are read, or NULL */
-    struct lake_links *links; /* where forks are noted while manifests are read, or NULL */
-    char looked_for[ANNAL_SESSION_ID_BYTES_MAX +
-                    1]; /* of which files say whether they have events */
+    bool has_histories; /* of all sessions, from the first manifest on */
+    void *histories;    /* struct lake_history by session, of tsearch(3) */
 
     struct lake_row *rows;
     size_t row_count, row_room, row_given;
@@ -119,10 +117,27 @@ struct ship_target {
     annal_value values[8];
 };
 
+/* The name of a file, day=YYYY-MM-DD/NNNNNNNN-XXXXXXXX.parquet, from a line of a manifest or of the
+ * checkpoint. */
+void lake_take_name(struct outside *line, char name[NAME_BYTES]);
+
+/* Open a file of the lake. The last one may not have its name yet: a reader does not give it. */
+annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *file, int *out_fd,
+                             annal_error *err);
+
+/* Files that are open, with the paths by which DuckDB opens them. */
+struct opened {
+    const char **paths;
+    size_t count;
+};
+annal_status lake_open_more(struct ship_target *lake, const struct lake_file *file,
+                            struct opened *opened, annal_error *err);
+void lake_close_all(struct opened *opened);
+
 /* Read the manifests that were written since. */
 annal_status lake_read_log(struct ship_target *lake, annal_error *err);
 
-/* A whole file, and a 0 after it. */
+/* A whole file, up to out->limit, and a 0 after it. */
 annal_status lake_read_text(struct ship_target *lake, const char *name, struct buf *out,
                             annal_error *err);
 
@@ -158,28 +173,36 @@ struct lake_manifest {
 annal_status lake_new_name(const struct ship_target *lake, annal_slice day, char name[NAME_BYTES],
                            annal_error *err);
 
-/* Set bytes and hash to those of the file at path. */
-annal_status lake_measure(struct lake_manifest *manifest, const char *path, annal_error *err);
+/* Set bytes and hash to those of an open file. */
+annal_status lake_measure(struct lake_manifest *manifest, int fd, annal_error *err);
 
 /* Write it as the next one; ANNAL_ERR_CONFLICT: somebody else was first. */
 annal_status lake_publish(struct ship_target *lake, const struct lake_manifest *manifest,
                           annal_error *err);
 
-/* lake_read.c. The first piece of a session has the header of its journal; a lake that an older
- * annal began lacks it. */
+/* What a manifest says of a session. The first piece of a session has the header of its journal;
+ * a lake that an older annal began lacks it. */
+struct lake_piece {
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    uint64_t first, before; /* the first seq, and the hash before it */
+    struct place last;
+    bool has_header;
+    annal_session_info info;
+};
+
+/* lake_read.c */
 annal_status lake_print_header(const annal_session_info *info, struct buf *out);
-void lake_take_piece(struct ship_target *lake, const char *line, struct lake_file *file);
+bool lake_read_row(char *line, annal_event *out); /* a row as DuckDB printed it */
+bool lake_take_header(struct outside *line, annal_session_info *out);
+annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
+                             struct lake_file *file, annal_error *err);
+void lake_forget_histories(struct ship_target *lake);
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
                        annal_error *err);
-annal_status lake_note_fork(struct ship_target *lake, const char *line, annal_error *err);
 annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
                        annal_error *err);
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err);
-
-/* A path in $TMPDIR, or /tmp, that nobody has: annal-<what>-<random><end>. */
-annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const char *end,
-                                 annal_error *err);
 
 annal_status lake_compact(struct ship_target *lake, const struct ship_compact *options,
                           struct ship_compacted *out, annal_error *err);

@@ -89,46 +89,78 @@ annal_status lake_write_checkpoint(struct ship_target *lake, annal_error *err)
     return status;
 }
 
-static annal_status take_line(struct ship_target *lake, const char *line, annal_error *err)
+static annal_status take_file(struct ship_target *lake, struct outside *line, annal_error *err)
 {
-    char name[NAME_BYTES], session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char name[NAME_BYTES];
     struct lake_file file = {.name = name};
+    lake_take_name(line, name);
+    outside_skip(line, "\",\"rows\":");
+    file.rows = outside_number(line, OUTSIDE_COUNT_MAX);
+    outside_skip(line, ",\"bytes\":");
+    file.bytes = outside_number(line, OUTSIDE_BYTES_MAX);
+    outside_skip(line, ",\"hash\":\"");
+    file.hash = outside_hash(line);
+    outside_skip(line, "\",\"replaced_us\":");
+    file.replaced_us = outside_time(line);
+    outside_skip(line, "}");
+    return outside_end(line) && file.replaced_us >= 0 ? lake_add_file(lake, &file, err)
+                                                      : ANNAL_ERR_CORRUPT;
+}
+
+static annal_status take_head(struct ship_target *lake, struct outside *line, annal_error *err)
+{
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct place head;
-    if (sscanf(line,
-               "{\"file\":\"%199[^\"]\",\"rows\":%" SCNu64 ",\"bytes\":%" SCNu64
-               ",\"hash\":\"%" SCNx64 "\",\"replaced_us\":%" SCNd64 "}",
-               name, &file.rows, &file.bytes, &file.hash, &file.replaced_us) == 5)
-        return lake_add_file(lake, &file, err);
-    if (sscanf(line,
-               "{\"session\":\"%200[^\"]\",\"seq\":%" SCNu64 ",\"h\":\"%" SCNx64
-               "\",\"at\":%" SCNu64 "}",
-               session, &head.seq, &head.h, &head.at) != 4)
+    outside_skip(line, "{\"session\":\"");
+    outside_session(line, session);
+    outside_skip(line, "\",\"seq\":");
+    head.seq = outside_number(line, OUTSIDE_SEQ_MAX);
+    outside_skip(line, ",\"h\":\"");
+    head.h = outside_hash(line);
+    outside_skip(line, "\",\"at\":");
+    head.at = outside_number(line, OUTSIDE_BYTES_MAX);
+    outside_skip(line, "}");
+    if (!outside_end(line))
         return ANNAL_ERR_CORRUPT;
     struct lane *lane = lane_of(&lake->heads, annal_slice_of(session));
     if (lane == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (lane->has_head)
+        return ANNAL_ERR_CORRUPT;
     lane->has_head = true;
     lane->there = head;
     return ANNAL_OK;
+}
+
+static bool take_begin(const char *text, uint64_t *number, uint64_t *events)
+{
+    struct outside line = {.at = text};
+    outside_skip(&line, "{\"annal_lake\":");
+    bool is_known = outside_number(&line, LAKE_MERGE) == LAKE_BATCH;
+    outside_skip(&line, ",\"checkpoint\":");
+    *number = outside_number(&line, NUMBER_MAX);
+    outside_skip(&line, ",\"events\":");
+    *events = outside_number(&line, OUTSIDE_BYTES_MAX);
+    outside_skip(&line, "}");
+    return outside_end(&line) && is_known;
 }
 
 /* ANNAL_ERR_CORRUPT: it is damaged, or of another version. */
 static annal_status take(struct ship_target *lake, struct buf *text, annal_error *err)
 {
     size_t said = 0, count = 0;
-    int version = 0;
     uint64_t number = 0;
     char *rest = NULL, *line = lake_check_text(text->ptr, text->len, &said)
                                    ? strtok_r(text->ptr, "\n", &rest)
                                    : NULL;
-    if (line == NULL ||
-        sscanf(line, "{\"annal_lake\":%d,\"checkpoint\":%" SCNu64 ",\"events\":%" SCNu64 "}",
-               &version, &number, &lake->events) != 3 ||
-        version != LAKE_BATCH)
+    if (line == NULL || !take_begin(line, &number, &lake->events))
         return ANNAL_ERR_CORRUPT;
     annal_status status = ANNAL_OK;
-    for (; status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL; count++)
-        status = take_line(lake, line, err);
+    for (; status >= 0 && (line = strtok_r(NULL, "\n", &rest)) != NULL; count++) {
+        struct outside field = {.at = line};
+        status = outside_has(&field, "{\"file\":\"") ? take_file(lake, &field, err)
+                                                     : take_head(lake, &field, err);
+    }
     if (status >= 0 && count != said)
         status = ANNAL_ERR_CORRUPT;
     if (status >= 0)
@@ -138,12 +170,12 @@ static annal_status take(struct ship_target *lake, struct buf *text, annal_error
 
 annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
 {
-    struct buf text = {0};
+    struct buf text = {.limit = CHECKPOINT_BYTES};
     annal_status status = lake_read_text(lake, file_name, &text, err);
     if (status >= 0)
         status = take(lake, &text, err);
     annal__buf_done(&text);
-    if (status != ANNAL_ERR_NOTFOUND && status != ANNAL_ERR_CORRUPT)
+    if (status != ANNAL_ERR_NOTFOUND && status != ANNAL_ERR_CORRUPT && status != ANNAL_ERR_LIMIT)
         return status;
     lake_forget(lake);
     return ANNAL_OK;
@@ -152,7 +184,7 @@ annal_status lake_read_checkpoint(struct ship_target *lake, annal_error *err)
 /* One that somebody else wrote meanwhile is left for the next time. */
 annal_status lake_prove_checkpoint(struct ship_target *lake, annal_error *err)
 {
-    struct buf want = {0}, text = {0};
+    struct buf want = {0}, text = {.limit = CHECKPOINT_BYTES};
     char number[40];
     size_t count;
     snprintf(number, sizeof number, "\"checkpoint\":%" PRIu64 ",", lake->number);

@@ -74,34 +74,37 @@ static void choose(const void *node, VISIT which, void *closure)
 }
 
 /* ANNAL_ERR_NOTFOUND: one of them was deleted, and is left out from now on (rule 4). */
-static annal_status write_merged(struct merge *merge, const char *name, char path[PATH_BYTES])
+static annal_status fetch_all(struct merge *merge, struct opened *opened)
 {
     struct ship_target *lake = merge->lake;
-    char(*paths)[PATH_BYTES] = annal__zalloc(merge->count * sizeof *paths);
-    const char **list = annal__zalloc(merge->count * sizeof *list);
-    bool is_copy = false;
-    size_t fetched = 0;
-    annal_status status = paths != NULL && list != NULL
-                              ? ANNAL_OK
-                              : annal__fail(merge->err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    for (; fetched < merge->count && status >= 0; fetched++) {
-        status = lake->kind->fetch(lake->files, merge->names[fetched], paths[fetched], &is_copy,
-                                   merge->err);
-        list[fetched] = paths[fetched];
-        if (status == ANNAL_ERR_NOTFOUND)
-            lake_find_file(lake, merge->names[fetched])->is_missing = true;
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < merge->count && status >= 0; i++) {
+        struct lake_file *file = lake_find_file(lake, merge->names[i]);
+        status = lake_open_more(lake, file, opened, merge->err);
+        file->is_missing = status == ANNAL_ERR_NOTFOUND;
     }
-    if (status >= 0)
-        status = lake->kind->local(lake->files, name, path, merge->err);
+    return status;
+}
+
+static annal_status write_merged(struct merge *merge, const char *name, int *out_fd)
+{
+    struct ship_target *lake = merge->lake;
+    struct opened opened = {0};
     struct parquet *parquet = NULL;
-    if (status >= 0 &&
-        (parquet_open(path, &parquet) != 0 || parquet_merge(parquet, list, merge->count) != 0))
+    char path[FD_PATH_BYTES];
+    annal_status status = fetch_all(merge, &opened);
+    if (status >= 0)
+        status = lake->kind->local(lake->files, name, out_fd, merge->err);
+    if (status >= 0)
+        lake_fd_path(path, *out_fd);
+    bool is_begun = status >= 0;
+    if (is_begun && (parquet_open(path, &parquet) != 0 ||
+                     parquet_merge(parquet, opened.paths, opened.count) != 0))
         status = annal__fail(merge->err, ANNAL_ERR_IO, "ship: no Parquet file was written");
+    if (is_begun && status < 0)
+        lake->kind->drop(lake->files, name);
     parquet_close(parquet);
-    for (size_t i = 0; i < fetched && is_copy; i++)
-        (void)unlink(paths[i]);
-    annal__free(paths);
-    annal__free(list);
+    lake_close_all(&opened);
     return status;
 }
 
@@ -151,16 +154,17 @@ static annal_status print_changes(struct merge *merge, struct lake_manifest *man
 static annal_status merge_files(struct merge *merge)
 {
     struct ship_target *lake = merge->lake;
-    char name[NAME_BYTES], path[PATH_BYTES];
+    char name[NAME_BYTES];
+    int fd = -1;
     struct lake_manifest manifest = {.version = LAKE_MERGE, .name = name, .rows = merge->rows};
     annal_slice day = {merge->names[0] + strlen("day="), DAY_BYTES};
     annal_status status = lake_new_name(lake, day, name, merge->err);
     if (status >= 0)
-        status = write_merged(merge, name, path);
+        status = write_merged(merge, name, &fd);
     if (status >= 0)
-        status = lake_measure(&manifest, path, merge->err);
+        status = lake_measure(&manifest, fd, merge->err);
     if (status >= 0)
-        status = lake->kind->stage(lake->files, name, path, merge->err);
+        status = lake->kind->stage(lake->files, name, merge->err);
     if (status >= 0)
         status = lake->kind->settle(lake->files, name, merge->err);
     if (status >= 0)

@@ -1,8 +1,14 @@
-/* The files of a lake in a directory: a name is linked, not renamed, where only one may get it. */
+/*
+ * The files of a lake in a directory. Others may write there, so each is opened, named and removed
+ * below LAKE/store=<name>, and no link is followed (journal/base/open_below.h). A name is linked,
+ * not renamed, where only one may get it. DuckDB gets files that are open, as /proc/self/fd/N.
+ */
 #include "tools/ship/lake.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/io.h"
+#include "journal/base/open_below.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,193 +16,271 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ROOT_BYTES = PATH_BYTES / 2 };
+
 struct lake_files {
-    char root[PATH_BYTES / 2]; /* LAKE/store=<name> */
+    struct below below;    /* not open: a reader found no such directory */
+    int local;             /* of dir_local(); -1: none */
+    char root[ROOT_BYTES]; /* LAKE/store=<name> */
     char place[PATH_BYTES];
 };
 
-static void path_of(const struct lake_files *files, char path[PATH_BYTES], const char *name,
-                    const char *end)
+/* What readers of the lake, such as other users, may do is left to the umask. */
+static const struct below_mode shared = {.file = 0666, .folder = 0777, .sync = true};
+
+static const char *place_of(struct lake_files *files, const char *name, const char *end)
 {
-    snprintf(path, PATH_BYTES, "%s/%s%s", files->root, name, end);
+    snprintf(files->place, sizeof files->place, "%s/%s%s", files->root, name, end);
+    return files->place;
 }
 
-static annal_status fail_file(annal_error *err, const char *what, const char *path)
+static annal_status ship_error(annal_status status, annal_error *err)
 {
-    return annal__fail_errno(err, "ship: %s '%s'", what, path);
-}
-
-/* Sync a file, or the directory in which a file got its name. */
-static annal_status sync_path(const char *path, bool its_directory, annal_error *err)
-{
-    char name[PATH_BYTES];
-    snprintf(name, sizeof name, "%s", path);
-    if (its_directory)
-        *strrchr(name, '/') = '\0';
-    int fd = open(name, O_RDONLY | O_CLOEXEC);
-    int failed = fd < 0 || fsync(fd) < 0;
-    annal_status status = failed ? fail_file(err, "sync", name) : ANNAL_OK;
-    if (fd >= 0)
-        close(fd);
+    if (status < 0 && err != NULL) {
+        annal_error why = *err;
+        snprintf(err->message, sizeof err->message, "ship: %.500s", why.message);
+    }
     return status;
 }
 
-static annal_status make_directories(const char *path, annal_error *err)
+/* ---- Opening ---- */
+
+static void dir_close(struct lake_files *files)
 {
-    char name[PATH_BYTES];
-    snprintf(name, sizeof name, "%s", path);
-    for (char *slash = strchr(name + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+    if (files == NULL)
+        return;
+    if (files->local >= 0)
+        close(files->local);
+    annal__below_close(&files->below);
+    annal__free(files);
+}
+
+/* The path that the user gave, which may contain links. */
+static annal_status make_root(const char *root, annal_error *err)
+{
+    char path[ROOT_BYTES];
+    snprintf(path, sizeof path, "%s/", root);
+    for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        if (mkdir(name, 0777) < 0 && errno != EEXIST)
-            return fail_file(err, "make", name);
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+            return annal__fail_errno(err, "ship: make '%s'", path);
         *slash = '/';
     }
     return ANNAL_OK;
 }
 
-static void dir_close(struct lake_files *files)
+static annal_status make_folder(struct lake_files *files, const char *name, annal_error *err)
 {
-    annal__free(files);
+    int fd = -1;
+    annal_status status = annal__below_folder(&files->below, name, &shared, &fd, err);
+    if (fd >= 0)
+        close(fd);
+    return ship_error(status, err);
+}
+
+/* A reader has all files of a session open. */
+static void raise_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static annal_status open_root(struct lake_files *files, bool to_write, annal_error *err)
+{
+    annal_status status = to_write ? make_root(files->root, err) : ANNAL_OK;
+    if (status >= 0)
+        status = ship_error(annal__below_open(files->root, &files->below, err), err);
+    if (status == ANNAL_ERR_NOTFOUND && !to_write)
+        return ANNAL_OK; /* as if it had no file */
+    if (status >= 0 && to_write)
+        status = make_folder(files, "_log", err);
+    if (status >= 0 && to_write)
+        status = make_folder(files, "artifacts", err);
+    return status;
 }
 
 static annal_status dir_open(const struct ship_where *where, const char *directory, bool to_write,
                              struct lake_files **out_files, annal_error *err)
 {
-    char path[PATH_BYTES];
-    struct buf root = {.limit = PATH_BYTES / 2 - 1};
     struct lake_files *files = annal__zalloc(sizeof *files);
+    if (files == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    files->local = -1;
+    int len = snprintf(files->root, sizeof files->root, "%s/%s", where->url + strlen("file://"),
+                       directory);
     annal_status status =
-        annal__buf_printf(&root, "%s/%s", where->url + strlen("file://"), directory);
-    if (files == NULL || status < 0 || annal__buf_cstr(&root) == NULL)
-        status = annal__fail(err, ANNAL_ERR_INVALID, "ship: the path of the lake is too long");
-    if (status >= 0) {
-        memcpy(files->root, root.ptr, root.len);
-        path_of(files, path, "_log/x", "");
-        if (to_write)
-            status = make_directories(path, err);
-        path_of(files, path, "artifacts/x", "");
-        if (status >= 0 && to_write)
-            status = make_directories(path, err);
-    }
-    annal__buf_done(&root);
+        len < 0 || len + 2 > ROOT_BYTES
+            ? annal__fail(err, ANNAL_ERR_INVALID, "ship: the path of the lake is too long")
+            : open_root(files, to_write, err);
     if (status < 0) {
         dir_close(files);
         return status;
     }
+    raise_limit();
     *out_files = files;
     return ANNAL_OK;
 }
 
-static annal_status fail_read(const char *path, annal_error *err)
+/* ---- Reading ---- */
+
+static annal_status fail_missing(struct lake_files *files, const char *name, annal_error *err)
 {
-    return errno == ENOENT ? annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: there is no '%s'", path)
-                           : fail_file(err, "read", path);
+    return annal__fail(err, ANNAL_ERR_NOTFOUND, "ship: there is no '%s'",
+                       place_of(files, name, ""));
 }
 
-annal_status lake_read_path(const char *path, piece_fn fn, void *arg, annal_error *err)
+static annal_status open_file(struct lake_files *files, const char *name, int *out_fd,
+                              annal_error *err)
+{
+    if (files->below.root == NULL)
+        return fail_missing(files, name, err);
+    annal_status status = annal__below_open_file(&files->below, name, O_RDONLY, NULL, out_fd, err);
+    return status == ANNAL_ERR_NOTFOUND ? fail_missing(files, name, err) : ship_error(status, err);
+}
+
+annal_status lake_read_fd(int fd, const char *place, piece_fn fn, void *arg, annal_error *err)
 {
     static char piece[1 << 16];
     annal_status status = ANNAL_OK;
-    FILE *file = fopen(path, "rbe");
-    if (file == NULL)
-        return fail_read(path, err);
-    for (size_t len; status >= 0 && (len = fread(piece, 1, sizeof piece, file)) > 0;)
-        status = fn(arg, piece, len);
+    ssize_t len = 0;
+    for (off_t at = 0; status >= 0 && (len = pread(fd, piece, sizeof piece, at)) > 0; at += len)
+        status = fn(arg, piece, (size_t)len);
     if (status < 0)
-        status = annal__fail(err, status, "ship: out of memory");
-    else if (ferror(file))
-        status = fail_file(err, "read", path);
-    fclose(file);
-    return status;
+        return status == ANNAL_ERR_LIMIT
+                   ? annal__fail(err, status, "ship: '%s' is too large to be what it should be",
+                                 place)
+                   : annal__fail(err, status, "ship: out of memory");
+    return len < 0 ? annal__fail_errno(err, "ship: read '%s'", place) : ANNAL_OK;
 }
 
 static annal_status dir_read(struct lake_files *files, const char *name, piece_fn fn, void *arg,
                              annal_error *err)
 {
-    char path[PATH_BYTES];
-    path_of(files, path, name, "");
-    return lake_read_path(path, fn, arg, err);
+    int fd = -1;
+    annal_status status = open_file(files, name, &fd, err);
+    if (status < 0)
+        return status;
+    status = lake_read_fd(fd, place_of(files, name, ""), fn, arg, err);
+    close(fd);
+    return status;
+}
+
+static annal_status dir_fetch(struct lake_files *files, const char *name, int *out_fd,
+                              annal_error *err)
+{
+    return open_file(files, name, out_fd, err);
+}
+
+/* ---- Writing ---- */
+
+static annal_status fail_conflict(struct lake_files *files, const char *name, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CONFLICT, "ship: '%s' is there already",
+                       place_of(files, name, ""));
+}
+
+static annal_status write_file(struct lake_files *files, const char *name, annal_slice bytes,
+                               annal_error *err)
+{
+    int fd = -1;
+    annal_status status =
+        annal__below_open_file(&files->below, name, O_RDWR | O_CREAT | O_EXCL, &shared, &fd, err);
+    if (status < 0)
+        return ship_error(status, err);
+    if (annal__write_all(&annal__system_io, fd, bytes.ptr, bytes.len, 0) < 0 || fsync(fd) < 0)
+        status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));
+    if (close(fd) < 0 && status >= 0)
+        status = annal__fail_errno(err, "ship: write '%s'", place_of(files, name, ""));
+    return status;
 }
 
 static annal_status dir_create(struct lake_files *files, const char *name, annal_slice bytes,
                                annal_error *err)
 {
-    char path[PATH_BYTES], tmp[PATH_BYTES], end[40];
+    char tmp[NAME_BYTES + 40];
     uint64_t chance = 0; /* a process of another container may have the same id */
-    annal_status status = ANNAL_OK;
-    path_of(files, path, name, "");
+    bool ignored;
     if (getrandom(&chance, sizeof chance, 0) < 0)
-        return fail_file(err, "find a name beside", path);
-    snprintf(end, sizeof end, ".%016" PRIx64 ".tmp", chance);
-    path_of(files, tmp, name, end);
-    FILE *out = fopen(tmp, "wxe");
-    bool written = out != NULL && fwrite(bytes.ptr, 1, bytes.len, out) == bytes.len;
-    written = out != NULL && fclose(out) == 0 && written;
-    if (!written)
-        status = fail_file(err, "write", tmp);
+        return annal__fail_errno(err, "ship: find a name beside '%s'", place_of(files, name, ""));
+    snprintf(tmp, sizeof tmp, "%s.%016" PRIx64 ".tmp", name, chance);
+    annal_status status = write_file(files, tmp, bytes, err);
     if (status >= 0)
-        status = sync_path(tmp, false, err);
-    if (status >= 0 && link(tmp, path) < 0)
-        status = errno == EEXIST
-                     ? annal__fail(err, ANNAL_ERR_CONFLICT, "ship: '%s' is there already", path)
-                     : fail_file(err, "write", path);
-    (void)unlink(tmp);
-    return status < 0 ? status : sync_path(path, true, err);
+        status = annal__below_link(&files->below, tmp, name, err);
+    (void)annal__below_delete(&files->below, tmp, &ignored, NULL);
+    return status == ANNAL_ERR_CONFLICT ? fail_conflict(files, name, err) : ship_error(status, err);
 }
 
-static annal_status dir_local(struct lake_files *files, const char *name, char path[PATH_BYTES],
-                              annal_error *err)
+static void tmp_name(char tmp[NAME_BYTES + 40], const char *name)
 {
-    path_of(files, path, name, ".tmp");
-    return make_directories(path, err);
+    snprintf(tmp, NAME_BYTES + 40, "%s.tmp", name);
 }
 
-/* It is where it has to be: whoever wrote it synced it. */
-static annal_status dir_stage(struct lake_files *files, const char *name, const char *path,
+static annal_status dir_local(struct lake_files *files, const char *name, int *out_fd,
                               annal_error *err)
 {
-    (void)files, (void)name, (void)path, (void)err;
-    return ANNAL_OK;
+    char tmp[NAME_BYTES + 40];
+    tmp_name(tmp, name);
+    if (files->local >= 0)
+        close(files->local);
+    files->local = -1;
+    annal_status status = annal__below_open_file(&files->below, tmp, O_RDWR | O_CREAT | O_EXCL,
+                                                 &shared, &files->local, err);
+    *out_fd = files->local;
+    return ship_error(status, err);
+}
+
+static annal_status sync_folder(struct lake_files *files, const char *name, annal_error *err)
+{
+    char folder[NAME_BYTES];
+    int fd = -1;
+    snprintf(folder, sizeof folder, "%.*s", (int)strcspn(name, "/"), name);
+    annal_status status = annal__below_folder(&files->below, folder, NULL, &fd, err);
+    if (status >= 0 && fsync(fd) < 0)
+        status = annal__fail_errno(err, "sync '%s'", place_of(files, folder, ""));
+    if (fd >= 0)
+        close(fd);
+    return ship_error(status, err);
+}
+
+static annal_status dir_stage(struct lake_files *files, const char *name, annal_error *err)
+{
+    if (fsync(files->local) < 0)
+        return annal__fail_errno(err, "ship: sync '%s'", place_of(files, name, ".tmp"));
+    return sync_folder(files, name, err);
 }
 
 static annal_status dir_settle(struct lake_files *files, const char *name, annal_error *err)
 {
-    char path[PATH_BYTES], tmp[PATH_BYTES];
-    path_of(files, path, name, "");
-    path_of(files, tmp, name, ".tmp");
-    if (rename(tmp, path) == 0)
-        return sync_path(path, true, err);
-    return errno == ENOENT ? ANNAL_OK : fail_file(err, "rename", tmp);
+    char tmp[NAME_BYTES + 40];
+    tmp_name(tmp, name);
+    annal_status status = annal__below_rename(&files->below, tmp, name, err);
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : ship_error(status, err);
 }
 
-static void dir_drop(struct lake_files *files, const char *name, const char *path)
+static void dir_drop(struct lake_files *files, const char *name)
 {
-    (void)files, (void)name;
-    (void)unlink(path);
+    char tmp[NAME_BYTES + 40];
+    bool ignored;
+    tmp_name(tmp, name);
+    (void)annal__below_delete(&files->below, tmp, &ignored, NULL);
 }
 
 static annal_status dir_remove(struct lake_files *files, const char *name, annal_error *err)
 {
-    char path[PATH_BYTES];
-    path_of(files, path, name, "");
-    return unlink(path) == 0 || errno == ENOENT ? ANNAL_OK : fail_file(err, "remove", path);
-}
-
-static annal_status dir_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
-                              bool *out_is_copy, annal_error *err)
-{
-    path_of(files, path, name, "");
-    *out_is_copy = false;
-    return access(path, F_OK) == 0 ? ANNAL_OK : fail_read(path, err);
+    bool ignored;
+    return ship_error(annal__below_delete(&files->below, name, &ignored, err), err);
 }
 
 static const char *dir_place(struct lake_files *files, const char *name)
 {
-    path_of(files, files->place, name, "");
-    return files->place;
+    return place_of(files, name, "");
 }
 
 const struct lake_files_kind lake_dir = {.open = dir_open,

@@ -1,9 +1,9 @@
 /*
  * A session is read back from a lake, to be pulled.
  *
- * Which files have events of it is in the manifests, all of which are read for that: those of
- * batches name their sessions, and a file that was made of others has what they had. The header of
- * the journal is in the manifest that has its first event.
+ * Which files have events of it is in the manifests, all of which are read for that, once for all
+ * sessions: those of batches name their sessions, and a file that was made of others has what they
+ * had. The header of the journal is in the manifest that has its first event.
  *
  * Memory does not grow with the session: DuckDB sorts no events, but writes them to a file of text
  * in the order in which the lake has them. That is nearly the order of the session, in a few runs
@@ -16,6 +16,7 @@
 #include "journal/base/slice.h"
 #include "tools/export/parquet.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
@@ -39,62 +40,129 @@ annal_status lake_print_header(const annal_session_info *info, struct buf *out)
     return status;
 }
 
-/* The value of a member, which has no escapes; "": there is none. */
-static void take_text(const char *line, const char *member, char *out, size_t room)
+/* What lake_print_header() prints, if it comes next. */
+bool lake_take_header(struct outside *line, annal_session_info *out)
 {
-    const char *at = strstr(line, member);
-    at = at != NULL ? at + strlen(member) : "";
-    snprintf(out, room, "%.*s", (int)strcspn(at, "\""), at);
+    if (!outside_has(line, ",\"file\":\""))
+        return false;
+    outside_hex(line, sizeof out->file - 1, out->file);
+    outside_skip(line, "\",\"created_us\":");
+    out->created_us = outside_time(line);
+    if (outside_has(line, ",\"replaces\":\"")) {
+        outside_hex(line, sizeof out->replaces - 1, out->replaces);
+        outside_skip(line, "\"");
+    }
+    if (outside_has(line, ",\"parent\":\"")) {
+        outside_session(line, out->fork_session);
+        outside_skip(line, "\",\"forked_at\":");
+        out->fork_seq = outside_number(line, OUTSIDE_SEQ_MAX);
+        outside_skip(line, ",\"fork_h\":\"");
+        out->fork_h = outside_hash(line);
+        outside_skip(line, "\"");
+    }
+    out->first_seq = out->fork_seq + 1;
+    return true;
 }
 
-static uint64_t take_number(const char *line, const char *member, int base)
+/* ---- Histories: each session, with the files that have events of it ---- */
+
+struct lake_history {
+    char *session;
+    annal_session_info info;  /* what its header says; file "": it is not known */
+    struct lake_file **files; /* as the manifests name them: others may have replaced them */
+    size_t count;
+};
+
+static int compare_histories(const void *a, const void *b)
 {
-    const char *at = strstr(line, member);
-    return at != NULL ? strtoull(at + strlen(member), NULL, base) : 0;
+    return strcmp(((const struct lake_history *)a)->session,
+                  ((const struct lake_history *)b)->session);
 }
 
-void lake_take_piece(struct ship_target *lake, const char *line, struct lake_file *file)
+static struct lake_history *find_history(const struct ship_target *lake, const char *session)
 {
-    annal_session_info *info = &lake->found->info;
-    file->has_events = true;
-    if (strstr(line, ",\"file\":\"") == NULL)
-        return;
-    take_text(line, ",\"file\":\"", info->file, sizeof info->file);
-    take_text(line, ",\"replaces\":\"", info->replaces, sizeof info->replaces);
-    take_text(line, ",\"parent\":\"", info->fork_session, sizeof info->fork_session);
-    info->created_us = (int64_t)take_number(line, ",\"created_us\":", 10);
-    info->fork_seq = take_number(line, ",\"forked_at\":", 10);
-    info->fork_h = take_number(line, ",\"fork_h\":\"", 16);
-    info->first_seq = info->fork_seq + 1;
+    struct lake_history **found =
+        tfind(&(struct lake_history){.session = (char *)(uintptr_t)session}, &lake->histories,
+              compare_histories);
+    return found != NULL ? *found : NULL;
+}
+
+static void free_history(void *arg)
+{
+    struct lake_history *history = arg;
+    annal__free(history->session);
+    annal__free(history->files);
+    annal__free(history);
+}
+
+void lake_forget_histories(struct ship_target *lake)
+{
+    tdestroy(lake->histories, free_history);
+    lake->histories = NULL;
+    lake->has_histories = false;
+}
+
+static struct lake_history *add_history(struct ship_target *lake, const char *session)
+{
+    struct lake_history *history = annal__zalloc(sizeof *history);
+    if (history == NULL)
+        return NULL;
+    history->session = annal__strndup(session, strlen(session));
+    if (history->session != NULL && tsearch(history, &lake->histories, compare_histories) != NULL)
+        return history;
+    free_history(history);
+    return NULL;
+}
+
+annal_status lake_note_piece(struct ship_target *lake, const struct lake_piece *piece,
+                             struct lake_file *file, annal_error *err)
+{
+    struct lake_history *history = find_history(lake, piece->session);
+    if (history == NULL)
+        history = add_history(lake, piece->session);
+    struct lake_file **item =
+        history != NULL ? annal__array_add(&history->files, &history->count, sizeof *item) : NULL;
+    if (item == NULL)
+        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    *item = file;
+    if (piece->has_header)
+        history->info = piece->info;
+    return ANNAL_OK;
+}
+
+/* All manifests are read, once: what is written later is left for the next pull. */
+static annal_status read_histories(struct ship_target *lake, annal_error *err)
+{
+    if (lake->has_histories)
+        return ANNAL_OK;
+    lake_forget(lake);
+    lake->has_histories = true;
+    return lake_read_log(lake, err);
 }
 
 annal_status lake_find(struct ship_target *lake, annal_slice session, struct ship_origin *out,
                        annal_error *err)
 {
-    annal_status status = annal_session_id_check(session, err); /* a manifest may say anything */
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0)
+        status = read_histories(lake, err);
     if (status < 0)
         return status;
-    *out = (struct ship_origin){.stores = 1};
-    snprintf(out->store, sizeof out->store, "%s", lake->store);
-    snprintf(out->info.session, sizeof out->info.session, "%.*s", ANNAL_FMT(session));
-    snprintf(lake->looked_for, sizeof lake->looked_for, "%s", out->info.session);
-    lake_forget(lake);
-    lake->found = out;
-    status = lake_read_log(lake, err);
-    lake->found = NULL;
-    if (status < 0)
-        return status;
-    const struct lane *head = lane_of(&lake->heads, session);
-    if (head == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    if (!head->has_head)
-        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s' at %s",
-                           out->info.session, lake->kind->place(lake->files, ""));
-    if (out->info.file[0] == '\0')
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    const struct lake_history *history = find_history(lake, name);
+    const struct lane *head = lane_find(&lake->heads, session);
+    if (history == NULL || head == NULL)
+        return annal__fail(err, ANNAL_ERR_NOTFOUND, "there is no session '%s' at %s", name,
+                           lake->kind->place(lake->files, ""));
+    if (history->info.file[0] == '\0')
         return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
                            "session '%s' cannot be pulled: an older annal shipped its first event, "
                            "and did not say what the header of its journal is",
-                           out->info.session);
+                           name);
+    *out = (struct ship_origin){.stores = 1, .info = history->info};
+    snprintf(out->store, sizeof out->store, "%s", lake->store);
+    memcpy(out->info.session, name, sizeof name);
     out->info.last_seq = head->there.seq;
     out->info.last_h = head->there.h;
     return ANNAL_OK;
@@ -102,55 +170,162 @@ annal_status lake_find(struct ship_target *lake, annal_slice session, struct shi
 
 /* ---- Events ---- */
 
+void lake_fd_path(char path[FD_PATH_BYTES], int fd)
+{
+    snprintf(path, FD_PATH_BYTES, "/proc/self/fd/%d", fd);
+}
+
+annal_status lake_open_more(struct ship_target *lake, const struct lake_file *file,
+                            struct opened *opened, annal_error *err)
+{
+    int fd = -1;
+    char path[FD_PATH_BYTES];
+    annal_status status = lake_fetch_file(lake, file, &fd, err);
+    if (status < 0)
+        return status;
+    lake_fd_path(path, fd);
+    const char **item = annal__array_add(&opened->paths, &opened->count, sizeof *opened->paths);
+    if (item != NULL)
+        *item = annal__strndup(path, strlen(path));
+    if (item != NULL && *item != NULL)
+        return ANNAL_OK;
+    opened->count -= item != NULL;
+    close(fd);
+    return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+}
+
+void lake_close_all(struct opened *opened)
+{
+    for (size_t i = 0; i < opened->count; i++) {
+        close(atoi(opened->paths[i] + strlen("/proc/self/fd/")));
+        annal__free((void *)(uintptr_t)opened->paths[i]);
+    }
+    annal__free(opened->paths);
+    *opened = (struct opened){0};
+}
+
 struct reading {
     struct ship_target *lake;
-    bool all; /* also files that have no events of the session that is looked for */
-    const char **paths;
+    bool all; /* files of all sessions */
+    struct lake_file **files;
     size_t count;
-    bool are_copies;
     annal_error *err;
     annal_status status;
 };
 
-/* A walk in the order of names, which is that of the batches. */
-static void fetch_file(const void *node, VISIT which, void *closure)
+static int compare_names(const void *a, const void *b)
+{
+    const struct lake_file *const *one = a, *const *other = b;
+    return strcmp((*one)->name, (*other)->name);
+}
+
+static annal_status add_file(struct reading *reading, struct lake_file *file)
+{
+    struct lake_file **item =
+        annal__array_add(&reading->files, &reading->count, sizeof *reading->files);
+    if (item == NULL)
+        return annal__fail(reading->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    *item = file;
+    return ANNAL_OK;
+}
+
+/* The file that has the rows of this one now. Each file on the way is led there, so that the next
+ * look is short. Only a later manifest replaces a file, so this ends. */
+static struct lake_file *live(struct lake_file *file)
+{
+    struct lake_file *last = file;
+    while (last->replaced_by != NULL)
+        last = last->replaced_by;
+    while (file != last) {
+        struct lake_file *next = file->replaced_by;
+        file->replaced_by = last;
+        file = next;
+    }
+    return last;
+}
+
+/* In the order of names, which is that of the batches. */
+static annal_status files_of(struct reading *reading, const struct lake_history *history)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < history->count && status >= 0; i++)
+        status = add_file(reading, live(history->files[i]));
+    if (reading->count > 0)
+        qsort(reading->files, reading->count, sizeof *reading->files, compare_names);
+    size_t kept = 0;
+    for (size_t i = 0; i < reading->count; i++)
+        if (kept == 0 || reading->files[kept - 1] != reading->files[i])
+            reading->files[kept++] = reading->files[i];
+    reading->count = kept;
+    return status;
+}
+
+/* A walk in the order of names. */
+static void add_live(const void *node, VISIT which, void *closure)
 {
     struct reading *reading = closure;
-    const struct lake_file *file = *(struct lake_file *const *)node;
-    char path[PATH_BYTES];
-    if ((which != postorder && which != leaf) || reading->status < 0 ||
-        (!file->has_events && !reading->all) || file->replaced_us != 0)
-        return;
-    struct ship_target *lake = reading->lake;
-    reading->status =
-        lake->kind->fetch(lake->files, file->name, path, &reading->are_copies, reading->err);
-    if (reading->status == ANNAL_ERR_NOTFOUND && reading->all &&
-        strcmp(file->name, lake->last) != 0) {
-        reading->status = ANNAL_OK; /* its day was deleted */
-        return;
+    struct lake_file *file = *(struct lake_file *const *)node;
+    if ((which == postorder || which == leaf) && reading->status >= 0 && file->replaced_us == 0)
+        reading->status = add_file(reading, file);
+}
+
+static annal_status open_files(const struct reading *reading, struct opened *opened)
+{
+    annal_status status = ANNAL_OK;
+    for (size_t i = 0; i < reading->count && status >= 0; i++) {
+        const struct lake_file *file = reading->files[i];
+        status = lake_open_more(reading->lake, file, opened, reading->err);
+        if (status == ANNAL_ERR_NOTFOUND && reading->all)
+            status = ANNAL_OK; /* its day was deleted */
     }
-    if (reading->status < 0)
-        return;
-    const char **item = annal__array_add(&reading->paths, &reading->count, sizeof *reading->paths);
-    char *kept = annal__strndup(path, strlen(path));
-    if (item != NULL)
-        *item = kept;
-    if (item == NULL || kept == NULL)
-        reading->status = annal__fail(reading->err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    return status;
 }
 
 static int digit(char c)
 {
-    return c <= '9' ? c - '0' : c - 'A' + 10;
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Hexadecimal digits become bytes, in their place. */
-static annal_slice unhex(char *text)
+static bool unhex(char *text, annal_slice *out)
 {
-    size_t len = strlen(text) / 2;
-    for (size_t i = 0; i < len; i++)
-        text[i] = (char)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
-    return (annal_slice){text, len};
+    size_t len = strlen(text);
+    *out = (annal_slice){text, len / 2};
+    for (size_t i = 0; i < len / 2; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return false;
+        text[i] = (char)(high << 4 | low);
+    }
+    return len % 2 == 0;
+}
+
+/* One number, and nothing else. */
+static bool number_is(const char *text, int64_t *out)
+{
+    struct outside field = {.at = text};
+    *out = outside_signed(&field);
+    return outside_end(&field);
+}
+
+bool lake_read_row(char *line, annal_event *out)
+{
+    enum { VALUES = 7 };
+    char *values[VALUES] = {0}, *rest = line;
+    int64_t seq = 0, h = 0;
+    line[strcspn(line, "\n")] = '\0';
+    for (int i = 0; i < VALUES && rest != NULL; i++)
+        values[i] = strsep(&rest, "|");
+    if (values[VALUES - 1] == NULL || rest != NULL)
+        return false;
+    *out = (annal_event){0};
+    if (!number_is(values[0], &seq) || seq <= 0 || !number_is(values[1], &out->ts_us) ||
+        !number_is(values[6], &h) || !unhex(values[2], &out->type) || !unhex(values[3], &out->id) ||
+        !unhex(values[4], &out->cause) || !unhex(values[5], &out->data))
+        return false;
+    out->seq = (uint64_t)seq;
+    out->h = (uint64_t)h;
+    return true;
 }
 
 struct taking {
@@ -161,21 +336,11 @@ struct taking {
 static annal_status give_row(void *arg, char *line, annal_error *err)
 {
     const struct taking *taking = arg;
-    enum { VALUES = 7 };
-    char *values[VALUES] = {0}, *rest = line;
-    line[strcspn(line, "\n")] = '\0';
-    for (int i = 0; i < VALUES && rest != NULL; i++)
-        values[i] = strsep(&rest, "|");
-    if (values[VALUES - 1] == NULL)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: DuckDB gave a row with too few values");
-    const annal_event event = {.seq = strtoull(values[0], NULL, 10),
-                               .ts_us = strtoll(values[1], NULL, 10),
-                               .type = unhex(values[2]),
-                               .id = unhex(values[3]),
-                               .cause = unhex(values[4]),
-                               .data = unhex(values[5]),
-                               .h = (uint64_t)strtoll(values[6], NULL, 10)};
-    return taking->fn(taking->arg, &event, err);
+    annal_event event;
+    return lake_read_row(line, &event)
+               ? taking->fn(taking->arg, &event, err)
+               : annal__fail(err, ANNAL_ERR_CORRUPT,
+                             "ship: a file of the lake has a row that is not an event");
 }
 
 /* Called with each line of an answer. */
@@ -247,133 +412,200 @@ static annal_status give_in_order(struct lines *lines, line_fn fn, void *arg, an
 }
 
 /* by_seq: each line begins with a seq, and they are given in that order. */
-static annal_status give_lines(const char *path, bool by_seq, line_fn fn, void *arg,
-                               annal_error *err)
+static annal_status give_lines(FILE *file, bool by_seq, line_fn fn, void *arg, annal_error *err)
 {
-    struct lines lines = {.file = fopen(path, "re")};
-    if (lines.file == NULL)
-        return annal__fail_errno(err, "ship: read '%s'", path);
+    struct lines lines = {.file = file};
     annal_status status =
         by_seq ? give_in_order(&lines, fn, arg, err) : give_run(&lines, UINT64_MAX, fn, arg, err);
     if (status >= 0 && ferror(lines.file))
-        status = annal__fail_errno(err, "ship: read '%s'", path);
-    fclose(lines.file);
+        status = annal__fail_errno(err, "ship: read the answer of DuckDB");
     free(lines.line);
     annal__free(lines.runs);
     return status;
 }
 
 /* The answer to SQL, in a file of text. */
-static annal_status ask(const struct reading *reading, const char *sql, const char *path)
+static annal_status ask(const struct reading *reading, const char *sql, int answer)
 {
+    struct opened opened = {0};
     struct parquet *parquet = NULL;
-    int exit_status = parquet_open(path, &parquet);
-    if (exit_status == 0)
-        exit_status = parquet_lines(parquet, reading->paths, reading->count, sql);
+    char path[FD_PATH_BYTES];
+    lake_fd_path(path, answer);
+    annal_status status = open_files(reading, &opened);
+    int exit_status = status >= 0 && opened.count > 0 ? parquet_open(path, &parquet) : 0;
+    if (parquet != NULL)
+        exit_status = parquet_lines(parquet, opened.paths, opened.count, sql);
     parquet_close(parquet);
+    lake_close_all(&opened);
     return exit_status == 0
-               ? ANNAL_OK
+               ? status
                : annal__fail(reading->err, ANNAL_ERR_IO, "ship: the lake's files were not read");
 }
 
-annal_status lake_temporary_name(char path[PATH_BYTES], const char *what, const char *end,
-                                 annal_error *err)
+annal_status lake_unnamed(int *out_fd, annal_error *err)
 {
+    char path[PATH_BYTES];
     const char *directory = getenv("TMPDIR");
     uint64_t chance = 0;
+    directory = directory != NULL && directory[0] != '\0' ? directory : "/tmp";
+    *out_fd = open(directory, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+    if (*out_fd >= 0)
+        return ANNAL_OK;
     if (getrandom(&chance, sizeof chance, 0) < 0)
         return annal__fail_errno(err, "ship: find a name");
-    snprintf(path, PATH_BYTES, "%s/annal-%s-%016" PRIx64 "%s",
-             directory != NULL && directory[0] != '\0' ? directory : "/tmp", what, chance, end);
+    snprintf(path, PATH_BYTES, "%s/annal-ship-%016" PRIx64, directory, chance);
+    *out_fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (*out_fd < 0)
+        return annal__fail_errno(err, "ship: create '%s'", path);
+    (void)unlink(path);
     return ANNAL_OK;
 }
 
-/* Fetch the files that the manifests say, and give the lines of the answer. */
-static annal_status read_files(struct reading *reading, const char *sql, line_fn fn, void *arg)
+/* Open the files, and give the lines of the answer. */
+static annal_status read_files(const struct reading *reading, const char *sql, line_fn fn,
+                               void *arg)
 {
-    char path[PATH_BYTES];
-    twalk_r(reading->lake->tree, fetch_file, reading);
-    annal_status status = reading->status;
+    int fd = -1;
+    annal_status status = lake_unnamed(&fd, reading->err);
     if (status >= 0)
-        status = lake_temporary_name(path, "pull", "", reading->err);
-    if (status >= 0 && reading->count > 0) {
-        status = ask(reading, sql, path);
-        if (status >= 0)
-            status = give_lines(path, !reading->all, fn, arg, reading->err);
-        (void)unlink(path);
-    }
-    for (size_t i = 0; i < reading->count; i++) {
-        if (reading->are_copies && reading->paths[i] != NULL)
-            (void)unlink(reading->paths[i]);
-        annal__free((void *)(uintptr_t)reading->paths[i]);
-    }
-    annal__free(reading->paths);
+        status = ask(reading, sql, fd);
+    FILE *file = status >= 0 ? fdopen(fd, "r") : NULL;
+    if (file != NULL)
+        status = give_lines(file, !reading->all, fn, arg, reading->err);
+    else if (status >= 0)
+        status = annal__fail_errno(reading->err, "ship: read the answer of DuckDB");
+    if (file != NULL)
+        fclose(file);
+    else if (fd >= 0)
+        close(fd);
     return status;
 }
 
 annal_status lake_rows(struct ship_target *lake, annal_slice session, uint64_t after_seq, row_fn fn,
                        void *arg, annal_error *err)
 {
-    char sql[500];
-    struct ship_origin origin;
+    char sql[500], name[ANNAL_SESSION_ID_BYTES_MAX + 1];
     struct reading reading = {.lake = lake, .err = err};
-    annal_status status = ANNAL_OK;
-    if (!annal__slice_is(session, lake->looked_for))
-        status = lake_find(lake, session, &origin, err);
+    annal_status status = annal_session_id_check(session, err);
+    if (status >= 0)
+        status = read_histories(lake, err);
     if (status < 0)
         return status;
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
+    const struct lake_history *history = find_history(lake, name);
+    if (history != NULL)
+        status = files_of(&reading, history);
     snprintf(sql, sizeof sql,
              "SELECT seq, epoch_us(timestamp), hex(type), hex(id), hex(cause), hex(data), h FROM f "
              "WHERE session_id = '%s' AND seq > %" PRIu64,
-             lake->looked_for, after_seq);
-    return read_files(&reading, sql, give_row, &(struct taking){fn, arg});
+             name, after_seq);
+    if (status >= 0 && reading.count > 0)
+        status = read_files(&reading, sql, give_row, &(struct taking){fn, arg});
+    annal__free(reading.files);
+    return status;
 }
 
 /* ---- Forks and sub-agents ---- */
 
-static annal_status add_link(struct lake_links *links, const char *session, const char *of,
+/* A session that belongs to another one. */
+struct link {
+    const char *of;
+    char *session;
+    bool is_given;
+};
+
+struct links {
+    struct link *all; /* by of */
+    size_t count;
+};
+
+static annal_status add_link(struct links *links, const char *session, const char *of,
                              annal_error *err)
 {
-    struct lake_link *link = annal__array_add(&links->all, &links->count, sizeof *link);
-    if (link == NULL)
+    struct link *link = annal__array_add(&links->all, &links->count, sizeof *link);
+    size_t len = strlen(session) + 1;
+    char *text = link != NULL ? annal__zalloc(len + strlen(of) + 1) : NULL;
+    if (text == NULL) {
+        links->count -= link != NULL;
         return annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
-    *link = (struct lake_link){0};
-    snprintf(link->session, sizeof link->session, "%s", session);
-    snprintf(link->of, sizeof link->of, "%s", of);
+    }
+    memcpy(text, session, len);
+    memcpy(text + len, of, strlen(of) + 1);
+    *link = (struct link){.session = text, .of = text + len};
     return ANNAL_OK;
 }
 
-annal_status lake_note_fork(struct ship_target *lake, const char *line, annal_error *err)
+struct noting {
+    struct links *links;
+    annal_error *err;
+    annal_status status;
+};
+
+static void note_fork(const void *node, VISIT which, void *closure)
 {
-    char session[ANNAL_SESSION_ID_BYTES_MAX + 1], parent[ANNAL_SESSION_ID_BYTES_MAX + 1];
-    take_text(line, "{\"session\":\"", session, sizeof session);
-    take_text(line, ",\"parent\":\"", parent, sizeof parent);
-    return parent[0] == '\0' ? ANNAL_OK : add_link(lake->links, session, parent, err);
+    struct noting *noting = closure;
+    const struct lake_history *history = *(struct lake_history *const *)node;
+    if ((which == postorder || which == leaf) && noting->status >= 0 &&
+        history->info.fork_session[0] != '\0')
+        noting->status =
+            add_link(noting->links, history->session, history->info.fork_session, noting->err);
 }
 
+/* A sub-agent whose parent's name is not one belongs to no session. */
 static annal_status note_agent(void *arg, char *line, annal_error *err)
 {
-    char *rest = line;
-    const char *session = strsep(&rest, "|");
-    if (rest == NULL)
-        return annal__fail(err, ANNAL_ERR_CORRUPT, "ship: DuckDB gave a row with too few values");
-    rest[strcspn(rest, "\n")] = '\0';
-    return add_link(arg, session, rest, err);
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1], of[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct outside field = {.at = line};
+    line[strcspn(line, "\n")] = '\0';
+    outside_session(&field, session);
+    outside_skip(&field, "|");
+    outside_session(&field, of);
+    return outside_end(&field) ? add_link(arg, session, of, err) : ANNAL_OK;
 }
 
-static annal_status give_tree(struct lake_links *links, annal_slice of, session_fn fn, void *arg,
+static int compare_links(const void *a, const void *b)
+{
+    const struct link *one = a, *other = b;
+    int order = strcmp(one->of, other->of);
+    return order != 0 ? order : strcmp(one->session, other->session);
+}
+
+/* The first link of those that belong to a session. */
+static size_t first_link(const struct links *links, const char *of)
+{
+    size_t from = 0, to = links->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(links->all[middle].of, of) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Each once, and those that belong to it after it: a list takes the place of recursion. */
+static annal_status give_tree(struct links *links, const char *of, session_fn fn, void *arg,
                               annal_error *err)
 {
-    annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < links->count && status >= 0; i++) {
-        struct lake_link *link = &links->all[i];
-        if (link->is_given || !annal__slice_is(of, link->of))
-            continue;
-        link->is_given = true;
-        status = fn(arg, annal_slice_of(link->session), err);
-        if (status >= 0)
-            status = give_tree(links, annal_slice_of(link->session), fn, arg, err);
+    size_t given = 0, room = links->count + 1;
+    const char **list = annal__zalloc(room * sizeof *list);
+    annal_status status =
+        list != NULL ? ANNAL_OK : annal__fail(err, ANNAL_ERR_NOMEM, "ship: out of memory");
+    if (links->count > 0)
+        qsort(links->all, links->count, sizeof *links->all, compare_links);
+    for (size_t at = 0; status >= 0 && at <= given; at++) {
+        const char *session = at == 0 ? of : list[at - 1];
+        for (size_t i = first_link(links, session);
+             status >= 0 && i < links->count && strcmp(links->all[i].of, session) == 0; i++) {
+            if (links->all[i].is_given) /* a circle ends here */
+                continue;
+            links->all[i].is_given = true;
+            list[given++] = links->all[i].session;
+            status = fn(arg, annal_slice_of(links->all[i].session), err);
+        }
     }
+    annal__free(list);
     return status;
 }
 
@@ -381,14 +613,17 @@ static annal_status give_tree(struct lake_links *links, annal_slice of, session_
 annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn fn, void *arg,
                        annal_error *err)
 {
-    struct lake_links links = {0};
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct links links = {0};
+    struct noting noting = {.links = &links, .err = err};
     struct reading reading = {.lake = lake, .all = true, .err = err};
-    lake_forget(lake);
-    lake->looked_for[0] = '\0';
-    lake->links = &links;
-    annal_status status = lake_read_log(lake, err);
-    lake->links = NULL;
-    if (status >= 0)
+    annal_status status = read_histories(lake, err);
+    if (status >= 0) {
+        twalk_r(lake->histories, note_fork, &noting);
+        twalk_r(lake->tree, add_live, &reading);
+        status = noting.status < 0 ? noting.status : reading.status;
+    }
+    if (status >= 0 && reading.count > 0)
         status = read_files(
             &reading,
             "SELECT session_id, arg_max(regexp_extract(data, "
@@ -397,8 +632,12 @@ annal_status lake_tree(struct ship_target *lake, annal_slice session, session_fn
             "'session.updated') AND"
             " regexp_matches(data, '\"parent_session_id\"\\s*:\\s*\"[^\"|\\n]+\"') GROUP BY ALL",
             note_agent, &links);
+    snprintf(name, sizeof name, "%.*s", ANNAL_FMT(session));
     if (status >= 0)
-        status = give_tree(&links, session, fn, arg, err);
+        status = give_tree(&links, name, fn, arg, err);
+    for (size_t i = 0; i < links.count; i++)
+        annal__free(links.all[i].session);
     annal__free(links.all);
+    annal__free(reading.files);
     return status;
 }

@@ -332,38 +332,25 @@ static annal_status s3_create(struct lake_files *files, const char *name, annal_
     return ask(files, &request, err);
 }
 
-static int open_unnamed(annal_error *err)
-{
-    char path[PATH_BYTES];
-    if (lake_temporary_name(path, "ship", ".parquet", err) < 0)
-        return -1;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        (void)annal__fail_errno(err, "ship: create '%s'", path);
-    else
-        (void)unlink(path);
-    return fd;
-}
-
-static annal_status s3_local(struct lake_files *files, const char *name, char path[PATH_BYTES],
+static annal_status s3_local(struct lake_files *files, const char *name, int *out_fd,
                              annal_error *err)
 {
     (void)name;
+    annal_status status = ANNAL_OK;
     if (files->local < 0)
-        files->local = open_unnamed(err);
+        status = lake_unnamed(&files->local, err);
     else if (ftruncate(files->local, 0) < 0)
-        return annal__fail_errno(err, "ship: empty a temporary file");
-    snprintf(path, PATH_BYTES, "/proc/self/fd/%d", files->local);
-    return files->local >= 0 ? ANNAL_OK : ANNAL_ERR_IO;
+        status = annal__fail_errno(err, "ship: empty a temporary file");
+    *out_fd = files->local;
+    return status;
 }
 
-static annal_status s3_stage(struct lake_files *files, const char *name, const char *path,
-                             annal_error *err)
+static annal_status s3_stage(struct lake_files *files, const char *name, annal_error *err)
 {
     char tmp[300];
     struct buf bytes = {0};
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
-    annal_status status = lake_read_path(path, lake_add_text, &bytes, err);
+    annal_status status = lake_read_fd(files->local, name, lake_add_text, &bytes, err);
     if (status >= 0) {
         struct request request = {.method = "PUT", .name = tmp, .body = annal__buf_slice(&bytes)};
         status = ask(files, &request, err);
@@ -402,31 +389,38 @@ static annal_status s3_settle(struct lake_files *files, const char *name, annal_
     return status < 0 ? status : s3_remove(files, tmp, err);
 }
 
-static void s3_drop(struct lake_files *files, const char *name, const char *path)
+static void s3_drop(struct lake_files *files, const char *name)
 {
     char tmp[300];
-    (void)path;
     snprintf(tmp, sizeof tmp, "%s.tmp", name);
     (void)s3_remove(files, tmp, NULL);
 }
 
 static annal_status add_to_file(void *arg, const void *bytes, size_t len)
 {
-    return fwrite(bytes, 1, len, arg) == len ? ANNAL_OK : ANNAL_ERR_IO;
+    const int *fd = arg;
+    const char *from = bytes;
+    while (len > 0) {
+        ssize_t written = write(*fd, from, len);
+        if (written <= 0)
+            return ANNAL_ERR_IO;
+        from += written;
+        len -= (size_t)written;
+    }
+    return ANNAL_OK;
 }
 
-static annal_status s3_fetch(struct lake_files *files, const char *name, char path[PATH_BYTES],
-                             bool *out_is_copy, annal_error *err)
+static annal_status s3_fetch(struct lake_files *files, const char *name, int *out_fd,
+                             annal_error *err)
 {
-    annal_status status = lake_temporary_name(path, "ship", ".parquet", err);
-    FILE *file = status >= 0 ? fopen(path, "wbe") : NULL;
-    if (file != NULL)
-        status = s3_read(files, name, add_to_file, file, err);
-    if (file == NULL || (fclose(file) != 0 && status >= 0))
-        status = annal__fail_errno(err, "ship: write '%s'", path);
-    *out_is_copy = true;
-    if (status < 0)
-        (void)unlink(path);
+    int fd = -1;
+    annal_status status = lake_unnamed(&fd, err);
+    if (status >= 0)
+        status = s3_read(files, name, add_to_file, &fd, err);
+    if (status < 0 && fd >= 0)
+        close(fd);
+    else
+        *out_fd = fd;
     return status;
 }
 

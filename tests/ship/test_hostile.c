@@ -1,0 +1,240 @@
+/* What a lake, a database, a bucket or a server says is not believed: nothing outside is touched,
+ * and the command says what is wrong and ends with 1 or 3. */
+#include "journal/base/buf.h"
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+#include "tools/ship/lake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char lake_url[300];
+
+/* A lake of the store "evil", with nothing in it, and a directory beside it that is to stay. */
+static void set_up(void)
+{
+    cli_setup();
+    static const char *const folders[] = {"lake", "lake/store=evil", "lake/store=evil/_log",
+                                          "lake/store=evil/day=2026-01-01", "victim"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, folders[i]), 0777), 0);
+    snprintf(lake_url, sizeof lake_url, "file://%s", tmpdir_path(&cli.dir, "lake"));
+    file_write(tmpdir_path(&cli.dir, "victim/notes.txt"), "mine", 4);
+    file_write(tmpdir_path(&cli.dir, "victim/notes.txt.tmp"), "other", 5);
+}
+
+static void assert_untouched(void)
+{
+    size_t len;
+    ck_text(file_read(tmpdir_path(&cli.dir, "victim/notes.txt"), &len), "mine");
+    ck_text(file_read(tmpdir_path(&cli.dir, "victim/notes.txt.tmp"), &len), "other");
+}
+
+/* Lines, and the last line that proves them: hostile is not damaged. */
+static void put_text(const char *name, const char *lines)
+{
+    char path[300];
+    size_t count = 0;
+    struct buf text = {0};
+    for (const char *c = strchr(lines, '\n'); c != NULL && c[1] != '\0'; c = strchr(c + 1, '\n'))
+        count++;
+    ck_assert_int_eq(annal__buf_append(&text, lines, strlen(lines)), ANNAL_OK);
+    ck_assert_int_eq(lake_end_text(&text, count), ANNAL_OK);
+    snprintf(path, sizeof path, "lake/store=evil/_log/%s", name);
+    file_write(tmpdir_path(&cli.dir, path), text.ptr, text.len);
+    annal__buf_done(&text);
+}
+
+#define FILE_1(name)                                                                               \
+    "{\"annal_lake\":1,\"file\":\"" name                                                           \
+    "\",\"rows\":0,\"bytes\":0,\"hash\":\"0000000000000000\"}\n"
+#define GOOD_1 FILE_1("day=2026-01-01/00000001-00000000.parquet")
+#define PIECE_1(session, rest)                                                                     \
+    "{\"session\":\"" session "\",\"first_seq\":1,\"h_before\":\"0000000000000000\","              \
+    "\"last_seq\":1,\"h\":\"0000000000000001\",\"at\":0" rest "}\n"
+#define HEADER ",\"file\":\"00000000000000000000000000000001\",\"created_us\":1"
+
+/* All verbs that read a lake. */
+static void assert_refused_by_all(const char *says)
+{
+    static const char *const verbs[][8] = {
+        {"pull", "x", "--from", lake_url, "--store-name", "evil"},
+        {"pull", "x", "--tree", "--from", lake_url, "--store-name", "evil"},
+        {"ship", "status", lake_url, "--as", "evil"},
+        {"ship", "check", lake_url, "--as", "evil"},
+    };
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        cli_run(&cli, NULL, verbs[i]);
+        ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%s: %d", verbs[i][0],
+                      cli.exit_status);
+        ck_assert_msg(strstr(cli.err, says) != NULL, "%s: %s", verbs[i][1], cli.err);
+        assert_untouched();
+    }
+}
+
+static const char *const bad_names[] = {
+    "../../victim/notes.txt",
+    "/etc/passwd",
+    "",
+    "day=2026-01-01/../../../victim/notes.txt",
+    "day=2026-01-01/00000001-00000000.parquet/../../../../victim/notes.txt",
+    "day=../../../victim/00000001-00000000.parquet",
+    "day=2026-01-01//0000001-00000000.parquet",
+    "day=2026-01-01/00000001-0000000X.parquet",
+    "day=2026-01-01/00000001-00000000.parquet.tmp",
+    "day=2026-1-01/00000001-00000000.parquet",
+    "s3://other/day=2026-01-01/00000001-00000000.parquet",
+    "_log/00000001.json",
+    "day=2026-01-01/000000001-0000000.parquet",
+    "day=2026-01-01/*",
+};
+
+START_TEST(a_manifest_names_only_files_of_its_lake)
+{
+    char line[400];
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
+        snprintf(line, sizeof line, FILE_1("%s"), bad_names[i]);
+        put_text("00000001.json", line);
+        assert_refused_by_all("manifest 00000001 of the lake is of another version, or damaged");
+    }
+}
+END_TEST
+
+START_TEST(what_a_manifest_replaces_or_removes_is_a_file_of_its_lake)
+{
+    char text[900];
+    put_text("00000001.json", GOOD_1);
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
+        int len = snprintf(text, sizeof text,
+                           "{\"annal_lake\":2,\"file\":\"day=2026-01-01/00000002-00000000.parquet\""
+                           ",\"rows\":0,\"bytes\":0,\"hash\":\"0000000000000000\"}\n");
+        snprintf(text + len, sizeof text - (size_t)len, "{\"%s\":\"%s\"%s}\n",
+                 i % 2 == 0 ? "replaces" : "removed", bad_names[i],
+                 i % 2 == 0 ? ",\"at_us\":1" : "");
+        put_text("00000002.json", text);
+        assert_refused_by_all("manifest 00000002 of the lake is damaged");
+    }
+}
+END_TEST
+
+START_TEST(each_field_of_a_manifest_has_one_spelling_and_limits)
+{
+    static const char *const bad[] = {
+        PIECE_1("../x", HEADER),
+        PIECE_1("", HEADER),
+        PIECE_1("-x", HEADER),
+        PIECE_1("a\\nb", HEADER),
+        PIECE_1("x", ",\"file\":\"../../0000000000000000000000001\",\"created_us\":1"),
+        PIECE_1("x", ",\"file\":\"0001\",\"created_us\":1"),
+        PIECE_1("x", ",\"file\":\"00000000000000000000000000000001\",\"created_us\":1e9"),
+        PIECE_1("x", ",\"file\":\"00000000000000000000000000000001\",\"created_us\":"
+                     "9223372036854775808"),
+        PIECE_1("x", HEADER ",\"replaces\":\"zz\""),
+        PIECE_1("x", HEADER ",\"parent\":\"../y\",\"forked_at\":1,\"fork_h\":\"0000000000000001\""),
+        PIECE_1("x", HEADER ",\"parent\":\"y\",\"forked_at\":-1,\"fork_h\":\"0000000000000001\""),
+        PIECE_1("x", HEADER ",\"parent\":\"y\",\"forked_at\":18446744073709551616,\"fork_h\":"
+                            "\"0000000000000001\""),
+        PIECE_1("x", HEADER ",\"parent\":\"y\",\"forked_at\":1,\"fork_h\":\"1\""),
+        PIECE_1("x", ",\"more\":1"),
+        "{\"session\":\"x\",\"first_seq\":0,\"h_before\":\"0000000000000000\",\"last_seq\":0,\"h\":"
+        "\"0000000000000001\",\"at\":0}\n",
+        "{\"session\":\"x\",\"first_seq\":2,\"h_before\":\"0000000000000000\",\"last_seq\":1,\"h\":"
+        "\"0000000000000001\",\"at\":0}\n",
+        "{\"session\":\"x\",\"first_seq\":1,\"h_before\":\"0000000000000000\",\"last_seq\":"
+        "18446744073709551615,\"h\":\"0000000000000001\",\"at\":0}\n",
+        "{\"session\":\"x\",\"first_seq\":01,\"h_before\":\"0000000000000000\",\"last_seq\":1,"
+        "\"h\":\"0000000000000001\",\"at\":0}\n",
+        "[[[[[[[[\n",
+    };
+    char text[1200];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, GOOD_1 "%s", bad[i]);
+        put_text("00000001.json", text);
+        CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+        cli_assert_refused(&cli, 1, "manifest 00000001 of the lake is damaged");
+    }
+}
+END_TEST
+
+START_TEST(two_manifests_do_not_name_the_same_file)
+{
+    put_text("00000001.json", GOOD_1);
+    put_text("00000002.json", GOOD_1);
+    assert_refused_by_all("names the file 'day=2026-01-01/00000001-00000000.parquet' twice");
+}
+END_TEST
+
+/* What it says is not needed: the manifests are read in its place. */
+START_TEST(a_checkpoint_that_names_other_files_is_not_used)
+{
+    char text[900];
+    put_text("00000001.json", GOOD_1 PIECE_1("x", ""));
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
+        snprintf(text, sizeof text,
+                 "{\"annal_lake\":1,\"checkpoint\":1,\"events\":1}\n"
+                 "{\"file\":\"%s\",\"rows\":0,\"bytes\":0,\"hash\":\"0000000000000000\","
+                 "\"replaced_us\":1}\n"
+                 "{\"session\":\"x\",\"seq\":1,\"h\":\"0000000000000001\",\"at\":0}\n",
+                 bad_names[i]);
+        put_text("_checkpoint", text);
+        CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+        cli_assert_refused(&cli, 3, "an older annal shipped its first event");
+        assert_untouched();
+    }
+}
+END_TEST
+
+/* The file of the last manifest may lack its name, which only a shipper gives it. */
+START_TEST(a_reader_changes_nothing_in_a_lake)
+{
+    static const char file[] = "lake/store=evil/day=2026-01-01/00000001-00000000.parquet.tmp";
+    put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
+    file_write(tmpdir_path(&cli.dir, file), "", 0);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    CLI(&cli, NULL, "ship", "status", lake_url, "--as", "evil");
+    CLI(&cli, NULL, "ship", "check", lake_url, "--as", "evil");
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    ck_assert_int_ne(cli.exit_status, 0);
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, file), F_OK), 0);
+}
+END_TEST
+
+START_TEST(no_link_in_a_lake_is_followed)
+{
+    static const char *const names[] = {"_log", "day=2026-01-01"};
+    char path[300];
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    put_text("00000001.json", GOOD_1 PIECE_1("x", HEADER));
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "lake/store=evil/%s", names[i]);
+        const char *name = tmpdir_path(&cli.dir, path), *aside = tmpdir_path(&cli.dir, "aside");
+        ck_assert_int_eq(rename(name, aside), 0);
+        ck_assert_int_eq(symlink(aside, name), 0);
+        CLI(&cli, NULL, "ship", "check", lake_url, "--as", "evil");
+        ck_assert_int_ne(cli.exit_status, 0);
+        ck_assert_msg(strstr(cli.err, "is a symbolic link, which is not followed") != NULL, "%s",
+                      cli.err);
+        ck_assert_int_eq(unlink(name), 0);
+        ck_assert_int_eq(rename(aside, name), 0);
+    }
+}
+END_TEST
+
+Suite *suite_hostile(void)
+{
+    Suite *suite = suite_create("hostile");
+    TCase *cases = suite_case(suite, "hostile", set_up, cli_teardown);
+    tcase_set_timeout(cases, 120);
+    tcase_add_test(cases, a_manifest_names_only_files_of_its_lake);
+    tcase_add_test(cases, what_a_manifest_replaces_or_removes_is_a_file_of_its_lake);
+    tcase_add_test(cases, each_field_of_a_manifest_has_one_spelling_and_limits);
+    tcase_add_test(cases, two_manifests_do_not_name_the_same_file);
+    tcase_add_test(cases, a_checkpoint_that_names_other_files_is_not_used);
+    tcase_add_test(cases, a_reader_changes_nothing_in_a_lake);
+    tcase_add_test(cases, no_link_in_a_lake_is_followed);
+    return suite;
+}
