@@ -3,6 +3,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hex.h"
 #include "journal/base/slice.h"
+#include "journal/envelope.h"
 
 const struct codec *const annal__codecs[CODEC_COUNT] = {&annal__codec_json, &annal__codec_msgpack};
 
@@ -24,6 +25,19 @@ bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t 
         return false;
     *out_h = h;
     return true;
+}
+
+bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
+                        const char **out_fault)
+{
+    annal_event event;
+    bool shaped = codec->parse_event(frame, &event);
+    const char *fault = shaped ? annal__envelope_fault(&event) : NULL;
+    if (out_fault != NULL)
+        *out_fault = fault;
+    if (shaped && fault == NULL)
+        *out_event = event;
+    return shaped && fault == NULL;
 }
 
 bool annal__frame_first(const struct codec *codec, annal_slice bytes,

@@ -28,6 +28,9 @@
 
 #define FRAME_VERSION 1
 
+/* SQLite keeps it, and the one after it. */
+#define FRAME_SEQ_MAX ((uint64_t)INT64_MAX - 1)
+
 struct frame_header {
     uint32_t version;    /* FRAME_VERSION, or a newer one: then the rest may be missing */
     annal_slice session; /* points into the frame */
@@ -122,6 +125,13 @@ const struct codec *annal__codec_of(unsigned format);
  * before. */
 bool annal__frame_proves(const struct codec *codec, annal_slice frame, uint64_t offset,
                          uint64_t h_before, uint64_t *out_h);
+
+/*
+ * Parse an event, and check its envelope (envelope.h). False: it is none; *out_fault, which may be
+ * NULL, says what of it is not valid, or is NULL if it does not even have the shape of an event.
+ */
+bool annal__frame_event(const struct codec *codec, annal_slice frame, annal_event *out_event,
+                        const char **out_fault);
 
 /* Read the header at the front of these bytes; false if none proves itself there. */
 bool annal__frame_first(const struct codec *codec, annal_slice bytes,

@@ -3,7 +3,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
-#include "journal/codec.h"
+#include "journal/envelope.h"
 #include "journal/json_msgpack.h"
 
 #include <annal/event.h>
@@ -45,19 +45,12 @@ static annal_status check_type(annal_slice type, annal_error *err)
     return ANNAL_OK;
 }
 
-/* An id is written into its line unchanged, so it must be a JSON string without escapes. */
 static annal_status check_id(annal_slice id, annal_error *err)
 {
-    if (id.len == 0)
-        return ANNAL_OK;
     if (id.len > ANNAL_ID_BYTES_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "an id has at most %d bytes, this one has %zu",
                            ANNAL_ID_BYTES_MAX, id.len);
-    char quoted[ANNAL_ID_BYTES_MAX + 2];
-    memcpy(quoted + 1, id.ptr, id.len);
-    quoted[0] = quoted[id.len + 1] = '"';
-    if (memchr(id.ptr, '\\', id.len) != NULL || memchr(id.ptr, 127, id.len) != NULL ||
-        annal__json_check((annal_slice){quoted, id.len + 2}, 1, NULL) != JSON_VALID)
+    if (!annal__id_fits(id))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "an id is UTF-8 without control characters, '\"' and '\\'");
     return ANNAL_OK;
@@ -65,15 +58,7 @@ static annal_status check_id(annal_slice id, annal_error *err)
 
 static annal_status check_cause(annal_slice cause, annal_error *err)
 {
-    size_t colon = cause.len;
-    while (colon > 0 && cause.ptr[colon - 1] != ':')
-        colon--;
-    bool fits = cause.len <= ANNAL_CAUSE_BYTES_MAX && colon > 0 && colon < cause.len &&
-                cause.len - colon <= 20 &&
-                annal_session_id_check((annal_slice){cause.ptr, colon - 1}, NULL) == ANNAL_OK;
-    for (size_t i = colon; fits && i < cause.len; i++)
-        fits = cause.ptr[i] >= '0' && cause.ptr[i] <= '9';
-    if (!fits)
+    if (!annal__cause_fits(cause))
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "a cause names an event as 'session:seq', for instance 'sess_1:16'");
     return ANNAL_OK;

@@ -433,7 +433,7 @@ static annal_status read_by_walking(annal__event_buffer *buffer, struct scan *sc
     if (status < 0)
         return annal__fail(err, status, "read an event of %llu bytes: no memory",
                            (unsigned long long)length);
-    scan->codec->parse_event(annal__buf_slice(&buffer->bytes), &event);
+    (void)annal__frame_event(scan->codec, annal__buf_slice(&buffer->bytes), &event, NULL);
     *out_event = event;
     out_event->h = scan->h;
     return ANNAL_OK;
@@ -446,7 +446,7 @@ static bool proves_itself(const struct codec *codec, annal_slice before, annal_s
     annal_event event = {0};
     if (frame.len == 0 || !codec->ends(before) || !codec->trailer(before, &h_before) ||
         !annal__frame_proves(codec, frame, offset, h_before, &h) ||
-        !codec->parse_event(frame, &event) || event.seq != seq)
+        !annal__frame_event(codec, frame, &event, NULL) || event.seq != seq)
         return false;
     event.h = h;
     *out_event = event;

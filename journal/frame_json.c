@@ -20,7 +20,7 @@
  */
 #include "journal/base/hash.h"
 #include "journal/base/number.h"
-#include "journal/codec.h"
+#include "journal/envelope.h"
 
 #include <string.h>
 
@@ -186,7 +186,7 @@ static inline uint64_t take_number(struct walk *walk)
 {
     uint64_t value = 0;
     const char *start = walk->at;
-    while (walk->at < walk->end && *walk->at >= '0' && *walk->at <= '9' && walk->at - start < 20)
+    while (walk->at < walk->end && *walk->at >= '0' && *walk->at <= '9' && walk->at - start < 19)
         value = value * 10 + (uint64_t)(*walk->at++ - '0');
     walk->fits = walk->fits && walk->at > start;
     return value;
@@ -313,7 +313,7 @@ static bool parse_header(annal_slice line, struct frame_header *out_header)
         header.is_replacement = true;
         take_file_id(&walk, header.replaces);
     }
-    bool fits = walk.fits && walk.at == walk.end;
+    bool fits = walk.fits && walk.at == walk.end && annal__header_fits(&header);
     if (version > FRAME_VERSION && !fits)
         header = (struct frame_header){.version = header.version};
     if (fits || version > FRAME_VERSION)

@@ -27,7 +27,7 @@
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
 #include "journal/base/msgpack.h"
-#include "journal/codec.h"
+#include "journal/envelope.h"
 
 #include <string.h>
 
@@ -257,7 +257,8 @@ static bool parse_header(annal_slice frame, struct frame_header *out_header)
     if (!take_kind(&rest, UNPACKED_UINT, &version) || version.uint == 0 ||
         version.uint > UINT32_MAX)
         return false;
-    bool fits = frame.ptr[0] == ARRAY_OF(HEADER_VALUES) && parse_rest_of_header(rest, &header);
+    bool fits = frame.ptr[0] == ARRAY_OF(HEADER_VALUES) && parse_rest_of_header(rest, &header) &&
+                annal__header_fits(&header);
     if (!fits && version.uint <= FRAME_VERSION)
         return false;
     if (!fits)

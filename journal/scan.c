@@ -54,6 +54,7 @@ void annal__scan_stand(struct scan *scan, uint64_t seq, uint64_t offset, uint64_
     scan->h = h;
     scan->resume = 0;
     scan->sound_length = 0;
+    scan->loose = false;
 }
 
 /* The file may have changed since the window was read. */
@@ -190,7 +191,7 @@ static bool joined_h(struct scan *scan, uint64_t end, uint64_t *out_h)
     annal_event event;
     struct frame_header header;
     if (!(scan->offset == 0 ? scan->codec->parse_header(joined, &header)
-                            : scan->codec->parse_event(joined, &event)))
+                            : annal__frame_event(scan->codec, joined, &event, NULL)))
         return false;
     *out_h = scan->codec->hash(joined, scan->offset, scan->h);
     return true;
@@ -215,7 +216,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
         annal_status status = annal__scan_frame(
             scan, end, frames < JOINED_FRAMES_MAX ? scan->offset : end, &next, err);
         if (status != ANNAL_OK)
-            return status; /* rule (4) */
+            return status; /* rule (5) */
         if (has_should && proves(scan, next, end, should_h, &h))
             return report_sound(scan, end - scan->offset, should_h,
                                 "the hash or the end of this frame is damaged");
@@ -223,7 +224,7 @@ static annal_status diagnose(struct scan *scan, annal_slice frame, annal_error *
             scan->resume = end;
             scan->resume_h = written_h;
             annal_event event;
-            scan->resume_seq = scan->codec->parse_event(next, &event) ? event.seq : 0;
+            scan->resume_seq = annal__frame_event(scan->codec, next, &event, NULL) ? event.seq : 0;
             return ANNAL_OK;
         }
         has_written = scan->codec->trailer(next, &written_h);
@@ -250,13 +251,14 @@ static annal_status pass_damaged_frame(struct scan *scan, annal_error *err)
     annal_event event;
     struct frame_header header;
     bool lost = scan->offset > 0 ? !scan->codec->parse_header(frame, &header)
-                                 : scan->codec->parse_event(frame, &event);
+                                 : annal__frame_event(scan->codec, frame, &event, NULL);
     report(scan, length, lost,
            whole ? "this event does not match its hash, or the one before it is not what it was"
                  : "these bytes are not an event");
     /* A piece of a frame does not count; the frame that it was cut from does. */
     if (lost && (whole || last))
         scan->next_seq++;
+    scan->loose = true;
     scan->offset += length;
     if (last) {
         scan->h = scan->resume_h;
@@ -282,9 +284,12 @@ static annal_status read_version(const struct scan *scan, uint32_t *out_version,
     return ANNAL_OK;
 }
 
-/* A frame that proves itself and does not have the shape of an event: of a newer version, or
- * invalid. */
-static annal_status refuse_shape(struct scan *scan, annal_slice frame, uint64_t h, annal_error *err)
+/*
+ * A frame that proves itself and is not an event of this version, or not the next one. In a file of
+ * a newer version it may be one.
+ */
+static annal_status refuse(struct scan *scan, annal_slice frame, uint64_t h, const char *fault,
+                           annal_error *err)
 {
     uint32_t version;
     annal_status status = read_version(scan, &version, err);
@@ -295,25 +300,72 @@ static annal_status refuse_shape(struct scan *scan, annal_slice frame, uint64_t 
                            "event %llu is of version %u of the format, and this library knows "
                            "version %d: read it with a newer one",
                            (unsigned long long)scan->next_seq, version, FRAME_VERSION);
-    report(scan, frame.len, scan->offset > 0, "these bytes are proven, and are no event");
+    report(scan, frame.len, scan->offset > 0,
+           fault == NULL ? "these bytes are proven, and are no event" : fault);
+    if (scan->offset == 0)
+        scan->loose = true; /* a header that may have been that of a fork */
+    else if (scan->next_seq > 0)
+        scan->next_seq++;
     scan->offset += frame.len;
     scan->h = h;
+    return ANNAL_DAMAGE;
+}
+
+/* Damage loses some events, not millions: more is a seq that somebody wrote. */
+#define MISSING_EVENTS_MAX 1000000
+
+/* Whether the frame after the next length bytes continues from seq, or nothing follows yet. The
+ * window may move. */
+static annal_status goes_on(struct scan *scan, size_t length, uint64_t seq, uint64_t h,
+                            bool *out_goes_on, annal_error *err)
+{
+    annal_slice next;
+    annal_event event;
+    uint64_t end = scan->offset + length, next_h;
+    annal_status status = annal__scan_frame(scan, end, scan->offset, &next, err);
+    *out_goes_on = status == ANNAL_END ||
+                   (status == ANNAL_OK && proves(scan, next, end, h, &next_h) &&
+                    annal__frame_event(scan->codec, next, &event, NULL) && event.seq == seq + 1);
+    return status < 0 ? status : ANNAL_OK;
+}
+
+/* Rule (4), for a frame with another seq than the next. */
+static annal_status other_seq(struct scan *scan, size_t length, uint64_t seq, uint64_t h,
+                              annal_error *err)
+{
+    bool stays = seq > scan->next_seq && seq - scan->next_seq <= MISSING_EVENTS_MAX;
+    annal_status status = stays ? goes_on(scan, length, seq, h, &stays, err) : ANNAL_OK;
+    if (status < 0)
+        return status;
+    if (!stays)
+        return refuse(scan, (annal_slice){NULL, length}, h,
+                      "the seq of this event does not follow the one before it", err);
+    report(scan, 0, true, "events are missing before this line");
+    scan->next_seq = seq;
+    scan->sound_length = length;
+    scan->sound_h = h;
     return ANNAL_DAMAGE;
 }
 
 static annal_status deliver(struct scan *scan, annal_slice frame, uint64_t h,
                             annal_event *out_event, annal_error *err)
 {
-    if (!scan->codec->parse_event(frame, out_event))
-        return refuse_shape(scan, frame, h, err);
-    out_event->h = h;
-    out_event->offset = scan->offset;
-    out_event->length = frame.len;
+    const char *fault;
+    annal_event event;
+    if (!annal__frame_event(scan->codec, frame, &event, &fault))
+        return refuse(scan, frame, h, fault, err);
+    if (event.seq != scan->next_seq && scan->next_seq > 0 && !scan->loose)
+        return other_seq(scan, frame.len, event.seq, h, err);
+    event.h = h;
+    event.offset = scan->offset;
+    event.length = frame.len;
     if (scan->table != NULL)
-        annal__seek_table_note(scan->table, out_event->seq, scan->offset);
+        annal__seek_table_note(scan->table, event.seq, scan->offset);
     scan->offset += frame.len;
     scan->h = h;
-    scan->next_seq = out_event->seq + 1;
+    scan->next_seq = event.seq + 1;
+    scan->loose = false;
+    *out_event = event;
     return ANNAL_OK;
 }
 
@@ -364,34 +416,81 @@ annal_status annal__scan_next(struct scan *scan, annal_event *out_event, annal_e
 
 /* ---- The tail ---- */
 
-/* Find the last proven frame in bytes [from, size) of the file, which are in buf. */
-static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
-                              struct journal_tail *tail)
+/* The last frame of these bytes of the file, which begin at from, if it proves itself. */
+static bool last_proven(const struct codec *codec, annal_slice bytes, uint64_t from,
+                        annal_slice *out_frame, uint64_t *out_h, size_t *out_end)
 {
-    annal_slice bytes = annal__buf_slice(buf);
-    size_t start, end;
-    while (codec->find_last(bytes, &start, &end)) {
-        annal_slice frame = {buf->ptr + start, end - start};
-        annal_slice before = {buf->ptr, start};
-        uint64_t h_before = 0, h;
-        bool first = start == 0 && from == 0;
-        if ((first || codec->trailer(before, &h_before)) &&
-            annal__frame_proves(codec, frame, from + start, h_before, &h)) {
-            annal_event event;
-            if (codec->parse_event(frame, &event)) {
-                tail->seq = event.seq;
-                tail->ts_us = event.ts_us;
-            } else if (!first && tail->header.version <= FRAME_VERSION) {
-                return false;
-            }
-            tail->h = h;
-            tail->offset = from + start;
-            tail->end = from + end;
-            return true;
-        }
+    size_t start;
+    if (!codec->find_last(bytes, &start, out_end))
+        return false;
+    *out_frame = (annal_slice){bytes.ptr + start, *out_end - start};
+    uint64_t h_before = 0;
+    bool first = start == 0 && from == 0;
+    return (first || codec->trailer((annal_slice){bytes.ptr, start}, &h_before)) &&
+           annal__frame_proves(codec, *out_frame, from + start, h_before, out_h);
+}
+
+/* Whether an event is the one after the last frame of these bytes, as far as they show it. */
+static bool follows(const struct codec *codec, annal_slice before, uint64_t from,
+                    const struct journal_tail *tail, const annal_event *event)
+{
+    annal_slice frame;
+    annal_event last;
+    uint64_t h;
+    size_t end;
+    if (!last_proven(codec, before, from, &frame, &h, &end) || end < before.len)
+        return true;
+    if (from == 0 && frame.ptr == before.ptr && tail->has_header)
+        return event->seq == tail->header.fork_seq + 1;
+    return annal__frame_event(codec, frame, &last, NULL) && event->seq == last.seq + 1;
+}
+
+/* Find the last proven frame in bytes [from, size) of the file, which are in buf. *out_plain: its
+ * seq is that of the last event; else only a walk tells it (rule 4). */
+static bool find_proven_frame(const struct codec *codec, const struct buf *buf, uint64_t from,
+                              struct journal_tail *tail, bool *out_plain)
+{
+    annal_slice bytes = annal__buf_slice(buf), frame;
+    size_t end = 0;
+    *out_plain = true;
+    while (!last_proven(codec, bytes, from, &frame, &tail->h, &end)) {
+        if (end == 0 || end > bytes.len)
+            return false;
         bytes.len = end - 1;
+        end = 0;
     }
-    return false;
+    annal_event event;
+    size_t start = (size_t)(frame.ptr - bytes.ptr);
+    bool first = start == 0 && from == 0;
+    if (annal__frame_event(codec, frame, &event, NULL)) {
+        tail->seq = event.seq;
+        tail->ts_us = event.ts_us;
+        *out_plain = first || follows(codec, (annal_slice){bytes.ptr, start}, from, tail, &event);
+    } else if (!first && tail->header.version <= FRAME_VERSION)
+        *out_plain = false;
+    tail->offset = from + start;
+    tail->end = from + end;
+    return true;
+}
+
+/* Rule (4): the seq and the time of the last event, by reading all of them. */
+static annal_status walk_to_tail(const struct io *io, int fd, const struct codec *codec,
+                                 struct journal_tail *tail, annal_error *err)
+{
+    struct scan scan;
+    annal_event event;
+    annal_status status = ANNAL_OK;
+    annal__scan_init(&scan, io, fd, codec);
+    tail->ts_us = 0;
+    while (status >= 0 && status != ANNAL_END && scan.offset < tail->end) {
+        status = annal__scan_next(&scan, &event, err);
+        if (status == ANNAL_OK)
+            tail->ts_us = event.ts_us;
+    }
+    tail->seq = scan.next_seq - 1;
+    scan.fd = -1; /* the caller's */
+    annal__scan_done(&scan);
+    return status < 0 ? status : ANNAL_OK;
 }
 
 /* What was once whole and does not prove itself is damaged, unless it is too short to have been an
@@ -489,8 +588,12 @@ annal_status annal__scan_tail(const struct io *io, int fd, const struct codec *c
         status = read_range(io, fd, from, tail.size, &buf, err);
         if (status < 0)
             goto done;
-        bool found = find_proven_frame(codec, &buf, from, &tail);
+        bool plain, found = find_proven_frame(codec, &buf, from, &tail, &plain);
         if (found || from == 0) {
+            if (found && !plain)
+                status = walk_to_tail(io, fd, codec, &tail, err);
+            if (status < 0)
+                goto done;
             tail.state = judge_rest(codec, &buf, (size_t)(tail.end - (found ? from : 0)));
             break;
         }

@@ -8,7 +8,11 @@
  *     the walk continues until two neighbours prove each other; what lies between is reported frame
  *     by frame.
  * (3) Two JSON lines that lost the newline between them are separated by the trailer of the first.
- * (4) Bytes at the end that nothing proves are "not yet", never damage: a writer may be writing
+ * (4) A program that can write the file can also compute hashes. So an event that proves itself
+ *     must have a valid envelope (envelope.h), and a seq that follows the one before it; otherwise
+ *     the line is damaged, and no other line is. If a line has a later seq and the next line
+ *     continues from it, events are missing between them: that is reported, and both are read.
+ * (5) Bytes at the end that nothing proves are "not yet", never damage: a writer may be writing
  *     them. The position does not move past them. Only the owner of the session, or a verification
  *     of a session that nobody owns, may call them torn or damaged.
  */
@@ -39,9 +43,10 @@ struct scan {
     struct seek_tables *tables; /* where its table comes from and goes to; may be NULL */
     struct seek_table *table;   /* NULL: it did not seek yet */
 
-    uint64_t offset; /* of the next frame */
-    uint64_t h;      /* of the frame before it; see (1) */
-    uint64_t next_seq;
+    uint64_t offset;     /* of the next frame */
+    uint64_t h;          /* of the frame before it; see (1) */
+    uint64_t next_seq;   /* 0: not known */
+    bool loose;          /* events before it are lost, and their number is a guess */
     annal_damage damage; /* after ANNAL_DAMAGE */
 
     /* Between ANNAL_DAMAGE and what comes after it. */

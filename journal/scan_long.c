@@ -11,6 +11,7 @@
  */
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/envelope.h"
 #include "journal/scan.h"
 #include "journal/seek_table.h"
 
@@ -76,7 +77,9 @@ static annal_status next_long(struct scan *scan, annal_event *out_event, annal_e
         goto done;
     uint64_t proof = annal__hash_end(hash);
     hash = NULL;
-    if (proof != h || !scan->codec->parse_head(head_of(scan), &event, &data_at)) {
+    if (proof != h || !scan->codec->parse_head(head_of(scan), &event, &data_at) ||
+        annal__envelope_fault(&event) != NULL ||
+        (scan->next_seq > 0 && event.seq != scan->next_seq)) {
         status = ANNAL_DAMAGE;
         goto done;
     }
@@ -142,7 +145,7 @@ annal_status annal__scan_look(struct scan *scan, uint64_t offset, annal_event *o
     annal_status status = annal__scan_h_before(scan, offset, &h_before, err);
     if (status != ANNAL_OK)
         return status;
-    annal__scan_stand(scan, 1, offset, h_before);
+    annal__scan_stand(scan, 0, offset, h_before);
     status = annal__scan_next_head(scan, &event, err);
     if (status < 0)
         return status;

@@ -56,7 +56,7 @@ static annal_status probe(struct scan *scan, uint64_t offset, annal_event *out_e
         rest.ptr = frame.ptr - rest.len;
         if (status == ANNAL_OK && scan->codec->trailer(rest, &h_before) &&
             annal__frame_proves(scan->codec, frame, start, h_before, &h) &&
-            scan->codec->parse_event(frame, out_event)) {
+            annal__frame_event(scan->codec, frame, out_event, NULL)) {
             out_event->offset = start;
             if (scan->table != NULL)
                 annal__seek_table_note(scan->table, out_event->seq, start);
@@ -144,7 +144,7 @@ static annal_status stand(struct scan *scan, const struct seek_place *place, ann
     annal_slice before = {frame.ptr - trailer, trailer};
     if (!scan->codec->ends(before) || !scan->codec->trailer(before, &h_before) ||
         !annal__frame_proves(scan->codec, frame, place->offset, h_before, &h) ||
-        !scan->codec->parse_event(frame, &event) || event.seq != place->seq)
+        !annal__frame_event(scan->codec, frame, &event, NULL) || event.seq != place->seq)
         return ANNAL_END;
     annal__scan_stand(scan, place->seq, place->offset, h_before);
     return ANNAL_OK;

@@ -525,7 +525,7 @@ static annal_status find_copies(struct append *append, uint64_t *out_seq, annal_
     annal_event event;
     status = annal__scan_h_before(&scan, offset, &h_before, err);
     if (status == ANNAL_OK) {
-        annal__scan_set(&scan, 1, offset, h_before);
+        annal__scan_set(&scan, 0, offset, h_before);
         status = annal__scan_next(&scan, &event, err);
         if (status == ANNAL_OK && event.seq > with_id)
             status = annal__scan_seek(&scan, event.seq - with_id, err);

@@ -493,7 +493,8 @@ START_TEST(forks_in_a_circle_are_refused)
     write_header(tmpdir_path(&dir, "store/events/d.jsonl"), "d", "../d", 4);
     for (const char *session = "abcd"; *session != '\0'; session++) {
         const char id[] = {*session, '\0'};
-        ck_assert_int_eq(read_all(id, NULL), ANNAL_ERR_CORRUPT);
+        /* no session has the name '../d', so that line is not a header */
+        ck_assert_int_eq(read_all(id, NULL), *session == 'd' ? ANNAL_END : ANNAL_ERR_CORRUPT);
         ck_ok(annal_verify_session(store, annal_slice_of(id), NULL, NULL, &result, err));
         ck_assert_uint_eq(result.findings, 1);
     }
