@@ -423,8 +423,10 @@ annal_status annal__import_rows(annal_slice sql, const char *path, const annal_l
     if (status >= 0)
         status =
             give_first_tables(&rows, annal__import_section(sql, "-- tables", &(size_t){0}), err);
-    if (status >= 0)
+    if (status >= 0) { /* once used, json_each() needs no permission to be created */
+        (void)sqlite3_exec(rows.db, "SELECT 1 FROM json_each('[]')", NULL, NULL, NULL);
         sqlite3_set_authorizer(rows.db, allow_reading, &rows);
+    }
     for (annal_slice section;
          status == ANNAL_OK && (section = annal__import_section(sql, "-- rows", &at)).ptr != NULL;)
         status = run_section(&rows, section, err);

@@ -87,6 +87,17 @@ static annal_status ask(annal_import **spare, const struct importer *importer, c
     return status;
 }
 
+annal_status detect_how_sure(annal_import **spare, const struct importer *importer,
+                             const char *path, int *out_sure, annal_error *err)
+{
+    struct buf begin = {0};
+    struct detected detected = {0};
+    annal_status status = ask(spare, importer, path, &begin, &detected, err);
+    *out_sure = detected.sure;
+    annal__buf_done(&begin);
+    return status;
+}
+
 static bool reads_directory(const struct importer *importer, const char *path)
 {
     return importer_is_of_runs(importer) ? run_is_here(path) : directory_is_log(importer, path);

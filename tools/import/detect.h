@@ -20,6 +20,10 @@ struct detected {
 annal_status detect_log(annal_import **spare, const char *path, struct detected *out,
                         annal_error *err);
 
+/* How sure one importer is that a log is of its kind: 0 to 100; 0 where it could not read it. */
+annal_status detect_how_sure(annal_import **spare, const struct importer *importer,
+                             const char *path, int *out_sure, annal_error *err);
+
 /* Say that a log of no known kind is left out; it is plain as in struct detected. */
 void detect_say_left_out(const char *path, bool plain);
 

@@ -32,6 +32,11 @@ static const struct log {
      "message.added 3, tool.called 2, tool.failed 1, tool.returned 1, turn.started 1"},
     {"opencode", "opencode.db.sql", "sqlite", 7, 11, 14, 3, 4,
      "import.record 1, message.added 4, tool.called 1, turn.started 2"},
+    {"opencode", "opencode2.db.sql", "sqlite", 9, 17, 42, 6, 10,
+     "import.record 3, message.added 5, tool.called 2, tool.failed 2, turn.cancelled 1, "
+     "turn.started 1"},
+    {"opencode", "opencode-both.db.sql", "sqlite", 9, 15, 28, 6, 8,
+     "import.record 4, message.added 4, turn.completed 2, turn.started 2"},
     {"goose", "sessions.db.sql", "sqlite", 7, 11, 900, 30, 0,
      "import.record 2, message.added 3, tool.called 1, tool.failed 1, turn.started 1"},
     {"goose", "accumulated.db.sql", "sqlite", 6, 7, 1600, 50, 0, "message.added 1, turn.started 1"},

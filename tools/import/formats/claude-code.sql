@@ -35,12 +35,19 @@
 --      that it has already, or its result, is a record: it was called once.
 
 -- detect
-SELECT max(CASE
-    WHEN json_type(json, '$.sessionId') = 'text' AND json ->> '$.type' IN ('user', 'assistant') THEN 95
+-- Qwen Code has message.parts; iFlow ids of sessions that begin with session-, and results of tools as Gemini has them.
+SELECT CASE WHEN max(json_type(json, '$.message.parts') IS NOT NULL OR json ->> '$.message.role' IS 'model'
+                     OR json ->> '$.sessionId' LIKE 'session-%'
+                     OR json_type(json, '$.message.content[0].content') IS 'object') THEN 0
+    ELSE max(CASE
+    WHEN json_type(json, '$.sessionId') = 'text' AND json ->> '$.type' IN ('user', 'assistant')
+         AND json_type(json, '$.message.content') IN ('text', 'array') THEN 95
     WHEN json ->> '$.type' = 'summary' AND json_type(json, '$.leafUuid') = 'text' THEN 90
-    WHEN json_type(json, '$.sessionId') = 'text' AND json_type(json, '$.type') = 'text'
-         AND json_type(json, '$.projectHash') IS NULL THEN 60
-    ELSE 0 END) FROM lines
+    WHEN json_type(json, '$.sessionId') = 'text' AND json_type(json, '$.projectHash') IS NULL
+         AND (json ->> '$.type' IN ('system', 'progress', 'attachment', 'user', 'assistant', 'queue-operation', 'last-prompt',
+                                    'custom-title', 'ai-title', 'permission-mode', 'pr-link', 'mode')
+              OR json_type(json, '$.messageId') = 'text') THEN 60
+    ELSE 0 END) END FROM lines
 
 -- once
 

@@ -1,9 +1,14 @@
--- importer opencode   version 2
+-- importer opencode   version 3
 -- files: *.json opencode*.db
 -- split: $.messages
+-- records: session session_v2 project project_directory workspace account* migration* __drizzle_migrations control_account
+-- records: credential todo permission session_share session_input session_entry session_context_epoch session_pending
+-- records: event event_sequence instruction_entry instruction_checkpoint instruction_blob data_migration copy
+-- records: idle agent-switched model-switched location-switched
 --
 -- Sessions of opencode: its database ~/.local/share/opencode/opencode.db, and what `opencode export`
--- prints: a document of info and messages, each with its parts.
+-- prints: a document of info and messages, each with its parts. OpenCode 2 has the table session_message
+-- in place of message and part, and session or session_v2.
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) A message with its parts is one line, from the document as from the tables message and part. The
@@ -15,17 +20,20 @@
 --  (4) A user's message begins a turn; an answer belongs to the turn of the message that it names. One
 --      that is complete and asks for no tool ends it; the event comes where the next begins or the log ends.
 --  (5) opencode counts reasoning apart from output, and what came from a cache apart from input.
+--  (6) A row of session_message is made into the line of (1). Where a database has a message in both layouts
+--      (the same id or time, or the same text or tokens within two seconds) it is told once, from message
+--      and part; of the other row its id is kept as a record of kind copy. A row idle ends the turn.
 
 -- detect
 SELECT max(CASE
     WHEN json_type(json, '$.value.info.sessionID') = 'text' AND json_type(json, '$.value.parts') = 'array' THEN 95
     WHEN json ->> '$.at' = '$' AND json ->> '$.value.info.id' LIKE 'ses%' THEN 90
-    WHEN json ->> '$.table' = 'session' AND json_type(json, '$.row.directory') = 'text'
+    WHEN json ->> '$.table' IN ('session', 'session_v2') AND json_type(json, '$.row.directory') = 'text'
          AND json_type(json, '$.row.project_id') IS NOT NULL THEN 90
     ELSE 0 END) FROM lines
 
 -- tables
-session
+session session_v2
 
 -- rows
 SELECT json_object('at', '$.messages', 'value', json_object(
@@ -38,6 +46,107 @@ SELECT json_object('at', '$.messages', 'value', json_object(
                ELSE json_object('id', p.id, 'data', p.data) END AS part
         FROM part p WHERE p.message_id = m.id ORDER BY p.id))))
 FROM message m ORDER BY m.session_id, m.id;
+
+-- rows
+-- Both layouts: what message and part have too is a copy.
+SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END, 'value', CASE WHEN copy_of IS NOT NULL
+    THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
+                                         'time', json_object('created', s.created)))
+    ELSE json_object(
+    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at = '$.messages' THEN '$.text' ELSE '$.content' END,
+                                                      CASE WHEN s.type = 'compaction' THEN '$.summary' ELSE '$.content' END)
+                     ELSE json_object('data', data) END,
+        '$.id', s.id, '$.sessionID', s.session_id, '$.type', s.type, '$.seq', s.seq,
+        '$.role', CASE WHEN s.type IN ('user', 'assistant') THEN s.type ELSE 'system' END,
+        '$.time.created', s.created),
+    'row', json_object('time_created', s.time_created, 'time_updated', s.time_updated),
+    'parts', CASE WHEN at <> '$.messages' THEN NULL
+        WHEN s.type = 'shell' THEN json_array(json_object('type', 'tool', 'tool', 'shell',
+            'callID', coalesce(d ->> '$.shellID', d ->> '$.callID', s.id),
+            'state', json_object('status', CASE WHEN d ->> '$.exit' <> 0 THEN 'error'
+                                                WHEN d ->> '$.time.completed' > 0 THEN 'completed' ELSE 'running' END,
+                                 'input', json_object('command', d -> '$.command'), 'output', d -> '$.output',
+                                 'metadata', json_object('exit', d -> '$.exit'),
+                                 'time', json_object('start', s.created, 'end', d -> '$.time.completed'))))
+        ELSE (SELECT json_group_array(json(part)) FROM (
+            SELECT 0 AS k, json_object('type', 'text', 'text', coalesce(d ->> '$.text', d ->> '$.summary')) AS part
+            WHERE coalesce(d ->> '$.text', d ->> '$.summary') <> ''
+            UNION ALL
+            SELECT 1 + c.key, CASE WHEN c.type = 'object' AND c.value ->> '$.type' = 'tool' THEN
+                json_set(json_remove(c.value, '$.id', '$.name', '$.state.content',
+                                     CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN '$.id' ELSE '$.state.output' END),
+                    '$.callID', c.value ->> '$.id', '$.tool', c.value ->> '$.name',
+                    CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN '$.callID' ELSE '$.state.output' END,
+                    CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN c.value ->> '$.id'
+                         ELSE c.value -> '$.state.content' END,
+                    '$.state.time', json_object('start', coalesce(c.value ->> '$.time.ran', c.value ->> '$.time.created'),
+                                                'end', c.value ->> '$.time.completed'))
+                ELSE json_quote(json(c.value)) END
+            FROM json_each(CASE WHEN json_type(d, '$.content') = 'array' THEN d -> '$.content' ELSE '[]' END) c
+            ORDER BY k)) END) END)
+FROM (SELECT m.*, (SELECT min(o.id) FROM message o WHERE o.session_id = m.session_id
+                 AND (o.id = m.id OR o.time_created BETWEEN m.time_created - 2000 AND m.time_created + 2000)
+                 AND json_valid(o.data) AND json_valid(m.data) AND o.data ->> '$.role' = m.type
+                 AND (o.id = m.id OR o.data ->> '$.time.created' = m.data ->> '$.time.created'
+                      OR o.data -> '$.tokens.output' = m.data -> '$.tokens.output'
+                         AND o.data -> '$.tokens.input' = m.data -> '$.tokens.input'
+                      OR m.data ->> '$.text' = (SELECT group_concat(t, char(10)) FROM (
+                             SELECT p.data ->> '$.text' AS t FROM part p WHERE p.message_id = o.id
+                             AND json_valid(p.data) AND p.data ->> '$.type' = 'text' ORDER BY p.id)))) AS copy_of,
+             json_valid(m.data) AND json_type(CASE WHEN json_valid(m.data) THEN m.data ELSE '0' END) = 'object' AS whole,
+             CASE WHEN json_valid(m.data) THEN m.data ELSE '{}' END AS d,
+             CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
+                  ELSE '$.messages' END AS at,
+             coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
+      FROM session_message m) s
+ORDER BY s.session_id, s.seq, s.id;
+
+-- rows
+-- OpenCode 2 alone.
+SELECT json_object('at', CASE WHEN copy_of IS NOT NULL THEN 'copy' ELSE s.at END, 'value', CASE WHEN copy_of IS NOT NULL
+    THEN json_object('info', json_object('id', s.id, 'sessionID', s.session_id, 'type', s.type, 'copy_of', copy_of,
+                                         'time', json_object('created', s.created)))
+    ELSE json_object(
+    'info', json_set(CASE WHEN whole THEN json_remove(d, '$.content', CASE WHEN at = '$.messages' THEN '$.text' ELSE '$.content' END,
+                                                      CASE WHEN s.type = 'compaction' THEN '$.summary' ELSE '$.content' END)
+                     ELSE json_object('data', data) END,
+        '$.id', s.id, '$.sessionID', s.session_id, '$.type', s.type, '$.seq', s.seq,
+        '$.role', CASE WHEN s.type IN ('user', 'assistant') THEN s.type ELSE 'system' END,
+        '$.time.created', s.created),
+    'row', json_object('time_created', s.time_created, 'time_updated', s.time_updated),
+    'parts', CASE WHEN at <> '$.messages' THEN NULL
+        WHEN s.type = 'shell' THEN json_array(json_object('type', 'tool', 'tool', 'shell',
+            'callID', coalesce(d ->> '$.shellID', d ->> '$.callID', s.id),
+            'state', json_object('status', CASE WHEN d ->> '$.exit' <> 0 THEN 'error'
+                                                WHEN d ->> '$.time.completed' > 0 THEN 'completed' ELSE 'running' END,
+                                 'input', json_object('command', d -> '$.command'), 'output', d -> '$.output',
+                                 'metadata', json_object('exit', d -> '$.exit'),
+                                 'time', json_object('start', s.created, 'end', d -> '$.time.completed'))))
+        ELSE (SELECT json_group_array(json(part)) FROM (
+            SELECT 0 AS k, json_object('type', 'text', 'text', coalesce(d ->> '$.text', d ->> '$.summary')) AS part
+            WHERE coalesce(d ->> '$.text', d ->> '$.summary') <> ''
+            UNION ALL
+            SELECT 1 + c.key, CASE WHEN c.type = 'object' AND c.value ->> '$.type' = 'tool' THEN
+                json_set(json_remove(c.value, '$.id', '$.name', '$.state.content',
+                                     CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN '$.id' ELSE '$.state.output' END),
+                    '$.callID', c.value ->> '$.id', '$.tool', c.value ->> '$.name',
+                    CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN '$.callID' ELSE '$.state.output' END,
+                    CASE WHEN json_type(c.value, '$.state.content') IS NULL THEN c.value ->> '$.id'
+                         ELSE c.value -> '$.state.content' END,
+                    '$.state.time', json_object('start', coalesce(c.value ->> '$.time.ran', c.value ->> '$.time.created'),
+                                                'end', c.value ->> '$.time.completed'))
+                ELSE json_quote(json(c.value)) END
+            FROM json_each(CASE WHEN json_type(d, '$.content') = 'array' THEN d -> '$.content' ELSE '[]' END) c
+            ORDER BY k)) END) END)
+FROM (SELECT m.*, NULL AS copy_of,
+             json_valid(m.data) AND json_type(CASE WHEN json_valid(m.data) THEN m.data ELSE '0' END) = 'object' AS whole,
+             CASE WHEN json_valid(m.data) THEN m.data ELSE '{}' END AS d,
+             CASE WHEN m.type IN ('idle', 'agent-switched', 'model-switched', 'location-switched') THEN m.type
+                  ELSE '$.messages' END AS at,
+             coalesce(CASE WHEN json_valid(m.data) THEN m.data ->> '$.time.created' END, m.time_created) AS created
+      FROM session_message m) s
+WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'message')
+ORDER BY s.session_id, s.seq, s.id;
 
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER);
@@ -57,7 +166,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'record', coalesce(j -> '$.value.info.id', j -> '$.row.id')),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' AND json_type(j, '$.value.info.id') = 'text' THEN 'meta'
-                WHEN j ->> '$.table' = 'session' AND json_type(j, '$.row.id') = 'text' THEN 'row'
+                WHEN j ->> '$.table' IN ('session', 'session_v2') AND json_type(j, '$.row.id') = 'text' THEN 'row'
                 WHEN j ->> '$.at' = '$.messages' AND json_type(j, '$.value.info.id') = 'text'
                      AND json_type(j, '$.value.parts') = 'array' THEN 'message'
                 ELSE 'record' END
@@ -81,9 +190,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'title', info -> '$.title', 'parent_session_id', json_text(session_id(info ->> '$.parentID')),
                'source', source, 'extra', json_remove(v, '$.info.directory', '$.info.title'))
            WHEN 'row' THEN json_fields(
-               'id', json_text(session), 'agent_id', '"opencode"', 'status', '"idle"',
+               'id', json_text(session), 'agent_id', '"opencode"',
+               'provider', CASE WHEN json_valid(j ->> '$.row.model') THEN j ->> '$.row.model' -> '$.providerID' END,
+               'model', CASE WHEN json_valid(j ->> '$.row.model') THEN j ->> '$.row.model' -> '$.id' END, 'status', '"idle"',
                'working_directory', j -> '$.row.directory', 'title', j -> '$.row.title',
-               'parent_session_id', json_text(session_id(j ->> '$.row.parent_id')), 'source', source,
+               'parent_session_id', json_text(session_id(coalesce(
+                   j ->> '$.row.parent_id', j ->> '$.row.fork_session_id'))), 'source', source,
                'extra', json_remove(j, '$.row.directory', '$.row.title'))
            ELSE json_fields('id', json_text(session), 'agent_id', '"opencode"', 'status', '"idle"',
                             'source', source) END, NEW.n
@@ -115,6 +227,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         FROM now n)
     WHERE turn = (SELECT coalesce(info ->> '$.parentID', sessions.turn) FROM now
                   WHERE main = 'message' AND role = 'assistant' AND session = sessions.session);
+    UPDATE sessions SET (rest, rest_error, rest_ts, rest_n) = (
+        SELECT CASE info ->> '$.outcome' WHEN 'failed' THEN 'turn.failed' WHEN 'interrupted' THEN 'turn.cancelled'
+               ELSE 'turn.completed' END, sessions.rest_error, n.ts, NEW.n FROM now n)
+    WHERE turn IS NOT NULL AND session = (SELECT session FROM now WHERE j ->> '$.at' = 'idle');
     UPDATE sessions SET rested = 1 WHERE rest IS NOT NULL AND session = (SELECT session FROM now);
     UPDATE now SET turn = coalesce(info ->> '$.parentID',
                                    (SELECT s.turn FROM sessions s WHERE s.session = now.session));
@@ -129,7 +245,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'id', json_text(mid), 'role', json_text(coalesce(role, 'assistant')),
                'content', (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
                            WHERE p.value ->> '$.type' IN ('text', 'reasoning', 'file')),
-               'model', coalesce(info -> '$.modelID', info -> '$.model.modelID'), 'turn_id', json_text(turn),
+               'model', coalesce(info -> '$.modelID', info -> '$.model.modelID', info -> '$.model.id'), 'turn_id', json_text(turn),
                'source', source,
                'extra', json_set(json_remove(v, '$.info.id', '$.info.role'), '$.parts',
                    (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
@@ -171,7 +287,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     INSERT INTO out
     SELECT NEW.row, 1000000, session, coalesce(CAST(info ->> '$.time.completed' AS INTEGER) * 1000, ts),
            'agent.turn.usage', mid || '.usage',
-           json_fields('message_id', json_text(mid), 'model', info -> '$.modelID',
+           json_fields('message_id', json_text(mid), 'model', coalesce(info -> '$.modelID', info -> '$.model.id'),
                        'input_tokens', CAST(coalesce(info ->> '$.tokens.input', 0)
                            + coalesce(info ->> '$.tokens.cache.read', 0)
                            + coalesce(info ->> '$.tokens.cache.write', 0) AS INTEGER),
@@ -182,7 +298,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'reasoning_output_tokens', info -> '$.tokens.reasoning',
                        'cost_usd', info -> '$.cost', 'turn_id', json_text(turn), 'source', source), NEW.n
     FROM now WHERE main = 'message' AND json_type(info, '$.tokens') = 'object'
-      AND json_type(info, '$.time.completed') = 'integer';
+      AND (json_type(info, '$.time.completed') = 'integer'
+           OR info ->> '$.type' = 'compaction' AND info ->> '$.status' <> 'running');
 END;
 
 -- batch

@@ -24,8 +24,8 @@
 
 -- detect
 SELECT max(CASE
-    WHEN json_type(v, '$.resourceSpans') = 'array' OR json_type(v, '$.scopeSpans') = 'array'
-         OR json_type(v, '$.resourceLogs') = 'array' THEN 98
+    WHEN json_type(v, '$.resourceSpans') = 'array' OR json_type(v, '$.scopeSpans') = 'array' THEN 98
+    WHEN json_type(v, '$.resourceLogs') = 'array' THEN 40
     WHEN json_type(v, '$.observations') = 'array' AND json_type(v, '$.trace') = 'object' THEN 95
     WHEN json ->> '$.at' = '$.spans' AND json_type(v, '$.context.span_id') IS NOT NULL THEN 95
     WHEN json_type(v, '$.spans') = 'array' AND json_type(v, '$.trace_id') IS NOT NULL THEN 95

@@ -13,11 +13,16 @@
 --  (5) input_tokens are input, cache reads and cache writes together: pi counts them apart.
 
 -- detect
-SELECT max(CASE
-    WHEN json ->> '$.type' = 'session' AND json_type(json, '$.cwd') = 'text' THEN 95
+-- The harness of DeepSeek writes a session with createdAt, Droid of Factory blocks tool_use and tool_result.
+SELECT CASE WHEN max(json ->> '$.type' IN ('session_start', 'todo_state') OR json_type(json, '$.createdAt') IS NOT NULL
+                     OR json ->> '$.message.content[0].type' IN ('tool_use', 'tool_result')
+                     OR json ->> '$.message.content[1].type' IN ('tool_use', 'tool_result')) THEN 0
+    ELSE max(CASE
+    WHEN json ->> '$.type' = 'session' AND json_type(json, '$.cwd') = 'text'
+         AND json_type(json, '$.timestamp') = 'text' THEN 95
     WHEN json ->> '$.type' = 'message' AND json ->> '$.message.role' IN ('user', 'assistant', 'toolResult')
-        THEN 70
-    ELSE 0 END) FROM lines
+         AND json_type(json, '$.message.timestamp') = 'integer' THEN 70
+    ELSE 0 END) END FROM lines
 
 -- once
 CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
