@@ -75,8 +75,12 @@ includes '<loaded/curl\.h>' | grep -v '^tools/ship/curl_handle\.h:' >>"$bad" || 
 includes '<loaded/pq\.h>' | grep -v '^tools/ship/postgres\.h:' >>"$bad" || true
 includes '<msgpack.*\.h>' | grep -v '^journal/base/msgpack\.c:' >>"$bad" || true
 
+# One function opens SQLite, so that each connection is restricted.
+grep -rnE --include='*.[ch]' 'sqlite3_open(_v2|16)?\(' journal index snapshot replay tools bindings |
+    grep -vE '^index/db/connect\.c:|: \*' >>"$bad" || true
+
 [ ! -s "$bad" ] || {
-    echo "includes that do not belong where they stand:"
+    echo "includes or calls that do not belong in their file:"
     cat "$bad"
     exit 1
 }

@@ -1,6 +1,7 @@
 #include "index/db/database.h"
 
 #include "index/db/bound.h"
+#include "index/db/connect.h"
 #include "index/db/functions.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
@@ -121,11 +122,9 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
 {
     sqlite3 *db = NULL;
     annal_status status = ANNAL_OK;
-    int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, vfs);
+    int rc = annal__db_connect(vfs, name, flags | SQLITE_OPEN_EXRESCODE, &db);
     if (rc == SQLITE_OK)
         rc = sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_autocheckpoint(db, 0);
     if (rc == SQLITE_OK)
@@ -142,17 +141,56 @@ done:
     return status;
 }
 
-annal_status annal__db_load(sqlite3 *db, const char *path, annal_error *err)
+/* Append the text of a question about the functions of db; known NULL: it has no parameter. */
+static annal_status ask_functions(sqlite3 *db, const char *sql, const struct buf *known,
+                                  struct buf *out, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    if (status >= 0 && known != NULL)
+        annal__db_bind_text(stmt, 1, annal__buf_slice(known));
+    int rc = SQLITE_DONE;
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        annal_slice text = annal__db_column(stmt, 0);
+        status = annal__buf_append(out, text.ptr, text.len);
+        if (status >= 0 && known != NULL)
+            status = annal__buf_append(out, "", 1);
+        if (status < 0)
+            annal__fail(err, status, "the functions of an extension");
+    }
+    sqlite3_finalize(stmt);
+    return status >= 0 && rc != SQLITE_DONE
+               ? annal__db_fail(err, db, rc, "the functions of an extension")
+               : status;
+}
+
+annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_functions,
+                            annal_error *err)
 {
     char *why = NULL;
+    struct buf known = {0};
+    annal_status status = ask_functions(
+        db, "SELECT json_group_array(DISTINCT name) FROM pragma_function_list", NULL, &known, err);
+    if (status < 0)
+        goto done;
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1, NULL); /* by call, not by SQL */
     int rc = sqlite3_load_extension(db, path, NULL, &why);
     sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
-    annal_status status = ANNAL_OK;
-    if (rc != SQLITE_OK)
+    if (rc != SQLITE_OK) {
         status = annal__fail(err, ANNAL_ERR_SQL, "extension '%s': %s", path,
                              why == NULL ? sqlite3_errstr(rc) : why);
+        goto done;
+    }
+    status = ask_functions(db,
+                           "SELECT DISTINCT name FROM pragma_function_list "
+                           "WHERE name NOT IN (SELECT value FROM json_each(?1))",
+                           &known, out_functions, err);
+    if (status >= 0 && annal__buf_append(out_functions, "", 1) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "the functions of an extension");
+
+done:
     sqlite3_free(why);
+    annal__buf_done(&known);
     return status;
 }
 
@@ -222,49 +260,6 @@ annal_slice annal__db_column(sqlite3_stmt *stmt, int column)
 
 /* ---- SELECT ---- */
 
-/* Whether a pragma only reads. */
-static bool pragma_reads(const char *name)
-{
-    static const char *const reading[] = {"table_info",      "table_xinfo", "table_list",
-                                          "index_list",      "index_info",  "index_xinfo",
-                                          "foreign_key_list"};
-    for (size_t i = 0; i < sizeof reading / sizeof *reading; i++)
-        if (sqlite3_stricmp(name, reading[i]) == 0)
-            return true;
-    return false;
-}
-
-/* What a statement may do; *arg becomes true if it tried to do more. */
-static int allow_reading(void *arg, int action, const char *first, const char *second,
-                         const char *database, const char *trigger)
-{
-    (void)database;
-    (void)trigger;
-    bool *refused = arg;
-    switch (action) {
-    case SQLITE_SELECT:
-    case SQLITE_READ:
-    case SQLITE_RECURSIVE:
-        return SQLITE_OK;
-    case SQLITE_FUNCTION:
-        if (second == NULL || sqlite3_stricmp(second, "load_extension") != 0)
-            return SQLITE_OK;
-        break;
-    case SQLITE_PRAGMA:
-        if (pragma_reads(first))
-            return SQLITE_OK;
-        break;
-    case SQLITE_UPDATE: /* declaring a virtual table looks like this; a real one is not read-only */
-        if (sqlite3_stricmp(first, "sqlite_master") == 0)
-            return SQLITE_OK;
-        break;
-    default:
-        break;
-    }
-    *refused = true;
-    return SQLITE_DENY;
-}
-
 static bool only_space(const char *text, const char *end)
 {
     while (text < end &&
@@ -273,23 +268,34 @@ static bool only_space(const char *text, const char *end)
     return text == end;
 }
 
-annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
-                                      annal_error *err)
+static annal_status refuse(const struct allowed *allowed, annal_error *err)
+{
+    if (allowed->what[0] != '\0')
+        return annal__fail(err, ANNAL_ERR_SQL, "%s is not allowed here", allowed->what);
+    return annal__fail(err, ANNAL_ERR_SQL,
+                       "only reading is possible here (SELECT, WITH, VALUES, EXPLAIN QUERY PLAN): "
+                       "the tables are made from the journals; append an event instead");
+}
+
+/* EXPLAIN alone: see allowed.c, rule 5. */
+static bool is_reading(sqlite3_stmt *stmt)
+{
+    return stmt == NULL || (sqlite3_stmt_readonly(stmt) && sqlite3_stmt_isexplain(stmt) != 1);
+}
+
+annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allowed *allowed,
+                                      sqlite3_stmt **out_stmt, annal_error *err)
 {
     if (sql.len > INT32_MAX)
         return annal__fail(err, ANNAL_ERR_LIMIT, "SQL of %zu bytes is too long", sql.len);
-    bool refused = false;
     const char *tail = NULL;
     sqlite3_stmt *stmt = NULL;
-    sqlite3_set_authorizer(db, allow_reading, &refused);
+    sqlite3_set_authorizer(db, annal__allowed_select, allowed);
     int rc = sqlite3_prepare_v2(db, sql.ptr == NULL ? "" : sql.ptr, (int)sql.len, &stmt, &tail);
-    sqlite3_set_authorizer(db, NULL, NULL);
 
     annal_status status = ANNAL_OK;
-    if (refused || (rc == SQLITE_OK && stmt != NULL && !sqlite3_stmt_readonly(stmt)))
-        status = annal__fail(err, ANNAL_ERR_SQL,
-                             "only reading is possible here (SELECT, WITH, VALUES, EXPLAIN): the "
-                             "tables are made from the journals; append an event instead");
+    if (allowed->refused || (rc == SQLITE_OK && !is_reading(stmt)))
+        status = refuse(allowed, err);
     else if (rc != SQLITE_OK)
         status = annal__db_fail(err, db, rc, "SQL");
     else if (stmt == NULL)
@@ -297,11 +303,17 @@ annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt
     else if (!only_space(tail, sql.ptr + sql.len))
         status = annal__fail(err, ANNAL_ERR_SQL, "more than one SQL statement");
     if (status < 0) {
+        annal__db_end_select(db);
         sqlite3_finalize(stmt);
         return status;
     }
     *out_stmt = stmt;
     return ANNAL_OK;
+}
+
+void annal__db_end_select(sqlite3 *db)
+{
+    sqlite3_set_authorizer(db, NULL, NULL);
 }
 
 static annal_status bind_params(sqlite3_stmt *stmt, const annal_sql_options *options,
@@ -387,8 +399,9 @@ annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_opti
                               annal_row_fn fn, void *arg, annal_error *err)
 {
     static const annal_sql_options defaults;
+    struct allowed allowed = {0};
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare_select(db, sql, &stmt, err);
+    annal_status status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     return status < 0
                ? status
                : annal__db_select_with(stmt, options == NULL ? &defaults : options, fn, arg, err);
@@ -423,6 +436,7 @@ done:
     annal__bound_end(&bound);
     annal__free(values);
     annal__free(names);
+    annal__db_end_select(sqlite3_db_handle(stmt));
     sqlite3_finalize(stmt);
     return status;
 }

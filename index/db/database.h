@@ -2,6 +2,9 @@
 #ifndef INDEX_DB_DATABASE_H
 #define INDEX_DB_DATABASE_H
 
+#include "index/db/allowed.h"
+#include "journal/base/buf.h"
+
 #include <annal/query.h>
 
 #include <sqlite3.h>
@@ -31,7 +34,7 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
 void annal__db_reason(sqlite3 *db, int rc, char *out, size_t room);
 
 /*
- * Open a database as all of ours are opened: with our SQL functions, extended result codes, no
+ * Open a database of ours by annal__db_connect(): with our SQL functions, extended result codes, no
  * checkpoint on close (only the holder of the index lock may checkpoint). flags as for
  * sqlite3_open_v2().
  */
@@ -45,8 +48,12 @@ annal_status annal__db_open_on(const char *vfs, const char *name, int flags, sql
  * events_table.c. */
 annal_status annal__db_add_events(sqlite3 *db, annal_store *store, annal_error *err);
 
-/* Load an extension of SQLite; its functions replace ours of the same name. */
-annal_status annal__db_load(sqlite3 *db, const char *path, annal_error *err);
+/*
+ * Load an extension of SQLite; its functions replace ours of the same name. *out_functions gets the
+ * names that it added, as allowed.functions needs them.
+ */
+annal_status annal__db_load(sqlite3 *db, const char *path, struct buf *out_functions,
+                            annal_error *err);
 
 void annal__db_close(sqlite3 *db); /* db may be NULL */
 
@@ -54,10 +61,14 @@ annal_status annal__db_exec(sqlite3 *db, const char *sql, annal_error *err);
 annal_status annal__db_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out_stmt,
                                annal_error *err);
 
-/* Prepare one statement that only reads. The text is a user's, so anything else is refused with a
- * sentence. */
-annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, sqlite3_stmt **out_stmt,
-                                      annal_error *err);
+/*
+ * Prepare one statement that only reads. The text is a user's, so anything else is refused with a
+ * sentence, and so is what allowed.c does not name. After success db stays restricted to it, and
+ * *allowed in use, until annal__db_end_select().
+ */
+annal_status annal__db_prepare_select(sqlite3 *db, annal_slice sql, struct allowed *allowed,
+                                      sqlite3_stmt **out_stmt, annal_error *err);
+void annal__db_end_select(sqlite3 *db);
 
 /* Step a statement that returns no rows, and reset it. */
 annal_status annal__db_run(sqlite3_stmt *stmt, annal_error *err);
@@ -79,7 +90,7 @@ annal_value annal__db_value(sqlite3_stmt *stmt, int column);
 annal_status annal__db_select(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
                               annal_row_fn fn, void *arg, annal_error *err);
 
-/* The same with a statement of annal__db_prepare_select(), which is finalized. */
+/* The same with a statement of annal__db_prepare_select(), which is finalized and ended. */
 annal_status annal__db_select_with(sqlite3_stmt *stmt, const annal_sql_options *options,
                                    annal_row_fn fn, void *arg, annal_error *err);
 

@@ -20,6 +20,7 @@
  */
 #include "index/import/import.h"
 
+#include "index/db/connect.h"
 #include "index/db/database.h"
 #include "index/import/import_lines.h"
 #include "index/sys/import.h"
@@ -213,11 +214,12 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
     import->may_repeat = may_repeat(source);
 
     /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
-    if (sqlite3_open_v2("", &import->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK ||
+    if (annal__db_connect(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
+            SQLITE_OK ||
+        sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
-        sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK) {
+        sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
         status = annal__import_fail(import, err, "importer");
         goto done;
     }

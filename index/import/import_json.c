@@ -1,6 +1,7 @@
 /* JSON for importers; import_json.h describes it. */
 #include "index/import/import_json.h"
 
+#include "index/db/connect.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
@@ -126,8 +127,7 @@ static bool find_text(struct import_json *json, sqlite3_value *value, struct jso
 sqlite3 *annal__import_json_sqlite(struct import_json *json)
 {
     if (json->sqlite == NULL &&
-        sqlite3_open_v2(":memory:", &json->sqlite, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK) {
+        annal__db_connect(NULL, ":memory:", SQLITE_OPEN_READWRITE, &json->sqlite) != SQLITE_OK) {
         sqlite3_close(json->sqlite);
         json->sqlite = NULL;
     }

@@ -11,6 +11,7 @@
  *     section "-- tables" names come first.
  */
 #include "index/db/bound.h"
+#include "index/db/connect.h"
 #include "index/db/database.h"
 #include "index/db/patience.h"
 #include "index/import/import.h"
@@ -64,8 +65,7 @@ static int begin_reading(struct rows *rows)
 
 static int open_at(struct rows *rows, const char *path, int flags)
 {
-    int rc = sqlite3_open_v2(path, &rows->db, flags | SQLITE_OPEN_NOMUTEX,
-                             annal__patience_vfs(&rows->patience));
+    int rc = annal__db_connect(annal__patience_vfs(&rows->patience), path, flags, &rows->db);
     if (rc == SQLITE_OK) {
         annal__patience_on(&rows->patience, rows->db);
         sqlite3_db_config(rows->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -73,10 +73,9 @@ static int open_at(struct rows *rows, const char *path, int flags)
     }
     if (rc == SQLITE_CORRUPT) { /* cut short: in this way SQLite reads what is there */
         rows->damaged = true;
+        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
         sqlite3_exec(rows->db, "ROLLBACK; PRAGMA writable_schema = ON", NULL, NULL, NULL);
         rc = begin_reading(rows);
-    } else {
-        sqlite3_db_config(rows->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     }
     return rc;
 }
@@ -189,10 +188,10 @@ static int allow_reading(void *arg, int action, const char *table, const char *c
                          const char *database, const char *trigger)
 {
     struct rows *rows = arg;
-    (void)column;
     (void)database;
     (void)trigger;
-    if (action == SQLITE_SELECT || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE)
+    if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE ||
+        (action == SQLITE_FUNCTION && annal__allowed_function(column)))
         return SQLITE_OK;
     if (action != SQLITE_READ)
         return SQLITE_DENY;

@@ -345,6 +345,13 @@ static bool is_private(const char *name)
     return name != NULL && (name[0] == '_' || sqlite3_strnicmp(name, "sqlite_", 7) == 0);
 }
 
+/* The functions of ALTER TABLE, which SQL cannot call. */
+static bool is_of_alter(const char *function)
+{
+    return strncmp(function, "sqlite_rename_", 14) == 0 ||
+           strncmp(function, "sqlite_drop_", 12) == 0;
+}
+
 /* What the SQL of such an event may do: create and drop what is not ours, and nothing else. */
 static int allow_schema(void *arg, int action, const char *first, const char *second,
                         const char *database, const char *trigger)
@@ -379,7 +386,7 @@ static int allow_schema(void *arg, int action, const char *first, const char *se
     case SQLITE_PRAGMA: /* SQLite checks the CHECK of an added column in this way */
         return sqlite3_stricmp(first, "quick_check") == 0 ? SQLITE_OK : SQLITE_DENY;
     case SQLITE_FUNCTION:
-        return sqlite3_stricmp(second, "load_extension") == 0 ? SQLITE_DENY : SQLITE_OK;
+        return annal__allowed_function(second) || is_of_alter(second) ? SQLITE_OK : SQLITE_DENY;
     default:
         return SQLITE_DENY;
     }

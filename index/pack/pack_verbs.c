@@ -614,6 +614,7 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
                                  const annal_verb *verb, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
+    struct allowed allowed = {0};
     annal_error why = {0};
     const char *at = section->sql;
     size_t given = 0;
@@ -621,8 +622,10 @@ static annal_status check_select(const annal_pack *pack, const struct pack_secti
     unsigned line = section->line;
     while (verb->fields[given].kind != ANNAL_FIELD_END)
         given++;
-    annal_status status = annal__db_prepare_select(db, annal_slice_of(verb->sql), &stmt, &why);
+    annal_status status =
+        annal__db_prepare_select(db, annal_slice_of(verb->sql), &allowed, &stmt, &why);
     int offset = status < 0 ? sqlite3_error_offset(db) : 0;
+    annal__db_end_select(db);
     for (const char *c = section->sql; c < begin + (offset < 0 ? 0 : offset); c++)
         line += *c == '\n';
     if (status == ANNAL_ERR_NOMEM && err != NULL)

@@ -7,6 +7,7 @@
  * (2) The part that creates tables creates tables, indexes, views and triggers, and inserts rows
  *     into them. Sections read and write rows. Nothing may attach, drop, alter, set a pragma, begin
  *     or end a transaction, or create something temporary.
+ *     Of functions it may use those of allowed.c.
  * (3) No clock and no random numbers: a rebuild must yield the same rows. If a name shows it
  *     (random(), CURRENT_TIMESTAMP, changes(), which depends on whatever event came before, the
  *     literal 'now'), the pack is refused. A date function that finds 'now' in a payload, or a
@@ -21,6 +22,7 @@
  */
 #include "index/pack/permit.h"
 
+#include "index/db/connect.h"
 #include "index/db/database.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
@@ -87,23 +89,19 @@ static int permit_read(struct permit *permit, const char *table, const char *col
 
 static int permit_function(struct permit *permit, const char *function)
 {
-    static const char *const moving[] = {"random",
-                                         "randomblob",
-                                         "current_timestamp",
-                                         "current_time",
-                                         "current_date",
-                                         "last_insert_rowid",
-                                         "changes",
-                                         "total_changes",
-                                         "load_extension",
-                                         "sqlite_version",
-                                         "sqlite_source_id",
-                                         "sqlite_compileoption_used",
-                                         "sqlite_compileoption_get"};
-    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++)
-        if (sqlite3_stricmp(function, moving[i]) == 0)
-            return deny(permit, "a pack has no clock and no dice, so not", function);
-    return SQLITE_OK;
+    static const char *const moving[] = {"random",       "randomblob",    "current_timestamp",
+                                         "current_time", "current_date",  "last_insert_rowid",
+                                         "changes",      "total_changes", "sqlite_version"};
+    for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
+        if (sqlite3_stricmp(function, moving[i]) != 0)
+            continue;
+        return permit->makes_tables && !permit->inserts
+                   ? SQLITE_OK
+                   : deny(permit, "a pack has no clock and no dice, so not", function);
+    }
+    return annal__allowed_function(function)
+               ? SQLITE_OK
+               : deny(permit, "a pack may not use the function", function);
 }
 
 /* Rule 2, first half. */
@@ -152,8 +150,7 @@ int annal__permit(void *arg, int action, const char *first, const char *second,
     case SQLITE_READ:
         return permit_read(permit, first, second);
     case SQLITE_FUNCTION:
-        return permit->makes_tables && !permit->inserts ? SQLITE_OK
-                                                        : permit_function(permit, second);
+        return permit_function(permit, second);
     default:
         break;
     }
@@ -253,8 +250,7 @@ static int ask_helper(const struct call *call, sqlite3_context *context, int cou
     sqlite3_stmt *stmt = NULL;
     int rc = SQLITE_OK;
     if (chance->helper == NULL)
-        rc = sqlite3_open_v2(":memory:", &chance->helper,
-                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        rc = annal__db_connect(NULL, ":memory:", SQLITE_OPEN_READWRITE, &chance->helper);
     char *sql = rc == SQLITE_OK ? question(call->moment->name, count) : NULL;
     if (sql == NULL)
         return rc == SQLITE_OK ? SQLITE_NOMEM : rc;

@@ -373,6 +373,7 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
                                      const char *close, sqlite3_stmt **out, annal_error *err)
 {
     struct buf sql = {0};
+    struct allowed allowed = {0};
     annal_status status = annal__buf_printf(
         &sql,
         "SELECT 1 FROM (SELECT ?1 AS session_id, ?2 AS seq, ?3 AS timestamp, ?4 AS type, ?5 AS id, "
@@ -381,7 +382,9 @@ static annal_status prepare_question(sqlite3 *db, annal_slice where, const char 
     if (status < 0)
         status = annal__fail(err, ANNAL_ERR_NOMEM, "a query");
     else
-        status = annal__db_prepare_select(db, annal__buf_slice(&sql), out, err);
+        status = annal__db_prepare_select(db, annal__buf_slice(&sql), &allowed, out, err);
+    if (status >= 0)
+        annal__db_end_select(db); /* it has no table that an event could replace by a view */
     annal__buf_done(&sql);
     return status;
 }

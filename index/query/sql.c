@@ -43,14 +43,14 @@ static int hand_on_row(void *arg, const annal_row *row)
  * statement.
  */
 static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *options,
-                       sqlite3_stmt **out_stmt)
+                       struct allowed *allowed, sqlite3_stmt **out_stmt)
 {
-    static const char *const lists[] = {"pragma", "dbstat"};
+    static const char lists[] = "pragma";
+    const size_t len = sizeof lists - 1;
     bool asks = options->session.len > 0;
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (size_t at = 0, len = strlen(lists[i]); !asks && at + len <= sql.len; at++)
-            asks = sqlite3_strnicmp(sql.ptr + at, lists[i], (int)len) == 0;
-    return asks || annal__db_prepare_select(db, sql, out_stmt, NULL) < 0;
+    for (size_t at = 0; !asks && at + len <= sql.len; at++)
+        asks = sqlite3_strnicmp(sql.ptr + at, lists, (int)len) == 0;
+    return asks || annal__db_prepare_select(db, sql, allowed, out_stmt, NULL) < 0;
 }
 
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
@@ -58,6 +58,8 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     struct stamp ignored;
+    struct allowed allowed = {0};
+    struct buf functions = {0};
     annal_sql_options options = *call->options;
     options.columns = options.columns == NULL ? NULL : hand_on_columns;
     annal_status status = annal__index_read(index, NULL, 0, options.as_indexed, options.timeout_ms,
@@ -66,18 +68,21 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
     if (status >= 0)
         status = annal__db_add_events(db, index->store, err);
     if (status >= 0 && options.extension != NULL)
-        status = annal__db_load(db, options.extension, err);
-    if (status >= 0 && asks_packs(db, sql, &options, &stmt)) {
+        status = annal__db_load(db, options.extension, &functions, err);
+    allowed.functions = functions.ptr;
+    if (status >= 0 && asks_packs(db, sql, &options, &allowed, &stmt)) {
+        allowed.refused = false;
         status = annal__packs_attach(used, db, options.session, options.as_indexed,
                                      options.timeout_ms, options.out_lag, err);
         if (status >= 0)
             status = annal__health_add(db, index->store, err);
         if (status >= 0)
-            status = annal__db_prepare_select(db, sql, &stmt, err);
+            status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
     if (status >= 0)
         status = annal__db_select_with(stmt, &options, hand_on_row, call, err);
     annal__db_close(db);
+    annal__buf_done(&functions);
     return status;
 }
 

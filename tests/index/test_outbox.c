@@ -536,6 +536,7 @@ START_TEST(events_that_say_nothing_of_use_are_findings_and_change_nothing)
         {"schema.extended", "{\"ddl\":\"CREATE TABLE x_a (a); DROP TABLE notes\"}"},
         {"schema.extended", "{\"ddl\":\"CREATE VIRTUAL TABLE x_f USING fts5(a)\"}"},
         {"schema.extended", "{\"ddl\":\"CREATE TABLE _x (a)\"}"},
+        {"schema.extended", "{\"ddl\":\"CREATE TABLE x_t AS SELECT fts3_tokenizer('simple')\"}"},
     };
     char *before = dump(notes.db);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

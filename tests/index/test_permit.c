@@ -163,6 +163,10 @@ START_TEST(a_pack_that_names_a_clock_or_dice_is_refused)
                  name);
         ck_parse(body, message);
     }
+    ck_parse("-- on a\nINSERT INTO t (n) VALUES (load_extension('x'));\n",
+             "p.sql:7: a pack may not use the function 'load_extension'");
+    ck_parse("CREATE TABLE x (n CHECK (fts3_tokenizer('simple') > 0));\n",
+             "p.sql:6: a pack may not use the function 'fts3_tokenizer'");
     ck_parse("-- on a\nINSERT INTO t (n)\n VALUES ( -- 'now'\n  date('NOW', '+1 day'));\n",
              "p.sql:9: a pack has no clock, so not 'now': the time is in the event (:ts)");
     ck_parse("-- fill a\nSELECT datetime('now') AS n;\n",

@@ -136,8 +136,11 @@ static char *dump(sqlite3 *db)
                            ANNAL_SLICE("SELECT 'a', id, hex(x), y FROM a UNION ALL "
                                        "SELECT 'b', id, hex(x), y FROM b ORDER BY 1, 2"),
                            NULL, text_row, &text, err));
-    ck_ok(annal__db_select(db, ANNAL_SLICE("SELECT * FROM pragma_integrity_check"), NULL, text_row,
-                           &text, err));
+    int64_t good = 0;
+    ck_ok(annal__db_integer(
+        db, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'", &good,
+        err));
+    ck_assert_int_eq(good, 1);
     return text.ptr;
 }
 

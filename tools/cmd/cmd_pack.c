@@ -196,40 +196,49 @@ static int say_key(void *arg, const annal_row *row)
     return 0;
 }
 
-static int keep_schema(void *arg, const annal_row *row)
+struct keys {
+    annal_index *index;
+    const char *pack;
+    uint64_t count;
+};
+
+/* In the database with this schema, if the pack's tables are there. */
+static int check_keys_in(void *arg, const annal_row *row)
 {
-    struct buf *schema = arg;
-    return annal__buf_append_slice(schema, row->values[0].bytes);
+    struct keys *keys = arg;
+    struct buf sql = {0};
+    annal_error err = {0};
+    const annal_value params[] = {row->values[0],
+                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(keys->pack)}};
+    const annal_sql_options options = {.params = params, .param_count = 2};
+    annal_status status = ANNAL_OK;
+    if (annal__buf_printf(&sql,
+                          "SELECT f.\"table\", f.parent, count(*) "
+                          "FROM pragma_foreign_key_check(NULL, ?1) AS f WHERE f.\"table\" IN ("
+                          " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
+                          "GROUP BY 1, 2",
+                          ANNAL_FMT(row->values[0].bytes)) < 0)
+        status = annal__fail(&err, ANNAL_ERR_NOMEM, "pack %s", keys->pack);
+    if (status == ANNAL_OK)
+        status =
+            annal_sql(keys->index, annal__buf_slice(&sql), &options, say_key, &keys->count, &err);
+    annal__buf_done(&sql);
+    return status < 0 ? fail_error(&err) : 0;
 }
 
 /* Foreign keys of the pack's tables that lead nowhere are counted and said. */
 static int check_keys(annal_index *index, const struct found *found, uint64_t *out_count)
 {
-    struct buf schema = {0}, sql = {0};
+    struct keys keys = {.index = index, .pack = found->name};
     annal_error err = {0};
     if (found->database == NULL || strcmp(found->name, "core") == 0)
         return 0;
-    const annal_value file = {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->database)};
-    const annal_sql_options ask = {.params = &file, .param_count = 1};
-    annal_status status =
-        annal_sql(index, ANNAL_SLICE("SELECT name FROM pragma_database_list WHERE file = ?1"), &ask,
-                  keep_schema, &schema, &err);
-    if (status == ANNAL_OK &&
-        annal__buf_printf(&sql,
-                          "SELECT f.\"table\", f.parent, count(*) "
-                          "FROM pragma_foreign_key_check(NULL, ?1) AS f WHERE f.\"table\" IN ("
-                          " SELECT name FROM \"%.*s\"._object WHERE pack = ?2 AND type = 'table') "
-                          "GROUP BY 1, 2",
-                          ANNAL_FMT(annal__buf_slice(&schema))) < 0)
-        status = annal__fail(&err, ANNAL_ERR_NOMEM, "pack %s", found->name);
-    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = annal__buf_slice(&schema)},
-                                  {.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(found->name)}};
-    const annal_sql_options options = {.params = params, .param_count = 2};
-    if (status == ANNAL_OK)
-        status = annal_sql(index, annal__buf_slice(&sql), &options, say_key, out_count, &err);
-    annal__buf_done(&schema);
-    annal__buf_done(&sql);
-    return status < 0 ? fail_error(&err) : 0;
+    int status = (int)annal_sql(index,
+                                ANNAL_SLICE("SELECT schema FROM pragma_table_list "
+                                            "WHERE name = '_object' AND schema <> 'main'"),
+                                NULL, check_keys_in, &keys, &err);
+    *out_count += keys.count;
+    return status < 0 ? fail_error(&err) : status;
 }
 
 static int check_nouns_of(annal_index *index, const char *name)

@@ -193,8 +193,8 @@ typedef struct annal_sql_options {
 } annal_sql_options;
 
 /*
- * Run one SELECT (or WITH, VALUES, EXPLAIN) over sessions.db and the databases of the store's packs
- * (see annal/pack.h), after catching up; fn gets each row.
+ * Run one SELECT (or WITH, VALUES, EXPLAIN QUERY PLAN) over sessions.db and the databases of the
+ * store's packs (see annal/pack.h), after catching up; fn gets each row.
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
  * its payload, which is read from the journal only if id or data is used. If the line of an event
  * is damaged these are NULL, or there is no row if it was damaged already when it was indexed; if

@@ -1,0 +1,48 @@
+/*
+ * Where each connection of ours to SQLite begins.
+ *
+ * (1) A database file may have been written by another program, and a statement may be a user's.
+ *     Neither may reach what SQLite offers to the program itself.
+ * (2) fts3_tokenizer() returns a pointer and takes one from its caller, which SQLite then calls.
+ *     SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER does not turn it off for a bound value, so a function
+ *     that only fails replaces it. It must be replaced before rule 3 frees what it points to.
+ * (3) A connection has the virtual tables that we use, and no others: no statement, and no table
+ *     of a file, can name one of SQLite's that we do not know.
+ * (4) A schema is not trusted: its views, triggers and columns call only functions that SQLite or
+ *     we have marked as harmless. Before 3.41 SQLite does not mark its JSON functions, which our
+ *     views call. There the schema stays trusted, with rules 2 and 3, and without
+ *     load_extension(), which no connection of ours turns on.
+ */
+#include "index/db/connect.h"
+
+#include <stddef.h>
+
+#define JSON_IS_MARKED 3041000
+
+static void sql_refused(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    (void)values;
+    sqlite3_result_error(context, "fts3_tokenizer() is turned off", -1);
+}
+
+static int harden(sqlite3 *db)
+{
+    const char *kept[] = {"json_each", "json_tree", "fts5", "fts5vocab", NULL};
+    int rc = sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, 0, NULL);
+    if (rc == SQLITE_OK && sqlite3_libversion_number() >= JSON_IS_MARKED)
+        rc = sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    for (int arguments = 1; rc == SQLITE_OK && arguments <= 2; arguments++)
+        rc = sqlite3_create_function_v2(db, "fts3_tokenizer", arguments,
+                                        SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, sql_refused, NULL,
+                                        NULL, NULL);
+    return rc == SQLITE_OK ? sqlite3_drop_modules(db, kept) : rc;
+}
+
+int annal__db_connect(const char *vfs, const char *name, int flags, sqlite3 **out_db)
+{
+    int rc = sqlite3_open_v2(name, out_db, flags | SQLITE_OPEN_NOMUTEX, vfs);
+    return rc == SQLITE_OK ? harden(*out_db) : rc;
+}

@@ -1,0 +1,218 @@
+#include "index/db/allowed.h"
+#include "index/db/connect.h"
+#include "index/db/database.h"
+#include "tests/index/fixture.h"
+#include "tests/support/runner.h"
+
+#include <sqlite3.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENIZER "fts3_tokenizer('simple', x'0010000000000000')"
+
+static annal_status ask(const char *sql, annal_error *err)
+{
+    struct text text = {0};
+    annal_status status = annal_sql(f.index, annal_slice_of(sql), NULL, text_row, &text, err);
+    free(text.ptr);
+    return status;
+}
+
+static void ck_refused(const char *sql, const char *message)
+{
+    annal_error err = {0};
+    ck_assert_msg(ask(sql, &err) == ANNAL_ERR_SQL, "%s", sql);
+    if (message != NULL)
+        ck_assert_msg(strcmp(err.message, message) == 0, "%s: %s", sql, err.message);
+}
+
+/* What this SQLite has before we touch a connection. */
+static sqlite3_stmt *of_sqlite(sqlite3 **out_db, const char *sql)
+{
+    sqlite3_stmt *stmt = NULL;
+    ck_assert_int_eq(sqlite3_open(":memory:", out_db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(*out_db, sql, -1, &stmt, NULL), SQLITE_OK);
+    return stmt;
+}
+
+static const char *next_name(sqlite3_stmt *stmt)
+{
+    return sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+}
+
+static void end(sqlite3 *db, sqlite3_stmt *stmt)
+{
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+}
+
+static bool is_harmless(const char *name, int flags)
+{
+    bool marked = (flags & SQLITE_INNOCUOUS) != 0 && (flags & SQLITE_DIRECTONLY) == 0;
+    return marked || strncmp(name, "json", 4) == 0 || strncmp(name, "->", 2) == 0;
+}
+
+START_TEST(each_function_of_this_sqlite_is_named_as_allowed_or_is_refused)
+{
+    sqlite3 *db;
+    int refused = 0;
+    sqlite3_stmt *stmt = of_sqlite(&db, "SELECT name, narg, flags FROM pragma_function_list");
+    for (const char *name; (name = next_name(stmt)) != NULL;) {
+        int count = sqlite3_column_int(stmt, 1);
+        const char *values[] = {"", "NULL", "NULL, NULL", "NULL, NULL, NULL"};
+        char *sql = sqlite3_mprintf("SELECT \"%w\"(%s)", name, values[count < 0 ? 2 : count & 3]);
+        if (annal__allowed_function(name)) {
+            ck_assert_msg(is_harmless(name, sqlite3_column_int(stmt, 2)), "%s", name);
+        } else {
+            ck_refused(sql, NULL);
+            refused++;
+        }
+        sqlite3_free(sql);
+    }
+    end(db, stmt);
+    ck_assert_int_ge(refused, 1);
+    ck_assert(!annal__allowed_function("load_extension"));
+    ck_assert(!annal__allowed_function("fts3_tokenizer"));
+    ck_refused("SELECT load_extension('x')", "the function load_extension is not allowed here");
+}
+END_TEST
+
+START_TEST(each_function_of_ours_is_allowed)
+{
+    sqlite3 *plain, *db = NULL;
+    sqlite3_stmt *names = NULL,
+                 *known = of_sqlite(&plain, "SELECT 1 FROM pragma_function_list WHERE name = ?1");
+    int ours = 0;
+    ck_ok(annal__db_open(":memory:", SQLITE_OPEN_READWRITE, &db, err));
+    ck_ok(annal__db_prepare(db, "SELECT DISTINCT name FROM pragma_function_list", &names, err));
+    for (const char *name; (name = next_name(names)) != NULL;) {
+        sqlite3_reset(known);
+        sqlite3_bind_text(known, 1, name, -1, SQLITE_TRANSIENT);
+        if (sqlite3_step(known) == SQLITE_ROW || strcmp(name, "fts3_tokenizer") == 0)
+            continue;
+        ck_assert_msg(annal__allowed_function(name), "%s", name);
+        ours++;
+    }
+    ck_assert_int_ge(ours, 12);
+    end(db, names);
+    end(plain, known);
+}
+END_TEST
+
+START_TEST(each_pragma_of_this_sqlite_reads_the_schema_or_is_refused)
+{
+    sqlite3 *db;
+    int refused = 0;
+    sqlite3_stmt *stmt = of_sqlite(&db, "SELECT name FROM pragma_pragma_list");
+    for (const char *name; (name = next_name(stmt)) != NULL;) {
+        char *pragma = sqlite3_mprintf("PRAGMA %s", name);
+        char *table = sqlite3_mprintf("SELECT count(*) FROM Pragma_%s", name);
+        if (!annal__allowed_pragma(name)) {
+            ck_refused(pragma, NULL);
+            ck_refused(table, NULL);
+            refused++;
+        }
+        sqlite3_free(pragma);
+        sqlite3_free(table);
+    }
+    end(db, stmt);
+    ck_assert_int_ge(refused, 40);
+    ck_refused("SELECT file FROM pragma_database_list",
+               "the table pragma_database_list is not allowed here");
+    ck_refused("PRAGMA database_list", "PRAGMA database_list is not allowed here");
+}
+END_TEST
+
+START_TEST(each_virtual_table_of_this_sqlite_is_used_by_us_or_is_gone)
+{
+    sqlite3 *db, *ours = NULL;
+    sqlite3_stmt *stmt = of_sqlite(&db, "SELECT name FROM pragma_module_list");
+    ck_ok(annal__db_open(":memory:", SQLITE_OPEN_READWRITE, &ours, err));
+    for (const char *name; (name = next_name(stmt)) != NULL;) {
+        if (strncmp(name, "json_", 5) == 0 || strncmp(name, "pragma_", 7) == 0)
+            continue;
+        char *select = sqlite3_mprintf("SELECT count(*) FROM \"%w\"", name);
+        char *create = sqlite3_mprintf("CREATE VIRTUAL TABLE t USING \"%w\"(x)", name);
+        ck_refused(select, NULL);
+        if (strncmp(name, "fts5", 4) != 0) {
+            ck_assert_msg(sqlite3_exec(ours, create, NULL, NULL, NULL) != SQLITE_OK, "%s", name);
+            ck_assert_ptr_nonnull(strstr(sqlite3_errmsg(ours), "no such module"));
+        }
+        sqlite3_free(select);
+        sqlite3_free(create);
+    }
+    end(db, stmt);
+    annal__db_close(ours);
+}
+END_TEST
+
+START_TEST(no_connection_takes_a_pointer_by_fts3_tokenizer)
+{
+    const char *path = tmpdir_path(&f.dir, "hostile.db");
+    sqlite3 *db;
+    sqlite3_stmt *stmt = NULL;
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(db, "CREATE VIEW v AS SELECT " TOKENIZER, NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+
+    static const char *const asked[] = {"SELECT " TOKENIZER, "SELECT * FROM v",
+                                        "SELECT fts3_tokenizer('simple', ?1)",
+                                        "SELECT fts3_tokenizer('simple')"};
+    ck_assert_int_eq(annal__db_connect(NULL, path, SQLITE_OPEN_READWRITE, &db), SQLITE_OK);
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (sqlite3_prepare_v2(db, asked[i], -1, &stmt, NULL) != SQLITE_OK)
+            continue;
+        sqlite3_bind_blob(stmt, 1, "\0\020\0\0\0\0\0\0", 8, SQLITE_STATIC);
+        ck_assert_msg(sqlite3_step(stmt) == SQLITE_ERROR, "%s", asked[i]);
+        sqlite3_finalize(stmt);
+    }
+    end(db, NULL);
+}
+END_TEST
+
+START_TEST(a_statement_tells_no_address)
+{
+    const annal_value address = {.kind = ANNAL_VALUE_BLOB, .bytes = ANNAL_SLICE("\1\2\3\4\5\6\7")};
+    annal_error err = {0};
+    ck_refused("SELECT fts3_tokenizer('simple')",
+               "the function fts3_tokenizer is not allowed here");
+    ck_assert_int_eq(annal_sql(f.index, ANNAL_SLICE("SELECT fts3_tokenizer('simple', ?1)"),
+                               &(annal_sql_options){.params = &address, .param_count = 1}, text_row,
+                               NULL, &err),
+                     ANNAL_ERR_SQL);
+    ck_refused("EXPLAIN SELECT * FROM json_each('[]')", NULL);
+    const annal_filter filter = {.where = ANNAL_SLICE("length(" TOKENIZER ") > 0")};
+    annal_query *query = NULL;
+    ck_assert_int_eq(annal_query_open(f.index, &filter, &query, &err), ANNAL_ERR_SQL);
+    ck_assert_ptr_nonnull(strstr(err.message, "the function fts3_tokenizer is not allowed here"));
+}
+END_TEST
+
+START_TEST(what_reads_the_schema_or_json_is_allowed)
+{
+    ck_sql(&f, "SELECT name FROM pragma_table_info('sessions') WHERE cid = 0", "id\n");
+    ck_sql(&f, "SELECT count(*) FROM json_each('[1,2]'), json_tree('[]')", "2\n");
+    ck_sql(&f, "SELECT typeof(date('now')), abs(random()) >= 0, 'a' LIKE 'A', 'a' GLOB '?'",
+           "text|1|1|1\n");
+    ck_sql(&f, "SELECT sum(x) OVER (ORDER BY x), row_number() OVER () FROM (SELECT 1 AS x)",
+           "1|1\n");
+    ck_sql(&f, "SELECT count(*) > 0 FROM pragma_table_list", "1\n");
+    ck_sql(&f, "SELECT '{\"a\":1}' ->> '$.a', annal_count(3)", "1|3\n");
+}
+END_TEST
+
+Suite *suite_allowed(void)
+{
+    Suite *suite = suite_create("allowed");
+    TCase *tcase = suite_case(suite, "allowed", fixture_setup, fixture_teardown);
+    tcase_add_test(tcase, each_function_of_this_sqlite_is_named_as_allowed_or_is_refused);
+    tcase_add_test(tcase, each_function_of_ours_is_allowed);
+    tcase_add_test(tcase, each_pragma_of_this_sqlite_reads_the_schema_or_is_refused);
+    tcase_add_test(tcase, each_virtual_table_of_this_sqlite_is_used_by_us_or_is_gone);
+    tcase_add_test(tcase, no_connection_takes_a_pointer_by_fts3_tokenizer);
+    tcase_add_test(tcase, a_statement_tells_no_address);
+    tcase_add_test(tcase, what_reads_the_schema_or_json_is_allowed);
+    return suite;
+}
