@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Forwards to the CMake presets, so that the usual words work.
 #
 #   make test                         build with sanitizers, run every test: README says how long it takes

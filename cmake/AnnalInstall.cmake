@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # make install: libraries, headers, what pkg-config and find_package() read, the man page. The command
 # is installed by tools/.
 include(CMakePackageConfigHelpers)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # annal_loaded_library(TARGET NAME PACKAGE HEADERS FUNCTION…)
 #
 # TARGET loads the library of a pkg-config module itself, when a verb needs it: tools/load/library.h. Its sources include

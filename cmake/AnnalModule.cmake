@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The functions that every folder's CMakeLists.txt is made of.
 
 # Warnings and sanitizers, said once.

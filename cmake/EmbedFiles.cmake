@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DROOT=… -DFILES=… -DOUTPUT=… -P EmbedFiles.cmake: files below ROOT (their names, separated by ;) as the array
 # web_files of tools/show/web_files.h. The assembler takes the bytes as they are. What is worth it is there twice, as it is
 # and as gzip; the header of that, which has the time at which it was made, is replaced by one without.

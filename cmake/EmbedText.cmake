@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DINPUT=… -DOUTPUT=… -DSYMBOL=… -P EmbedText.cmake: a text file as a C array with a final NUL; several files
 # (separated by ;) as one text, with an empty line between them.
 foreach(file IN LISTS INPUT)

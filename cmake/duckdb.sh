@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # DuckDB's library for the tests, into build/duckdb. Says nothing when it is there, and fails when npm cannot get it;
 # the tests that need it then say that they were skipped.
 set -eu

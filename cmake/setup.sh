@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Install the Debian packages that are missing. Says nothing when none is.
 #   setup.sh       what building and testing need
 #   setup.sh ci    what .ci/run needs besides

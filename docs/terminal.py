@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """terminal.py ANNAL: run the commands below in a temporary store, and draw docs/terminal.svg from what they print.
 
 Where pictures move, the commands are typed one after the other; elsewhere everything is shown at once. Only ages and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper's chore: sessions.db, the packs and search.db follow what this process appends.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index itself as a follower: event_index, the counters, and the rows of the core pack. */
 #include "index/db/database.h"
 #include "index/index.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fallback: an index in memory for a reader whose sessions.db cannot be created or written (the
  * disk is full, the directory belongs to another user, another file is in its place, or there is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An open index, for the files of this folder. */
 #ifndef INDEX_INDEX_H
 #define INDEX_INDEX_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The databases of a store as files: their condition, checkpoints, VACUUM. */
 #include "index/db/database.h"
 #include "index/index.h"

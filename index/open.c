@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index as a whole: sessions.db, the packs beside it, the chore that follows the journals. */
 #include "index/sys/open.h"
 #include "index/db/database.h"

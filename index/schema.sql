@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- sessions.db, without the tables of the core pack (index/packs/core/core.sql: sessions, turns).
 --
 -- event_index and snapshots are as the gvAgent design prints them. Additions, all with defaults,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checkpoint (commit-log rule 7): sync the journals whose bytes an epoch of the log contains, so
  * that its region can be reused.

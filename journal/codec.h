@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How events are stored in a journal: one table of functions for each format.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Converting a journal: a copy of it in another format replaces it, as replace.h says.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What may become an event, and what may name a session. */
 #include "journal/sys/draft.h"
 #include "journal/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an event and a header may hold besides data, for those who write them and those who read
  * them. A hash proves only that nobody changed a line by accident: a reader checks all of this

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What happens when a write or sync fails: commit-log rules 6, 7 and 11.
  *

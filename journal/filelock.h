@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lock files of a store: locks/claim, locks/recovery and locks/structure. */
 #ifndef JOURNAL_FILELOCK_H
 #define JOURNAL_FILELOCK_H

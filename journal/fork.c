@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Creating a fork: a journal that contains a header and points at another one (lineage.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A journal as msgpack: a stream of arrays that any msgpack library can iterate.
  *

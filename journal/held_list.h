@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The held list of a slot: the sessions that the slot owns. locks/<nn>.held, memory shared between
  * processes, never synced.

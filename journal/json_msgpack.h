@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of an event as JSON and as msgpack, and the conversion between them.
  *

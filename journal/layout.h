@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store's directory: what is in it, and whether it may be used. */
 #ifndef JOURNAL_LAYOUT_H
 #define JOURNAL_LAYOUT_H

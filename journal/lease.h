@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the lease of a session allows an append; the public part is annal/lease.h. */
 #ifndef JOURNAL_LEASE_H
 #define JOURNAL_LEASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/level_os.h"
 
 #include "journal/base/alloc.h"

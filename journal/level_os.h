@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Level os: bytes that are in a journal before any sync covers them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looking at the commit logs of a store, without changing or claiming any: for verify and doctor.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * commit/<nn>.void: groups of a commit log that never happened (commit-log rule 11).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters and histograms, in this object and in memory that all processes of the store share.
  *

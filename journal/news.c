@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Listening to the bell; see wakeup_page.h for what is in the shared memory, and what may go
  * wrong there. */
 #include "journal/sys/news.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Repair: copy what is sound of a damaged journal into a new one.
  *

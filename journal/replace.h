@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Removing a journal, and putting another in its place (commit-log rule 12).
  *

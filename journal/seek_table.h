@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where events begin in a journal: some of those that a scan has passed, evenly over the seqs, so
  * that the next seek is one read. See seek.c.

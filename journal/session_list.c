@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions about a store that write nothing: its sessions, what is known of one, counters. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

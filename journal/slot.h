@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots: which process may write which session (commit-log rules 8 to 10).
  *

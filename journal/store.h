@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store object: what the files of this folder share. Read commit.h, session.h and slot.h first.
  */

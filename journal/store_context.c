@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every file in this folder asks the store object: paths, time, the log, checks, measured
  * syncs. */
 #include "journal/base/error.h"

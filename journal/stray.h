@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Strays: files in events/ that have the name of a journal, and are not the journal of the session
  * in that name. Somebody copied or renamed one, or left a second one there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Cutting the end of a journal (commit-log rule 13): only what does not prove itself, only by the
  * process that owns the session or recovers its slot, and only after the bytes are safe under

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What readers cannot see: events that are durable, in the log of a process that died, and not in
  * their journals, because no process has opened the store for writing since, or the one that did is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by those that read a journal to its last byte: whether bytes after the last proven event
  * will remain unproven. */
 #ifndef JOURNAL_VERIFY_H

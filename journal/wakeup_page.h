@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bell: shared memory in which processes that write journals say so, and wake those that
  * listen.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writers: from drafts to events that are as durable as asked for.
  *

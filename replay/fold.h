@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Folding events into a state, for the files of this folder. */
 #ifndef REPLAY_FOLD_H
 #define REPLAY_FOLD_H

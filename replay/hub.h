@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hub: what all tails of one store object share, so that each commit is looked at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A hash table of things that have a name: sessions. An entry's first member is a struct named. */
 #ifndef REPLAY_NAME_TABLE_H
 #define REPLAY_NAME_TABLE_H

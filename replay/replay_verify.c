@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Proving that snapshots never change an answer: a fold from event 1 is compared with each. */
 #include "index/sys/state.h"
 #include "replay/fold.h"

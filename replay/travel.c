@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Travel: one state that moves to any event of a session's past, and back.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot that is open: its pages are read on demand, through all the bodies that it is stored
  * against. Pages are counted from 0 here.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keeper's chore: take snapshots of the sessions that this store object appends to.
  *

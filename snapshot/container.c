@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A snapshot: an image at one seq of one session, divided into pages, compressed, and bound to the
  * journal that it was made from. The image is a state (a SQLite database with pages of 4,096

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bytes of one snapshot. The essay in container.c describes the layout. */
 #ifndef SNAPSHOT_CONTAINER_H
 #define SNAPSHOT_CONTAINER_H

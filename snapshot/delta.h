@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packing the body of a snapshot from the pages of a state and those of an older snapshot. */
 #ifndef SNAPSHOT_DELTA_H
 #define SNAPSHOT_DELTA_H

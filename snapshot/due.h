@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a snapshot of a session is due now, judged from outside: from its journal, its newest
  * snapshot and the clock alone, so that any process finds what others left.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Loading, for the files of this folder. */
 #ifndef SNAPSHOT_LOAD_H
 #define SNAPSHOT_LOAD_H

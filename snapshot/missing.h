@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Snapshots that other processes left untaken: those that only write journals, and those that died
  * or had no time.

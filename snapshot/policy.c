@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/policy.h"
 
 #define EVERY_EVENTS  1000

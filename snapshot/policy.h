@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a snapshot is due, and which may be deleted. Pure functions: no clock, no disk.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/sys/reduction.h"
 #include "index/sys/open.h"
 #include "index/sys/reduction_rows.h"

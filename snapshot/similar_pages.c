@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/similar_pages.h"
 
 #include "snapshot/container.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the content of a page comes from: pages of the base that share text with it.
  *

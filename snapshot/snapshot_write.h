@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Taking snapshots: fold a session from its newest snapshot towards the end of its journal, and
  * take one at every due place on the way. This is done in steps, so that the keeper can do other

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where snapshots are stored: rows of the table snapshots, and files for the large ones.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # check_long.sh [PART…]: what takes longer than make test may, in parts of less than 30 minutes each on two cores.
 #
 #     tests/check_long.sh --list       the parts, and what each covers

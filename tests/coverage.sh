@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # coverage.sh BUILD: run the tests of a build with --coverage, then say what of journal/ they reach: lines and
 # branches of each file, and the lines that have a branch which no test takes.
 set -eu

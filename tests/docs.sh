@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # docs.sh COMMAND BUILD CC: what the pages show works, and what they name or lead to is there. Every C example compiles, the
 # journal in format.md proves itself to the program beside it, and every command of README.md and guide.md runs.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The page of the functions is what the headers say, every function has a comment, and all of them fit one page.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Nothing looks up. A quoted include stays in its folder, or is of journal/base/ or of the sys/ of a folder below it;
 # between the rooms of a folder it goes down, and each third-party header has one home. (Public headers of other folders
 # are kept in order by their CMakeLists.txt.)

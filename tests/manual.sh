@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # manual.sh ANNAL-MANUAL: docs/annal.1 is what the tables of the verbs and tools/manual/annal.1.in say.
 set -eu
 cd "$(dirname "$0")/.."

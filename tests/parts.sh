@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # For a script whose work is in parts. It has list(), which prints a line for each: its name, and what it covers; and
 # run_part NAME.

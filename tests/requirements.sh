@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # requirements.sh COMMAND: every requirement has exactly one row in requirements.md, and what a row names in
 # backquotes is there: files and folders, functions, tests, verbs.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # symbols.sh LIBANNAL.A LIBANNAL.SO ANNAL [ANNAL_SQLITE.SO]: no global mutable state, nothing shown that is not public, and
 # no library linked that few need.
 set -eu

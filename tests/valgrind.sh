@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # valgrind.sh BUILD: the suites of the library and the corpora of the fuzzers under memcheck, in a build without sanitizers,
 # one a core. What a test forks is left alone: it mostly exists to be killed. So are the suites of the command, which only
 # fork, and those of crashes, which open thousands of stores; the address sanitizer has them all.

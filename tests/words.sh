@@ -1,6 +1,7 @@
 #!/bin/sh
-# Names of tests are sentences, without ids of documents that are not in the tree; and what users read (texts of the
-# product, pages) has none of the words that the project wore out.
+# SPDX-License-Identifier: Apache-2.0
+# Names of tests are sentences, without ids of documents that are not in the tree; what users read (texts of the product,
+# pages) has none of the words that the project wore out; and each source names its license.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,8 +16,12 @@ grep -rnE --include='*.[ch]' --include='*.sql' --include='*.py' "\"[^\"]*$worn" 
 grep -nE "$worn" README.md docs/*.md docs/packs/*.md docs/api/*.md tools/manual/annal.1.in |
     grep -v 'decisions/[-0-9a-z]*\.md' >>"$bad" || true
 
+grep -rL --include='*.[ch]' --include='*.sql' --include='*.py' --include='*.sh' --include='*.ts' --include='*.tsx' \
+    --exclude-dir=data --exclude-dir=node_modules --exclude-dir='v[0-9]*' 'SPDX-License-Identifier: Apache-2.0' \
+    journal index snapshot replay tools bindings cmake docs tests | sed 's/$/: no line "SPDX-License-Identifier"/' >>"$bad" || true
+
 [ ! -s "$bad" ] || {
-    echo "names of tests with ids, or worn-out words: write subject, verb, object, and the usual word"
+    echo "names of tests with ids, worn-out words, or no license: write subject, verb, object, and the usual word"
     cat "$bad"
     exit 1
 }

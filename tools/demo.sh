@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # demo.sh PATH-OF-ANNAL: the main job, step by step, in a store of its own that is removed at the end.
 # LOGS=PATH KIND=codex in the environment: the same on logs of your own, which are only read.
 set -eu

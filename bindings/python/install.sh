@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # install.sh: build the wheel, and install it into a virtual environment with all that its tests need, build/python/venv.
 # PYTHON: the interpreter; default: python3. LIBANNAL_BUILT: a build directory of the library (build/release), whose
 # libannal.a is taken instead of building it once more.

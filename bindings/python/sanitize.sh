@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # sanitize.sh [PYTEST ARGUMENTS]: the tests with a package that was built with the address and undefined sanitizers, in
 # Python's development mode. Needs the virtual environment of install.sh; the package is in build/python/sanitized.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # sdist.sh: the source distribution, build/python/dist/libannal-VERSION.tar.gz: this folder, and the library in annal/.
 # Needs the virtual environment of test.sh.
 set -eu

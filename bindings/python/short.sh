@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # short.sh: the tests in their short form: with the library as build/release has it, without those that are marked long, and
 # without mypy, which takes minutes where it has no cache. About 20 seconds on two cores.
 set -eu

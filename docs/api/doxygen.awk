@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A public header as Doxygen reads it: the comments of the headers are plain ones, for people.
 #
 # A comment before a declaration belongs to it, and so does one behind it on the same line. The first comment is about the
@@ -49,6 +50,8 @@ function end() {
     print "*/"
     inside = 0
 }
+
+/SPDX-License-Identifier/ { next }
 
 inside {
     last = sub(/ *\*\/ *$/, "")

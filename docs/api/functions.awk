@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The first sentence about each public function, header by header, as a page.
 function sentence(text) {
     gsub(/ +/, " ", text)
@@ -16,6 +17,8 @@ FNR == 1 {
     about = comment = ""
     inside = declaring = 0
 }
+
+/SPDX-License-Identifier/ { next }
 
 inside || /^ *\/\*/ {
     line = $0

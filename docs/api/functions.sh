@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # functions.sh >README.md: the public functions by header, from the headers, in the order in which annal.h lists these.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # man.sh FROM TO: of the pages that Doxygen made, those with a name of ours. The page of a header gets one too: annal_store.h.
 set -eu
 from=$1 to=$2

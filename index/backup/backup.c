@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Backup: everything in a store that cannot be rebuilt.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifest of a backup, and copying files. */
 #ifndef INDEX_BACKUP_BACKUP_H
 #define INDEX_BACKUP_BACKUP_H

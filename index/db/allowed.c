@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What SQL that is not ours may use: a user's question, a pack, an event that extends a schema.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What SQL that is not ours may use; see allowed.c. */
 #ifndef INDEX_DB_ALLOWED_H
 #define INDEX_DB_ALLOWED_H

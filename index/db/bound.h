@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Limits of what a user's SQL may cost: time, memory, room for temporary files.
  *

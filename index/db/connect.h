@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening SQLite; see connect.c. */
 #ifndef INDEX_DB_CONNECT_H
 #define INDEX_DB_CONNECT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite as this folder uses it: opening, errors, SQL functions, reading rows. */
 #ifndef INDEX_DB_DATABASE_H
 #define INDEX_DB_DATABASE_H

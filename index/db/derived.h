@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A derived database: one SQLite file of a store that is made from its journals, so that it may be
  * deleted at any time. sessions.db is one, each pack database another. The rules in derived.c say

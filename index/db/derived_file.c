@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/derived_file.h"
 
 #include "index/db/database.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file of a derived database, as its writer (derived.c) and its readers (derived_read.c) see
  * it: whether it is ours, which stamp it has, and what a failure of SQLite means.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The readers of a derived database: connections that are opened, and those that are kept. Rules 2
  * and 5 of derived.c say what a reader makes sure of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A SQLite database as files: the database itself, and the files that SQLite finds by its name
  * (-wal, -shm, -journal). All of this is for the holder of the index lock, while no connection of

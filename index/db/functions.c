@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQL functions for packs and for SELECTs. All but session_id() always return the same for the same
  * arguments.

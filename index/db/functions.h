@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL functions that every connection of ours has; functions.c describes them. */
 #ifndef INDEX_DB_FUNCTIONS_H
 #define INDEX_DB_FUNCTIONS_H

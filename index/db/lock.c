@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/lock.h"
 
 #include "journal/base/buf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lock of a derived database: one writer at a time, among all processes.
  *

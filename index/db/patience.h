@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long SQLite waits for other programs: as long as one wait may take, and as all waits of the
  * store together may take (annal__store_may_wait()).

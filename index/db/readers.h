@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Connections that read a derived database, kept for the next question: opening one, and preparing
  * its statements, takes longer than most questions do.

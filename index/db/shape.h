@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether the tables of a derived database are still as they were created. A user may drop a table,
  * a column or an index with the sqlite3 shell; then what is left gives wrong answers, and must be

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The title of a session: what its log calls it, or else the first thing that its user said.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL functions over vectors; vectors.c describes them. */
 #ifndef INDEX_DB_VECTORS_H
 #define INDEX_DB_VECTORS_H

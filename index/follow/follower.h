@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What follows the journals: the index itself (event_index and the core pack), or one pack in its
  * own database. Each has a cursor per session, which moves in the transaction that writes the rows;

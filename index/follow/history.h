@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The journals that contain the histories of some sessions: their own, and for forks those of their
  * ancestors up to the fork points.

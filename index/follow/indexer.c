@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The indexer: brings a follower (sessions.db, or one pack) up to date with the journals.
  *

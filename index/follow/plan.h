@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plan of what is to be indexed: the journals that are longer than their cursors, found without
  * the lock. Each session is done up to the size that it had then, so that a busy writer does not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Appending through the packs: artifacts, fills, guards, and then the event.
  *

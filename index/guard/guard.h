@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One guarded append, for the files of this folder. */
 #ifndef INDEX_GUARD_GUARD_H
 #define INDEX_GUARD_GUARD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Appending to a session that several stores share: whoever all of them reach decides.
  *

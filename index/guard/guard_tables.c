@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables that a guarded append asks: locked, brought up to date, released (guard.c, rules 1 and
  * 5).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Importers: run the SQL that turns lines of a foreign log into events. annal/import.h describes
  * what an importer file looks like and what it finds.

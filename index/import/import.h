@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What an importer finds in its database, as import.c puts it there. */
 #ifndef INDEX_IMPORT_IMPORT_H
 #define INDEX_IMPORT_IMPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * json_each() for importers. Rows of an array or an object come from its tokens; for everything
  * else SQLite's own json_each() is asked (rule 2 of import_json.h), and a row is one of its.

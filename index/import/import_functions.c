@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL functions of importers; annal/import.h describes them. */
 #include "index/import/import.h"
 

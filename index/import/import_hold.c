@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines that are not JSON, wrapped in JSON. */
 #include "index/import/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON for importers; import_json.h describes it. */
 #include "index/import/import_json.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON for importers: line_json(), which annal/import.h describes, and the operators -> and ->>,
  * json_type(), json_remove() and json_each(), which give what SQLite's give and read a text once.

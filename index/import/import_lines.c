@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of a line: rules 2, 3, 5 and 6 of import.c. */
 #include "index/import/import_lines.h"
 

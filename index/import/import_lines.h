@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A running import, and the lines of its batch. */
 #ifndef INDEX_IMPORT_IMPORT_LINES_H
 #define INDEX_IMPORT_IMPORT_LINES_H

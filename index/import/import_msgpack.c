@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL function msgpack_json(): msgpack of other programs, as JSON that shows all of it. JSON
  * cannot express some of it: bytes, and strings that are not UTF-8, are {"$base64":"…"}; an ext is

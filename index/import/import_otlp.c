@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of OpenTelemetry, each in an object that names its type, as plain JSON. */
 #include "index/import/import.h"
 

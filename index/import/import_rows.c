@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs that are a SQLite database: its rows, as lines for an importer.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sections of an importer's text; annal/import.h describes them. */
 #include "index/import/import.h"
 #include "journal/base/slice.h"

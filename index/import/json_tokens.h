@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tokens of a JSON text, and the value at a path of SQLite's. */
 #ifndef INDEX_IMPORT_JSON_TOKENS_H
 #define INDEX_IMPORT_JSON_TOKENS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An applier, as apply.c, apply_guards.c and apply_fill.c share it. */
 #ifndef INDEX_PACK_APPLIER_H
 #define INDEX_PACK_APPLIER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Applying events to the tables of packs: the only place where a handler runs, for sessions.db and
  * for a state in memory alike, so that both always have the same rows.

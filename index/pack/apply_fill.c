@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fills: what packs add to the data of an event before it is appended. */
 #include "index/pack/applier.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Guards: whether the packs let an event happen, before it is appended, or long after.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The packs that are built in. Each has two lines here, in the order in which help lists their
  * nouns, and one in CMakeLists.txt, which says from which files its text is made.

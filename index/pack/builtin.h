@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The packs that are built in. */
 #ifndef INDEX_PACK_BUILTIN_H
 #define INDEX_PACK_BUILTIN_H

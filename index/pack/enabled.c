@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * STORE/packs/enabled: one `NAME` or `NAME at DIR` a line. A change writes a new file that replaces
  * the old one, under locks/packs; lines that are not about this pack stay as they are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fields of an event's data that a section names: $a and $run::id are what SQLite's data ->>
  * '$.a' and data ->> '$.run.id' are, to the last digit.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A section of a pack, compiled: its statements, and what their parameters are. */
 #ifndef INDEX_PACK_HANDLER_H
 #define INDEX_PACK_HANDLER_H

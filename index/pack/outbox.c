@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The outbox of a writable database: how rows that users write get into the journal.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What users write with the plain sqlite3 shell into the tables of a `writable` pack becomes events
  * of the session that the database belongs to. The rules in outbox.c say how.

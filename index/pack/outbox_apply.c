@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Applies the events sql.applied and schema.extended to the tables. outbox.c, rule 7, describes
  * their content.

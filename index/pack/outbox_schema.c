@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What users create in a writable database: tables (x_ by convention), columns, indexes, views,
  * triggers. _outbox_schema has each object as it was last seen; what differs from it is put into

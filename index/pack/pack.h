@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A parsed pack, for the files of this folder. */
 #ifndef INDEX_PACK_PACK_H
 #define INDEX_PACK_PACK_H

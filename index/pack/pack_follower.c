@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/pack/pack_follower.h"
 
 #include "journal/base/slice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What packs and the index have in common as followers: the events of the journals go through the
  * handlers of packs.

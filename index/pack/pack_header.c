@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first line of a pack, rule 1 of pack.c, and the sessions that it names. */
 #include "index/pack/pack.h"
 

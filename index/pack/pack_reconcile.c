@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pack's tables changed: mend them in place if that is enough.
  *

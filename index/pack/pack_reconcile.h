@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of a pack that changed, mended in place if that is enough; see pack_reconcile.c. */
 #ifndef INDEX_PACK_PACK_RECONCILE_H
 #define INDEX_PACK_PACK_RECONCILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What `-- forget` deletes, read as conditions of SELECT: annal__pack_rows_each(). */
 #include "index/sys/pack_rows.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The SQL of a pack: its statements one by one, what they create, and whether they changed. */
 #include "index/pack/pack.h"
 

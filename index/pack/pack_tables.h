@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of one pack in a database of packs: created, dropped, mended, and what they were made
  * from. All of it happens in a transaction of the writer, unless a function says otherwise; the

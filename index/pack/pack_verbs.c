@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verbs of a pack: what `annal NOUN VERB` does, as the pack's file says it.
  *

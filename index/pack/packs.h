@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The packs of a store: which are on, and the databases that they fill. packs.c reads what is on,
  * pack_database.c creates and fills one database.

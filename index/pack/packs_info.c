@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of the packs of a store, and one of them by its name. */
 #include "index/db/database.h"
 #include "index/index.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Filling the databases of packs, all of them or some, and asking them.
  *

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A pack database, beside the tables of its packs. All of this is private.
 --
 -- PRAGMA application_id says that the file is ours, user_version which version of this file made it.

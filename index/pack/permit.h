@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the SQL of a pack may do, and what its functions may return; see permit.c. */
 #ifndef INDEX_PACK_PERMIT_H
 #define INDEX_PACK_PERMIT_H

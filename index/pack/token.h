@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SQL cut into tokens, for what we examine without SQLite. */
 #ifndef INDEX_PACK_TOKEN_H
 #define INDEX_PACK_TOKEN_H

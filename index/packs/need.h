@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What every function of the packs checks first. */
 #ifndef INDEX_PACKS_NEED_H
 #define INDEX_PACKS_NEED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Appending one event that a function of a pack makes. */
 #ifndef INDEX_PACKS_POST_H
 #define INDEX_PACKS_POST_H

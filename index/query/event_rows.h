@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of event_index that a SELECT returns, and their events. Rows are taken some way ahead of the
  * caller, so that the events of many rows are read from their journals together: few at first, for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The virtual table events(session_id, seq, timestamp, type, id, data) over event_index and
  * journals.

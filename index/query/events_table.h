@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The virtual table events(session_id, seq, timestamp, type, id, data), for annal_sql() and for the
  * loadable extension. Six rules in events_table.c describe it.

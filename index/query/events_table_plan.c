@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a question to the table events becomes conditions of a SELECT; see events_table.h. */
 #include "index/query/events_table.h"
 

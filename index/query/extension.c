@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal_sqlite.so: the tables events and annal_events('DIR') for any program that is built on
  * SQLite.

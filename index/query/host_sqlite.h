@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Included before everything else in what is compiled for the loadable extension: each
  * sqlite3_...() becomes a call into the host.

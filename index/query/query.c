@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Event queries: one SELECT over event_index, and each event read from its journal. A range of one
  * session needs no SELECT: it is read from the journal alone, as long as each event follows the one

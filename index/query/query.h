@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a filter becomes SQL over event_index; for query.c and query_groups.c. */
 #ifndef INDEX_QUERY_QUERY_H
 #define INDEX_QUERY_QUERY_H

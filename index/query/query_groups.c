@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Counting the events of a filter: all of them, or in groups. */
 #include "index/db/database.h"
 #include "index/query/query.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The beginning of every reader, what it reads in addition to the index, and how up to date the
  * index is. */
 #include "index/db/database.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a run is, in six levels: healthy, idle, unresponsive, stale, orphaned, zombie (table
  * health_levels of the pack teams).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The view run_list on our connections: how runs are, with a look at their processes. */
 #ifndef INDEX_QUERY_RUN_HEALTH_H
 #define INDEX_QUERY_RUN_HEALTH_H

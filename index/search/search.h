@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* search.db: follows the journals for full-text search. */
 #ifndef INDEX_SEARCH_SEARCH_H
 #define INDEX_SEARCH_SEARCH_H

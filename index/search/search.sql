@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- search.db, beside the private tables of packs_schema.sql. docs/guide.md says how it is asked.
 
 -- An event that says something: the text itself stays in the journal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Asking search.db: words become an expression of FTS5, and each hit gets its snippet. */
 #include "index/db/bound.h"
 #include "index/db/database.h"

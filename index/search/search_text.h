@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The text of an event that can be searched. */
 #ifndef INDEX_SEARCH_SEARCH_TEXT_H
 #define INDEX_SEARCH_SEARCH_TEXT_H

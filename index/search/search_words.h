@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What counts as a word in search.db. */
 #ifndef INDEX_SEARCH_SEARCH_WORDS_H
 #define INDEX_SEARCH_SEARCH_WORDS_H

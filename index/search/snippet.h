@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal_snippet(said, mark_begin, mark_end, words): the part of a text that best shows what was
  * found in it.

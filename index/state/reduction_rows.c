@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of _reductions. The content of their column state belongs to the snapshot folder. */
 #include "index/sys/reduction_rows.h"
 #include "index/db/database.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the snapshots table. The content of their column state belongs to the snapshot folder. */
 #include "index/sys/snapshot_rows.h"
 #include "index/db/database.h"

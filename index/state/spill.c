@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A fold of a million events writes more pages than should be in memory. So now and then they are
  * put into a file without a name, in the store's directory. It is gone when the state is freed, and

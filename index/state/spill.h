@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Pages of a state that are not in memory but in a file without a name; see spill.c. */
 #ifndef INDEX_STATE_SPILL_H
 #define INDEX_STATE_SPILL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of one session, for the files of this folder. */
 #ifndef INDEX_STATE_STATE_H
 #define INDEX_STATE_STATE_H

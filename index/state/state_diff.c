@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two states, compared: a merge of their tables, both of which are sorted.
  *

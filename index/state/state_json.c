@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A state as JSON: the same bytes for the same rows.
  *

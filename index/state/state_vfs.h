@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The pages of a state: a database file in memory, over a source of pages; see state_vfs.c. */
 #ifndef INDEX_STATE_STATE_VFS_H
 #define INDEX_STATE_STATE_VFS_H

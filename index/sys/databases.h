@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The databases of an index as files and tables: for annal stats and the like. */
 #ifndef INDEX_SYS_DATABASES_H
 #define INDEX_SYS_DATABASES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What annal import needs besides feeding lines: known ids, databases, and what kind a log is. */
 #ifndef INDEX_SYS_IMPORT_H
 #define INDEX_SYS_IMPORT_H

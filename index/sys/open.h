@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening an index for the layers above, and what depends on it. */
 #ifndef INDEX_SYS_OPEN_H
 #define INDEX_SYS_OPEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packs, as our layers and the command use them. */
 #ifndef INDEX_SYS_PACK_H
 #define INDEX_SYS_PACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which rows of packs belong to a session: what their `-- forget` sections would delete. */
 #ifndef INDEX_SYS_PACK_ROWS_H
 #define INDEX_SYS_PACK_ROWS_H

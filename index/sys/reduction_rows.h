@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of _reductions: what C reducers saved. Derived: rebuilding the index deletes them. */
 #ifndef INDEX_SYS_REDUCTION_ROWS_H
 #define INDEX_SYS_REDUCTION_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the snapshots table. Derived: rebuilding the index deletes them. */
 #ifndef INDEX_SYS_SNAPSHOT_ROWS_H
 #define INDEX_SYS_SNAPSHOT_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* States: creating them, and the pages that they consist of. */
 #ifndef INDEX_SYS_STATE_H
 #define INDEX_SYS_STATE_H

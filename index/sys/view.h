@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Several SELECTs over the same view of the index. */
 #ifndef INDEX_SYS_VIEW_H
 #define INDEX_SYS_VIEW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the index does when a session is deleted. */
 #ifndef INDEX_SYS_WIPE_H
 #define INDEX_SYS_WIPE_H

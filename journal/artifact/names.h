@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The paths of artifacts: STORE/artifacts/<session>/<64 hex>.zst; unfinished ones: .new-<random>.
  */

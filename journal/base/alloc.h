@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap, in one place. Every block is freed with annal__free(). */
 #ifndef JOURNAL_BASE_ALLOC_H
 #define JOURNAL_BASE_ALLOC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Base64 as in RFC 4648, with padding, and only in its canonical form. */
 #ifndef JOURNAL_BASE_BASE64_H
 #define JOURNAL_BASE_BASE64_H

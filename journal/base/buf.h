@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes that we own and that grow, up to a limit. The only such type of the library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clock seam: tests use their own time. */
 #ifndef JOURNAL_BASE_CLOCK_H
 #define JOURNAL_BASE_CLOCK_H

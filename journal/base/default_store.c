@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/default_store.h"
 
 annal_status annal__place_default(const char *store, const char *data_home, const char *home,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The path of the store if the user names none. */
 #ifndef JOURNAL_BASE_DEFAULT_STORE_H
 #define JOURNAL_BASE_DEFAULT_STORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Filling an annal_error, and the assertion that is on in every build. */
 #ifndef JOURNAL_BASE_ERROR_H
 #define JOURNAL_BASE_ERROR_H

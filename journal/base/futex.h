@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sleeping on a word of memory, which other processes may share. */
 #ifndef JOURNAL_BASE_FUTEX_H
 #define JOURNAL_BASE_FUTEX_H

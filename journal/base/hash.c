@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/hash.h"
 
 /* If the library was built to choose: the widest vectors that this processor has. Debian's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* XXH3-64 (xxHash 0.8), the only hash of the format; and the random ids. */
 #ifndef JOURNAL_BASE_HASH_H
 #define JOURNAL_BASE_HASH_H

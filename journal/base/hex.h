@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bytes as lower-case hex digits, two a byte. */
 #ifndef JOURNAL_BASE_HEX_H
 #define JOURNAL_BASE_HEX_H

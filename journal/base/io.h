@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The I/O seam: every system call that touches the store goes through a struct io, so that tests
  * can replace the disk. Functions behave like the system calls of their name: -1 and errno on

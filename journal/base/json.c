@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The JSON check: one pass, no recursion, no memory but a bit for each open bracket.
  *

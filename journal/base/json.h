@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether a text is JSON. This is the check that every append makes: RFC 8259 grammar, valid UTF-8,
  * bounded depth. It builds nothing and copies nothing. It accepts what real logs contain and some

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Read JSON that was checked (json.h) in place: values are slices of it. If it was not checked, the
  * values have no meaning, but no byte outside of it is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The process that has a lock on a file, for messages about waiting. */
 #ifndef JOURNAL_BASE_LOCK_HOLDER_H
 #define JOURNAL_BASE_LOCK_HOLDER_H

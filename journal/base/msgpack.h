@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * msgpack: appending values to a buffer, and walking over values that follow each other.
  *

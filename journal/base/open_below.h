@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files below a directory to which others write as well, and who may create symbolic links there
  * that lead elsewhere: the workspace of agents, or a lake.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256, by libmd: the name of an artifact, and the hash of a state. */
 #ifndef JOURNAL_BASE_SHA256_H
 #define JOURNAL_BASE_SHA256_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Comparing slices, byte for byte. The ptr of an empty one may be NULL, which memcmp() must not
  * get. */
 #ifndef JOURNAL_BASE_SLICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Threads of the library. */
 #ifndef JOURNAL_BASE_THREAD_H
 #define JOURNAL_BASE_THREAD_H

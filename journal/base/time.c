@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ISO 8601 in UTC. Days from civil dates after H. Hinnant, "chrono-Compatible Low-Level Date
  * Algorithms". */
 #include "journal/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Moving sessions and artifacts here from another store: the last step of importing a bundle. */
 #ifndef JOURNAL_SYS_ADOPT_H
 #define JOURNAL_SYS_ADOPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Artifacts, for callers that store one and then append the event that names it. */
 #ifndef JOURNAL_SYS_ARTIFACT_H
 #define JOURNAL_SYS_ARTIFACT_H

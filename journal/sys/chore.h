@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Chores: work of a higher layer that the keeper does in the background. */
 #ifndef JOURNAL_SYS_CHORE_H
 #define JOURNAL_SYS_CHORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What our layers and the command need of a cursor besides reading the next event. */
 #ifndef JOURNAL_SYS_CURSOR_H
 #define JOURNAL_SYS_CURSOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deleting journals: the part of annal_delete() that the journal does. */
 #ifndef JOURNAL_SYS_DELETE_H
 #define JOURNAL_SYS_DELETE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A draft, as those who append it for others look at it. */
 #ifndef JOURNAL_SYS_DRAFT_H
 #define JOURNAL_SYS_DRAFT_H

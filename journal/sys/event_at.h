@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One event at a place that is known from the index. Implemented in journal/event_at.c. */
 #ifndef JOURNAL_SYS_EVENT_AT_H
 #define JOURNAL_SYS_EVENT_AT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a store contains besides sessions, and which process owns what: for annal doctor and the
  * like. */
 #ifndef JOURNAL_SYS_INSPECT_H

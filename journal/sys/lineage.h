@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the ancestors of a fork are what it was made from. */
 #ifndef JOURNAL_SYS_LINEAGE_H
 #define JOURNAL_SYS_LINEAGE_H

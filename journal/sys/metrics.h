@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading a histogram of a store's metrics. */
 #ifndef JOURNAL_SYS_METRICS_H
 #define JOURNAL_SYS_METRICS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * News: which sessions have more events than before, announced at once by the process that wrote
  * them, this one or another. Tails are woken by them.

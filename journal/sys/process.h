@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes, in three states: alive, proven dead, not known. */
 #ifndef JOURNAL_SYS_PROCESS_H
 #define JOURNAL_SYS_PROCESS_H

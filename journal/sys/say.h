@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Telling the program that opened a store what no status can express. */
 #ifndef JOURNAL_SYS_SAY_H
 #define JOURNAL_SYS_SAY_H

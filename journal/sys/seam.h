@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The seams of a store, for the layers above the journal: what tests replace for the journal is
  * replaced for everything. Implemented in journal/store_context.c.

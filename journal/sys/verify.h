@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Proving a journal and what was made from it in one reading. */
 #ifndef JOURNAL_SYS_VERIFY_H
 #define JOURNAL_SYS_VERIFY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the tools need of tails beyond <annal/tail.h>. */
 #ifndef REPLAY_SYS_TAIL_H
 #define REPLAY_SYS_TAIL_H

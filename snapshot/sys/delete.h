@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal_delete() in its two halves, for the verbs that do something of their own between them. */
 #ifndef SNAPSHOT_SYS_DELETE_H
 #define SNAPSHOT_SYS_DELETE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reductions: what a C reducer made of a session's events, saved at one seq, as the snapshots of
  * <annal/snapshot.h> are of SQL states. Programs call <annal/reduce.h>.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Snapshots for replay and the command: where a replay begins, and which are due. */
 #ifndef SNAPSHOT_SYS_SNAPSHOT_H
 #define SNAPSHOT_SYS_SNAPSHOT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store in a directory of its own, and what the tests of this folder do with it. */
 #ifndef TESTS_ARTIFACT_FIXTURE_H
 #define TESTS_ARTIFACT_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/store.h"
 #include "tests/artifact/fixture.h"
 #include "tests/support/failing_io.h"

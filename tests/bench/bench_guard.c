@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What does a guard cost? For each pack, plain appends at level sync and guarded ones in turn, on
  * one store and one session; the medians of both, their ratio, and the processor's time of each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast is the JSON check, beside yajl and SQLite's json_valid()?
  *

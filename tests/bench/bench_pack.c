@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How fast are the tables of a pack rebuilt, by a store that has events already?
  *

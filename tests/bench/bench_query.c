@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What questions cost, beside the least they can cost, pread of the same bytes without a hash, and
  * beside a tuned SQLite table of the same events.

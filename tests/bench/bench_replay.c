@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What reading costs, beside the least it can cost: pread of the same bytes, no hash; and what past
  * states cost.

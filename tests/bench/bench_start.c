@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What does a process pay once? Each round opens a store, opens the index, appends twice and closes
  * both: in a store that is new, in one where another process left its slot, and in one where the

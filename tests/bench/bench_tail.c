@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long it takes from an append until another process has the event, beside the least it can.
  *

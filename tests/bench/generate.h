@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions as agents write them, made up: what benchmarks measure on, the same on every machine.
  *

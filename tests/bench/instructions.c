@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot paths, for callgrind: instructions.sh counts the instructions of hot_<path>() alone, and
  * compares them with instructions.txt. Counts hardly change with the neighbours of a machine, so a

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # instructions.sh BUILD [--record]: how many instructions an event takes on each hot path, under callgrind, against
 # the bounds in instructions.txt. More than 5 % above one is a failure. --record writes the bounds anew.
 # Exit status 77: it cannot be said here.

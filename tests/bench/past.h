@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a session now and at random places of its past, by snapshots: time, memory,
  * bytes. */
 #ifndef TESTS_BENCH_PAST_H

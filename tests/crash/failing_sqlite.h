@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite on a disk and a heap of which one call fails. Installed as its default VFS and its
  * allocator, for the whole process; while nothing is armed everything works. Nothing is ever

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/crash/faults.h"
 
 #include "journal/sys/delete.h"

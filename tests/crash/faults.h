@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every call fails: the loop, the record of what was answered, and the proof.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writers that are killed with SIGKILL, again and again, in one store: see kill.c. */
 #ifndef TESTS_CRASH_KILL_H
 #define TESTS_CRASH_KILL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Recover what a crash left, and hold it against what was promised. */
 #ifndef TESTS_CRASH_POWER_CHECK_H
 #define TESTS_CRASH_POWER_CHECK_H

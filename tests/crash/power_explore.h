@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Crash a workload after each of its operations, in as many ways as are asked for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was appended to each session and what was promised about it: what a crash is judged by. */
 #ifndef TESTS_CRASH_POWER_MODEL_H
 #define TESTS_CRASH_POWER_MODEL_H

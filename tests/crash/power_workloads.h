@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the explorer crashes. Ends with a workload without a name. */
 #ifndef TESTS_CRASH_POWER_WORKLOADS_H
 #define TESTS_CRASH_POWER_WORKLOADS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * soak [ROUNDS [SEED [FIRST [SECONDS]]]]: the kill test for as long as one likes.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """stops.py ANNAL [--rounds 300] [--seed 1] [--stores 8] [--seconds 20] [--spare 100]: processes are stopped.
 
 In each of several stores at once eight processes work: writers with a pipe or one command after another, to sessions

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Failure modes that have a number, each by itself. The loops of test_faults.c find them too. */
 #include "tests/crash/failing_sqlite.h"
 #include "tests/support/failing_io.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every call fails: the scenes of the journal. See faults.h. */
 #include "journal/sys/event_at.h"
 #include "journal/sys/inspect.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every call fails: the scenes of the index, of snapshots and of replay. See faults.h. */
 #include "index/sys/databases.h"
 #include "index/sys/pack.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every bit of a small journal, in either format, flipped, every length cut, every 512-byte block
  * zeroed.

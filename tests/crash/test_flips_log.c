@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every bit of a small commit log flipped, every length cut, every 512-byte block zeroed, every two
  * blocks of 4096 bytes swapped, and each written over each.

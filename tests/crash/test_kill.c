@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* 200 rounds of kill.h; `make soak` plays as many as one likes. */
 #include "tests/crash/kill.h"
 #include "tests/support/runner.h"

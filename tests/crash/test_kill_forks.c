@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that fork sessions, and each other's, and are killed with SIGKILL. What was answered to
  * be there is there, and whatever is there is sound, with all its ancestors.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Power cuts while artifacts are stored and named: an event that is left names content that is
  * left, whole.

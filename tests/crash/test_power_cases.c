@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The ways in which a write path loses events that were known before this one was built, each on
  * the simulated disk: processes that die with their locks going one by one, power cuts at the worst

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that rot, lose their end, stand in each other's place, hold what an earlier use left, or
  * were made to break a parser: failure modes F3 and F24 to F27.

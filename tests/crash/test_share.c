@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that write the same sessions, and the states that a store directory can be found in. */
 #include "tests/support/journals.h"
 #include "tests/support/random.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """extension.py EXTENSION ANNAL: the loadable extension in Python's sqlite3 and in the sqlite3 shell."""
 
 import json

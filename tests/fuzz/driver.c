@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What libFuzzer does, where there is only gcc: every file of the corpus, then mutations of them.
  *

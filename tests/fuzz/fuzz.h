@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzzers share: a check that says on what it failed, and an input that is read from the
  * front. */
 #ifndef TESTS_FUZZ_FUZZ_H

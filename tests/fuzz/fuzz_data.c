@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data as msgpack and as JSON, both ways. The first byte says what the rest is.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arbitrary bytes as a document, split into lines as an importer's directive says.
  *

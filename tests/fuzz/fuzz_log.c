@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arbitrary bytes as a commit log: found, read, and recovered into a store.
  *

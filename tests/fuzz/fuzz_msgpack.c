@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data from one format to the other, and the bytes of a msgpack journal. The first byte says which:
  * '0' msgpack, '1' JSON, '2' a journal.

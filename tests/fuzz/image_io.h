@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An I/O seam over one file in memory: enough for what reads a journal or a commit log. */
 #ifndef TESTS_FUZZ_IMAGE_IO_H
 #define TESTS_FUZZ_IMAGE_IO_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # keep.sh BUILD: take over into tests/fuzz/corpus/ those inputs of up to 1,024 bytes that fuzzers of a build found
 # (run.sh keeps them in $ANNAL_FUZZ_CORPUS) and that reach code which the corpus does not.
 set -euo pipefail

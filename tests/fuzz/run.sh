@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Run every fuzzer of a build with libFuzzer for so many seconds, one after the other, and print what they did.
 #
 #     tests/fuzz/run.sh BUILD SECONDS [NAME…]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a store as golden files want it, with the version of the format that this library writes.
  *

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # The golden files are what they were: every file of DIR is in its MANIFEST, with this hash.
 #
 #     manifest.sh DIR             check

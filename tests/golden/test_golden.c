@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Stores that earlier libraries wrote, and died. Each directory beside this file that has a store
  * and what is expected of it is read; README.md says how one is made.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What this library does with files that a newer one wrote. docs/format.md, "Versions". */
 #include "journal/base/hash.h"
 #include "journal/log.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store with events in it, and the short ways of asking that the tests of this folder share. */
 #ifndef TESTS_INDEX_FIXTURE_H
 #define TESTS_INDEX_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A JSON patch (RFC 6902: add, remove, replace) applied to a document: an oracle for
  * state_diff.c. */
 #ifndef TESTS_INDEX_JSON_PATCH_H

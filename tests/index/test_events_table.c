@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the table events asks of the index, and what it reads from journals. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Forks in the index: rows are of a session's own events, questions are about its one history. */
 #include "index/sys/snapshot_rows.h"
 #include "journal/sys/delete.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Running an importer: what it finds, and what is refused. The importers themselves:
  * tests/tools. */
 #include "index/sys/import.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* JSON in importers is what SQLite makes of it. */
 #include "index/import/import_json.h"
 

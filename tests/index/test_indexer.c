@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/databases.h"
 #include "index/sys/snapshot_rows.h"
 #include "index/sys/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two locks over one file, as two processes have them. */
 #include "index/db/lock.h"
 #include "journal/sys/seam.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What users write into a writable database with the stock shell, and what becomes of it. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"

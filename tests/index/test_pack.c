@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/pack/builtin.h"
 #include "index/sys/pack.h"
 #include "tests/index/fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to the databases of packs: deleted, damaged, somebody else's, half made. */
 #include "journal/sys/delete.h"
 #include "tests/index/fixture.h"

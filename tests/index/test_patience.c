@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SQLite waits for other programs as long as the store may, and each moment is counted once. */
 #include "index/db/patience.h"
 #include "index/sys/import.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Connections that are kept for the next question. Numbers: the rules of index/db/readers.h. */
 #include "tests/index/fixture.h"
 #include "tests/support/runner.h"

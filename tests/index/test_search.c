@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/wipe.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/delete.h"

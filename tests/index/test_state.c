@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/pack/pack.h"
 #include "index/sys/pack.h"
 #include "index/sys/state.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/state.h"
 #include "tests/index/fixture.h"
 #include "tests/index/json_patch.h"

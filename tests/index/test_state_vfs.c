@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/database.h"
 #include "index/state/state.h"
 #include "index/sys/pack.h"

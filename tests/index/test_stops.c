@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process that is stopped while it writes the index: readers answer from what is there, in
  * time. */
 #include "index/index.h"

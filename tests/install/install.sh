@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # install.sh CMAKE BUILD SOURCE CC: programs of a user's, with pkg-config and with find_package().
 set -eu
 cmake=$1 build=$2 source=$3 CC=$4

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A program of somebody who has only the installed library: user STORE. */
 #include <annal/journal.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/codec.h"
 
 #include "tests/support/journals.h"

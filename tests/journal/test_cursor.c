@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/sys/cursor.h"
 #include "journal/sys/event_at.h"
 #include "tests/support/failing_io.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions in both formats, from the append to the reader: what writer, cursor, catalogue and
  * recovery make of it. */
 #include "journal/json_msgpack.h"

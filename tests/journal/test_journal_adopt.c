@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Taking a session over from another store. */
 #include "journal/sys/adopt.h"
 #include "journal/sys/delete.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/json_msgpack.h"
 
 #include "journal/base/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/sys/chore.h"
 #include "tests/support/failing_libc.h"
 #include "tests/support/journals.h"

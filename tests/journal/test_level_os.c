@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Level os and the marks in the log. A power cut is played by giving the store up, changing what
  * stands in the journal behind the last byte that some sync covered, and opening it in another

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of a store, as docs/limits.md lists them; those of an event are in test_writer.c. */
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/sys/delete.h"
 #include "journal/sys/news.h"
 #include "tests/support/journals.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/replace.h"
 #include "journal/sys/adopt.h"
 #include "journal/sys/delete.h"

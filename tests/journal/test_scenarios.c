@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Scenarios of docs/failures.md that belong to no one file. */
 #include "tests/support/journals.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process that is stopped while it has a lock: nobody waits for it beyond the limit, and readers
  * not at all. */
 #include "journal/session.h"

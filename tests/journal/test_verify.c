@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Damage, exhaustively, on a small journal. Each damaged copy stands in a store of its thread; a
  * few threads prove them side by side, since verify gives the end of a journal time to become

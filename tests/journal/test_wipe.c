@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a deleted session leaves in the files of its store: nothing. */
 #include "journal/held_list.h"
 #include "journal/store.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may write a session, and what every crash leaves: a model of the commit log's ownership rules for
  * SPIN. It is the protocol of journal/slot.h, recover.h, commit.h and replace.h without its bytes; rule

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Explore tests/model/ownership.pml with SPIN: the rules hold in every state, and with one of them left
 # out a way to lose an event is found. Needs Debian's spin and gcc.
 #   run.sh           everything; a line for each run

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """mutate.py [--check] [--list] [--jobs N] [--part I/N] [NAME…]: whether the tests notice when the product is wrong.
 
 Each mutation of mutations.txt is one small mistake: a sync that is left out, a field that is one off, a check that is skipped, a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Packs at work: in memory over one session, and short ways of asking for rows. */
 #ifndef TESTS_PACKS_FIXTURE_H
 #define TESTS_PACKS_FIXTURE_H

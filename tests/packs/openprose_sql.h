@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The SQL that the OpenProse document on SQLite state prints, statement by statement and in its
  * order, without its comments; and the lines that it gives to a shell, with the database that they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Backups of a store with packs on. */
 #include "tests/packs/fixture.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many processes that want what only one can have. `make contend` does 1,000 rounds; a run of all
  * tests does some.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables that somebody dropped, altered or damaged are rebuilt before they are asked, or the
  * question fails: a wrong answer is never given as a right one.

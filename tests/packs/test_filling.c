@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * While the tables of a pack are filled: guards refuse and say how far it is, who asks core tables
  * does not wait, who asks the pack gets all rows or none, and others get the lock between slices.

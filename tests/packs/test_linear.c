@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rebuilding a pack grows with the journal and no faster. Nothing is timed: SQLite counts the
  * instructions that its statements take, and the pages that they look at (a row that grows with its

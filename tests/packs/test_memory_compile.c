@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/packs/fixture.h"
 #include "tests/support/runner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* OpenProse runs: what their events do, and what the stock shell does to their databases. */
 #include "index/sys/state.h"
 #include "tests/packs/fixture.h"

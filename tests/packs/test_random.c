@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events by chance, sensible ones and others, past the guards: whatever stands in the journals, the
  * tables are those that a rebuild gives, in whatever order the sessions are read. The seed is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The example of docs/packs.md, word for word. */
 #include "index/sys/pack.h"
 #include "index/sys/state.h"

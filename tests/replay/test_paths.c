@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A state is the same bytes on whatever way one comes to it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/reduction_rows.h"
 #include "tests/snapshot/fold.h"
 #include "tests/support/runner.h"

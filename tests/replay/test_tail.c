@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/sys/delete.h"
 #include "replay/sys/tail.h"
 #include "tests/index/fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Named cursors. */
 #include "journal/sys/delete.h"
 #include "tests/index/fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tails of several sessions, and many tails. */
 #include "journal/sys/delete.h"
 #include "replay/sys/tail.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Random requests after the OpenAPI document, right and wrong: attack.py ANNAL [SECONDS [SEED]]
 
 The server must answer each as the document says, never with a status of its own failure, and still answer at the end.

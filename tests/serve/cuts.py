@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Streams that are cut, of a server that is killed, while others write: cuts.py ANNAL [CUTS]
 
 Nothing is missed, nothing comes twice, and nothing begins again: of one session, of several, and of all.

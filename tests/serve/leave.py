@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Clients that leave at any moment: leave.py ANNAL [SECONDS [SEED]]
 
 Random requests after the OpenAPI document, and those that take long, of 24 clients at once: cut anywhere, sent byte by

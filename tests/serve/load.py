@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How the server bears many live streams: load.py ANNAL [STREAMS [APPENDS-A-SECOND [SECONDS]]]
 
 One stream a session, appends spread over all of them by HTTP, each timed from before it is sent to when its stream

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether answers are as the OpenAPI document says: the part of JSON Schema that it uses."""
 
 import re

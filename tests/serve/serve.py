@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The real server on loopback, port 0: every test starts from a store of its own.
 
 serve.py ANNAL [name of a test …]

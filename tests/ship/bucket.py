@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """bucket.py ANNAL ROUNDS: a lake in a bucket, while shippers, the network and the server fail.
 
 After each fault the shipper goes on by itself; then the lake equals the journal: DuckDB reads each event once, as it was

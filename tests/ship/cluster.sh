@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # cluster.sh [PART…]: shipping to servers that it starts on this machine, while shippers, networks and servers fail.
 #
 #     tests/ship/cluster.sh --list        the parts, and what each covers

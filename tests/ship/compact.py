@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """compact.py ANNAL SECONDS: a lake is compacted while shippers ship, and readers read all the time.
 
 Readers use the statements of docs/ship.md. Every answer is a state that the lake had: as many events as the last of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * draw TITLE X-LABEL Y-LABEL <points >picture.svg: lines over two logarithmic axes, as those of
  * docs/performance. A point is a line "x y name".

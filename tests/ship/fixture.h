@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the suites that ship to PostgreSQL share: a server, and an empty database for each test. */
 #ifndef TESTS_SHIP_FIXTURE_H
 #define TESTS_SHIP_FIXTURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many hosts that ship to one PostgreSQL, in one process: a thread for each, with the connection
  * and the code of the real shipper (tools/ship/postgres.c). fleet.py starts the servers.

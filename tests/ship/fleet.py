@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """fleet.py BUILD [--short] [--hosts N] [--sessions N] [--pool N] [--seconds N] [--rates R,R,…] [--to FILE]
 fleet.py BUILD --draw DIRECTORY --from FILE,FILE
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """hosts.py ANNAL HOSTS TASKS: hosts with stores of their own claim tasks, and are frozen for longer than their lease.
 
 Each task is a session. A host takes its home, works on it and ships it, through a pooler to a PostgreSQL whose primary is killed

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What make test-cluster needs of PyPI, into build/cluster. Says nothing when it is there.
 set -eu
 cd "$(dirname "$0")/../.."

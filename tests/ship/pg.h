@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A PostgreSQL server of the tests, in a directory of its own, on a Unix socket: run by a user who
  * is not root, and killed when the process that started it ends.

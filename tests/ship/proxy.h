@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A network that fails: a process between a shipper and a server. It listens on a port of its own
  * of the loopback, and connects to a Unix socket.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of sessions and turns, which are made some time after the batch that brought their
  * events. */
 #include "tools/ship/rows.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of shipping share: the command, servers that end with the test, and a network that fails."""
 
 import ctypes

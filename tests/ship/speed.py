@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """speed.py ANNAL [PART…]: what is asked of the speed of shipping, beside what was measured.
 
     long     a session of 300,000 events to PostgreSQL, beside a bare COPY of the rows

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """stream.py ANNAL ROUNDS NATS_SERVER: a stream on three servers, while shippers, servers and the network fail.
 
 A tail follows all the time. After each fault it must have printed every event of every session once and in order, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The stores h1 and h2 belong to a cluster: what the pack says is shared, and the claims, states,
  * leases and inbox of Agentweaver are decided for both. */
 #include "tests/ship/fixture.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shipping while shippers, networks and servers fail. A writer appends all the time; after each
  * fault it rests, the target catches up by itself, and must be what the journals are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal home against a PostgreSQL that the suite starts: two stores, h1 and h2. */
 #include "tests/ship/fixture.h"
 #include "tests/ship/proxy.h"

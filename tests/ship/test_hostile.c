@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a lake, a database, a bucket or a server says is not believed: nothing outside is touched,
  * and the command says what is wrong and ends with 1 or 3. */
 #include "journal/base/buf.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal ship to a lake of Parquet files; DuckDB itself reads them back. */
 #include "journal/base/error.h"
 #include "tests/support/random.h"

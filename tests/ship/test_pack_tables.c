@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of packs at a PostgreSQL that the suite starts. */
 #include "tests/ship/fixture.h"
 #include "tests/support/runner.h"

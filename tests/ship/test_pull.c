@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal pull: sessions that were shipped come to another store. */
 #include "tests/ship/fixture.h"
 #include "tests/support/random.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions that stores share, decided by a PostgreSQL that the suite starts: stores h1 and h2. */
 #include "tests/ship/fixture.h"
 #include "tests/ship/proxy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/snapshot/fold.h"
 
 #include "index/sys/snapshot_rows.h"

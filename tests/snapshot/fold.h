@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions whose state grows, and states as text to compare. */
 #ifndef TESTS_SNAPSHOT_FOLD_H
 #define TESTS_SNAPSHOT_FOLD_H

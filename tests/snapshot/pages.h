@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Images of pages, and their snapshots as rows. */
 #ifndef TESTS_SNAPSHOT_PAGES_H
 #define TESTS_SNAPSHOT_PAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/container.h"
 #include "tests/snapshot/pages.h"
 #include "tests/support/damage.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/pack.h"
 #include "journal/store.h"
 #include "snapshot/container.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshot/snapshot_write.h"
 #include "snapshot/sys/snapshot.h"
 #include "tests/snapshot/fold.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/snapshot_rows.h"
 #include "journal/sys/delete.h"
 #include "snapshot/storage.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's I/O, except that one call fails: the fail_at-th (from 1) of those that are counted.
  * With fail_at 0 nothing fails and calls tells how many there were.

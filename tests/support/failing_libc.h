@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The heap, and what else of the C library may fail, except that one call fails: the fail_at-th of
  * a family.

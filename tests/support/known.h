@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a session as they were, to compare with what is read later. */
 #ifndef TESTS_SUPPORT_KNOWN_H
 #define TESTS_SUPPORT_KNOWN_H

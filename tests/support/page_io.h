@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's I/O without the disk: no O_DIRECT, and a sync returns at once. For tests that build
  * thousands of states and never lose one.

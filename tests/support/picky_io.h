@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The system's I/O, except that some calls on some files fail: those of one kind, on a file whose
  * path contains a word.

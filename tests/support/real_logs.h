@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Real logs, which are not part of the repository: in $ANNAL_TEST_DATA, or with ANNAL_TEST_FULL in
  * ../shared/data beside the clone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/support/sim_inode.h"
 
 #include "journal/base/hash.h"

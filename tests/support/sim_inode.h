@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What sim_disk.c and sim_crash.c share. */
 #ifndef TESTS_SUPPORT_SIM_INODE_H
 #define TESTS_SUPPORT_SIM_INODE_H

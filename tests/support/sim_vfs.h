@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQLite on a simulated disk: a VFS that opens what lies below the root of a sim_process there, and
  * leaves everything else (databases in memory, temporary files) to the system's.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process that is stopped in the middle of something, as by Ctrl-Z or a debugger. It dies with
  * the test, whatever becomes of that.

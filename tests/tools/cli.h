@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command, run as a user runs it: in a directory of its own, with what it printed and its exit
  * status kept until the next run. The process is its own, but it runs the command_main() of the

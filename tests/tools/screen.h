@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command on a terminal: keys in, screen out, and how the terminal is set. A small shell stands
  * between, as on a real one: it leads the session, and tells when the command stops or ends.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal project, run, backlog, decision, memory and their kin, as a user types them. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/index/json_patch.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

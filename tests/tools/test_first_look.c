@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the first screens say of sessions: ls, search, report, diff. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

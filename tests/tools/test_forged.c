@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Journals whose hashes are right and whose lines are not: what somebody writes who may write in
  * events/. Each costs its own line; every question is answered for the rest, and names it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What annal ls shows of sessions, and how sessions are named on the command line. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

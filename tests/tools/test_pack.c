@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal pack, and the packs of a store as the command sees them. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* replay --events: a conversation, its pace, and the keys of a terminal. */
 #include "tests/support/random.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stats --plot: charts of a store, timelines of sessions. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal prune: which sessions leave the tables, what goes with them, what is said about it. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* ls, show, query, sql, stats, reindex. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* show --recovery: what is needed to go on with a session whose process is gone. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* report: what sessions did and cost, in four forms with the same numbers. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

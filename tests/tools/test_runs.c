@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal import lionagi: runs, which are directories of files. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal schema: what SQL can ask for. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command beside a process that is stopped with every lock of the store. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Journals that somebody copied or renamed within events/: named, left alone, and in nobody's
  * way. */
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of events into a session, with an answer for each: what `annal append` and the server do.
  *

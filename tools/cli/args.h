@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The command line: annal [--store DIR] [--json] VERB [options and operands in any order].
  *

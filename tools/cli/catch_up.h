@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The index, open and caught up, with a progress bar if that takes long. */
 #ifndef TOOLS_CLI_CATCH_UP_H
 #define TOOLS_CLI_CATCH_UP_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Find the verb, run it, return its exit status. */
 #include "tools/cli/command.h"
 #include "tools/cli/args.h"

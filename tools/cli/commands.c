@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which verbs there are. */
 #include "tools/cli/command.h"
 #include "tools/cli/verbs.h"

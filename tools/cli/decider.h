@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who decides about the events of sessions that are shared. */
 #ifndef TOOLS_CLI_DECIDER_H
 #define TOOLS_CLI_DECIDER_H

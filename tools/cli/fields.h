@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a verb takes: its operands and options, each a row of a table.
  *

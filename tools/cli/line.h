@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line of input as a draft: {"type":…,"data":…[,"id":…,"ts":…,"cause":…]}.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The verbs of two words as a manual page, and all words that can stand on a command line. */
 #include "tools/cli/manual.h"
 

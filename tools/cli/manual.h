@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is made from the tables of the verbs, besides help: `annal help --words`, `--man`. */
 #ifndef TOOLS_CLI_MANUAL_H
 #define TOOLS_CLI_MANUAL_H

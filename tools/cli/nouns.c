@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * All nouns: those of the command, and those of packs, which become tables of the command here.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which store, and how it is opened. */
 #ifndef TOOLS_CLI_OPEN_H
 #define TOOLS_CLI_OPEN_H

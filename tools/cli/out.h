@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the command prints. Data goes to stdout, everything else to stderr. A terminal gets no
  * control character but ours; see visible.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fields that come from outside: from a lake, a database, a stream, a server. Each kind of field
  * has one parser, with its limits, and a caller takes them from the front of a text one after the

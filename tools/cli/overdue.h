@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SQL that cannot be stopped: SQLite checks its limits between two instructions, and one call of a
  * function like instr() may take hours. Then the process ends; nothing is lost by that which a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One line on stderr that shows how far long work is: only on a terminal, only if it takes longer
  * than a moment, redrawn at most ten times a second, and wiped when the work is done.

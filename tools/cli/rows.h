@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of a SQL answer, printed. */
 #ifndef TOOLS_CLI_ROWS_H
 #define TOOLS_CLI_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions that a verb was asked to work on. */
 #ifndef TOOLS_CLI_SESSIONS_H
 #define TOOLS_CLI_SESSIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How far the shippers of a store are, for those who watch it: a file locks/ship.<16 hex> for each
  * target, which its shipper keeps locked with flock(2) and writes once a second and before a batch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables: the same cells as an aligned table, as JSON lines, or as CSV.
  *

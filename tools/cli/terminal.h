@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a terminal, one at a time, and restoring the terminal afterwards.
  *

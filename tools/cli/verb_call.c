@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One verb at work: the store, an event appended, rows printed. */
 #include "index/sys/pack.h"
 #include "journal/base/alloc.h"

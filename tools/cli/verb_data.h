@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by verbs.c and verb_call.c: fields, as JSON. */
 #ifndef TOOLS_CLI_VERB_DATA_H
 #define TOOLS_CLI_VERB_DATA_H

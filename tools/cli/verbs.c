@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Words of the command line as members of data. */
 #include "tools/cli/verbs.h"
 

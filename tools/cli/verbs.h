@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verbs of two words, such as `annal team send`: rows of a table, most of them without code.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/width.h"
 
 size_t width_decode(const char *text, wchar_t *out)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How many columns of a terminal a text takes. */
 #ifndef TOOLS_CLI_WIDTH_H
 #define TOOLS_CLI_WIDTH_H

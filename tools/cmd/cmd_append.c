@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Append: events from standard input, a seq for each on standard output.
  *

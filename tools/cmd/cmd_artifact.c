@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal artifact: content beside the journals, stored, read, listed and swept. */
 #include "journal/sys/artifact.h"
 #include "tools/cli/open.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/slice.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/fields.h"

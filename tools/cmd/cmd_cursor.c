@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal cursor: the named cursors of tails. */
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"

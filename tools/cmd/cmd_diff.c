@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Diff: what changed in a session's state between two moments, as rows for people, as one JSON
  * object a row, or as a JSON patch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
 #include "journal/sys/inspect.h"
 #include "journal/sys/seam.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal pack: which packs a store runs, and whether they are right. */
 #include "index/sys/pack.h"
 #include "journal/base/buf.h"

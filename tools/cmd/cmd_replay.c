@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replay: the state of a session at a moment, asked in SQL or printed whole; or the events up to
  * it, played.

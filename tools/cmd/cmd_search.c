@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/slice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Show: what is known of one session, from its journal (header, end) and from the index (totals,
  * turns, types, snapshots, findings). As JSON it is one object.

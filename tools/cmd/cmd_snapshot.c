@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal snapshot: the kept states of sessions. */
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "index/sys/databases.h"
 #include "journal/base/alloc.h"
 #include "journal/sys/seam.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Verify: threads read the journals, each a session of its own, and the results are printed in the
  * order of the sessions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cmd/disk_probe.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sync costs in a directory, and whether the disk really does it.
  *

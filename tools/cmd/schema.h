@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What SQL can ask for, as 'annal schema' lists it. */
 #ifndef TOOLS_CMD_SCHEMA_H
 #define TOOLS_CMD_SCHEMA_H

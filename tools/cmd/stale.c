@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal doctor --transition-stale: its options and its words. */
 #include "tools/cmd/stale.h"
 

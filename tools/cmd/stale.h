@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal doctor --transition-stale: ending sessions whose process died without saying so. */
 #ifndef TOOLS_CMD_STALE_H
 #define TOOLS_CMD_STALE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks that the index is what the journals say, while a journal is read for its own sake: the
  * rows of event_index against the events as they pass, the rows of sessions and turns against what

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What remains of deleted sessions is told by the verbs that delete. */
 #ifndef TOOLS_CMD_WIPE_H
 #define TOOLS_CMD_WIPE_H

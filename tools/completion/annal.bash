@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Completion of annal for bash. The words come from the command itself: annal help --words.
 _annal()
 {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Completion of annal for fish. The words come from the command itself: annal help --words.
 
 # The words before the cursor without options: verbs and operands. $store holds --store DIR.

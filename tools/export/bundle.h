@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bundles: sessions as one file that another store imports, with proof that they are the same.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal import bundle FILE, by rule (5) of bundle.h. */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal export --format bundle. */
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"

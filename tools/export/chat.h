@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Requests to a model, made from messages and from agent.turn.usage: a span of each answer, with
  * what was asked before it, what was answered, and the tokens.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DuckDB's library, loaded on demand: the part of its C API that we use.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session that exists here, and continues in another store. */
 #ifndef TOOLS_EXPORT_EXTEND_H
 #define TOOLS_EXPORT_EXTEND_H

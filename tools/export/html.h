@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session as a page in one file, which opens without a server: share.html of the page of annal
  * serve, and what that page would ask a server for. Nothing in it is parsed before somebody looks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines as 'annal append' and 'annal import jsonl' read them; data keeps its bytes. */
 #include "tools/cli/out.h"
 #include "tools/export/export.h"

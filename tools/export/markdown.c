@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A transcript for people: what is known of the session, then who said what, turn by turn, which
  * tools were called with what and returned what, what failed, and what never ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What has begun and not ended: calls without a result, turns without an end; and results whose
  * call has not come yet. At most 160 bytes for each.

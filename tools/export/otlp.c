@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Spans with the names of the semantic conventions of OpenTelemetry for generative AI, a line of
  * OTLP JSON for each session:

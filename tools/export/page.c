@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/export/page.h"
 
 #include "journal/base/json_walk.h"

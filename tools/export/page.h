@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Markdown on stdout that shows text as it is, and nothing else.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An answer as a Parquet file, which DuckDB's library writes.
  *

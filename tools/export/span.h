@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Spans of OTLP JSON on stdout: {"traceId":…,"spanId":…,"name":…,"attributes":[…],"status":{…}}.
  *

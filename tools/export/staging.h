@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions on their way into a store: rule (5) of bundle.h from the chain of each journal on.
  *

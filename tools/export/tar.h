@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A tar archive under zstd, sealed: after it comes a zstd frame that decompressors skip, whose 40
  * bytes are "ANNALBND" and the SHA-256 of every byte before that frame. So a file that was cut or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The turns of a session with the time that they and what is in them took: a span contains those
  * below it, also what was answered after the turn had ended. 40 bytes for each.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which importer a log is for: each says how sure it is, from the first lines that it would read.
  */

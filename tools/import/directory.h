@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs that are a directory of JSON files. The importer's directive says which:
  *

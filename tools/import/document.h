@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs that are one JSON value, which their programs rewrite each time. The importer's directive
  * names the arrays whose items become lines:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The time of a log in which no line says one: the date in its name (2026-03-02, also with a time:
  * 2026-03-02T09-14-06, as UTC), else when it was last modified.

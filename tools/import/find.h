@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The logs at a path: the path itself, or those below it by their names. */
 #ifndef TOOLS_IMPORT_FIND_H
 #define TOOLS_IMPORT_FIND_H

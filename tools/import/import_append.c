@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The events of an import: rules 2, 4 and 5 of import.c. */
 #include "index/sys/import.h"
 #include "journal/base/alloc.h"

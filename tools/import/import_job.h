@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An import that runs, as import.c and import_append.c share it. */
 #ifndef TOOLS_IMPORT_IMPORT_JOB_H
 #define TOOLS_IMPORT_IMPORT_JOB_H

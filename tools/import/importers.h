@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The importers: one SQL file each, tools/import/formats/<kind>.sql, which is built in because it
  * is there. Directives at its head may say what its logs look like; annal/import.h describes the

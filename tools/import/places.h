@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Which entries of an array have a hash. The array is the caller's, and so is the comparison. */
 #ifndef TOOLS_IMPORT_PLACES_H
 #define TOOLS_IMPORT_PLACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs: logs that are a directory of JSON files and not a file of lines. A run becomes the lines
  * that its importer (lionagi.sql) describes, in a temporary file, and is imported as such.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/source_container.h"
 
 #include "index/sys/import.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kind of a log, and its lines. An importer knows only lines: a log of another kind becomes a
  * temporary file of lines, so that memory does not grow with the log, and the log is not held for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef TOOLS_IMPORT_UNZST_H
 #define TOOLS_IMPORT_UNZST_H
 

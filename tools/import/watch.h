@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notifications of files that change: inotify on directories. They only make it faster. Where there
  * are none (another machine's filesystem, no watches left), the caller must look by itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Libraries that few verbs need are loaded by these verbs. If they were linked, the system would
  * load them for every verb, which is most of what a short verb would take.

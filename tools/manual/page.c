@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal-manual <tools/manual/annal.1.in >docs/annal.1: the manual page of the command.
  *

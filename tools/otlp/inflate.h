@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies with gzip; the only user of zlib. */
 #ifndef TOOLS_OTLP_INFLATE_H
 #define TOOLS_OTLP_INFLATE_H

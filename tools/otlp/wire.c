@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/otlp/wire.h"
 
 #include "journal/base/base64.h"

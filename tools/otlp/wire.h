@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OTLP in protobuf, as JSON: what an exporter of OpenTelemetry sends, in the JSON that OTLP
  * defines.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A chart: what was counted, in buckets of time, with a scale that people can read.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A chart as a part of an SVG. */
 #ifndef TOOLS_PLOT_CHART_SVG_H
 #define TOOLS_PLOT_CHART_SVG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  *   events per day, 2026-03-02 to 2026-03-04: 1,060
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A chart for a terminal, of Unicode blocks. */
 #ifndef TOOLS_PLOT_CHART_TEXT_H
 #define TOOLS_PLOT_CHART_TEXT_H

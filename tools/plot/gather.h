@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of the charts, from the tables. sessions.db answers, as it is after catching up; all
  * SELECTs of one picture see the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/plot/gather_session.h"
 
 #include "index/sys/view.h"

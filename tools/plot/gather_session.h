@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of the timeline of one session: when its events were, and what happened in it.
  *

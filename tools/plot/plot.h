@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal stats --plot: pictures of a store, or of one session.
  *

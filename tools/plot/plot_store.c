@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/plot/chart_svg.h"
 #include "tools/plot/chart_text.h"
 #include "tools/plot/plot.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * SVG, written as text: one file that needs no other, and nothing from an event is markup in it.
  *

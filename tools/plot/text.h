@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Text that is composed in memory, and the words and numbers of pictures.
  *

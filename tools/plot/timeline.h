@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The timeline of one session: a row for each thing that takes time, over one axis.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A timeline as a part of an SVG. */
 #ifndef TOOLS_PLOT_TIMELINE_SVG_H
 #define TOOLS_PLOT_TIMELINE_SVG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  *   s1: 8 events, 2026-03-02T09:10:00Z to 10:40:02Z (1 h 30 min)
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A timeline for a terminal. */
 #ifndef TOOLS_PLOT_TIMELINE_TEXT_H
 #define TOOLS_PLOT_TIMELINE_TEXT_H

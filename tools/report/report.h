@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A report on sessions: sections, each a table that one SELECT gives, printed in four forms.
  *

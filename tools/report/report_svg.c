@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All sections as one picture: tables whose columns are as wide as their widest cell, up to a
  * limit, and a bar behind the first cell of each row. */
 #include "tools/plot/svg.h"

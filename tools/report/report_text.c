@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A section as an aligned table, JSON lines, or a table of Markdown. */
 #include "tools/cli/target.h"
 #include "tools/export/page.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the whole store: its schema, usage, search, the difference of two sessions. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

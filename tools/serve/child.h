@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A verb of this command, run as a process of its own: for work that prints as it goes, and that
  * may end with its process without harm to the server.

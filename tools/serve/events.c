@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events of one session: a page of them as JSON, or all of them as NDJSON. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP: connections, requests and answers; the only user of libmicrohttpd.
  *

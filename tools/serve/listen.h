@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the server listens: an address of TCP, or the path of a Unix socket, or a socket that
  * systemd made. */
 #ifndef TOOLS_SERVE_LISTEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * /metrics in OpenMetrics: what the store did, what the server is doing, and how far the shippers
  * of the store are.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * OTLP over HTTP: spans and log records of exporters become sessions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that ask the store, so that the thread of the connections never waits for a disk, a lock,
  * or another process: rule 2 of http.h.

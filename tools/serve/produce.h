@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers with more bytes than are kept: filled piece by piece in the pool, while they are sent. */
 #ifndef TOOLS_SERVE_PRODUCE_H
 #define TOOLS_SERVE_PRODUCE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The line of an event as it is in its journal, with what proves it: docs/format.md says how. */
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"

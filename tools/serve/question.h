@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A statement of SQL that the server asks in a process of its own: sql.c. */
 #ifndef TOOLS_SERVE_QUESTION_H
 #define TOOLS_SERVE_QUESTION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal serve: what its files share. README: docs/serve.md says what is served, and who gets in.
  *

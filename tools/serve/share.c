@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session as one HTML file: tools/export/html.h. */
 #include "tools/export/html.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The state of a session at a moment, and what changed between two. */
 #include "index/sys/pack.h"
 #include "journal/base/error.h"

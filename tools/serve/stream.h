@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One stream: what was asked for, its tails, and what it says. Of streams.c; its rules are in
  * streams.h. */
 #ifndef TOOLS_SERVE_STREAM_H

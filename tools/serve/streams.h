@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions live, as server-sent events: history, then each event once it is durable, by the store's
  * tails.

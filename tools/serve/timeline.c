@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the index knows of one session: tools/show/timeline_rows.h. */
 #include "tools/show/timeline_rows.h"
 

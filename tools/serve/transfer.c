@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bundles: sessions out of this store, and into it (tools/export/bundle.h), by the verbs export and
  * import.

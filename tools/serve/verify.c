@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verify: a line for each session, as soon as it is read. */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The page: files of web/dist, embedded at build time. web_files.c, which lists them, is made by
  * the build. */
 #include "tools/serve/serve.h"

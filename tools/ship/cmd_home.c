@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal home: the verbs. */
 #include "journal/base/error.h"
 #include "tools/cli/decider.h"

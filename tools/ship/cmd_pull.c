@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal pull: the verb. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"

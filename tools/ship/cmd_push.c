@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal push: the verb, and what it shares with annal pull. */
 #include "tools/cli/command.h"
 #include "tools/cli/fields.h"

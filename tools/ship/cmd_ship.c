@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal ship: the verbs. */
 #include "journal/base/error.h"
 #include "journal/sys/cursor.h"

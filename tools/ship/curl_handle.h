@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What libcurl has to know of every server. */
 #ifndef TOOLS_SHIP_CURL_HANDLE_H
 #define TOOLS_SHIP_CURL_HANDLE_H

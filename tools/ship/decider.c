@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The target as the decider of appends to sessions that are shared: shared.h. */
 #include "tools/cli/decider.h"
 

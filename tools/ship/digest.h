@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What annal._queue() (tables.sql) gets of the events of a batch, so that only those are read that
  * change a row: as arrays in PostgreSQL's syntax, which are collected while the events are sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Homes: a session that moves between stores is written by one of them at a time.
  *

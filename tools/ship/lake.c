@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A lake: Parquet files that DuckDB, ClickHouse and Spark read, in a directory or in a bucket
  * (lake.h). DuckDB's library writes them (tools/export/parquet.h).

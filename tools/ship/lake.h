@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the files of a lake are: a directory (lake_dir.c) or a bucket (lake_s3.c). All names are
  * below LAKE/store=<name>.

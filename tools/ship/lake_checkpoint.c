@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the first n manifests of a lake say, in one file, so that opening it does not read them all:
  *

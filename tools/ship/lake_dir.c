@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of a lake in a directory. Others may write there, so each is opened, named and removed
  * below LAKE/store=<name>, and no link is followed (journal/base/open_below.h). A name is linked,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The files of a lake in a bucket: Amazon S3, or a server that speaks its protocol. libcurl signs
  * (AWS Signature Version 4).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The sessions of a store beside their heads at a target. */
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What annal ship status and check find out about a target. */
 #ifndef TOOLS_SHIP_LOOKING_H
 #define TOOLS_SHIP_LOOKING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events in a stream of NATS JetStream, for those who follow a fleet live.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Following a fleet. A stream has each event at least once, and not always in order: what was sent
  * again after a failure comes later.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal tail --from nats://HOST: what a fleet ships, from a stream of JetStream. */
 #ifndef TOOLS_SHIP_NATS_TAIL_H
 #define TOOLS_SHIP_NATS_TAIL_H

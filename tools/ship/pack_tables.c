@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/ship/pack_tables.h"
 
 #include "index/sys/pack_rows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables of packs at a PostgreSQL target (packs.sql): each session's rows, as they are here.
  *

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Rows of the tables of packs, as shippers have them (annal ship tables), and the views that show them.
 --
 -- All tables are in one, so that shippers need no right to make any. The rows of a session are complete up to an event that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PostgreSQL as a target. schema.sql, tables.sql, packs.sql and views.sql say what is there.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the PostgreSQL target share. */
 #ifndef TOOLS_SHIP_POSTGRES_H
 #define TOOLS_SHIP_POSTGRES_H

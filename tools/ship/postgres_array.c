@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arrays as PostgreSQL reads them; what is in them needs no escape. One that lacks an item, because
  * there was no memory, takes nothing more, so that it cannot be ended.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Homes of sessions in PostgreSQL: annal._homes in schema.sql. */
 #include "journal/base/error.h"
 #include "tools/ship/home.h"

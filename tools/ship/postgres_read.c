@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading events back from PostgreSQL, to compare them with the journals or to pull sessions. */
 #include "tools/ship/postgres.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of sessions and turns: tables.sql says how they are made. */
 #include "tools/ship/postgres.h"
 

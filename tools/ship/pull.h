@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pulling: a session that was shipped comes to this store, under its own id and with its own
  * journal, and goes on here.

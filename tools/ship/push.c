@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions between two stores of which one has a server: as bundles, whose requests tools/serve
  * describes (transfer.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Artifacts that events name, on their way to a target: rule 6 of ship.h. */
 #ifndef TOOLS_SHIP_REFERENCES_H
 #define TOOLS_SHIP_REFERENCES_H

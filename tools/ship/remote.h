@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A server of another store (annal serve), asked by libcurl. */
 #ifndef TOOLS_SHIP_REMOTE_H
 #define TOOLS_SHIP_REMOTE_H

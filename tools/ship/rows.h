@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * With follow: rows of sessions and turns are made by a thread with a connection of its own, so
  * that no batch waits for them (ship.h, rule 7).

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What annal ship keeps in PostgreSQL, in the schema annal. This text may be run again on every older version of itself:
 -- `annal ship schema` prints it, and a shipper whose role may do so runs it in one transaction, under an advisory lock.
 --

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What sends lanes, batch by batch, to one target. Where many wait, a second one sends half of them
  * meanwhile, in a thread and with a connection of its own: the server works on two batches at a

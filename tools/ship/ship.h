@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shipping: the events of a store go to a target, each exactly once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all verbs of shipping begin with. */
 #ifndef TOOLS_SHIP_SHIPPING_H
 #define TOOLS_SHIP_SHIPPING_H

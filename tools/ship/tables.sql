@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What is kept of sessions and turns, so that a question about sessions need not read their events.
 --
 -- The transaction that adds events also says in _unfolded which of them to read (digest.h). Some seconds later a shipper

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What users query: the names and columns of the local tables, so that the same SELECT runs on all stores together (SET
 -- search_path = annal), and store, which is the host's. Sessions and turns show the rows that tables.sql keeps; the others
 -- are computed from the events when they are asked. docs/ship.md says in what they differ from the local tables.

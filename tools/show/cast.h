@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A recording of a terminal that asciinema plays: asciicast, version 2. */
 #ifndef TOOLS_SHOW_CAST_H
 #define TOOLS_SHOW_CAST_H

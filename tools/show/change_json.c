@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/change_json.h"
 
 #include "index/sys/state.h"

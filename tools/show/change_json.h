@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A difference of two states as JSON: {"table","change","key","before","after"}. */
 #ifndef TOOLS_SHOW_CHANGE_JSON_H
 #define TOOLS_SHOW_CHANGE_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session as a conversation that people read: who said what, which tool was called with what and
  * returned what, what it cost so far. docs/events.md has the types that are known here; of any

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Costs as people read them, and below a table what their signs mean. */
 #ifndef TOOLS_SHOW_COST_NOTE_H
 #define TOOLS_SHOW_COST_NOTE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/event_facts.h"
 
 #include "journal/base/hash.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Facts from events, in the words of docs/events.md: of which kind one is, what was used so far,
  * which call a result belongs to. Values are raw JSON, slices of the event's data.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Events for people, a line each, cut to the width of the terminal: seq, time, type, who, what.
  *

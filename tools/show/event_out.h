@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An event as a line of JSON. */
 #ifndef TOOLS_SHOW_EVENT_OUT_H
 #define TOOLS_SHOW_EVENT_OUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an event says, on one line: "user", "Why is high water printed an hour late?"; "Grep",
  * "localtime src"; "Grep", "Found 2 files".

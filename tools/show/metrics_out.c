@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/metrics_out.h"
 
 #include "journal/sys/metrics.h"

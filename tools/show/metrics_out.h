@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The metrics of a store on stdout: a table with small bars, or one JSON object with units in its
  * names. */
 #ifndef TOOLS_SHOW_METRICS_OUT_H

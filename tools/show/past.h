@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * States of sessions that somebody looks at, kept for the next look: a slider asks for one moment
  * after the other.

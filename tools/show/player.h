@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Playing a session: its events at the pace at which they came, as a conversation or as JSON lines.
  * On a terminal it is paused, stepped and searched with keys. Nothing is executed again: this is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/player_find.h"
 
 #include "journal/base/slice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Where the player's keys go: the next or last event of a kind. */
 #ifndef TOOLS_SHOW_PLAYER_FIND_H
 #define TOOLS_SHOW_PLAYER_FIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recovery: the last durable point of a session, which process has it, and what was in progress:
  * calls without results, open turns, what was said last. It comes from the journal and the state at

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is needed to continue a session whose process is gone. */
 #ifndef TOOLS_SHOW_RECOVERY_H
 #define TOOLS_SHOW_RECOVERY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/show/replay_proof.h"
 
 #include "tools/cli/command.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal replay --hash and --verify. */
 #ifndef TOOLS_SHOW_REPLAY_PROOF_H
 #define TOOLS_SHOW_REPLAY_PROOF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers of SQL as {"columns":[…],"rows":[[…],…]}. */
 #ifndef TOOLS_SHOW_ROWS_JSON_H
 #define TOOLS_SHOW_ROWS_JSON_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The tables and views that SQL can ask, with their columns. */
 #ifndef TOOLS_SHOW_SCHEMA_LIST_H
 #define TOOLS_SHOW_SCHEMA_LIST_H

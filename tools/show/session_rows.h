@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A session as a row: what `annal ls` and the server tell of it, under the same names. */
 #ifndef TOOLS_SHOW_SESSION_ROWS_H
 #define TOOLS_SHOW_SESSION_ROWS_H

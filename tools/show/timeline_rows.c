@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the index knows of one session, as rows for a timeline, a slider and a chart. Of a fork it
  * is the whole history: its own rows, and those that it shares with its ancestors.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The calls, turns, tokens and events of a session from a seq on, as JSON without a line break. */
 #ifndef TOOLS_SHOW_TIMELINE_ROWS_H
 #define TOOLS_SHOW_TIMELINE_ROWS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The parameters of a SQL statement. A value borrows its text. */
 #ifndef TOOLS_SHOW_VALUES_H
 #define TOOLS_SHOW_VALUES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The files of the page of annal serve, serve/web/dist, as they are embedded. */
 #ifndef TOOLS_SHOW_WEB_FILES_H
 #define TOOLS_SHOW_WEB_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The code of verbs of packs agentweaver and memory: following a run to its end, what a restart
  * must put right, proposals merged together. */
 #include "tools/verbs/agentweaver.h"

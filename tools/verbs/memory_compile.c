@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal memory compile: the context of an agent, printed. */
 #include "tools/cli/rows.h"
 #include "tools/cli/verbs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A run of an OpenProse program on disk: its folder, its program, its attachments. */
 #include "tools/verbs/prose_run.h"
 

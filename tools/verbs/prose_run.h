@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by verbs_prose.c and its tests: a run on disk. */
 #ifndef TOOLS_VERBS_PROSE_RUN_H
 #define TOOLS_VERBS_PROSE_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by verbs_team.c, team_io.c and their tests: teams as a person names them. */
 #ifndef TOOLS_VERBS_TEAM_H
 #define TOOLS_VERBS_TEAM_H

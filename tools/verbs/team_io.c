@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Teams as JSON files, the form that they had before there was a store:
  *

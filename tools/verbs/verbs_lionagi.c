@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The code of annal lionagi: ids, classes of messages, and processes. */
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"

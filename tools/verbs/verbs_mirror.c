@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal project export and import: a project's memory as files, and proposals from them. */
 #include "tools/cli/verbs.h"
 #include "tools/verbs/agentweaver.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The code of annal prose that does not touch a run's folder: prose_run.c has the rest. */
 #include "index/sys/pack.h"
 #include "tools/verbs/prose_run.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The code of annal team: which team is meant, who is told what, who has read it. */
 #include "tools/verbs/team.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How fast the package is, beside what people use instead, in one run.
 
     bench.py [--dir DIR] [--steps N] [--events N]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An append in one call: Python hands over one string of bytes, whatever the number of drafts
  * and fields. */
 #include "native.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make the C source of libannal._native from the installed headers of Annal.
 
     build.py OUT.c INCLUDE_DIR...

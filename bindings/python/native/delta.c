@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a state that grows has in common with the one before it: it begins as that one did, but for
  * a count near the beginning, and has something new at its end.

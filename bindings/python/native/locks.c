@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks of our SQLite that the SQLite of Python cannot take away.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hash of libannal/_names.py. */
 #include "native.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What C of this folder gives to Python; build.py reads it, too. */
 #ifndef LIBANNAL_NATIVE_H
 #define LIBANNAL_NATIVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows as columns, in memory that Python's buffers and Arrow's arrays point into.
  *

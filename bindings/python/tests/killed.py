@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes that are killed in the middle of an adapter's calls.
 
     killed.py ADAPTER ROUNDS SEED DIRECTORY

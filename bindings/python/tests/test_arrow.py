@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows and events as columns: tuples, tables of Arrow, frames."""
 
 from __future__ import annotations

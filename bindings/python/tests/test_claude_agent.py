@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session store of the Claude Agent SDK, judged by the suite that its wheel has."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as differences: any two values, and what a growing one costs."""
 
 from __future__ import annotations

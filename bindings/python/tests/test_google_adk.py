@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session service of Google's ADK."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The checkpointer, judged by LangGraph's own conformance suite; what that does not ask is asked here."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many threads, processes and tasks on one store; calls that are cancelled; processes that are killed; memory.
 
 LIBANNAL_FULL=1 makes each as large as tests/check_long.sh wants it.

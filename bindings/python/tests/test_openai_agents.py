@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The session of the OpenAI Agents SDK, alone and under its Runner with a model that answers from a list."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches, turns and usage of the OpenAI Agents SDK's sessions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exporter of OpenTelemetry's SDK."""
 
 from __future__ import annotations

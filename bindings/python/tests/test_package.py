@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package as a whole: what it is made from, its examples, its README."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The step store of pydantic-ai's harness."""
 
 from __future__ import annotations

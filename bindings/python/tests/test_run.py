@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recording without a framework."""
 
 from __future__ import annotations

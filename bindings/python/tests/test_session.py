@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Appending to a session, and reading it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opening and closing, questions, states, packs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Following sessions live, in threads and in an event loop."""
 
 from __future__ import annotations

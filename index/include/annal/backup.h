@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Backups: a directory that contains everything in a store that cannot be rebuilt, and from which a
  * store can be restored.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The differences between two states: row by row, or as a JSON patch. */
 #ifndef ANNAL_DIFF_H
 #define ANNAL_DIFF_H

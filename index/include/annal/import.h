@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Importers: a foreign log, line by line, becomes events. The rules of one format are a SQL file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The index: STORE/sessions.db, a SQLite database made from the journals. It says where each event
  * is (event_index), and has the tables of the core pack (sessions, turns) and the snapshots.

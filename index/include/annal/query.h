@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Queries: events by session, seq, time and type; and SQL over the tables. */
 #ifndef ANNAL_QUERY_H
 #define ANNAL_QUERY_H

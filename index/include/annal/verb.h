@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The verbs of packs: what `annal NOUN VERB` does, as the pack's own file defines it. Programs that
  * offer them in another way (a server, a tool of an agent) read them here. docs/packs.md describes

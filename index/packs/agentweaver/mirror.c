@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A project's memory as files, and proposals from files: annal/packs/mirror.h.
  *

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== Projects ====
 
 -- on project.created   guarded "this session is no proj_<project>, or the project is there already"

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== Runs ====
 
 -- A child of a coordinator that says shared_worktree works where its workflow run does.

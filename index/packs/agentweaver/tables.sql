@@ -1,4 +1,5 @@
 -- pack agentweaver   version 4   database agentweaver.db   scope cluster proj_*, run_*, wf_*
+-- SPDX-License-Identifier: Apache-2.0
 --
 -- The operational half of Agentweaver: projects, workflow runs, runs and what may become of them,
 -- the backlog, review revisions, leases, token usage. Its other half is the pack memory.

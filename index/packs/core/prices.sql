@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The list prices of public models, in dollars for a million tokens: for logs that give tokens and
 -- no cost. Those that their makers published at these places, as of 2026-10:
 --   anthropic   platform.claude.com/docs/en/about-claude/pricing; what is written to a cache for

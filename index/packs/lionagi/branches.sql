@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- on branch.created, branch.forked   guarded "a branch has an id"
 SELECT 1 WHERE json_type(:data, '$.id') = 'text' AND $id <> '';
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The class that an event names gets its number; none is 0. A class without a number must be
 -- registered first: the number is given out in one place.
 

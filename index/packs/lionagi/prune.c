@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pruning: old sessions leave the tables, by an event in the journal of each.
  *

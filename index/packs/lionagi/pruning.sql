@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Pruning: the session's row and its branches go. What others still need was asked before, when the
 -- event was made: its progressions stay, and of its messages those that are named in messages go;
 -- with orphan_progressions all of both go but those that are named in keep_....

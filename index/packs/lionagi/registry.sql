@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- on message_type.registered   guarded "message types are registered in session _state"
 SELECT 1 WHERE :session = '_state';
 

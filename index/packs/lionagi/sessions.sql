@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- on session.created, session.imported   guarded "invocation_kind is one of agent, play, flow, fanout and show-play"
 SELECT 1
 WHERE $invocation_kind IS NULL

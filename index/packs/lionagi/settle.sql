@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- settle
 UPDATE progressions SET
     collection = rtrim(collection, ']') || CASE collection WHEN '[]' THEN '' ELSE ',' END

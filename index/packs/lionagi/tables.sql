@@ -1,4 +1,5 @@
 -- pack lionagi   version 1   database state.db
+-- SPDX-License-Identifier: Apache-2.0
 --
 -- The runtime model of lionagi: messages, progressions, branches and sessions, beside each other in
 -- state.db. The columns down to the comment "additions" are as the lionagi design prints them.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- Verbs ----
 
 -- noun lionagi   "sessions, branches and messages of lionagi"

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== Decisions ====
 
 -- A slug is one proposal's. The agent that made it changes it by proposing once more, as long as it

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== A project is deleted; a journal is gone ====
 
 -- on project.deleted

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The context of an agent, chosen from the tables of pack memory.
  *

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== OAuth: hashes and identifiers, in the session _state ====
 
 -- on oauth.token_issued, oauth.token_rotated, oauth.token_revoked   guarded "a token is never written down, only its hash"

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ==== Events of runs ====
 
 -- on run.created, run.worktree_set, run.started, run.review_ready, run.approved, run.transition, run.archived, run.workflow_graph, run.outcome, run.degraded, run.completed, run.failed, run.cancelled, run.assemble_ready, revision.recorded, lease.claimed, lease.renewed, lease.released, merge.completed, merge.failed, review.declined, review.requested, agent.message, agent.message.delta, agent.intent, agent.question_asked, agent.question_answered, tool.call, tool.result, tool.error, tool.approval_required, workflow.step, rai.verdict   guarded "the stream of this session is closed"

@@ -1,4 +1,5 @@
 -- pack memory   version 2   database memory.db   scope cluster proj_*, run_*, wf_*
+-- SPDX-License-Identifier: Apache-2.0
 --
 -- The second half of Agentweaver, which is more than memory: decisions and proposals for them, what
 -- agents remember, the current focus of a project, the events of runs as rows, plans of

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- Verbs ----
 
 -- noun decision   "what holds for a project, and proposals (memory)"

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- Agents of this run; those of project and user: pack prose-agents ----
 
 -- on agent.memory_set   guarded "the name is empty, or the scope is not one that lives in the run (execution, custom)"

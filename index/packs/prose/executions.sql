@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- The run ----
 
 -- on run.started   guarded "the run has been started before"

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- Imports ----
 
 -- on import.registered   guarded "the import has no alias"

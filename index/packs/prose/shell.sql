@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- What users wrote with the shell ----
 
 -- Such a row is a fact, and is not asked: it bypasses the guards above. These sections change

@@ -1,4 +1,5 @@
 -- pack prose   version 1   database runs/*/state.db   in prose   sessions prose_*   writable
+-- SPDX-License-Identifier: Apache-2.0
 
 -- One OpenProse run a database, which the run's VM and its subagents also write themselves, with
 -- the stock sqlite3 shell. docs/packs/prose.md says what each event does.

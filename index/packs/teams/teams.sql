@@ -1,4 +1,5 @@
 -- pack teams   version 2   database state.db   sessions team_*
+-- SPDX-License-Identifier: Apache-2.0
 --
 -- Teams and their messages, and what is derived from the runs beside them (the tables of the pack
 -- lionagi, in the same database). One session a team: team_<id>. All rows of a team are written by

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- ---- Verbs ----
 
 -- noun team   "teams of agents and what they say to each other"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Artifacts: content too large for an event, stored beside the journals and named by events.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every header of Annal uses: status, error, slice, log callback, version.
  *

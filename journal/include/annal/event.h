@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An event: one fact of a session. And a draft: an event that has no seq yet.
  */

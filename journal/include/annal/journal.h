@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Journals: append with a writer, read with a cursor, prove with verify.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store: a directory that contains everything. docs/format.md describes its files.
  *

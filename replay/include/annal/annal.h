@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Annal, all of it: an event store for agent sessions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reducers: fold a session into something of your own, in C, with snapshots of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tail: follow one session, several, or all of a store, live. History first, then each event as
  * soon as it is durable; no gap, no repeat. A slow reader misses nothing, because a tail reads the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deleting sessions, so that no file of the store holds anything of them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Snapshots: the state of a session at one seq, compressed, so that any past state is near.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the whole run and the growth curves have in common. */
 #ifndef TESTS_BENCH_COMPARE_BENCH_H
 #define TESTS_BENCH_COMPARE_BENCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A contender: something that keeps events, behind the smallest interface that all of them have.
  *

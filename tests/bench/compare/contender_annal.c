@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Annal. "annal" as its command runs it: index and snapshots follow in the background;
  * "annal-journals" the journals alone. One event is appended at level sync; of many, each stretch

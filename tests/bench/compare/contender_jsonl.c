@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What agents do today: a file of JSON lines for each session, to which one write() appends. With
  * and without fdatasync(), which is one for each session that a call appends to.

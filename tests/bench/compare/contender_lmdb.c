@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* LMDB: one tree, key session and seq; each transaction is synced. */
 #include "tests/bench/compare/contender.h"
 

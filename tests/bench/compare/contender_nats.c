@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * NATS JetStream: one stream in files, a subject for each session. Servers before 2.10 sync their
  * files every two minutes and cannot be told otherwise, so its answer is not a promise for a power

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PostgreSQL with its defaults: fsync and synchronous_commit are on. One event is a prepared
  * INSERT, many are a COPY. It refuses to run as root, so root runs it as the user whom Debian makes

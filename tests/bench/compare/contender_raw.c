@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The limit: a file that was filled with zeros before the clock runs, one pwrite() and one
  * fdatasync() a group. Threads that wait while a group is synced are the next group. "raw" writes

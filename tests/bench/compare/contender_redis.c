@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Redis: a stream for each session, by a socket of the filesystem. appendonly with fsync always, so
  * that an answer means durable; many events are one MULTI … EXEC. All of it stays in memory, too.

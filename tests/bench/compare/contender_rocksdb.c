@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RocksDB with its defaults; each write is synced, and those of several threads share syncs. */
 #include "tests/bench/compare/contender.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table of SQLite, in WAL mode, with what is asked for as its key. synchronous=FULL syncs the
  * WAL with each transaction, NORMAL only when it is moved into the database.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What Annal is to reach beside its peers. Rates of different machines cannot be compared, so most
  * goals are ratios of one run.

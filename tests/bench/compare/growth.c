@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Growth curves: the same work with more sessions, processes, events, and larger ones. */
 #include "tests/bench/compare/bench.h"
 #include "tests/bench/compare/svg.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * annal-bench: Annal beside what one would choose instead, in one run, on this machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Clocks, latencies, and what the kernel knows: processor, memory and disk. */
 #ifndef TESTS_BENCH_COMPARE_MEASURE_H
 #define TESTS_BENCH_COMPARE_MEASURE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What came out, as JSON with every figure of every run, and as Markdown with medians and
  * ratios. */
 #ifndef TESTS_BENCH_COMPARE_REPORT_H

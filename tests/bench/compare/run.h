@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One run: one contender, one workload, in processes of its own, so that nothing of the run before
  * is left in memory; and what was measured.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the processes of a run share, in memory. */
 #ifndef TESTS_BENCH_COMPARE_RUN_SHARED_H
 #define TESTS_BENCH_COMPARE_RUN_SHARED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Servers of contenders: started in the run's directory, gone with the run. */
 #ifndef TESTS_BENCH_COMPARE_SERVER_H
 #define TESTS_BENCH_COMPARE_SERVER_H

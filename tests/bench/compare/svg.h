@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A picture of lines over two logarithmic axes, as SVG. */
 #ifndef TESTS_BENCH_COMPARE_SVG_H
 #define TESTS_BENCH_COMPARE_SVG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* That a run notices what a contender does wrong, and what the figures of a report are. */
 #include "tests/bench/compare/report.h"
 #include "tests/support/runner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Processes and threads that append, each to sessions of its own. */
 #include "tests/bench/compare/run_shared.h"
 

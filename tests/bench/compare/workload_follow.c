@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One process appends now and then, another one follows. */
 #include "tests/bench/compare/run_shared.h"
 

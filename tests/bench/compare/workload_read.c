@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reading what was appended: to check it, to replay it, and at random places. */
 #include "tests/bench/compare/run_shared.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the OpenTelemetry SDK for Node exports becomes sessions with the right tokens: protobuf and JSON, with gzip and
  * without, spans of GenAI and the logs of Claude Code. exporters.mjs ANNAL, after npm ci.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What fish offers; bash is in test_args.c. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

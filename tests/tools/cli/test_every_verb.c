@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each verb once as the built program: under a sanitizer it is also searched for leaks when it
  * ends.

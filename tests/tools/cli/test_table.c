@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Aligned tables, on a terminal and off it; asked for with SQL, which can give any cell. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

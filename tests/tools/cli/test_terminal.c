@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever a store, a file's name or the command line holds: nothing of it steers a terminal. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs that a pack of the user's says: annal NOUN VERB, the moment its file is in the store. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

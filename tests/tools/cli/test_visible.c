@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a terminal may have of a text: the function itself. */
 #include "tools/cli/visible.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * read_parquet SQL FILE OUT: what DuckDB answers to SQL, as lines of OUT with | between the values.
  * FILE is the table f, and with file_row_number the table rows.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal export: what leaves a store, and whether it is the same when it comes back. */
 #include "journal/base/sha256.h"
 #include "tests/support/real_logs.h"

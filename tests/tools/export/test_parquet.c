@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* query and sql with --format parquet; DuckDB itself reads back what they wrote. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is shown of sessions whose events have no time, or have times that do not nest. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

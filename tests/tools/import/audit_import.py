@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """audit_import.py COMMAND DIRECTORY [--mutants N]
 
 Imports each log below DIRECTORY/<kind>/, and $ANNAL_TEST_DATA/<kind>/ where there is one, into a store of its own and proves,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """count_logs.py COMMAND DIRECTORY...
 
 Imports each log below DIRECTORY/<kind>/ into a store of its own, counts without our importers what a person looks at

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # count_tokens.sh KIND FILE: the tokens that a log says were used, counted by hand with jq and without our importers:
 # input (cache included), output, read from cache, written to cache.
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/tools/import/import_log.h"
 #include "tests/support/real_logs.h"
 #include "tests/support/tmpdir.h"

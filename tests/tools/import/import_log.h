@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Importing a log in memory: what its lines give, as text to compare.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a log is: the logs of each kind, tests/data/KIND, are held against the detection of every
  * kind that there is. A new importer, tools/import/formats/KIND.sql, is in it by itself.

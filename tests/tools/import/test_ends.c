@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the turns of a log end, as far as it goes and when it goes on. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

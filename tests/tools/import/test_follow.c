@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal import --follow: logs that are written, moved, cut short and replaced while it runs. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

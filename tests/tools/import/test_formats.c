@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The importers of all kinds but the first two (test_importers.c), from the command line: each log
  * of tests/data is known for what it is, every line of it is accounted for, every value found

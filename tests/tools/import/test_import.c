@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* annal import: what is appended, what is not, and what is said about it. */
 #include "journal/base/buf.h"
 #include "tests/support/real_logs.h"

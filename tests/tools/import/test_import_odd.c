@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Logs as they are after crashes, by careless writers, and of sizes that nobody meant: every line
  * is imported, skipped for a reason or held as it stands, the exit status says whether all could be

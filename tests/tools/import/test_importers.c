@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The rules of the importers, tools/import/formats/<kind>.sql: what the lines of a log give. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* cat, tail and query on a terminal: a line an event. */
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"

@@ -1,4 +1,5 @@
 -- importer autogen   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.json *.jsonl
 -- split: $.history $
 --

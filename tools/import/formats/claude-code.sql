@@ -1,4 +1,5 @@
 -- importer claude-code   version 4
+-- SPDX-License-Identifier: Apache-2.0
 -- session: sessionId
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in

@@ -1,4 +1,5 @@
 -- importer gemini-cli   version 2
+-- SPDX-License-Identifier: Apache-2.0
 -- files: session-*.json session-*.jsonl
 -- split: $.messages
 --

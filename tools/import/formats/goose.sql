@@ -1,4 +1,5 @@
 -- importer goose   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: sessions.db *.jsonl
 --
 -- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the older files

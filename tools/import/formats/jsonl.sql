@@ -1,4 +1,5 @@
 -- importer jsonl   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.jsonl *.ndjson
 -- map: session ts type id cause data
 --

@@ -1,4 +1,5 @@
 -- importer langgraph   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.sqlite *.db *.jsonl
 --
 -- Checkpoints of LangGraph in SQLite (tables checkpoints and writes), and trajectories that list all messages

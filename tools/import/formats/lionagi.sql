@@ -1,4 +1,5 @@
 -- importer lionagi   version 2
+-- SPDX-License-Identifier: Apache-2.0
 -- split: $.messages.collections
 --
 -- The run directories that lionagi leaves: runs/<run>/run.json and runs/<run>/branches/*.json, or one

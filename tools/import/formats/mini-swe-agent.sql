@@ -1,4 +1,5 @@
 -- importer mini-swe-agent   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.traj.json
 -- split: $.messages
 --

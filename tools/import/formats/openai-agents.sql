@@ -1,4 +1,5 @@
 -- importer openai-agents   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.db *.sqlite
 --
 -- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and those of

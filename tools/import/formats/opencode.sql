@@ -1,4 +1,5 @@
 -- importer opencode   version 3
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.json opencode*.db
 -- split: $.messages
 -- records: session session_v2 project project_directory workspace account* migration* __drizzle_migrations control_account

@@ -1,4 +1,5 @@
 -- importer openhands   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.json *.jsonl
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $

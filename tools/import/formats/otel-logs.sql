@@ -1,4 +1,5 @@
 -- importer otel-logs   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.json *.jsonl
 --
 -- Log records of OpenTelemetry (OTLP JSON, an export a line) of programs that tell of agents: Claude Code, Codex,

@@ -1,4 +1,5 @@
 -- importer otel   version 4
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id

@@ -1,4 +1,5 @@
 -- importer swe-agent   version 2
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.traj
 -- split: $.history $.trajectory
 --

@@ -1,4 +1,5 @@
 -- importer tau-bench   version 1
+-- SPDX-License-Identifier: Apache-2.0
 -- files: *.jsonl *.json
 -- split: $
 --

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Build the page into dist/. With --check into a directory of its own, and compare: what is committed is what the sources
 # make. 77: there is no Node that can.
 set -eu

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The page in Debian's Chromium, with the `annal` of the build: test.sh ANNAL [short | long]. 77: there is no Node that can.
 set -eu
 ANNAL=$(realpath "$1")

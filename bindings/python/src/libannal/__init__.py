@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Annal: the event store for AI-agent sessions, in your process.
 
     import libannal as annal

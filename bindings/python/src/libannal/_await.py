@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that may wait for the disk, in an event loop."""
 
 from __future__ import annotations

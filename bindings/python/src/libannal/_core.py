@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Between Python and the library: statuses become exceptions, slices become str, handles know who uses them.
 
 Every call of the library gives the GIL away (cffi does), so that any of them may wait.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A value as what differs from the one before it: what a state that grows costs.
 
 Such a value begins as the last one did, but for a count near the beginning, and has something new at its end:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One exception class for each status of the library. The message is the library's sentence."""
 
 from __future__ import annotations

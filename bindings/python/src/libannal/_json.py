@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON in and out, by orjson if that is installed.
 
 Two events with the same id are compared by their bytes. So the data of an event with an id is always written by the

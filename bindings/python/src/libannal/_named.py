@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the adapters share: a session for a name of others, its events folded once and then followed."""
 
 from __future__ import annotations

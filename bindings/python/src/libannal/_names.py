@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ids of sessions for names of others.
 
 Thread ids, namespaces and project keys may hold any character, and an id of a session only [A-Za-z0-9._-]. One rule

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events by session, seq, time and type."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recording without a framework: a context manager for a run, a decorator for what it calls."""
 
 from __future__ import annotations

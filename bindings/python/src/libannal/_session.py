@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session: events in the order in which they happened."""
 
 from __future__ import annotations

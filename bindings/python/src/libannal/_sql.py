@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows: the answer of a SELECT, as tuples, dicts, an Arrow table or a frame of pandas."""
 
 from __future__ import annotations

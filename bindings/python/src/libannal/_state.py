@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of a session at any moment of its past."""
 
 from __future__ import annotations

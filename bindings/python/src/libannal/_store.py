@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A store: the directory that holds every session."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as columns that C has filled: values of Python and arrays of Arrow are made from them, the latter without a copy."""
 
 from __future__ import annotations

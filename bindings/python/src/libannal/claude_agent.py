@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session store of the Claude Agent SDK (the extra "claude-agent").
 
     from libannal.claude_agent import AnnalSessionStore

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session service of Google's Agent Development Kit (the extra "google-adk").
 
     from libannal.google_adk import AnnalSessionService

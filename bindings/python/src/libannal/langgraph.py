@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A checkpointer of LangGraph that keeps its checkpoints in a store (the extra "langgraph").
 
     from libannal.langgraph import AnnalSaver

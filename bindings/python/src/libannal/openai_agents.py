@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session of the OpenAI Agents SDK that keeps its items in a store (the extra "openai-agents").
 
     from libannal.openai_agents import AnnalSession

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session of the OpenAI Agents SDK with branches, turns and usage (the extra "openai-agents").
 
     from libannal.openai_branches import AnnalBranchedSession

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An exporter of OpenTelemetry's SDK that writes spans into a store, without a network (the extra "opentelemetry").
 
     from libannal.opentelemetry import AnnalSpanExporter

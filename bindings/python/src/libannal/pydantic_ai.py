@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step store of pydantic-ai's harness (the extra "pydantic-ai").
 
     from libannal.pydantic_ai import AnnalStepStore

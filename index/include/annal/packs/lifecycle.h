@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions of the packs lionagi and teams: ending those whose process died without saying so. */
 #ifndef ANNAL_PACKS_LIFECYCLE_H
 #define ANNAL_PACKS_LIFECYCLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A project's memory as files, for people and agents that look into its workspace; and proposals
  * that they wrote there, back into the tables. The tables are what counts; files are a mirror of

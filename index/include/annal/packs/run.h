@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Runs of pack agentweaver: what must be corrected after a restart. */
 #ifndef ANNAL_PACKS_RUN_H
 #define ANNAL_PACKS_RUN_H

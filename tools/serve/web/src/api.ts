@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where the page's data comes from: the server's /api/v1, or the file that the page itself is in (share.ts).
  */

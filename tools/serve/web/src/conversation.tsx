@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The events of a session as a conversation; only what is seen is in the document. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event } from './api';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines that differ, for the cards of edits. */
 
 export interface Line {

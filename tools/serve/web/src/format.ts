@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Numbers, money and times as people read them. */
 
 const whole = new Intl.NumberFormat('en');

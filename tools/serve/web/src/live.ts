@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One stream for all tabs: a browser opens six connections to a server at most, and a stream takes one for as long as
  * it lasts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 import { render } from 'preact';
 import { useState } from 'preact/hooks';
 import { Server } from './api';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Markdown as elements. Text that came from a model or a tool becomes text nodes and attributes that are checked here,
  * never HTML. What is not understood stays as it was written.

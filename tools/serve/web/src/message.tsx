@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was said and thought, and the pictures in it, from the shapes that providers give messages. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';

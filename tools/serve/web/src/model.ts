@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One session as the page knows it: an outline of all its events (columns of numbers, a few bytes an event), its calls
  * of tools, turns and uses of tokens, and the events themselves as far as somebody looked at them.

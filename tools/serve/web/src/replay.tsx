@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Playing a session again: event by event, at the pace at which it happened or faster. */
 import { useEffect, useRef } from 'preact/hooks';
 import * as format from './format';

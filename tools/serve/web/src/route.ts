@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fragment says which page is shown: #/s/ID?at=12. The first time it also carries the token, #token=…, which is
  * taken out at once so that it is neither in the history nor in a link that somebody copies.

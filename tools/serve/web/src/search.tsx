@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What was found, with the words marked; each leads to its event. */
 import { useEffect } from 'preact/hooks';
 import type { Hit } from './api';

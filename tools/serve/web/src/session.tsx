@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One session: its conversation, the slider below it, and beside it what is known at the moment the slider is at. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Session } from './api';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* All sessions: filters, sort, sub-agents and forks below the session they come from. Live. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Event, Facets, Session, SessionPage } from './api';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The page as a file: the document contains what the server would answer. Nothing is parsed before somebody looks at it,
  * so that a file of 100 MB opens as fast as a small one.

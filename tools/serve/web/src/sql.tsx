@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SQL over everything, with the schema at hand; the answer as a table or a chart, the question in the link. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Table, Value } from './api';

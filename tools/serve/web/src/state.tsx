@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The session's tables as they were at a moment, and what changed since the last one that was looked at. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { State, Table, Value } from './api';

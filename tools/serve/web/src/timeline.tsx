@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The slider with the timeline below it. All of a session is one axis on which long pauses are short (model.ts), so
  * that a session of days can be read; a lane an agent. Drag in the slider: a moment. Drag in the lanes: zoom.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A call of a tool as a card: what it was asked in one line, how it went, and all of it when opened. */
 import { useState } from 'preact/hooks';
 import type { Event } from './api';

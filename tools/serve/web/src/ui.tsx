@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all pages share: where data comes from, small parts, and keys. */
 import { createContext, type ComponentChildren } from 'preact';
 import { useContext, useEffect, useReducer, useRef, useState } from 'preact/hooks';

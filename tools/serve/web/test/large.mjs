@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store as large as one gets: a session of many events, and many sessions. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How quick the page is with a session of 100,000 events and 5,000 sessions. About two minutes. At the end a table of
  * what is asked and what was measured. SPARE=2 in the environment: twice as much is allowed, for a machine that others

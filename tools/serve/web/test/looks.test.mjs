@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Both colour schemes and a phone: what axe-core says, what the console says, and whether all fits. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The page as people use it. A run takes less than half a minute. */
 import assert from 'node:assert/strict';
 import path from 'node:path';

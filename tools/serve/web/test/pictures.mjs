@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pictures of the README and the guide: docs/serve/*.webp. Of the project's own fixtures, so they show what a reader of
  * the demo sees, too.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A store of the project's own fixtures, the real `annal serve` on it, and Chromium. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
