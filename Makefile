@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Forwards to the CMake presets, so that the usual words work.
 #
-#   make test                         build with sanitizers, run every test: README says how long it takes
+#   make test                         build with sanitizers, run the tests: README says how long it takes
+#   make check                        the tests that prove more: power cuts, faults, fuzzers, importers, documents
 #   make check-long [PART='a b'] [SEED=7]  what takes longer, in parts of less than 30 minutes: tests/check_long.sh --list
 #   make demo [LOGS=PATH KIND=codex]  build, and show what Annal does
 #   make build, make install [prefix=/usr/local] [DESTDIR=]
@@ -39,15 +40,25 @@
 prefix ?= $(or $(PREFIX),/usr/local)
 export DESTDIR
 
-.PHONY: build test test-cluster bench-ship fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
+.PHONY: build test check test-cluster bench-ship fleet test-python bench-python web test-web bench-serve summary check-long contend soak stops faults flips fuzz mutate power model coverage demo install bench bench-quick bench-growth bench-parts \
 	picture man reference format clean setup
 
 build: setup
 	cmake --workflow --preset release
 
-# The last lines are what ran in each folder.
+# The last lines are what ran in each folder. Tests that belong to make check have the label check: annal_add_test() in
+# tests/CMakeLists.txt.
 test: setup
-	cmake --workflow --preset dev
+	cmake --preset dev
+	cmake --build --preset dev --target test_programs
+	ctest --preset dev -LE '^check$$'
+	@$(MAKE) --no-print-directory summary
+
+check: setup
+	@cmake/setup.sh ci
+	cmake --preset dev
+	cmake --build --preset dev
+	ctest --preset dev -L '^check$$'
 	@$(MAKE) --no-print-directory summary
 
 summary:

@@ -113,15 +113,24 @@ void fixture_append_session(struct fixture *fixture, const char *session)
 
 /* ---- Asking ---- */
 
+static size_t capacity_for(size_t len)
+{
+    size_t capacity = 64;
+    while (capacity <= len)
+        capacity *= 2;
+    return capacity;
+}
+
 void text_add(struct text *text, const char *bytes, size_t len)
 {
-    char *grown = realloc(text->ptr, text->len + len + 1);
-    ck_assert_ptr_nonnull(grown);
-    text->ptr = grown;
+    size_t capacity = capacity_for(text->len + len);
+    if (text->ptr == NULL || capacity != capacity_for(text->len))
+        text->ptr = realloc(text->ptr, capacity);
+    ck_assert_ptr_nonnull(text->ptr);
     if (len > 0)
-        memcpy(grown + text->len, bytes, len);
+        memcpy(text->ptr + text->len, bytes, len);
     text->len += len;
-    grown[text->len] = '\0';
+    text->ptr[text->len] = '\0';
 }
 
 int text_write(void *arg, const char *bytes, size_t len)

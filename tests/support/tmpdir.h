@@ -7,7 +7,7 @@
  *     … tmpdir_path(&dir, "events/a.jsonl") …
  *     tmpdir_done(&dir);
  *
- * A test that fails leaves its directory behind to be looked at.
+ * A test that fails leaves its directory behind to be looked at: run_test.c.
  */
 #ifndef TESTS_SUPPORT_TMPDIR_H
 #define TESTS_SUPPORT_TMPDIR_H
