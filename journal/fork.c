@@ -96,6 +96,24 @@ static annal_status find_origin(struct forking *forking, uint64_t at_seq, annal_
     return status;
 }
 
+/* A reader of the fork goes through all its ancestors. */
+static annal_status check_depth(const struct forking *forking, annal_error *err)
+{
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct lineage lineage = {0};
+    struct origin origin = {0};
+    size_t parts = 0;
+    annal_status status = annal__lineage_of(forking->store, annal_slice_of(forking->origin.session),
+                                            &lineage, id, &origin, &parts, err);
+    annal__lineage_done(&lineage);
+    if (status < 0 || parts < ANNAL_ANCESTORS_MAX)
+        return status;
+    return annal__fail(err, ANNAL_ERR_LIMIT,
+                       "session '%s' has %d ancestors, as many as a session may have: "
+                       "fork one of them",
+                       id, ANNAL_ANCESTORS_MAX);
+}
+
 /* Rule (2). */
 static annal_status sync_origin(const struct forking *forking, const struct codec **out_codec,
                                 annal_error *err)
@@ -211,9 +229,11 @@ static annal_status make_fork(struct forking *forking, uint64_t at_seq, annal_sl
     if (status == ANNAL_OK)
         status = choose_seq(forking, &at_seq, err);
     if (status == ANNAL_OK) /* a fork of a broken history would be broken, too */
-        status = annal__session_lineage_check(forking->store, forking->parent, err);
+        status = annal__session_lineage_check(forking->store, forking->parent, NULL, err);
     if (status == ANNAL_OK)
         status = find_origin(forking, at_seq, err);
+    if (status == ANNAL_OK)
+        status = check_depth(forking, err);
     if (status == ANNAL_OK)
         status = sync_origin(forking, &parents, err);
     if (status < 0)

@@ -6,6 +6,8 @@
 #include "journal/sys/lineage.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <search.h>
 #include <string.h>
 
 static annal_status read_origin(const struct scan *scan, annal_slice session,
@@ -68,12 +70,21 @@ annal_status annal__lineage_open_journal(annal_store *store, annal_slice session
     return ANNAL_OK;
 }
 
+static annal_status refuse_depth(const char *session, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_LIMIT,
+                       "session '%s' is part of a chain of more than %d forks of forks", session,
+                       ANNAL_ANCESTORS_MAX);
+}
+
 /* Add the ancestor that this origin names as the last part. */
 static annal_status climb(annal_store *store, struct lineage *lineage, const char *session,
                           const struct origin *origin, annal_error *err)
 {
     struct scan scan;
     annal_error why = {0};
+    if (lineage->count >= ANNAL_ANCESTORS_MAX)
+        return refuse_depth(session, err);
     struct part part = {.to_seq = origin->seq, .to_h = origin->h};
     memcpy(part.session, origin->session, sizeof part.session);
     annal_status status =
@@ -180,16 +191,113 @@ annal_status annal__lineage_of(annal_store *store, annal_slice session, struct l
     return annal__lineage_find(store, lineage, id, out_origin, 1, out_parts, err);
 }
 
-annal_status annal__session_lineage_check(annal_store *store, annal_slice session, annal_error *err)
+/* ---- What was proved ---- */
+
+struct annal__proved {
+    pthread_mutex_t lock;
+    void *tree; /* struct proved_one, of tsearch(3); guarded by lock */
+};
+
+/* The lineage of a session whose journal has this id. */
+struct proved_one {
+    size_t ancestors;
+    char file[33];
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+};
+
+static int compare_proved(const void *a, const void *b)
+{
+    const struct proved_one *one = a, *other = b;
+    int order = strcmp(one->session, other->session);
+    return order != 0 ? order : strcmp(one->file, other->file);
+}
+
+annal__proved *annal__proved_new(void)
+{
+    annal__proved *proved = annal__zalloc(sizeof *proved);
+    if (proved != NULL && pthread_mutex_init(&proved->lock, NULL) != 0) {
+        annal__free(proved);
+        return NULL;
+    }
+    return proved;
+}
+
+void annal__proved_free(annal__proved *proved)
+{
+    if (proved == NULL)
+        return;
+    tdestroy(proved->tree, annal__free);
+    pthread_mutex_destroy(&proved->lock);
+    annal__free(proved);
+}
+
+static struct proved_one one_of(const char *session, const struct origin *origin)
+{
+    struct proved_one one = {0};
+    strcpy(one.session, session);
+    strcpy(one.file, origin->file);
+    return one;
+}
+
+static bool is_proved(annal__proved *proved, const char *session, const struct origin *origin,
+                      size_t *out_ancestors)
+{
+    const struct proved_one wanted = one_of(session, origin);
+    if (proved == NULL)
+        return false;
+    pthread_mutex_lock(&proved->lock);
+    struct proved_one **found = tfind(&wanted, &proved->tree, compare_proved);
+    *out_ancestors = found != NULL ? (*found)->ancestors : 0;
+    pthread_mutex_unlock(&proved->lock);
+    return found != NULL;
+}
+
+/* Without memory it is proved again the next time. */
+static void note_proved(annal__proved *proved, const char *session, const struct origin *origin,
+                        size_t ancestors)
+{
+    struct proved_one *one = proved != NULL ? annal__zalloc(sizeof *one) : NULL;
+    if (one == NULL)
+        return;
+    *one = one_of(session, origin);
+    one->ancestors = ancestors;
+    pthread_mutex_lock(&proved->lock);
+    struct proved_one **found = tsearch(one, &proved->tree, compare_proved);
+    bool is_known = found == NULL || *found != one;
+    pthread_mutex_unlock(&proved->lock);
+    if (is_known)
+        annal__free(one);
+}
+
+annal_status annal__session_lineage_check(annal_store *store, annal_slice session,
+                                          annal__proved *proved, annal_error *err)
 {
     char id[ANNAL_SESSION_ID_BYTES_MAX + 1] = "";
+    struct scan scan;
     struct lineage lineage = {0};
     struct origin origin = {0};
-    size_t parts = 0;
-    annal_status status = annal__lineage_of(store, session, &lineage, id, &origin, &parts, err);
-    for (size_t i = 0; status == ANNAL_OK && i < parts; i++)
-        status =
-            check_part(store, i == 0 ? id : lineage.parts[i - 1].session, &lineage.parts[i], err);
+    annal_status status = annal__lineage_open_journal(store, session, &scan, &origin, err);
+    if (status < 0)
+        return status;
+    annal__scan_done(&scan);
+    memcpy(id, session.ptr, session.len);
+    const char *name = id;
+    const struct origin *at = &origin;
+    size_t more = 0; /* ancestors that were proved before */
+    while (status == ANNAL_OK && at->seq > 0 && !is_proved(proved, name, at, &more)) {
+        status = climb(store, &lineage, name, at, err);
+        if (status == ANNAL_OK)
+            status = check_part(store, name, &lineage.parts[lineage.count - 1], err);
+        if (status == ANNAL_OK) {
+            name = lineage.parts[lineage.count - 1].session;
+            at = &lineage.parts[lineage.count - 1].origin;
+        }
+    }
+    if (status == ANNAL_OK && lineage.count + more > ANNAL_ANCESTORS_MAX)
+        status = refuse_depth(id, err);
+    for (size_t i = 0; status == ANNAL_OK && i <= lineage.count; i++)
+        note_proved(proved, i == 0 ? id : lineage.parts[i - 1].session,
+                    i == 0 ? &origin : &lineage.parts[i - 1].origin, lineage.count + more - i);
     annal__lineage_done(&lineage);
     return status;
 }

@@ -245,7 +245,7 @@ static annal_status open_writer(struct repair *repair, annal_slice to, annal_for
 static annal_status open_history(struct repair *repair, annal_error *err)
 {
     annal_error why = {0};
-    annal_status status = annal__session_lineage_check(repair->store, repair->session, &why);
+    annal_status status = annal__session_lineage_check(repair->store, repair->session, NULL, &why);
     if (status == ANNAL_ERR_CORRUPT)
         return annal_cursor_open_at(repair->store, repair->session, 1, 0, 0, &repair->cursor, err);
     if (status == ANNAL_OK)

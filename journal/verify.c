@@ -16,6 +16,7 @@
 
 struct verification {
     annal_slice session;
+    annal__proved *proved;
     annal_finding_fn fn;
     annal__verified_fn event_fn;
     void *arg;
@@ -103,8 +104,9 @@ static annal_status check_lineage(struct verification *verification, annal_store
                                   annal_error *err)
 {
     annal_error why = {0};
-    annal_status status = annal__session_lineage_check(store, verification->session, &why);
-    if (status == ANNAL_ERR_CORRUPT) {
+    annal_status status =
+        annal__session_lineage_check(store, verification->session, verification->proved, &why);
+    if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_LIMIT) {
         find(verification, 0, 0, 0, why.message);
         return ANNAL_OK;
     }
@@ -116,15 +118,15 @@ static annal_status check_lineage(struct verification *verification, annal_store
 annal_status annal_verify_session(annal_store *store, annal_slice session, annal_finding_fn fn,
                                   void *arg, annal_verify_result *out_result, annal_error *err)
 {
-    return annal__verify_events(store, session, fn, NULL, arg, out_result, err);
+    return annal__verify_events(store, session, NULL, fn, NULL, arg, out_result, err);
 }
 
-annal_status annal__verify_events(annal_store *store, annal_slice session, annal_finding_fn fn,
-                                  annal__verified_fn event_fn, void *arg,
+annal_status annal__verify_events(annal_store *store, annal_slice session, annal__proved *proved,
+                                  annal_finding_fn fn, annal__verified_fn event_fn, void *arg,
                                   annal_verify_result *out_result, annal_error *err)
 {
     struct verification verification = {
-        .session = session, .fn = fn, .event_fn = event_fn, .arg = arg};
+        .session = session, .proved = proved, .fn = fn, .event_fn = event_fn, .arg = arg};
     annal_cursor *cursor = NULL;
     uint64_t next_seq = 0;
     int tries = 0;

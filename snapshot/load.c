@@ -117,35 +117,53 @@ static annal_status load_own(const struct storage *shelf, uint64_t at_most, bool
     }
 }
 
-/* Each ancestor has a different journal, so this ends where the lineage does. */
+/* Go on to the ancestor that a session was forked from; shelf is one of annal__snapshot_load(). */
+static annal_status go_above(struct storage *shelf, char name[ANNAL_SESSION_ID_BYTES_MAX + 1],
+                             annal_error *err)
+{
+    uint64_t fork_seq = shelf->info.fork_seq;
+    memcpy(name, shelf->info.fork_session, sizeof shelf->info.fork_session);
+    shelf->session = annal_slice_of(name);
+    annal_status status = annal_session_info_get(shelf->store, shelf->session, &shelf->info, err);
+    return status < 0 || shelf->info.fork_seq < fork_seq
+               ? status
+               : annal__fail(err, ANNAL_ERR_CORRUPT, "session '%s' begins after its fork", name);
+}
+
+/* Fork points get smaller from ancestor to ancestor, so this ends where the lineage does, and only
+ * the last one can be that of the snapshot. */
 annal_status annal__snapshot_load(const struct storage *shelf, uint64_t at_most, bool discard,
                                   uint32_t wait_ms, struct loaded *out_loaded, annal_error *err)
 {
-    const annal_session_info *info = &shelf->info;
-    struct storage above;
+    char name[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct storage at = *shelf;
+    annal_session_info fork = {0}; /* of what was looked at before; fork_session "": of nothing */
     struct loaded loaded = {0};
-    bool is_fork = info->fork_session[0] != '\0';
     annal_status status = ANNAL_ERR_NOTFOUND;
-    if (!is_fork || at_most > info->fork_seq)
-        status = load_own(shelf, at_most, discard, wait_ms, out_loaded, err);
-    if (!is_fork || status != ANNAL_ERR_NOTFOUND)
-        return status;
-    status = annal__storage_init(&above, shelf->index, annal_slice_of(info->fork_session),
-                                 shelf->packs, shelf->pack_count, err);
-    if (status >= 0)
-        status = annal__snapshot_load(&above, at_most < info->fork_seq ? at_most : info->fork_seq,
-                                      false, 0, &loaded, err);
+    for (;;) {
+        bool is_own = fork.fork_session[0] == '\0', is_fork = at.info.fork_session[0] != '\0';
+        status = ANNAL_ERR_NOTFOUND;
+        if (!is_fork || at_most > at.info.fork_seq)
+            status = load_own(&at, at_most, discard && is_own, is_own ? wait_ms : 0, &loaded, err);
+        if (!is_fork || status != ANNAL_ERR_NOTFOUND)
+            break;
+        fork = at.info;
+        at_most = at_most < fork.fork_seq ? at_most : fork.fork_seq;
+        status = go_above(&at, name, err);
+        if (status < 0)
+            break;
+    }
+    loaded.inherited = fork.fork_session[0] != '\0';
     if (status < 0)
         return status;
     const struct snapshot_header *header = annal__chain_header(loaded.chain, 0);
-    if (header->seq == info->fork_seq && header->h != info->fork_h) {
+    if (loaded.inherited && header->seq == fork.fork_seq && header->h != fork.fork_h) {
         annal_state_free(loaded.state);
         annal__chain_unref(loaded.chain);
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
-                           "session '%.*s' was not forked from the journal that is there",
-                           ANNAL_FMT(shelf->session));
+                           "session '%s' was not forked from the journal that is there",
+                           fork.session);
     }
-    loaded.inherited = true;
     *out_loaded = loaded;
     return ANNAL_OK;
 }

@@ -467,7 +467,7 @@ static void history_part(sqlite3_context *context, int count, sqlite3_value **va
     if (session == NULL || ancestor == NULL || strlen(session) >= sizeof proof->session)
         return;
     if (strcmp(session, ancestor) != 0 && strcmp(session, proof->session) != 0)
-        status = annal__session_lineage_check(proof->store, annal_slice_of(session), &why);
+        status = annal__session_lineage_check(proof->store, annal_slice_of(session), NULL, &why);
     if (status == ANNAL_ERR_CORRUPT && is_away(proof->store, annal_slice_of(ancestor))) {
         annal__say(proof->store, ANNAL_LOG_WARNING, "left out: %s", why.message);
         return;

@@ -6,15 +6,25 @@
 #include <annal/journal.h>
 
 /*
+ * Which lineages were proved in a pass over many sessions, so that a chain of forks is not read
+ * again for each of them. What other processes change in the meantime may not be noticed. Any
+ * thread.
+ */
+typedef struct annal__proved annal__proved;
+annal__proved *annal__proved_new(void);         /* NULL: no memory, which no one needs to report */
+void annal__proved_free(annal__proved *proved); /* NULL is accepted */
+
+/*
  * Check that at each fork point of a session's lineage there is the event that the fork was made
  * from. annal_cursor_next() proves this on the way; this is for callers that read in another way.
- * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK. Any
- * thread.
+ * Reads one place in each ancestor's journal. Damage there is not another history: ANNAL_OK.
+ * proved may be NULL. Any thread.
  *
  * ANNAL_ERR_NOTFOUND  no such session
+ * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors
  * ANNAL_ERR_CORRUPT   an ancestor's journal is missing, or has another history
  */
 ANNAL_MUST_CHECK annal_status annal__session_lineage_check(annal_store *store, annal_slice session,
-                                                           annal_error *err);
+                                                           annal__proved *proved, annal_error *err);
 
 #endif

@@ -3,18 +3,22 @@
 #ifndef JOURNAL_SYS_VERIFY_H
 #define JOURNAL_SYS_VERIFY_H
 
+#include "journal/sys/lineage.h"
+
 #include <annal/journal.h>
 
 /*
  * As above, and every event that proves itself is passed to event_fn on the way, so that what was
  * made from the events can be checked in the same reading. after_damage: something before it did
- * not prove itself. The event is valid until the callback returns; arg is that of both.
+ * not prove itself. The event is valid until the callback returns; arg is that of both. proved,
+ * which may be NULL, is for a pass over many sessions.
  */
 typedef void (*annal__verified_fn)(void *arg, const annal_event *event, bool after_damage);
 
 ANNAL_MUST_CHECK annal_status annal__verify_events(annal_store *store, annal_slice session,
-                                                   annal_finding_fn fn, annal__verified_fn event_fn,
-                                                   void *arg, annal_verify_result *out_result,
+                                                   annal__proved *proved, annal_finding_fn fn,
+                                                   annal__verified_fn event_fn, void *arg,
+                                                   annal_verify_result *out_result,
                                                    annal_error *err);
 
 #endif

@@ -243,7 +243,8 @@ START_TEST(a_sweep_never_takes_what_an_append_under_way_is_about_to_name)
     ck_assert_msg(WIFSIGNALED(ended), "it ended by itself: %d", WEXITSTATUS(ended));
     annal_store *store = NULL; /* what it left in its commit log counts too */
     ck_ok(annal_store_open(f.path, &(annal_store_options){.no_keeper = true}, &store, err));
-    ck_ok(annal__verify_events(store, ANNAL_SLICE("s"), NULL, check_event, store, &proved, err));
+    ck_ok(annal__verify_events(store, ANNAL_SLICE("s"), NULL, NULL, check_event, store, &proved,
+                               err));
     ck_assert_uint_gt(proved.events, 3);
     ck_ok(annal_store_close(store, err));
     close(ready[0]);

@@ -399,7 +399,7 @@ static int verify_one(void *arg, annal_slice session, uint64_t bytes)
 {
     (void)bytes;
     annal_verify_result proved;
-    ck_ok(annal__verify_events(arg, session, NULL, check_event, arg, &proved, err));
+    ck_ok(annal__verify_events(arg, session, NULL, NULL, check_event, arg, &proved, err));
     ck_assert_uint_eq(proved.findings, 0);
     return 0;
 }

@@ -418,7 +418,7 @@ static void ck_damage_is_no_other_history(annal_format format, uint64_t damaged)
     fork_at("p", 6, "k");
     append_numbers(store, "k", 70, 70, ANNAL_LEVEL_OS);
     damage_event(format == ANNAL_FORMAT_MSGPACK ? "p.mpk" : "p.jsonl", damaged);
-    ck_ok(annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
+    ck_ok(annal__session_lineage_check(store, ANNAL_SLICE("k"), NULL, err));
     ck_ok(annal_verify_session(store, ANNAL_SLICE("k"), NULL, NULL, &result, err));
     ck_assert_uint_eq(result.findings, 0);
     ck_ok(annal_session_repair(store, ANNAL_SLICE("k"), ANNAL_SLICE("kr"), NULL, NULL, NULL,
@@ -459,7 +459,8 @@ START_TEST(another_history_is_told_also_where_it_is_damaged)
         store = store_open(tmpdir_path(&dir, "store"));
         append_numbers(store, "p", 31, 39, ANNAL_LEVEL_OS);
         damage_event("p.jsonl", damaged);
-        ck_status(ANNAL_ERR_CORRUPT, annal__session_lineage_check(store, ANNAL_SLICE("k"), err));
+        ck_status(ANNAL_ERR_CORRUPT,
+                  annal__session_lineage_check(store, ANNAL_SLICE("k"), NULL, err));
         ck_status(ANNAL_ERR_CORRUPT, read_all("k", err));
         ck_status(ANNAL_ERR_CORRUPT, annal_session_fork(store, ANNAL_SLICE("k"), 3,
                                                         ANNAL_SLICE("stray"), NULL, NULL, err));

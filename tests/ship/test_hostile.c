@@ -225,6 +225,77 @@ START_TEST(no_link_in_a_lake_is_followed)
 }
 END_TEST
 
+/* c0 is the root, and each session has `by` forks, of one event; the file with their events is not
+ * there. */
+static void put_forks(int count, int by)
+{
+    struct buf text = {0};
+    ck_assert_int_eq(annal__buf_printf(&text, GOOD_1), ANNAL_OK);
+    for (int i = 0; i < count; i++) {
+        int parent = (i - 1) / by, depth = by == 1 ? i + 1 : 1;
+        for (int at = i; by > 1 && at > 0; at = (at - 1) / by)
+            depth++;
+        ck_assert_int_eq(
+            annal__buf_printf(&text,
+                              "{\"session\":\"c%d\",\"first_seq\":%d,\"h_before\":"
+                              "\"0000000000000000\",\"last_seq\":%d,\"h\":\"0000000000000001\","
+                              "\"at\":0,\"file\":\"%032x\",\"created_us\":1",
+                              i, depth, depth, i),
+            ANNAL_OK);
+        if (i > 0)
+            ck_assert_int_eq(annal__buf_printf(&text,
+                                               ",\"parent\":\"c%d\",\"forked_at\":%d,"
+                                               "\"fork_h\":\"0000000000000001\"",
+                                               parent, depth - 1),
+                             ANNAL_OK);
+        ck_assert_int_eq(annal__buf_printf(&text, "}\n"), ANNAL_OK);
+    }
+    put_text("00000001.json", annal__buf_cstr(&text));
+    annal__buf_done(&text);
+}
+
+/* Both end with the file that is missing, or with the limit. */
+static void assert_pull_of_forks(int count, int by, const char *session, const char *says)
+{
+    put_forks(count, by);
+    CLI(&cli, NULL, "pull", session, "--from", lake_url, "--store-name", "evil");
+    cli_assert_refused(&cli, 1, says);
+    CLI(&cli, NULL, "pull", session, "--from", lake_url, "--store-name", "evil", "--tree");
+    cli_assert_refused(&cli, 1, says);
+}
+
+START_TEST(a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list)
+{
+    static const char missing[] = "there is no '";
+    assert_pull_of_forks(1000, 1, "c999", missing);
+    assert_pull_of_forks(20000, 1, "c1024", missing);
+    assert_pull_of_forks(20000, 1, "c1025", "has more than 1024 ancestors at the target");
+    assert_pull_of_forks(20000, 1, "c19999", "has more than 1024 ancestors at the target");
+    assert_pull_of_forks(20000, 3, "c0", missing);
+    assert_pull_of_forks(20000, 20000, "c0", missing);
+}
+END_TEST
+
+/* Two sessions that are said to be forks of each other, and one that is a fork of itself. */
+START_TEST(forks_in_a_circle_are_damage)
+{
+    put_text("00000001.json", GOOD_1
+             "{\"session\":\"x\",\"first_seq\":3,\"h_before\":\"0000000000000000\",\"last_seq\":3,"
+             "\"h\":\"0000000000000001\",\"at\":0" HEADER ",\"parent\":\"y\",\"forked_at\":2,"
+             "\"fork_h\":\"0000000000000001\"}\n"
+             "{\"session\":\"y\",\"first_seq\":3,\"h_before\":\"0000000000000000\",\"last_seq\":3,"
+             "\"h\":\"0000000000000001\",\"at\":0" HEADER ",\"parent\":\"x\",\"forked_at\":2,"
+             "\"fork_h\":\"0000000000000001\"}\n"
+             "{\"session\":\"z\",\"first_seq\":3,\"h_before\":\"0000000000000000\",\"last_seq\":3,"
+             "\"h\":\"0000000000000001\",\"at\":0" HEADER ",\"parent\":\"z\",\"forked_at\":2,"
+             "\"fork_h\":\"0000000000000001\"}\n");
+    CLI(&cli, NULL, "pull", "x", "--from", lake_url, "--store-name", "evil");
+    cli_assert_refused(&cli, 1, "session 'y' was forked after event 2");
+    CLI(&cli, NULL, "pull", "z", "--from", lake_url, "--store-name", "evil");
+    ck_assert_int_eq(cli.exit_status, 1);
+}
+END_TEST
+
 Suite *suite_hostile(void)
 {
     Suite *suite = suite_create("hostile");
@@ -237,5 +308,7 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, a_checkpoint_that_names_other_files_is_not_used);
     tcase_add_test(cases, a_reader_changes_nothing_in_a_lake);
     tcase_add_test(cases, no_link_in_a_lake_is_followed);
+    tcase_add_test(cases, a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list);
+    tcase_add_test(cases, forks_in_a_circle_are_damage);
     return suite;
 }

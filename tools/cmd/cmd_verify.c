@@ -50,6 +50,7 @@ struct verify {
     const struct args *args;
     annal_store *store;
     annal_index *index; /* NULL: there is none yet */
+    annal__proved *proved;
     struct session_list list;
     unsigned jobs;
     _Atomic uint64_t bytes_done;
@@ -243,8 +244,9 @@ static annal_status verify_events(struct worker *worker, annal_slice session,
     do {
         worker->damage_pending = false;
         verify_index_begin(&worker->check, session);
-        status = annal__verify_events(worker->verify->store, session, found_in_journal, pass_event,
-                                      worker, worker->compare_only ? &again : out_result, err);
+        status = annal__verify_events(worker->verify->store, session, worker->verify->proved,
+                                      found_in_journal, pass_event, worker,
+                                      worker->compare_only ? &again : out_result, err);
         if (status == ANNAL_OK)
             status = verify_index_end(&worker->check, out_result->last_seq, worker->damage_pending,
                                       found, worker, err);
@@ -615,12 +617,14 @@ static int run(const struct args *args)
     }
     verify->args = args;
     verify->jobs = read_jobs(args);
+    verify->proved = annal__proved_new();
     int exit_status = store_open(args, OPEN_READ, 0, &verify->store);
     if (exit_status == 0)
         exit_status = open_index(verify);
     if (exit_status == 0)
         exit_status = verify_all(verify);
     annal_index_close(verify->index);
+    annal__proved_free(verify->proved);
     exit_status = store_close(verify->store, exit_status);
     pthread_cond_destroy(&verify->moved);
     pthread_mutex_destroy(&verify->lock);

@@ -40,6 +40,8 @@ struct bundle_session {
     uint64_t fork_seq;
     uint64_t last_seq;
     uint64_t h;
+    bool is_whole;    /* while it is imported: all its ancestors came, too, */
+    size_t ancestors; /* which are so many, with those that are here */
 };
 
 struct bundle_artifact {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* annal export --format bundle. */
+#include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/sha256.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
+#include "journal/sys/verify.h"
 #include "tools/cli/out.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
@@ -13,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <search.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +23,8 @@ enum { PIECE_BYTES = 128 << 10 };
 
 struct bundling {
     annal_store *store;
+    annal__proved *proved;
+    void *names; /* of the sessions of the bundle, of tsearch(3) */
     struct bundle bundle;
     struct tar_writer *tar;
     struct progress progress;
@@ -43,37 +48,52 @@ static annal_status fail_memory(annal_error *err)
 
 /* ---- Its content ---- */
 
-/* An annal_lineage_fn: rule (2). Sessions that several forks have in common are added several
- * times. */
-static int add_part(void *arg, const annal_lineage_part *part)
+static int compare_names(const void *a, const void *b)
 {
-    struct bundling *bundling = arg;
-    struct bundle_session *session = bundle_add_session(&bundling->bundle);
-    if (session == NULL)
-        return fail_memory(bundling->err);
-    memcpy(session->session, part->session.ptr, part->session.len);
-    return 0;
+    return strcmp(a, b);
 }
 
-/* None of them has a fork_seq yet, so they are sorted by their ids. */
-static void keep_each_once(struct bundle *bundle)
+/* *out_is_new: it was not added before. */
+static annal_status add_name(struct bundling *bundling, const char *name, bool *out_is_new)
 {
-    size_t kept = 0;
-    bundle_sort(bundle);
-    for (size_t i = 0; i < bundle->session_count; i++) {
-        if (kept == 0 ||
-            strcmp(bundle->sessions[kept - 1].session, bundle->sessions[i].session) != 0)
-            bundle->sessions[kept++] = bundle->sessions[i];
+    char *kept = annal__strndup(name, strlen(name));
+    char **found = kept != NULL ? tsearch(kept, &bundling->names, compare_names) : NULL;
+    struct bundle_session *session = NULL;
+    *out_is_new = found != NULL && *found == kept;
+    if (*out_is_new)
+        session = bundle_add_session(&bundling->bundle);
+    else
+        annal__free(kept);
+    if (session != NULL)
+        snprintf(session->session, sizeof session->session, "%s", name);
+    return found != NULL && (!*out_is_new || session != NULL) ? ANNAL_OK
+                                                              : fail_memory(bundling->err);
+}
+
+/* Rule (2): those that it was forked from, up to one that is there already. */
+static annal_status add_lineage(struct bundling *bundling, const char *name)
+{
+    annal_session_info info;
+    bool is_new = false;
+    annal_status status = add_name(bundling, name, &is_new);
+    while (status >= 0 && is_new) {
+        status =
+            annal_session_info_get(bundling->store, annal_slice_of(name), &info, bundling->err);
+        is_new = false;
+        name = info.fork_session;
+        if (status >= 0 && name[0] != '\0')
+            status = add_name(bundling, name, &is_new);
     }
-    bundle->session_count = kept;
+    return status;
 }
 
 /* Rule (4). */
 static annal_status refuse_damage(struct bundling *bundling, const struct bundle_session *session)
 {
     annal_verify_result result;
-    annal_status status = annal_verify_session(bundling->store, annal_slice_of(session->session),
-                                               NULL, NULL, &result, bundling->err);
+    annal_status status =
+        annal__verify_events(bundling->store, annal_slice_of(session->session), bundling->proved,
+                             NULL, NULL, NULL, &result, bundling->err);
     if (status >= 0 && result.findings > 0)
         status =
             annal__fail(bundling->err, ANNAL_ERR_CORRUPT,
@@ -130,9 +150,7 @@ static annal_status collect(struct bundling *bundling, const struct session_list
     struct bundle *bundle = &bundling->bundle;
     annal_status status = annal__store_settle(bundling->store, bundling->err);
     for (size_t i = 0; i < list->count && status == ANNAL_OK; i++)
-        status = annal_session_lineage(bundling->store, annal_slice_of(list->names[i].id), add_part,
-                                       bundling, bundling->err);
-    keep_each_once(bundle);
+        status = add_lineage(bundling, list->names[i].id);
     for (size_t i = 0; i < bundle->session_count && status == ANNAL_OK; i++) {
         status = describe(bundling, &bundle->sessions[i]);
         if (status == ANNAL_OK)
@@ -230,7 +248,7 @@ static annal_status put_all(struct bundling *bundling)
 int bundle_export(annal_store *store, const struct session_list *list)
 {
     annal_error err = {0};
-    struct bundling bundling = {.store = store, .err = &err};
+    struct bundling bundling = {.store = store, .proved = annal__proved_new(), .err = &err};
     annal__artifact_hold *hold = NULL;
     annal_status status = ANNAL_OK;
     progress_begin(&bundling.progress, "export", 0);
@@ -244,6 +262,8 @@ int bundle_export(annal_store *store, const struct session_list *list)
     tar_writer_free(bundling.tar);
     annal__artifact_hold_free(hold);
     bundle_done(&bundling.bundle);
+    annal__proved_free(bundling.proved);
+    tdestroy(bundling.names, annal__free);
     annal__buf_done(&bundling.path);
     if (!out_wanted() && err.os_errno == EPIPE)
         return 0; /* the reader went away */

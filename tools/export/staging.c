@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -142,23 +143,35 @@ static void look_for_artifacts(void *arg, const annal_event *event, bool after_d
         staging->missing++;
 }
 
-/* What the fork was made from, if that came, too. Its own fork point is earlier. */
-static const struct bundle_session *parent_of(const struct bundle *bundle,
-                                              const struct bundle_session *fork)
+static int compare_ids(const void *a, const void *b)
 {
-    for (size_t i = 0; i < bundle->session_count; i++) {
-        const struct bundle_session *session = &bundle->sessions[i];
-        if (strcmp(session->session, fork->fork) == 0 && session->fork_seq < fork->fork_seq)
-            return session;
-    }
-    return NULL;
+    const struct bundle_session *const *one = a, *const *other = b;
+    return strcmp((*one)->session, (*other)->session);
 }
 
-static bool has_ancestors(const struct bundle *bundle, const struct bundle_session *session)
+static annal_status sort_by_id(struct staging *staging)
 {
-    while (session != NULL && session->fork[0] != '\0')
-        session = parent_of(bundle, session);
-    return session != NULL;
+    const struct bundle *bundle = &staging->bundle;
+    staging->by_id = annal__zalloc((bundle->session_count + 1) * sizeof *staging->by_id);
+    if (staging->by_id == NULL)
+        return annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
+    for (size_t i = 0; i < bundle->session_count; i++)
+        staging->by_id[i] = &bundle->sessions[i];
+    if (bundle->session_count > 0)
+        qsort(staging->by_id, bundle->session_count, sizeof *staging->by_id, compare_ids);
+    return ANNAL_OK;
+}
+
+/* What the fork was made from, if that came, too. Its own fork point is earlier. */
+static const struct bundle_session *parent_of(const struct staging *staging,
+                                              const struct bundle_session *fork)
+{
+    struct bundle_session wanted;
+    const struct bundle_session *key = &wanted;
+    memcpy(wanted.session, fork->fork, sizeof wanted.session);
+    const struct bundle_session **found = bsearch(
+        &key, staging->by_id, staging->bundle.session_count, sizeof *staging->by_id, compare_ids);
+    return found != NULL && (*found)->fork_seq < fork->fork_seq ? *found : NULL;
 }
 
 /* What a fork was made from was here before, and did not come. */
@@ -180,40 +193,72 @@ static annal_status prove_fork_point(struct staging *staging, const annal_sessio
                                  staging->from, fork->session, fork->fork_session);
 }
 
+/* An annal_lineage_fn. */
+static int count_part(void *arg, const annal_lineage_part *part)
+{
+    (void)part;
+    ++*(size_t *)arg;
+    return 0;
+}
+
+/* As many as annal_session_fork() would let it have. */
+static annal_status check_depth(struct staging *staging, struct bundle_session *session,
+                                const struct bundle_session *parent)
+{
+    annal_error ignored;
+    if (parent != NULL)
+        session->ancestors = parent->ancestors + 1;
+    else if (session->fork[0] != '\0' &&
+             annal_session_lineage(staging->store, annal_slice_of(session->fork), count_part,
+                                   &session->ancestors, &ignored) < 0)
+        session->ancestors = 0; /* prove_fork_point() says what is wrong */
+    return session->ancestors <= ANNAL_ANCESTORS_MAX
+               ? ANNAL_OK
+               : annal__fail(staging->err, ANNAL_ERR_LIMIT,
+                             "%s: session '%s' has more than %d ancestors", staging->from,
+                             session->session, ANNAL_ANCESTORS_MAX);
+}
+
 /* Of a fork that came without its ancestors, that these are missing is a finding. */
-static annal_status prove_session(struct staging *staging, const struct bundle_session *session)
+static annal_status prove_session(struct staging *staging, struct bundle_session *session,
+                                  annal__proved *proved)
 {
     annal_slice id = annal_slice_of(session->session);
     annal_verify_result result;
     annal_session_info info;
-    bool is_whole = has_ancestors(&staging->bundle, session);
-    annal_status status = annal__verify_events(staging->staged, id, NULL, look_for_artifacts,
-                                               staging, &result, staging->err);
+    const struct bundle_session *parent = parent_of(staging, session);
+    session->is_whole = session->fork[0] == '\0' || (parent != NULL && parent->is_whole);
+    annal_status status = check_depth(staging, session, parent);
+    if (status >= 0)
+        status = annal__verify_events(staging->staged, id, proved, NULL, look_for_artifacts,
+                                      staging, &result, staging->err);
     if (status >= 0)
         status = annal_session_info_get(staging->staged, id, &info, staging->err);
     if (status < 0)
         return status;
-    if (result.findings != (is_whole ? 0 : 1) || info.end_offset != session->bytes ||
+    if (result.findings != (session->is_whole ? 0 : 1) || info.end_offset != session->bytes ||
         info.last_seq != session->last_seq || info.last_h != session->h ||
         info.fork_seq != session->fork_seq || strcmp(info.fork_session, session->fork) != 0 ||
         strcmp(info.file, session->file) != 0)
         return annal__fail(staging->err, ANNAL_ERR_CORRUPT,
                            "%s: the journal of session '%s' does not prove itself", staging->from,
                            session->session);
-    if (is_whole || parent_of(&staging->bundle, session) != NULL)
-        return ANNAL_OK;
-    return prove_fork_point(staging, &info);
+    return session->is_whole || parent != NULL ? ANNAL_OK : prove_fork_point(staging, &info);
 }
 
 static annal_status prove_all(struct staging *staging)
 {
     const struct bundle *bundle = &staging->bundle;
     const annal_store_options options = {.read_only = true, .no_keeper = true};
+    annal__proved *proved = annal__proved_new();
     annal_artifact_info info;
     annal_status status =
         annal_store_open(staging->stage.ptr, &options, &staging->staged, staging->err);
+    if (status >= 0)
+        status = sort_by_id(staging);
     for (size_t i = 0; i < bundle->session_count && status >= 0; i++)
-        status = prove_session(staging, &bundle->sessions[i]);
+        status = prove_session(staging, &bundle->sessions[i], proved); /* a parent before */
+    annal__proved_free(proved);
     for (size_t i = 0; i < bundle->artifact_count && status >= 0; i++)
         status = annal_artifact_read(staging->staged, annal_slice_of(bundle->artifacts[i].session),
                                      annal_slice_of(bundle->artifacts[i].name), NULL, NULL, &info,
@@ -364,6 +409,7 @@ void staging_keep(struct staging *staging)
         close(staging->stage_lock);
     bundle_done(&staging->bundle);
     annal__free(staging->standings);
+    annal__free(staging->by_id);
     annal__buf_done(&staging->stage);
     annal__buf_done(&staging->path);
 }

@@ -24,6 +24,7 @@ struct staging {
     int stage_lock;   /* -1: it does not exist */
     annal_store *staged;
     enum standing *standings;
+    const struct bundle_session **by_id; /* the sessions of the bundle, sorted by their ids */
     struct buf path;
     uint64_t missing; /* artifacts that events name and that did not come */
     uint64_t added, extended, events;

@@ -14,12 +14,20 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <search.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct name {
     char text[ANNAL_SESSION_ID_BYTES_MAX + 1];
+};
+
+/* Names, each once, in the order in which they came. */
+struct names {
+    struct name **all;
+    size_t count;
+    void *tree; /* the same, of tsearch(3) */
 };
 
 struct pull {
@@ -30,9 +38,8 @@ struct pull {
     struct ship_origin origin; /* of the session that was asked for */
     uint64_t pulled;           /* events */
     uint64_t there;            /* sessions that were here */
-    struct name *seen,
-        *tree; /* sessions: that it came to; with options->tree, what belongs to it */
-    size_t seen_count, tree_count;
+    struct names seen;         /* sessions that it came to */
+    struct names tree;         /* with options->tree: what belongs to it */
     annal_error *err;
 };
 
@@ -226,53 +233,96 @@ static annal_status describe(struct pulling *pulling)
     return bundle_hash_file(path, session->bytes, session->sha256, pull->err);
 }
 
-static annal_status add_name(struct pull *pull, struct name **names, size_t *count,
-                             annal_slice session)
+static int compare_names(const void *a, const void *b)
 {
-    struct name *name = annal__array_add(names, count, sizeof *name);
-    if (name == NULL)
-        return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
-    snprintf(name->text, sizeof name->text, "%.*s", ANNAL_FMT(session));
-    return ANNAL_OK;
+    return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
-static bool was_seen(const struct pull *pull, const char *session)
+/* *out_is_new: it was not among them. */
+static annal_status add_name(struct pull *pull, struct names *names, annal_slice session,
+                             bool *out_is_new)
 {
-    for (size_t i = 0; i < pull->seen_count; i++)
-        if (strcmp(pull->seen[i].text, session) == 0)
-            return true;
-    return false;
-}
-
-static annal_status pull_session(struct pull *pull, const char *session, uint64_t below_seq);
-
-/* Rule (4). Each fork point is before that of the fork, so this ends. */
-static annal_status pull_parent(struct pull *pull, const annal_session_info *info)
-{
-    if (info->fork_session[0] == '\0')
+    struct name **item = NULL, *name = annal__zalloc(sizeof *name);
+    if (name != NULL) {
+        snprintf(name->text, sizeof name->text, "%.*s", ANNAL_FMT(session));
+        struct name **found = tsearch(name, &names->tree, compare_names);
+        *out_is_new = found != NULL && *found == name;
+        if (found != NULL && *found != name) {
+            annal__free(name);
+            return ANNAL_OK;
+        }
+        item = found != NULL ? annal__array_add(&names->all, &names->count, sizeof *item) : NULL;
+    }
+    if (item != NULL) {
+        *item = name;
         return ANNAL_OK;
-    return pull_session(pull, info->fork_session, info->fork_seq);
+    }
+    if (name != NULL)
+        (void)tdelete(name, &names->tree, compare_names);
+    annal__free(name);
+    return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
 }
+
+static void names_done(struct names *names)
+{
+    tdestroy(names->tree, annal__free);
+    annal__free(names->all);
+    *names = (struct names){0};
+}
+
+/* A session and those that it was forked from, the nearest first. */
+struct line_of {
+    annal_session_info *all;
+    size_t count;
+};
 
 /* Its fork point is below below_seq. */
-static annal_status pull_session(struct pull *pull, const char *session, uint64_t below_seq)
+static annal_status find_one(struct pull *pull, const char *session, uint64_t below_seq,
+                             struct ship_origin *out)
 {
-    struct pulling pulling = {.pull = pull};
-    if (was_seen(pull, session))
-        return ANNAL_OK;
-    annal_status status = add_name(pull, &pull->seen, &pull->seen_count, annal_slice_of(session));
-    if (status >= 0)
-        status = pull->options->kind->find(pull->target, annal_slice_of(session), &pulling.origin,
-                                           pull->err);
-    if (status >= 0 && pulling.origin.info.fork_seq >= below_seq)
-        status = annal__fail(pull->err, ANNAL_ERR_CORRUPT,
-                             "session '%s' was forked after event %" PRIu64, session, below_seq);
-    if (status >= 0 && session == pull->options->session)
-        pull->origin = pulling.origin;
-    if (status >= 0)
-        status = pull_parent(pull, &pulling.origin.info);
-    if (status >= 0)
-        status = look_here(&pulling);
+    annal_status status =
+        pull->options->kind->find(pull->target, annal_slice_of(session), out, pull->err);
+    if (status < 0 || out->info.fork_seq < below_seq)
+        return status;
+    return annal__fail(pull->err, ANNAL_ERR_CORRUPT, "session '%s' was forked after event %" PRIu64,
+                       session, below_seq);
+}
+
+/* Rule (4). Each fork point is before that of the fork, so this ends. */
+static annal_status find_ancestors(struct pull *pull, const char *session, struct line_of *line)
+{
+    bool is_new = false;
+    annal_status status = add_name(pull, &pull->seen, annal_slice_of(session), &is_new);
+    while (status >= 0 && is_new) {
+        struct ship_origin found;
+        uint64_t below_seq = line->count > 0 ? line->all[line->count - 1].fork_seq : UINT64_MAX;
+        status = find_one(pull, session, below_seq, &found);
+        annal_session_info *item =
+            status >= 0 ? annal__array_add(&line->all, &line->count, sizeof *item) : NULL;
+        if (status >= 0 && item == NULL)
+            status = annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
+        if (status >= 0 && line->count > ANNAL_ANCESTORS_MAX + 1)
+            status = annal__fail(pull->err, ANNAL_ERR_LIMIT,
+                                 "session '%s' has more than %d ancestors at the target",
+                                 line->all[0].session, ANNAL_ANCESTORS_MAX);
+        if (status < 0)
+            return status;
+        if (line->count == 1 && session == pull->options->session)
+            pull->origin = found;
+        *item = found.info;
+        session = item->fork_session;
+        is_new = false;
+        if (session[0] != '\0')
+            status = add_name(pull, &pull->seen, annal_slice_of(session), &is_new);
+    }
+    return status;
+}
+
+/* Those that it was forked from are here. */
+static annal_status pull_one(struct pull *pull, const annal_session_info *info)
+{
+    struct pulling pulling = {.pull = pull, .origin = {.info = *info}};
+    annal_status status = look_here(&pulling);
     if (status == ANNAL_END) {
         pull->there++;
         return ANNAL_OK;
@@ -284,19 +334,32 @@ static annal_status pull_session(struct pull *pull, const char *session, uint64_
     return status < 0 ? status : describe(&pulling);
 }
 
+static annal_status pull_session(struct pull *pull, const char *session)
+{
+    struct line_of line = {0};
+    annal_status status = find_ancestors(pull, session, &line);
+    for (size_t i = line.count; i > 0 && status >= 0; i--)
+        status = pull_one(pull, &line.all[i - 1]);
+    annal__free(line.all);
+    return status;
+}
+
 static annal_status add_to_tree(void *arg, annal_slice session, annal_error *err)
 {
     struct pull *pull = arg;
-    (void)err;
-    return add_name(pull, &pull->tree, &pull->tree_count, session);
+    bool is_new;
+    annal_status status = annal_session_id_check(session, err);
+    return status < 0 ? annal__fail(err, ANNAL_ERR_CORRUPT,
+                                    "pull: the target names a session that is none")
+                      : add_name(pull, &pull->tree, session, &is_new);
 }
 
 static annal_status pull_tree(struct pull *pull)
 {
     annal_status status = pull->options->kind->tree(
         pull->target, annal_slice_of(pull->options->session), add_to_tree, pull, pull->err);
-    for (size_t i = 0; i < pull->tree_count && status >= 0; i++)
-        status = pull_session(pull, pull->tree[i].text, UINT64_MAX);
+    for (size_t i = 0; i < pull->tree.count && status >= 0; i++)
+        status = pull_session(pull, pull->tree.all[i]->text);
     return status;
 }
 
@@ -332,14 +395,15 @@ static int fetch_artifact(void *arg, annal_slice path)
     return ANNAL_OK;
 }
 
-/* After the sessions are here, so that it goes on where an earlier pull was interrupted. */
+/* Its own events: its ancestors have their turn. After the sessions are here, so that it goes on
+ * where an earlier pull was interrupted. */
 static annal_status fetch_of_session(struct fetching *fetching, const char *session)
 {
     struct pull *pull = fetching->pull;
     annal_cursor *cursor = NULL;
     annal_event event;
-    annal_status status =
-        annal_cursor_open(pull->staging.store, annal_slice_of(session), 0, &cursor, pull->err);
+    annal_status status = annal_cursor_open_at(pull->staging.store, annal_slice_of(session), 1, 0,
+                                               0, &cursor, pull->err);
     while (status >= 0 && (status = annal_cursor_next(cursor, &event, pull->err)) != ANNAL_END)
         if (status == ANNAL_OK)
             status = annal__artifact_check_data(pull->staging.store, event.data, fetch_artifact,
@@ -352,8 +416,8 @@ static annal_status fetch_artifacts(struct pull *pull)
 {
     struct fetching fetching = {.pull = pull};
     annal_status status = ANNAL_OK;
-    for (size_t i = 0; i < pull->seen_count && status >= 0; i++)
-        status = fetch_of_session(&fetching, pull->seen[i].text);
+    for (size_t i = 0; i < pull->seen.count && status >= 0; i++)
+        status = fetch_of_session(&fetching, pull->seen.all[i]->text);
     pull->staging.missing = fetching.missing;
     return status;
 }
@@ -414,7 +478,7 @@ static annal_status pull_all(struct pull *pull)
     if (status >= 0)
         status = staging_begin(&pull->staging, key_of(options));
     if (status >= 0)
-        status = pull_session(pull, options->session, UINT64_MAX);
+        status = pull_session(pull, options->session);
     if (status >= 0 && options->tree)
         status = pull_tree(pull);
     bundle_sort(&pull->staging.bundle);
@@ -438,8 +502,8 @@ static void pull_done(struct pull *pull, annal_status status)
     else
         staging_done(&pull->staging);
     pull->options->kind->close(pull->target);
-    annal__free(pull->seen);
-    annal__free(pull->tree);
+    names_done(&pull->seen);
+    names_done(&pull->tree);
 }
 
 annal_status pull_silently(annal_store *store, const struct pull_options *options, annal_error *err)

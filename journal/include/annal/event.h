@@ -20,6 +20,7 @@ extern "C" {
 #define ANNAL_DATA_DEPTH_MAX       512         /* nested arrays and objects */
 #define ANNAL_APPEND_EVENTS_MAX    65536       /* drafts in one append */
 #define ANNAL_APPEND_BYTES_MAX     (80u << 20) /* bytes of one append, with envelopes */
+#define ANNAL_ANCESTORS_MAX        1024        /* of a fork, those of its ancestors included */
 
 /* The two formats of a journal, and of data: docs/format.md. */
 typedef enum annal_format {

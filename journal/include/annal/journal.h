@@ -287,6 +287,7 @@ typedef int (*annal_lineage_fn)(void *arg, const annal_lineage_part *part);
  *
  * ANNAL_ERR_NOTFOUND  no such session
  * ANNAL_ERR_CORRUPT   the journal of an ancestor is missing, or the pointers form a circle
+ * ANNAL_ERR_LIMIT     it has more than ANNAL_ANCESTORS_MAX ancestors
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_session_lineage(annal_store *store,
                                                               annal_slice session,
