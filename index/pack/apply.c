@@ -46,8 +46,8 @@ static annal_status prepare_fold(struct applier *applier, annal_error *err)
     annal_status status = annal__db_prepare(
         applier->db,
         "INSERT INTO sessions (id, agent_id, provider, model, created_at, updated_at, "
-        "last_activity_at, total_cost_usd) VALUES (?1, '', '', '', ?2, ?2, ?2, NULL) ON CONFLICT "
-        "(id) DO NOTHING",
+        "last_activity_at, total_tokens, total_cost_usd) VALUES (?1, '', '', '', ?2, ?2, ?2, NULL, "
+        "NULL) ON CONFLICT (id) DO NOTHING",
         &applier->insert_session, err);
     if (status < 0)
         return status;

@@ -521,7 +521,9 @@ END_TEST
 
 START_TEST(the_list_has_one_price_of_a_model_and_a_day)
 {
-    ck_rows("SELECT model, since, count(*) FROM list_prices GROUP BY 1, 2 HAVING count(*) > 1", "");
+    ck_rows("SELECT model, since, tier, above, count(*) FROM list_prices GROUP BY 1, 2, 3, 4 "
+            "HAVING count(*) > 1",
+            "");
     ck_rows("SELECT count(*) FROM list_prices WHERE input <= 0 OR output <= input OR "
             "cache_read >= input OR source NOT IN ('anthropic', 'openai', 'google')",
             "0\n");

@@ -130,8 +130,10 @@ START_TEST(the_models_of_2026_have_a_price)
     DONE(&cli, "ls");
     ASSERT_OUT("  ~$10.50  ");
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        snprintf(line, sizeof line, "SELECT count(*) FROM list_prices WHERE '%s' GLOB model",
-                 models[i]);
+        snprintf(
+            line, sizeof line,
+            "SELECT count(*) FROM list_prices WHERE tier = '' AND above = 0 AND '%s' GLOB model",
+            models[i]);
         DONE(&cli, "sql", "--format", "csv", line);
         ck_assert_msg(strstr(cli.out, "\n1") != NULL, "%s: %s", models[i], cli.out);
     }
@@ -188,7 +190,7 @@ START_TEST(what_a_log_without_times_used_is_of_no_day)
               "{\"type\":\"tool.returned\",\"data\":{\"call_id\":\"c\"}}\n",
               "append", "timeless");
     DONE(&cli, "report", "timeless");
-    ASSERT_OUT("\nno time         1      7       0       0  $0.50\n");
+    ASSERT_OUT("\nno time         1      7       -       -  $0.50\n");
     ASSERT_OUT("\nSound      1       0       -     -       -\n");
     ASSERT_OUT("  $0.50       -  -\n");
     DONE(&cli, "report", "--since", "today");

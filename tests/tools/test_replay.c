@@ -35,11 +35,11 @@ START_TEST(replay_answers_about_any_seq_and_any_time)
 {
     begin();
     assert_sql("0", "");
-    assert_sql("1", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
-    assert_sql("2", "{\"title\":\"One\",\"n\":0,\"t\":1}\n");
+    assert_sql("1", "{\"title\":\"One\",\"n\":null,\"t\":0}\n");
+    assert_sql("2", "{\"title\":\"One\",\"n\":null,\"t\":1}\n");
     assert_sql("4", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
     assert_sql("2026-01-06T09:59:59Z", "{\"title\":\"One\",\"n\":7,\"t\":1}\n");
-    assert_sql("2026-01-06T07:00:00Z", "{\"title\":\"One\",\"n\":0,\"t\":0}\n");
+    assert_sql("2026-01-06T07:00:00Z", "{\"title\":\"One\",\"n\":null,\"t\":0}\n");
     assert_sql("2026-01-01", "");
     assert_sql("1h", "{\"title\":\"Two\",\"n\":7,\"t\":1}\n");
     CLI(&cli, NULL, "replay", "s", "--at", "5");

@@ -52,8 +52,8 @@ START_TEST(a_report_says_what_was_done_what_failed_and_what_it_cost)
     ASSERT_OUT("2026-03-02 09:00  Bash  make         no <rule>    019e44d4    3\n");
     ASSERT_OUT(
         "\n 2 s  Bash  make         019e44d4    3\n 1 s  Bash  ls           019e44d4    5\n");
-    ASSERT_OUT("\nm1            1  1,200       0      34      -\n");
-    ASSERT_OUT("\n2026-03-03         1     10       0       1  $0.25\n");
+    ASSERT_OUT("\nm1            1  1,200       -      34      -\n");
+    ASSERT_OUT("\n2026-03-03         1     10       -       1  $0.25\n");
     ASSERT_OUT("\n019e44d4      1      2       1   1,245  $0.25 of 1%     1 d  Tides | late\n");
     ck_assert_ptr_null(strstr(cli.out, "Read"));
     CLI(&cli, NULL, "report", "--since", "2026-03-03T00:00Z", "--until", "2026-03-04T00:00Z");
@@ -85,7 +85,7 @@ START_TEST(programs_get_the_values_and_ids_whole)
                "\"Bash\",\"input\":\"make\",\"output\":\"no <rule>\",\"session_id\":\"" ID
                "\",\"seq\":3}\n");
     ASSERT_OUT("{\"section\":\"models\",\"model\":\"m1\",\"requests\":1,\"input_tokens\":1200,"
-               "\"cached_input_tokens\":0,\"output_tokens\":34,\"cost_microusd\":null,\"computed_"
+               "\"cached_input_tokens\":null,\"output_tokens\":34,\"cost_microusd\":null,\"computed_"
                "microusd\":null,\"costed_share\":0}\n");
 }
 END_TEST

@@ -89,12 +89,11 @@ annal_status gather_charts(annal__view *view, const struct range *range, struct 
                         "ORDER BY day"),
             &options, add_usage, out, err);
     if (status >= 0)
-        status = annal__view_sql(
-            view,
-            ANNAL_SLICE("SELECT SUM(input_tokens + output_tokens), SUM(costed_tokens), "
-                        "SUM(computed_microusd) FROM usage_costs "
-                        "WHERE day >= substr(?1, 1, 10) AND day < ?2"),
-            &options, add_costed, out, err);
+        status = annal__view_sql(view,
+                                 ANNAL_SLICE("SELECT SUM(tokens), SUM(costed_tokens), "
+                                             "SUM(computed_microusd) FROM usage_costs "
+                                             "WHERE day >= substr(?1, 1, 10) AND day < ?2"),
+                                 &options, add_costed, out, err);
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");
     return (annal_status)status;

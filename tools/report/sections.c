@@ -22,7 +22,7 @@
 
 #define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
-#define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(input_tokens + output_tokens), 0)"
+#define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(tokens), 0)"
 #define COST  "sum(cost_microusd), sum(computed_microusd), " SHARE
 #define USED                                                                                       \
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
@@ -127,7 +127,7 @@ const struct report_section report_sections[] = {
     {.name = "models",
      .title = "Tokens and cost by model",
      .sql = "SELECT NULLIF(model, ''), " USED " GROUP BY model"
-            " HAVING sum(requests + input_tokens + output_tokens + coalesce(cost_microusd, 0)) > 0"
+            " HAVING sum(requests + tokens + coalesce(cost_microusd, 0)) > 0"
             " ORDER BY 3 DESC, 1 LIMIT ?4",
      .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
     {.name = "days",

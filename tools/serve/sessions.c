@@ -28,7 +28,7 @@ enum { SORT_COST = 3, SORT_TITLE = 6 };
 static const char *const keys[] = {"iif(s.time_from IS '" SESSION_GUESSED
                                    "', '', s.last_activity_at)",
                                    "iif(s.time_from IS '" SESSION_GUESSED "', '', s.created_at)",
-                                   "s.total_tokens",
+                                   "coalesce(s.total_tokens, 0)",
                                    "coalesce(c.cost_usd, -1.0)",
                                    "s.events",
                                    "s.total_turns",

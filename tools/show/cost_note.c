@@ -9,9 +9,8 @@
 enum { MODELS_SHOWN = 4 };
 
 static const char without_price[] =
-    "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0 AND input_tokens + "
-    "output_tokens > 0 AND " SCOPE_HAS("session_id") " AND " SCOPE_DAYS
-                                                     " ORDER BY 1 = '', 1 LIMIT ?4";
+    "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0 AND tokens > 0 "
+    "AND " SCOPE_HAS("session_id") " AND " SCOPE_DAYS " ORDER BY 1 = '', 1 LIMIT ?4";
 
 int cost_percent(double share)
 {

@@ -1,4 +1,4 @@
--- pack core   version 10  database sessions.db
+-- pack core   version 11  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
@@ -21,9 +21,10 @@
 --                      then.
 -- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
 -- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that. A
--- cost that no event gave is NULL, not 0.
+-- cost that no event gave is NULL, not 0, and so is a number of tokens that no event gave.
 -- usage holds the same tokens by day (of the event, in UTC) and model (the event's, else what the
--- session's is by then), apart for events with and without a cost: its sums over a session are the
+-- session's is by then), apart for events with and without a cost, for each tier of service, and for
+-- prompts above a length from which some models cost more: its sums over a session are the
 -- session's. usage_costs adds what can be computed from prices.
 --
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
@@ -33,6 +34,11 @@
 -- there, so that a second end is known for one. What may follow what stands in turn_edges; a status
 -- that is not there is some producer's word for started. An append through the pack refuses what
 -- does not follow; an event that is there all the same changes nothing.
+-- A turn that is taken back (turn.rolled_back, turn.abandoned) keeps its row, its time and its
+-- tokens, which were used; live_status is what its status was, and what turn.restored restores.
+--
+-- Records. record_origins says which records of other logs a session has, by the identity that their
+-- source gave them (data.origin), so that an importer finds the session that has one already.
 --
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that
@@ -64,17 +70,17 @@ CREATE TABLE sessions (
     updated_at         TEXT NOT NULL,
     last_activity_at   TEXT NOT NULL,
     total_turns        INTEGER DEFAULT 0,
-    total_tokens       INTEGER DEFAULT 0,
-    total_cost_usd     REAL DEFAULT 0, -- a row begins with NULL: nobody has said it
+    total_tokens       INTEGER DEFAULT 0, -- a row begins with NULL: no event has said it
+    total_cost_usd     REAL DEFAULT 0,    -- as total_tokens
     working_directory  TEXT,
     git_branch         TEXT,
     parent_session_id  TEXT,
     title              TEXT,
     ended_at           TEXT,
-    input_tokens       INTEGER NOT NULL DEFAULT 0,
-    output_tokens      INTEGER NOT NULL DEFAULT 0,
-    cached_input_tokens INTEGER NOT NULL DEFAULT 0,
-    cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+    input_tokens       INTEGER,
+    output_tokens      INTEGER,
+    cached_input_tokens INTEGER,
+    cache_write_tokens INTEGER,
     cost_microusd      INTEGER,
     events             INTEGER NOT NULL DEFAULT 0,
     time_from          TEXT, -- 'of the file': an importer found no time in the log
@@ -102,6 +108,7 @@ CREATE TABLE turns (
     error         TEXT,
     timing        TEXT,
     seq           INTEGER, -- of the event that began it
+    live_status   TEXT,    -- of a turn that was taken back: its status before
     UNIQUE(session_id, sequence)
 );
 
@@ -135,40 +142,61 @@ CREATE TABLE usage (
     session_id    TEXT NOT NULL,
     day           TEXT NOT NULL,    -- 2026-03-02
     model         TEXT NOT NULL,    -- '' where nobody said
+    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
+    prompt_over   INTEGER NOT NULL, -- 0, 200000, 272000: the prompts had more tokens than this
     requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
-    input_tokens  INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL,
-    cached_input_tokens INTEGER NOT NULL,
-    cache_write_tokens INTEGER NOT NULL,
+    input_tokens  INTEGER,          -- NULL: not reported; so are the following
+    output_tokens INTEGER,
+    cached_input_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    cache_write_1h_tokens INTEGER,  -- of cache_write_tokens those that are kept for an hour
+    web_searches  INTEGER,
     has_cost      INTEGER NOT NULL, -- 1: of events that gave a cost; 0: of others
     cost_microusd INTEGER,          -- NULL where has_cost is 0
-    PRIMARY KEY (session_id, day, model, has_cost)
+    PRIMARY KEY (session_id, day, model, tier, prompt_over, has_cost)
 ) WITHOUT ROWID;
+
+CREATE TABLE record_origins (
+    session_id    TEXT NOT NULL,
+    origin        TEXT NOT NULL,
+    PRIMARY KEY (session_id, origin)
+) WITHOUT ROWID;
+
+CREATE INDEX idx_record_origins ON record_origins(origin);
 
 -- What price.set events say: dollars for a million tokens. prices.sql has the list that they win over.
 CREATE TABLE price_settings (
     session_id    TEXT NOT NULL,
     model         TEXT NOT NULL,    -- a pattern with * and ?, of the name without its provider
     since         TEXT NOT NULL,    -- 2026-03-02; '': always
+    tier          TEXT NOT NULL,    -- of service; '': standard
+    above         INTEGER NOT NULL, -- of prompts with more tokens than this
     input         REAL NOT NULL,
     output        REAL NOT NULL,
     cache_read    REAL,             -- NULL: as input
     cache_write   REAL,
+    cache_write_1h REAL,            -- NULL: twice the input
+    web_search    REAL,             -- dollars for a thousand searches
     source        TEXT,
-    PRIMARY KEY (session_id, model, since)
+    PRIMARY KEY (session_id, model, since, tier, above)
 ) WITHOUT ROWID;
 
 -- list_prices is in prices.sql.
 CREATE VIEW prices AS
-    SELECT model, since, input, output, cache_read, cache_write, source, 1 AS is_set
+    SELECT model, since, tier, above, input, output, cache_read, cache_write,
+           coalesce(cache_write_1h, 2 * input) AS cache_write_1h, web_search, source, 1 AS is_set
     FROM price_settings
     UNION ALL
-    SELECT model, since, input, output, cache_read, cache_write, source, 0 FROM list_prices;
+    SELECT model, since, tier, above, input, output, cache_read, cache_write, cache_write_1h,
+           web_search, source, 0
+    FROM list_prices;
 
 -- usage with what it cost. Where the log did not say, it is computed from prices: one that was set
--- before one of the list, the longest pattern, the newest that held on that day. A session whose
--- log gives its cost in events without tokens has given the cost of all its tokens.
--- cost_microusd is NULL where neither is known; costed_tokens are those that it is the cost of.
+-- before one of the list, the longest pattern, the longest prompts, the newest that held on that day.
+-- A tier, a cache or a search without a price leaves the cost unknown. A session whose log gives its
+-- cost in events without tokens has given the cost of all its tokens.
+-- cost_microusd is NULL where neither is known; costed_tokens of tokens are those that it is the
+-- cost of.
 CREATE VIEW usage_costs AS
     WITH names AS MATERIALIZED (SELECT DISTINCT model FROM usage WHERE NOT has_cost),
     priced AS MATERIALIZED (
@@ -176,24 +204,35 @@ CREATE VIEW usage_costs AS
         ON n.model GLOB p.model OR n.model GLOB '*[/.:]' || p.model),
     totals AS MATERIALIZED (
         SELECT session_id FROM usage GROUP BY session_id
-        HAVING sum(has_cost) > 0 AND sum(has_cost * (input_tokens + output_tokens)) = 0),
+        HAVING sum(has_cost) > 0
+           AND sum(has_cost * (coalesce(input_tokens, 0) + coalesce(output_tokens, 0))) = 0),
     computed AS (
         SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
+               coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,
                CASE WHEN NOT u.has_cost AND u.session_id NOT IN (SELECT session_id FROM totals) THEN
                (SELECT CAST(round(
-                       (u.input_tokens - u.cached_input_tokens - u.cache_write_tokens) * p.input
-                       + u.cached_input_tokens * coalesce(p.cache_read, p.input)
-                       + u.cache_write_tokens * coalesce(p.cache_write, p.input)
-                       + u.output_tokens * p.output) AS INTEGER)
-                FROM priced p WHERE p.name = u.model AND p.since <= u.day
-                ORDER BY p.is_set DESC, length(p.model) DESC, p.since DESC LIMIT 1)
+                       (coalesce(u.input_tokens, 0) - coalesce(u.cached_input_tokens, 0)
+                        - coalesce(u.cache_write_tokens, 0)) * p.input
+                       + coalesce(u.cached_input_tokens, 0) * coalesce(p.cache_read, p.input)
+                       + (coalesce(u.cache_write_tokens, 0) - coalesce(u.cache_write_1h_tokens, 0))
+                         * coalesce(p.cache_write, p.input)
+                       + CASE WHEN u.cache_write_1h_tokens <> 0
+                              THEN u.cache_write_1h_tokens * p.cache_write_1h ELSE 0 END
+                       + CASE WHEN u.web_searches <> 0
+                              THEN u.web_searches * 1000 * p.web_search ELSE 0 END
+                       + coalesce(u.output_tokens, 0) * p.output) AS INTEGER)
+                FROM priced p
+                WHERE p.name = u.model AND p.since <= u.day AND p.tier = u.tier
+                  AND p.above <= u.prompt_over
+                ORDER BY p.is_set DESC, length(p.model) DESC, p.above DESC, p.since DESC LIMIT 1)
                END AS computed_microusd
         FROM usage u)
-    SELECT session_id, day, model, requests, input_tokens, output_tokens, cached_input_tokens,
-           cache_write_tokens, coalesce(cost_microusd, computed_microusd) AS cost_microusd,
-           computed_microusd,
+    SELECT session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
+           cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
+           coalesce(cost_microusd, computed_microusd) AS cost_microusd, computed_microusd,
            CASE WHEN in_total OR coalesce(cost_microusd, computed_microusd) IS NOT NULL
-                THEN input_tokens + output_tokens ELSE 0 END AS costed_tokens
+                THEN tokens ELSE 0 END AS costed_tokens,
+           tokens
     FROM computed;
 
 CREATE VIEW usage_by_day AS

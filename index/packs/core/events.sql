@@ -53,15 +53,19 @@ UPDATE sessions SET
 WHERE id = :session;
 
 -- on price.set
-INSERT INTO price_settings (session_id, model, since, input, output, cache_read, cache_write, source)
-VALUES (:session, $model, COALESCE($since, ''), $input, $output, $cache_read, $cache_write, $source)
-ON CONFLICT (session_id, model, since) DO UPDATE SET
+INSERT INTO price_settings (session_id, model, since, tier, above, input, output, cache_read,
+                            cache_write, cache_write_1h, web_search, source)
+VALUES (:session, $model, COALESCE($since, ''), COALESCE($tier, ''), annal_count($above), $input,
+        $output, $cache_read, $cache_write, $cache_write_1h, $web_search, $source)
+ON CONFLICT (session_id, model, since, tier, above) DO UPDATE SET
     input = excluded.input, output = excluded.output, cache_read = excluded.cache_read,
-    cache_write = excluded.cache_write, source = excluded.source;
+    cache_write = excluded.cache_write, cache_write_1h = excluded.cache_write_1h,
+    web_search = excluded.web_search, source = excluded.source;
 
 -- on session.pruned
 DELETE FROM tool_calls WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
+DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;
 DELETE FROM responses WHERE session_id = :session;
 DELETE FROM artifacts WHERE session_id = :session;
@@ -102,11 +106,16 @@ WHERE completed_at IS NULL AND status <> 'streaming'
 SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM turns
                            WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 UPDATE sessions SET
-    input_tokens = input_tokens + annal_count($input_tokens),
-    output_tokens = output_tokens + annal_count($output_tokens),
-    cached_input_tokens = cached_input_tokens + annal_count($cached_input_tokens),
-    cache_write_tokens = cache_write_tokens + annal_count($cache_write_tokens),
-    total_tokens = total_tokens + annal_count($input_tokens) + annal_count($output_tokens),
+    input_tokens = CASE WHEN $input_tokens IS NULL THEN input_tokens
+        ELSE COALESCE(input_tokens, 0) + annal_count($input_tokens) END,
+    output_tokens = CASE WHEN $output_tokens IS NULL THEN output_tokens
+        ELSE COALESCE(output_tokens, 0) + annal_count($output_tokens) END,
+    cached_input_tokens = CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
+        ELSE COALESCE(cached_input_tokens, 0) + annal_count($cached_input_tokens) END,
+    cache_write_tokens = CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
+        ELSE COALESCE(cache_write_tokens, 0) + annal_count($cache_write_tokens) END,
+    total_tokens = CASE WHEN COALESCE($input_tokens, $output_tokens) IS NULL THEN total_tokens
+        ELSE COALESCE(total_tokens, 0) + annal_count($input_tokens) + annal_count($output_tokens) END,
     cost_microusd =
         CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NULL THEN cost_microusd
              ELSE COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd) END,
@@ -118,12 +127,21 @@ WHERE id = :session
                $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
-INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, has_cost, cost_microusd)
+INSERT INTO usage (session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
+                   cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
+                   has_cost, cost_microusd)
 SELECT :session, substr(:ts, 1, 10),
-       COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''), 1,
-       annal_count($input_tokens), annal_count($output_tokens),
-       annal_count($cached_input_tokens), annal_count($cache_write_tokens),
+       COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''),
+       COALESCE($tier, ''),
+       CASE WHEN annal_count($prompt_tokens, $input_tokens) > 272000 THEN 272000
+            WHEN annal_count($prompt_tokens, $input_tokens) > 200000 THEN 200000 ELSE 0 END,
+       1,
+       CASE WHEN $input_tokens IS NOT NULL THEN annal_count($input_tokens) END,
+       CASE WHEN $output_tokens IS NOT NULL THEN annal_count($output_tokens) END,
+       CASE WHEN $cached_input_tokens IS NOT NULL THEN annal_count($cached_input_tokens) END,
+       CASE WHEN $cache_write_tokens IS NOT NULL THEN annal_count($cache_write_tokens) END,
+       CASE WHEN $cache_write_1h_tokens IS NOT NULL THEN annal_count($cache_write_1h_tokens) END,
+       CASE WHEN $web_searches IS NOT NULL THEN annal_count($web_searches) END,
        COALESCE($cost_microusd, $cost_usd) IS NOT NULL,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
             THEN annal_cost($cost_microusd, $cost_usd) END
@@ -131,12 +149,14 @@ WHERE COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write
                $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL)
-ON CONFLICT (session_id, day, model, has_cost) DO UPDATE SET
+ON CONFLICT (session_id, day, model, tier, prompt_over, has_cost) DO UPDATE SET
     requests = requests + 1,
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
+    output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
+    cached_input_tokens = COALESCE(cached_input_tokens + excluded.cached_input_tokens, cached_input_tokens, excluded.cached_input_tokens),
+    cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
+    cache_write_1h_tokens = COALESCE(cache_write_1h_tokens + excluded.cache_write_1h_tokens, cache_write_1h_tokens, excluded.cache_write_1h_tokens),
+    web_searches = COALESCE(web_searches + excluded.web_searches, web_searches, excluded.web_searches),
     cost_microusd = cost_microusd + excluded.cost_microusd;
 INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
 SELECT :session || ':' || $turn_id, :session,
@@ -174,14 +194,35 @@ WHERE completed_at IS NULL
                     (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
                      ORDER BY sequence DESC LIMIT 1));
 
+-- on turn.rolled_back, turn.abandoned
+UPDATE turns SET
+    live_status = COALESCE(live_status, status),
+    status = CASE :type WHEN 'turn.abandoned' THEN 'abandoned' ELSE 'rolled_back' END,
+    completed_at = COALESCE(completed_at, :ts)
+WHERE id = :session || ':' || $turn_id;
+
+-- on turn.restored
+UPDATE turns SET
+    status = live_status, live_status = NULL,
+    completed_at = CASE WHEN live_status IN ('completed', 'failed', 'cancelled')
+                        THEN completed_at END
+WHERE id = :session || ':' || $turn_id AND live_status IS NOT NULL;
+
 -- on agent.turn.usage
 UPDATE sessions SET
-    input_tokens = input_tokens + annal_increment($input_tokens, $inputTokens),
-    output_tokens = output_tokens + annal_increment($output_tokens, $outputTokens),
-    cached_input_tokens = cached_input_tokens + annal_increment($cached_input_tokens),
-    cache_write_tokens = cache_write_tokens + annal_increment($cache_write_tokens),
-    total_tokens = total_tokens + annal_increment($input_tokens, $inputTokens)
-                                + annal_increment($output_tokens, $outputTokens),
+    input_tokens = CASE WHEN COALESCE($input_tokens, $inputTokens) IS NULL THEN input_tokens
+        ELSE COALESCE(input_tokens, 0) + annal_increment($input_tokens, $inputTokens) END,
+    output_tokens = CASE WHEN COALESCE($output_tokens, $outputTokens) IS NULL THEN output_tokens
+        ELSE COALESCE(output_tokens, 0) + annal_increment($output_tokens, $outputTokens) END,
+    cached_input_tokens = CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
+        ELSE COALESCE(cached_input_tokens, 0) + annal_increment($cached_input_tokens) END,
+    cache_write_tokens = CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
+        ELSE COALESCE(cache_write_tokens, 0) + annal_increment($cache_write_tokens) END,
+    total_tokens = CASE
+        WHEN COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens) IS NULL
+        THEN total_tokens
+        ELSE COALESCE(total_tokens, 0) + annal_increment($input_tokens, $inputTokens)
+             + annal_increment($output_tokens, $outputTokens) END,
     cost_microusd =
         CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NULL THEN cost_microusd
              ELSE COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd) END,
@@ -191,10 +232,14 @@ UPDATE sessions SET
     model = CASE WHEN model = '' THEN COALESCE($model, $model_id, $modelId, '') ELSE model END
 WHERE id = :session;
 UPDATE turns SET
-    input_tokens = COALESCE(input_tokens, 0) + annal_increment($input_tokens, $inputTokens),
-    output_tokens = COALESCE(output_tokens, 0) + annal_increment($output_tokens, $outputTokens),
-    cached_input_tokens = COALESCE(cached_input_tokens, 0) + annal_increment($cached_input_tokens),
-    cache_write_tokens = COALESCE(cache_write_tokens, 0) + annal_increment($cache_write_tokens),
+    input_tokens = CASE WHEN COALESCE($input_tokens, $inputTokens) IS NULL THEN input_tokens
+        ELSE COALESCE(input_tokens, 0) + annal_increment($input_tokens, $inputTokens) END,
+    output_tokens = CASE WHEN COALESCE($output_tokens, $outputTokens) IS NULL THEN output_tokens
+        ELSE COALESCE(output_tokens, 0) + annal_increment($output_tokens, $outputTokens) END,
+    cached_input_tokens = CASE WHEN $cached_input_tokens IS NULL THEN cached_input_tokens
+        ELSE COALESCE(cached_input_tokens, 0) + annal_increment($cached_input_tokens) END,
+    cache_write_tokens = CASE WHEN $cache_write_tokens IS NULL THEN cache_write_tokens
+        ELSE COALESCE(cache_write_tokens, 0) + annal_increment($cache_write_tokens) END,
     cost_microusd =
         CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NULL THEN cost_microusd
              ELSE COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd) END,
@@ -203,34 +248,45 @@ UPDATE turns SET
              ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END
 WHERE id = :session || ':' || $turn_id;
 
-INSERT INTO usage (session_id, day, model, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, has_cost, cost_microusd)
+INSERT INTO usage (session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
+                   cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
+                   has_cost, cost_microusd)
 SELECT :session, substr(:ts, 1, 10),
        COALESCE($model, $model_id, $modelId,
                 (SELECT model FROM sessions WHERE id = :session), ''),
+       COALESCE($tier, ''),
+       CASE WHEN annal_count($prompt_tokens, $input_tokens, $inputTokens) > 272000 THEN 272000
+            WHEN annal_count($prompt_tokens, $input_tokens, $inputTokens) > 200000 THEN 200000 ELSE 0 END,
        -- Without input it is more of an answer that was counted.
-       COALESCE($input_tokens, $inputTokens, 1) IS NOT 0,
-       annal_increment($input_tokens, $inputTokens),
-       annal_increment($output_tokens, $outputTokens),
-       annal_increment($cached_input_tokens), annal_increment($cache_write_tokens),
+       COALESCE($requests, COALESCE($input_tokens, $inputTokens, 1) IS NOT 0),
+       CASE WHEN COALESCE($input_tokens, $inputTokens) IS NOT NULL THEN annal_increment($input_tokens, $inputTokens) END,
+       CASE WHEN COALESCE($output_tokens, $outputTokens) IS NOT NULL THEN annal_increment($output_tokens, $outputTokens) END,
+       CASE WHEN $cached_input_tokens IS NOT NULL THEN annal_increment($cached_input_tokens) END,
+       CASE WHEN $cache_write_tokens IS NOT NULL THEN annal_increment($cache_write_tokens) END,
+       CASE WHEN $cache_write_1h_tokens IS NOT NULL THEN annal_increment($cache_write_1h_tokens) END,
+       CASE WHEN $web_searches IS NOT NULL THEN annal_increment($web_searches) END,
        COALESCE($cost_microusd, $cost_usd) IS NOT NULL,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
             THEN annal_cost($cost_microusd, $cost_usd) END
 WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
                $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL
-ON CONFLICT (session_id, day, model, has_cost) DO UPDATE SET
+ON CONFLICT (session_id, day, model, tier, prompt_over, has_cost) DO UPDATE SET
     requests = requests + excluded.requests,
-    input_tokens = input_tokens + excluded.input_tokens,
-    output_tokens = output_tokens + excluded.output_tokens,
-    cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
+    output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
+    cached_input_tokens = COALESCE(cached_input_tokens + excluded.cached_input_tokens, cached_input_tokens, excluded.cached_input_tokens),
+    cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
+    cache_write_1h_tokens = COALESCE(cache_write_1h_tokens + excluded.cache_write_1h_tokens, cache_write_1h_tokens, excluded.cache_write_1h_tokens),
+    web_searches = COALESCE(web_searches + excluded.web_searches, web_searches, excluded.web_searches),
     cost_microusd = cost_microusd + excluded.cost_microusd;
+INSERT OR IGNORE INTO record_origins SELECT :session, $origin WHERE $origin IS NOT NULL;
 
 -- on message.added
 UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
 WHERE $role = 'user' AND id = :session
   AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
                         AND (length(title) <= 8 OR title GLOB '/*'));
+INSERT OR IGNORE INTO record_origins SELECT :session, $origin WHERE $origin IS NOT NULL;
 
 -- on tool.called, tool_call
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)

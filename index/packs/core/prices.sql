@@ -3,17 +3,26 @@
 -- no cost. Those that their makers published at these places, as of 2026-10:
 --   anthropic   platform.claude.com/docs/en/about-claude/pricing; what is written to a cache for
 --               five minutes
---   openai      platform.openai.com/docs/pricing; standard processing, prompts of up to 272,000
---               tokens; gpt-5.3 and later as others quote that page
---   google      ai.google.dev/gemini-api/docs/pricing; prompts of up to 200,000 tokens;
---               gemini-3.5-flash as others quote that page
+--   openai      platform.openai.com/docs/pricing; gpt-5.3 and later as others quote that page
+--   google      ai.google.dev/gemini-api/docs/pricing; gemini-3.5-flash as others quote that page
 -- since is the day from which a price holds, or a day before the model was used. A price.set event
--- wins over this list: docs/packs/core.md, Costs.
+-- wins over this list: docs/packs/core.md, Costs. After the source may come: the number of tokens
+-- above which a prompt has this price, and the tier of service. What is written to a cache for an hour
+-- costs twice the input at anthropic, a thousand web searches 10 dollars; batches cost half at all
+-- three, as flex does at openai. Tiers that are not here have no price.
 -- One JSON text, because SQLite parses every view whenever it opens a database.
 CREATE VIEW list_prices AS
-    SELECT value->>0 AS model, value->>1 AS since, value->>2 AS input, value->>3 AS output,
-           value->>4 AS cache_read, value->>5 AS cache_write, value->>6 AS source
-    FROM json_each('[
+    SELECT p.value->>0 AS model, p.value->>1 AS since,
+           iif(t.value->>1 = '', coalesce(p.value->>8, ''), t.value->>1) AS tier,
+           coalesce(p.value->>7, 0) AS above,
+           (t.value->>2) * (p.value->>2) AS input, (t.value->>2) * (p.value->>3) AS output,
+           (t.value->>2) * (p.value->>4) AS cache_read, (t.value->>2) * (p.value->>5) AS cache_write,
+           CASE p.value->>6 WHEN 'anthropic' THEN 2 * (t.value->>2) * (p.value->>2) END
+               AS cache_write_1h,
+           CASE p.value->>6 WHEN 'anthropic' THEN 10 END AS web_search, p.value->>6 AS source
+    FROM json_each('[["", "", 1], ["anthropic", "batch", 0.5], ["openai", "batch", 0.5],
+                     ["openai", "flex", 0.5], ["google", "batch", 0.5]]') t
+    CROSS JOIN json_each('[
     ["claude-3-haiku-*", "2024-03-07", 0.25, 1.25, 0.03, 0.3, "anthropic"],
     ["claude-3-opus-*", "2024-02-29", 15, 75, 1.5, 18.75, "anthropic"],
     ["claude-3-5-sonnet-*", "2024-06-20", 3, 15, 0.3, 3.75, "anthropic"],
@@ -25,10 +34,18 @@ CREATE VIEW list_prices AS
     ["claude-opus-4-0", "2025-05-14", 15, 75, 1.5, 18.75, "anthropic"],
     ["claude-opus-4[-.]1*", "2025-08-05", 15, 75, 1.5, 18.75, "anthropic"],
     ["claude-sonnet-4[-.]5*", "2025-09-29", 3, 15, 0.3, 3.75, "anthropic"],
+    ["claude-sonnet-4-20250514", "2025-08-12", 6, 22.5, 0.6, 7.5, "anthropic", 200000],
+    ["claude-sonnet-4[-.]5*", "2025-09-29", 6, 22.5, 0.6, 7.5, "anthropic", 200000],
     ["claude-haiku-4[-.]5*", "2025-10-01", 1, 5, 0.1, 1.25, "anthropic"],
     ["claude-opus-4[-.]5*", "2025-11-01", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-opus-4[-.]6*", "2026-02-01", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-sonnet-4[-.]6*", "2026-02-01", 3, 15, 0.3, 3.75, "anthropic"],
+    ["claude-opus-4[-.]6*", "2026-02-01", 10, 37.5, 1, 12.5, "anthropic", 200000],
+    ["claude-sonnet-4[-.]6*", "2026-02-01", 6, 22.5, 0.6, 7.5, "anthropic", 200000],
+    ["claude-opus-4[-.]6*", "2026-03-13", 5, 25, 0.5, 6.25, "anthropic", 200000],
+    ["claude-sonnet-4[-.]6*", "2026-03-13", 3, 15, 0.3, 3.75, "anthropic", 200000],
+    ["claude-opus-4[-.]6*", "2026-02-01", 30, 150, 3, 37.5, "anthropic", 0, "fast"],
+    ["claude-opus-4[-.]7*", "2026-03-01", 30, 150, 3, 37.5, "anthropic", 0, "fast"],
     ["claude-opus-4[-.]7*", "2026-03-01", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-opus-4[-.]8*", "2026-05-28", 5, 25, 0.5, 6.25, "anthropic"],
     ["claude-fable-5", "2026-06-09", 10, 50, 1, 12.5, "anthropic"],
@@ -74,14 +91,19 @@ CREATE VIEW list_prices AS
     ["gpt-5.2-codex", "2025-12-18", 1.75, 14, 0.175, null, "openai"],
     ["gpt-5.3-codex", "2026-02-01", 1.75, 14, 0.175, null, "openai"],
     ["gpt-5.4", "2026-03-01", 2.5, 15, 0.25, null, "openai"],
+    ["gpt-5.4", "2026-03-01", 5, 22.5, 0.5, null, "openai", 272000],
     ["gpt-5.4-mini", "2026-03-01", 0.75, 4.5, 0.075, null, "openai"],
     ["gpt-5.4-nano", "2026-03-01", 0.2, 1.25, 0.02, null, "openai"],
     ["gpt-5.5", "2026-04-01", 5, 30, 0.5, null, "openai"],
+    ["gpt-5.5", "2026-04-01", 10, 45, 1, null, "openai", 272000],
     ["gemini-2.0-flash", "2025-02-05", 0.1, 0.4, 0.025, null, "google"],
     ["gemini-2.0-flash-001", "2025-02-05", 0.1, 0.4, 0.025, null, "google"],
     ["gemini-2.5-flash", "2025-06-17", 0.3, 2.5, 0.03, null, "google"],
     ["gemini-2.5-flash-lite", "2025-07-22", 0.1, 0.4, 0.01, null, "google"],
     ["gemini-2.5-pro", "2025-06-17", 1.25, 10, 0.125, null, "google"],
+    ["gemini-2.5-pro", "2025-06-17", 2.5, 15, 0.25, null, "google", 200000],
+    ["gemini-3-pro-preview", "2025-11-18", 4, 18, 0.4, null, "google", 200000],
     ["gemini-3-pro-preview", "2025-11-18", 2, 12, 0.2, null, "google"],
     ["gemini-3-flash-preview", "2025-12-17", 0.5, 3, 0.05, null, "google"],
-    ["gemini-3.5-flash", "2026-05-19", 1.5, 9, 0.15, null, "google"]]');
+    ["gemini-3.5-flash", "2026-05-19", 1.5, 9, 0.15, null, "google"]]') p
+    WHERE t.value->>0 IN ('', p.value->>6) AND (t.value->>1 = '' OR p.value->>8 IS NULL);

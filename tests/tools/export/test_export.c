@@ -464,7 +464,8 @@ static const char *const kinds[] = {
 
 /* What a session used, and how many tools it called, of all sessions that have one or the other. */
 #define USED_SQL                                                                                   \
-    "SELECT s.id, s.input_tokens, s.output_tokens, coalesce(s.cost_microusd, 0), t.calls "         \
+    "SELECT s.id, coalesce(s.input_tokens, 0), coalesce(s.output_tokens, 0), "                     \
+    "coalesce(s.cost_microusd, 0), t.calls "                                                       \
     "FROM sessions s "                                                                             \
     "LEFT JOIN (SELECT session_id, count(*) AS calls FROM events WHERE type = 'tool.called' "      \
     "GROUP BY session_id) t ON t.session_id = s.id WHERE s.input_tokens <> 0 OR s.output_tokens "  \

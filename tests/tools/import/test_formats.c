@@ -157,7 +157,8 @@ START_TEST(types_and_tokens_of_each_kind_are_those_of_its_log)
         "FROM event_index WHERE type GLOB '[mti]*' GROUP BY type ORDER BY type)");
     ck_assert_msg(strstr(cli.out, log->types) != NULL, "%s: %s", log->path, cli.out);
     CLI(&cli, NULL, "sql", "--format", "csv",
-        "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
+        "SELECT CAST(total(input_tokens) AS INTEGER), CAST(total(output_tokens) AS INTEGER), "
+        "CAST(total(cached_input_tokens) AS INTEGER) FROM sessions");
     snprintf(tokens, sizeof tokens, "%d,%d,%d", log->input_tokens, log->output_tokens,
              log->cached_tokens);
     ck_assert_msg(strstr(cli.out, tokens) != NULL, "%s: no %s in %s", log->path, tokens, cli.out);
@@ -208,7 +209,8 @@ START_TEST(what_the_responses_of_a_branch_used_is_told_once)
 {
     DONE(&cli, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json");
     CLI(&cli, NULL, "sql", "--format", "csv",
-        "SELECT sum(input_tokens), sum(output_tokens), sum(cached_input_tokens) FROM sessions");
+        "SELECT CAST(total(input_tokens) AS INTEGER), CAST(total(output_tokens) AS INTEGER), "
+        "CAST(total(cached_input_tokens) AS INTEGER) FROM sessions");
     ck_assert_ptr_nonnull(strstr(cli.out, "\n1000,70,60"));
     CLI(&cli, NULL, "import", "lionagi", ANNAL_SOURCE "/tests/data/lionagi/branch.json", "--json");
     assert_printed("events", 0);
