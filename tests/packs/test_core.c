@@ -430,12 +430,13 @@ END_TEST
 static void append_some(struct random *random)
 {
     static const char *const types[] = {
-        "session.created",   "session.updated", "session.transition", "session.ended",
-        "session.resumed",   "turn.started",    "turn.started",       "turn.streaming",
-        "turn.completed",    "turn.failed",     "agent.turn.usage",   "tool.called",
-        "tool.called",       "tool.returned",   "tool.failed",        "response.stored",
-        "response.accessed", "artifact.stored", "checkpoint.noted",   "message.added",
-        "tool_call",         "tool_result",     "turn_start",         "turn_complete"};
+        "session.created", "session.updated",  "session.transition", "session.ended",
+        "session.resumed", "turn.started",     "turn.started",       "turn.streaming",
+        "turn.completed",  "turn.failed",      "agent.turn.usage",   "turn.rolled_back",
+        "turn.abandoned",  "turn.restored",    "tool.called",        "tool.called",
+        "tool.returned",   "tool.failed",      "response.stored",    "response.accessed",
+        "artifact.stored", "checkpoint.noted", "message.added",      "tool_call",
+        "tool_result",     "turn_start",       "turn_complete"};
     char session[8], data[300];
     unsigned n = (unsigned)random_below(random, 6);
     const char *type = types[random_below(random, sizeof types / sizeof *types)];
@@ -508,6 +509,72 @@ START_TEST(tokens_without_a_cost_have_that_of_the_price_that_fits_best)
     use("m-1", ",\"cost_usd\":0.5");
     ck_rows(COSTS, "14.5|14|12000000\n");
     ck_rows("SELECT model, cost_usd FROM usage_by_model", "m-1|7.5\nprovider/m-1|7\n");
+}
+END_TEST
+
+START_TEST(a_tier_a_long_prompt_a_cache_of_an_hour_and_a_search_have_prices_of_their_own)
+{
+    static const struct {
+        const char *data, *cost;
+    } cases[] = {
+        {"{\"model\":\"claude-sonnet-4-5\",\"input_tokens\":200000}", "600000"},
+        {"{\"model\":\"claude-sonnet-4-5\",\"input_tokens\":300000}", "1800000"},
+        {"{\"model\":\"claude-sonnet-4-5\",\"input_tokens\":100000,\"prompt_tokens\":300000}",
+         "600000"},
+        {"{\"model\":\"claude-opus-4-5\",\"input_tokens\":2000,\"cache_write_tokens\":2000,"
+         "\"cache_write_1h_tokens\":1000}",
+         "16250"},
+        {"{\"model\":\"claude-opus-4-5\",\"input_tokens\":1000,\"web_searches\":3}", "35000"},
+        {"{\"model\":\"f\",\"input_tokens\":1000,\"tier\":\"fast\"}", "30000"},
+        {"{\"model\":\"claude-opus-4-5\",\"input_tokens\":1000,\"tier\":\"batch\"}", "2500"},
+        {"{\"model\":\"gpt-5\",\"input_tokens\":1000,\"tier\":\"priority\"}", ""},
+        {"{\"model\":\"gpt-5\",\"input_tokens\":1000,\"web_searches\":1}", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char want[64];
+        memory_apply(&m, "session.pruned", "{}");
+        memory_apply(&m, "price.set",
+                     "{\"model\":\"f\",\"tier\":\"fast\",\"input\":30,\"output\":150}");
+        memory_apply(&m, "agent.turn.usage", cases[i].data);
+        snprintf(want, sizeof want, "%s|%d\n", cases[i].cost, cases[i].cost[0] != '\0');
+        ck_rows("SELECT CAST(round(1e6 * cost_usd) AS INTEGER), costed_tokens > 0 FROM "
+                "usage_by_session",
+                want);
+    }
+}
+END_TEST
+
+START_TEST(what_no_event_gave_is_unknown_and_what_one_gave_as_nothing_is_0)
+{
+#define TOKENS "SELECT total_tokens, input_tokens, output_tokens, cached_input_tokens FROM sessions"
+    memory_apply(&m, "session.created", "{}");
+    ck_rows(TOKENS, "|||\n");
+    memory_apply(&m, "agent.turn.usage", "{\"output_tokens\":0}");
+    ck_rows(TOKENS, "0||0|\n");
+    memory_apply(&m, "agent.turn.usage", "{\"input_tokens\":5}");
+    ck_rows(TOKENS, "5|5|0|\n");
+    ck_rows("SELECT input_tokens, output_tokens, cached_input_tokens FROM usage", "5|0|\n");
+}
+END_TEST
+
+START_TEST(a_turn_that_is_taken_back_says_so_and_may_be_live_again)
+{
+    memory_apply(&m, "turn.started", "{\"turn_id\":\"t\"}");
+    memory_apply(&m, "turn.completed", "{\"turn_id\":\"t\"}");
+    memory_apply(&m, "turn.rolled_back", "{\"turn_id\":\"t\"}");
+    ck_rows("SELECT status, live_status FROM turns", "rolled_back|completed\n");
+    memory_apply(&m, "turn.abandoned", "{\"turn_id\":\"t\"}");
+    ck_rows("SELECT status, live_status FROM turns", "abandoned|completed\n");
+    memory_apply(&m, "turn.restored", "{\"turn_id\":\"t\"}");
+    ck_rows("SELECT status, live_status FROM turns", "completed|\n");
+    memory_apply(&m, "turn.started", "{\"turn_id\":\"u\"}");
+    memory_apply(&m, "turn.abandoned", "{\"turn_id\":\"u\"}");
+    memory_apply(&m, "turn.completed", "{\"turn_id\":\"u\"}");
+    ck_rows("SELECT status FROM turns WHERE turn_id = 'u'", "abandoned\n");
+    memory_apply(&m, "turn.restored", "{\"turn_id\":\"u\"}");
+    ck_rows("SELECT status, completed_at FROM turns WHERE turn_id = 'u'", "started|\n");
+    memory_apply(&m, "turn.abandoned", "{\"turn_id\":\"none\"}");
+    ck_rows("SELECT count(*) FROM turns", "2\n");
 }
 END_TEST
 
@@ -615,6 +682,10 @@ Suite *suite_core(void)
     tcase_add_test(tcase, a_cost_that_nobody_gave_is_null);
     tcase_add_test(tcase, tokens_without_a_cost_have_that_of_the_price_that_fits_best);
     tcase_add_test(tcase, a_cost_apart_from_the_tokens_is_that_of_all_of_them);
+    tcase_add_test(tcase,
+                   a_tier_a_long_prompt_a_cache_of_an_hour_and_a_search_have_prices_of_their_own);
+    tcase_add_test(tcase, what_no_event_gave_is_unknown_and_what_one_gave_as_nothing_is_0);
+    tcase_add_test(tcase, a_turn_that_is_taken_back_says_so_and_may_be_live_again);
     tcase_add_test(tcase, the_list_has_one_price_of_a_model_and_a_day);
     tcase_add_loop_test(tcase, without_a_title_a_session_is_called_as_its_user_began, 0,
                         sizeof titles / sizeof *titles);

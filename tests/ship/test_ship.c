@@ -556,7 +556,8 @@ END_TEST
 
 /* Those of the guide, and all columns of the tables. */
 static const char *const queries[] = {
-    "SELECT id, title, model, total_turns, total_tokens FROM sessions ORDER BY total_tokens DESC, "
+    "SELECT id, title, model, total_turns, total_tokens FROM sessions ORDER BY total_tokens DESC "
+    "NULLS LAST, "
     "id",
     "SELECT id, flow_id, agent_id, provider, status, created_at, updated_at, last_activity_at, "
     "cost_microusd, working_directory, git_branch, parent_session_id, ended_at, input_tokens, "

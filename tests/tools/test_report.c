@@ -84,9 +84,10 @@ START_TEST(programs_get_the_values_and_ids_whole)
     ASSERT_OUT("{\"section\":\"failures\",\"timestamp\":\"2026-03-02T09:00:03.000000Z\",\"tool\":"
                "\"Bash\",\"input\":\"make\",\"output\":\"no <rule>\",\"session_id\":\"" ID
                "\",\"seq\":3}\n");
-    ASSERT_OUT("{\"section\":\"models\",\"model\":\"m1\",\"requests\":1,\"input_tokens\":1200,"
-               "\"cached_input_tokens\":null,\"output_tokens\":34,\"cost_microusd\":null,\"computed_"
-               "microusd\":null,\"costed_share\":0}\n");
+    ASSERT_OUT(
+        "{\"section\":\"models\",\"model\":\"m1\",\"requests\":1,\"input_tokens\":1200,"
+        "\"cached_input_tokens\":null,\"output_tokens\":34,\"cost_microusd\":null,\"computed_"
+        "microusd\":null,\"costed_share\":0}\n");
 }
 END_TEST
 

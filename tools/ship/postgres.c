@@ -30,7 +30,7 @@
 
 extern const char annal__sql_ship_schema[];
 
-#define SCHEMA_VERSION 17
+#define SCHEMA_VERSION 18
 #define LOCK_KEY       "hashtext('annal')"
 #define COPY_BYTES     ((size_t)64 << 10)
 enum { UPGRADE_QUIET_MS = 600000 };

@@ -23,15 +23,16 @@ CREATE TABLE IF NOT EXISTS annal._session_rows (
     model                text,
     turn                 text,
     turns                bigint NOT NULL,
-    input_tokens         bigint NOT NULL,
-    output_tokens        bigint NOT NULL,
-    cached_input_tokens  bigint NOT NULL,
-    cache_write_tokens   bigint NOT NULL,
+    input_tokens         bigint,
+    output_tokens        bigint,
+    cached_input_tokens  bigint,
+    cache_write_tokens   bigint,
     cost_microusd        bigint
 ) WITH (fillfactor = 70);
 
 -- seq: of the event that began it; NULL while there are only others about it. place: it is the session's n-th. sequence_said,
--- created_said: by that event. status: with which it ended. counted: an end that named it added its tokens.
+-- created_said: by that event. status: with which it ended. counted: an end that named it added its tokens. taken: by the last
+-- event that took it back, or restored it: seq, new status, time.
 CREATE TABLE IF NOT EXISTS annal._turn_rows (
     key                  bigint NOT NULL,
     turn                 text NOT NULL,
@@ -52,6 +53,7 @@ CREATE TABLE IF NOT EXISTS annal._turn_rows (
     cost_microusd        bigint,
     counted              boolean NOT NULL,
     timing               text,
+    taken                text[],
     PRIMARY KEY (key, turn)
 ) WITH (fillfactor = 80);
 
@@ -61,6 +63,16 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'timing') THEN
         ALTER VIEW IF EXISTS annal.turns RESET (security_barrier);
         ALTER TABLE annal._turn_rows ADD COLUMN timing text;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._turn_rows'::regclass AND attname = 'taken') THEN
+        ALTER VIEW IF EXISTS annal.turns RESET (security_barrier);
+        ALTER TABLE annal._turn_rows ADD COLUMN taken text[];
+    END IF;
+    IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = 'annal._session_rows'::regclass AND attname = 'input_tokens'
+               AND attnotnull) THEN
+        ALTER VIEW IF EXISTS annal.sessions RESET (security_barrier);
+        ALTER TABLE annal._session_rows ALTER input_tokens DROP NOT NULL, ALTER output_tokens DROP NOT NULL,
+            ALTER cached_input_tokens DROP NOT NULL, ALTER cache_write_tokens DROP NOT NULL;
     END IF;
 END $$;
 
@@ -171,7 +183,7 @@ BEGIN
     -- that be found. Usage that names none belongs to none.
     turn_events AS MATERIALIZED (
         SELECT *, named IS NULL AND NOT begins AND NOT uses AS is_loose, CASE WHEN ends THEN 0 ELSE -1e15 END AS lowest,
-               CASE WHEN uses THEN 0 END AS least
+               CASE WHEN uses THEN 0 END AS least, type IN ('turn.rolled_back', 'turn.abandoned', 'turn.restored') AS takes
         FROM (SELECT key, seq, ts, type, turn_before, d.*, coalesce(d.model, d.model_id, d."modelId") AS used_model,
                      d.turn_id AS named, type IN ('turn.started', 'turn_start') AS begins, type = 'agent.turn.usage' AS uses,
                      type IN ('turn.completed', 'turn.failed', 'turn.cancelled', 'turn_complete', 'turn_error') AS ends
@@ -180,7 +192,8 @@ BEGIN
                   cached_input_tokens json, cache_write_tokens json, cost_microusd json, cost_usd json, sequence json,
                   status text, created_at text, error text, timing text, model text, model_id text, "modelId" text)
               WHERE type IN ('turn.started', 'turn_start', 'turn.streaming', 'turn.completed', 'turn.failed', 'turn.cancelled',
-                             'turn_complete', 'turn_error', 'agent.turn.usage')) AS e),
+                             'turn_complete', 'turn_error', 'agent.turn.usage', 'turn.rolled_back', 'turn.abandoned',
+                             'turn.restored')) AS e),
     of_turns AS (
         SELECT *, CASE WHEN begins THEN '#' || seq END AS begun FROM turn_events WHERE NOT is_loose
         UNION ALL
@@ -192,11 +205,15 @@ BEGIN
     amounts AS (
         SELECT *, coalesce(named, begun) AS turn, ends AND named IS NOT NULL AS ends_named,
                CASE WHEN ends OR uses THEN
-                   coalesce(annal._number(input_tokens, lowest), annal._number("inputTokens", lowest), least) END AS input,
+                   coalesce(annal._number(input_tokens, lowest), annal._number("inputTokens", lowest),
+                            CASE WHEN coalesce(input_tokens::text, "inputTokens"::text) IS NOT NULL THEN least END) END AS input,
                CASE WHEN ends OR uses THEN
-                   coalesce(annal._number(output_tokens, lowest), annal._number("outputTokens", lowest), least) END AS output,
-               CASE WHEN ends OR uses THEN coalesce(annal._number(cached_input_tokens, lowest), least) END AS cached_input,
-               CASE WHEN ends OR uses THEN coalesce(annal._number(cache_write_tokens, lowest), least) END AS cache_write,
+                   coalesce(annal._number(output_tokens, lowest), annal._number("outputTokens", lowest),
+                            CASE WHEN coalesce(output_tokens::text, "outputTokens"::text) IS NOT NULL THEN least END) END AS output,
+               CASE WHEN ends OR uses THEN coalesce(annal._number(cached_input_tokens, lowest),
+                   CASE WHEN cached_input_tokens IS NOT NULL THEN least END) END AS cached_input,
+               CASE WHEN ends OR uses THEN coalesce(annal._number(cache_write_tokens, lowest),
+                   CASE WHEN cache_write_tokens IS NOT NULL THEN least END) END AS cache_write,
                CASE WHEN ends OR uses THEN annal._cost(cost_microusd, cost_usd) END AS cost
         FROM of_turns),
 
@@ -216,6 +233,7 @@ BEGIN
                min(ts) FILTER (WHERE ends) AS completed_at,
                min(ARRAY[lpad(seq::text, 20, '0'), error]) FILTER (WHERE ends AND error IS NOT NULL) AS error,
                min(ARRAY[lpad(seq::text, 20, '0'), timing]) FILTER (WHERE ends AND timing IS NOT NULL) AS timing,
+               max(ARRAY[lpad(seq::text, 20, '0'), substr(type, 6), ts::text]) FILTER (WHERE takes AND named IS NOT NULL) AS taken,
                min(ARRAY[lpad(seq::text, 20, '0'), used_model]) FILTER (WHERE uses AND used_model IS NOT NULL) AS model,
                sum(input) FILTER (WHERE NOT ends_named)::bigint AS input,
                sum(output) FILTER (WHERE NOT ends_named)::bigint AS output,
@@ -233,7 +251,7 @@ BEGIN
                      ended[2] AS ended, streaming, status_said, begun_at,
                      CASE WHEN created[1]::bigint = n.seq THEN annal._when(created[2]) END AS created_said, completed_at,
                      CASE WHEN error[1]::bigint = ended[1] THEN error[2] END AS error,
-                     CASE WHEN timing[1]::bigint = ended[1] THEN timing[2] END AS timing, model,
+                     CASE WHEN timing[1]::bigint = ended[1] THEN timing[2] END AS timing, model, taken,
                      input, output, cached_input, cache_write, cost, first_end IS NOT NULL AS counted,
                      CASE WHEN NOT coalesce(r.counted, false) THEN first_end END AS first_end,
                      n.turn IS NOT NULL AND n.seq IS NOT NULL AND r.seq IS NULL AS is_new
@@ -244,7 +262,7 @@ BEGIN
         INSERT INTO annal._turn_rows AS r
         SELECT key, turn, seq, place, sequence_said, (ARRAY['failed', 'cancelled', 'completed'])[ended], streaming,
                status_said, begun_at, created_said, completed_at, error, input_tokens, output_tokens, cached_input_tokens,
-               cache_write_tokens, cost_microusd, counted, timing
+               cache_write_tokens, cost_microusd, counted, timing, taken
         FROM placed WHERE turn IS NOT NULL
         ON CONFLICT (key, turn) DO UPDATE SET
             seq = coalesce(r.seq, excluded.seq),
@@ -263,7 +281,8 @@ BEGIN
             cache_write_tokens = annal._plus(r.cache_write_tokens, excluded.cache_write_tokens),
             cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd),
             counted = r.counted OR excluded.counted,
-            timing = CASE WHEN r.status IS NULL THEN excluded.timing ELSE r.timing END),
+            timing = CASE WHEN r.status IS NULL THEN excluded.timing ELSE r.timing END,
+            taken = coalesce(excluded.taken, r.taken)),
     used AS (
         SELECT key, (min(model))[2] AS model,
                substr(max(lpad(last_begin::text, 20, '0') || turn), 21) AS turn, count(place) AS turns,
@@ -327,8 +346,8 @@ BEGIN
     INSERT INTO annal._session_rows AS r
     SELECT key, o.to_seq, o.first_at, s.created_at, o.updated_at, o.active_at,
            CASE WHEN s.about_end THEN s.ended_at ELSE o.ended_at END, s.status, coalesce(said.said, '{}'), w.words, u.model,
-           u.turn, coalesce(u.turns, 0), coalesce(u.input_tokens, 0), coalesce(u.output_tokens, 0),
-           coalesce(u.cached_input_tokens, 0), coalesce(u.cache_write_tokens, 0), u.cost_microusd
+           u.turn, coalesce(u.turns, 0), u.input_tokens, u.output_tokens, u.cached_input_tokens, u.cache_write_tokens,
+           u.cost_microusd
     FROM old o LEFT JOIN words w USING (key) LEFT JOIN new_status s USING (key) LEFT JOIN said USING (key)
          LEFT JOIN used u USING (key)
     ON CONFLICT (key) DO UPDATE SET
@@ -343,10 +362,10 @@ BEGIN
         model = coalesce(r.model, excluded.model),
         turn = coalesce(excluded.turn, r.turn),
         turns = r.turns + excluded.turns,
-        input_tokens = r.input_tokens + excluded.input_tokens,
-        output_tokens = r.output_tokens + excluded.output_tokens,
-        cached_input_tokens = r.cached_input_tokens + excluded.cached_input_tokens,
-        cache_write_tokens = r.cache_write_tokens + excluded.cache_write_tokens,
+        input_tokens = annal._plus(r.input_tokens, excluded.input_tokens),
+        output_tokens = annal._plus(r.output_tokens, excluded.output_tokens),
+        cached_input_tokens = annal._plus(r.cached_input_tokens, excluded.cached_input_tokens),
+        cache_write_tokens = annal._plus(r.cache_write_tokens, excluded.cache_write_tokens),
         cost_microusd = annal._plus(r.cost_microusd, excluded.cost_microusd);
 END $$;
 

@@ -104,11 +104,16 @@ CREATE OR REPLACE VIEW annal.forks AS
 
 CREATE OR REPLACE VIEW annal.turns AS
     SELECT h.session || ':' || t.turn AS id, h.session AS session_id, coalesce(t.sequence_said, t.place) AS sequence,
-           coalesce(t.status, CASE WHEN t.streaming THEN 'streaming' END, t.status_said, 'started') AS status,
-           annal._time(coalesce(t.created_said, t.begun_at)) AS created_at, annal._time(t.completed_at) AS completed_at,
+           coalesce(nullif(t.taken[2], 'restored'), t.status, CASE WHEN t.streaming THEN 'streaming' END, t.status_said,
+                    'started') AS status,
+           annal._time(coalesce(t.created_said, t.begun_at)) AS created_at,
+           annal._time(coalesce(t.completed_at, CASE WHEN t.taken[2] <> 'restored' THEN t.taken[3]::timestamptz END))
+               AS completed_at,
            t.input_tokens, t.output_tokens, t.cost_microusd / 1e6::float8 AS cost_usd,
            CASE WHEN t.turn <> '#' || t.seq THEN t.turn END AS turn_id, t.cached_input_tokens,
-           t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store, t.timing
+           t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store, t.timing,
+           CASE WHEN t.taken[2] <> 'restored' THEN coalesce(t.status, CASE WHEN t.streaming THEN 'streaming' END,
+                                                             t.status_said, 'started') END AS live_status
     FROM annal._turn_rows t JOIN annal._heads h USING (key) WHERE t.seq IS NOT NULL;
 
 -- ---- Sessions ----
@@ -124,7 +129,7 @@ CREATE OR REPLACE VIEW annal.sessions AS
            annal._time(s.updated_at) AS updated_at,
            annal._time(s.last_activity_at) AS last_activity_at,
            s.turns AS total_turns,
-           s.input_tokens + s.output_tokens AS total_tokens,
+           annal._plus(s.input_tokens, s.output_tokens) AS total_tokens,
            s.cost_microusd / 1e6::float8 AS total_cost_usd,
            s.said ->> 'working_directory' AS working_directory,
            s.said ->> 'git_branch' AS git_branch,
