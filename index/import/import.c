@@ -219,6 +219,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
             SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
+        annal__import_said(import->db) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
         status = annal__import_fail(import, err, "importer");

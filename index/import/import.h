@@ -11,6 +11,10 @@
 
 /* Add the functions that annal/import.h lists. A SQLite result code. */
 int annal__import_functions(sqlite3 *db);
+bool annal__import_function_exists(const char *name);
+
+/* Add said(). A SQLite result code. */
+int annal__import_said(sqlite3 *db);
 
 /*
  * The text after the next line that is this mark ("-- rows"), up to the next mark. Begin with *at =

@@ -142,20 +142,29 @@ static void sql_base64(sqlite3_context *context, int argc, sqlite3_value **argv)
     annal__buf_done(&text);
 }
 
+static const struct {
+    const char *name;
+    int args;
+    void (*call)(sqlite3_context *, int, sqlite3_value **);
+} functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
+                 {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
+                 {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64},
+                 {"otlp_json", 1, sql_otlp_json}};
+
 int annal__import_functions(sqlite3 *db)
 {
-    static const struct {
-        const char *name;
-        int args;
-        void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } functions[] = {{"time_us", 1, sql_time_us},           {"session_id", 1, sql_session_id},
-                     {"json_text", 1, sql_json_text},       {"json_fields", -1, sql_json_fields},
-                     {"msgpack_json", 1, sql_msgpack_json}, {"base64", 1, sql_base64},
-                     {"otlp_json", 1, sql_otlp_json}};
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
     int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         code = sqlite3_create_function(db, functions[i].name, functions[i].args, flags, NULL,
                                        functions[i].call, NULL, NULL);
     return code;
+}
+
+bool annal__import_function_exists(const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (sqlite3_stricmp(name, functions[i].name) == 0)
+            return true;
+    return false;
 }

@@ -192,7 +192,8 @@ static int allow_reading(void *arg, int action, const char *table, const char *c
     (void)database;
     (void)trigger;
     if (action == SQLITE_SELECT || action == SQLITE_RECURSIVE ||
-        (action == SQLITE_FUNCTION && annal__allowed_function(column)))
+        (action == SQLITE_FUNCTION &&
+         (annal__allowed_function(column) || annal__import_function_exists(column))))
         return SQLITE_OK;
     if (action != SQLITE_READ)
         return SQLITE_DENY;

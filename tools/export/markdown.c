@@ -8,6 +8,9 @@
 #include "tools/export/summary.h"
 #include "tools/show/excerpt.h"
 
+#include <annal/index.h>
+#include <annal/query.h>
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -72,13 +75,40 @@ static void put_unfinished(const struct summary *summary)
         printf("- **Unfinished**: %" PRIu32 " turn%s without an end\n", turns, plural(turns));
 }
 
+static int put_title_row(void *arg, const annal_row *row)
+{
+    bool *is_put = arg;
+    if (row->values[0].kind == ANNAL_VALUE_TEXT && row->values[0].bytes.len > 0) {
+        page_inline(row->values[0].bytes, LINE_CHARS);
+        *is_put = true;
+    }
+    return 0;
+}
+
+/* The title that an event gives, else the one of annal ls, which may be what the user said. */
+static void put_title(const struct export *export, const struct summary *summary)
+{
+    const annal_value param = {.kind = ANNAL_VALUE_TEXT, .bytes = export->session};
+    annal_slice title = summary_field(summary, FIELD_TITLE);
+    annal_index *index = NULL;
+    bool is_put = title.len > 0;
+    if (is_put)
+        page_inline(title, LINE_CHARS);
+    else if (annal_index_open(export->store, NULL, &index, NULL) >= 0)
+        (void)!annal_sql(index, ANNAL_SLICE("SELECT title FROM sessions WHERE id = ?1"),
+                         &(annal_sql_options){.params = &param, .param_count = 1}, put_title_row,
+                         &is_put, NULL);
+    annal_index_close(index);
+    if (!is_put)
+        page_inline(export->session, LINE_CHARS);
+}
+
 static void put_head(const struct export *export, const struct summary *summary)
 {
     char count[HUMAN_BYTES];
     const struct tally *tally = &summary->spending.tally;
-    annal_slice title = summary_field(summary, FIELD_TITLE);
     fputs("# ", stdout);
-    page_inline(title.len > 0 ? title : export->session, LINE_CHARS);
+    put_title(export, summary);
     printf("\n\n- **Session**: `%.*s`\n", ANNAL_FMT(export->session));
     put_field(summary, FIELD_AGENT, "Agent");
     put_field(summary, FIELD_PROVIDER, "Provider");
@@ -116,7 +146,7 @@ static void put_place(const annal_event *event)
 
 static void put_part(annal_slice part)
 {
-    annal_slice text = block_text(part);
+    annal_slice text = block_text(part), type;
     bool thought = block_is_thought(part);
     if (block_is_empty(part))
         return;
@@ -124,9 +154,13 @@ static void put_part(annal_slice part)
         fputs("<details><summary>Thinking</summary>\n\n", stdout);
     if (excerpt_is_text(text)) {
         page_quote(text);
+    } else if (block_is_media(part, &type)) {
+        fputs("*", stdout);
+        page_inline(type, NAME_CHARS);
+        fputs(", not shown*\n\n", stdout);
     } else {
         fputs("**Other**: ", stdout);
-        page_code(part, LINE_CHARS); /* an image, or a form that only its producer knows */
+        page_code(part, LINE_CHARS); /* a form that only its producer knows */
         fputs("\n\n", stdout);
     }
     if (thought)

@@ -341,7 +341,9 @@ static void put_head_of_damaged(void *arg, const struct walk *walk)
         status = annal__buf_append(&head, "[]", 2);
     for (int depth = walk->depth - 1; depth > 0 && status >= 0; depth--)
         status = annal__buf_append(&head, walk->kinds[depth] == '{' ? "}" : "]", 1);
-    if (status >= 0 && is_value(annal__buf_slice(&head))) {
+    if (annal__slice_is(annal__buf_slice(&head), "[]")) {
+        writing->done = walk->at + 1;
+    } else if (status >= 0 && is_value(annal__buf_slice(&head))) {
         fputs("{\"at\":\"$\",\"value\":", writing->lines);
         put_on_one_line(writing->lines, head.ptr, head.ptr + head.len);
         fputs("}\n", writing->lines);
@@ -358,16 +360,54 @@ static void put_item_of_damaged(void *arg, annal_slice path, uint64_t index, ann
     writing->done = value.ptr + value.len;
 }
 
+static bool is_split(const struct document *document, annal_slice path)
+{
+    annal_slice word;
+    size_t at = 0;
+    while ((word = importer_word(document->importer, "split", &at)).len > 0)
+        if (annal__slice_same(word, path))
+            return true;
+    return false;
+}
+
+/* Whether the value is nothing but arrays whose items become lines, of which one has an item. */
+static bool has_only_items(const struct document *document)
+{
+    struct json_walk walk;
+    annal_slice name, value, item;
+    bool has_item = false;
+    if (annal__json_walk_array(&walk, document->text))
+        return is_split(document, ANNAL_SLICE("$")) && annal__json_walk_item(&walk, &item);
+    if (!annal__json_walk_object(&walk, document->text))
+        return false;
+    while (annal__json_walk_next(&walk, &name, &value)) {
+        char path[80];
+        struct json_walk items;
+        int len = snprintf(path, sizeof path, "$.%.*s", ANNAL_FMT(annal__json_inside(name)));
+        if (len >= (int)sizeof path || !is_split(document, annal_slice_of(path)) ||
+            !annal__json_walk_array(&items, value))
+            return false;
+        has_item = has_item || annal__json_walk_item(&items, &item);
+    }
+    return has_item;
+}
+
+static void put_value(const struct document *document, struct writing *writing)
+{
+    fputs("{\"at\":\"$\",\"value\":", writing->lines);
+    walk_document(document, &(struct visitor){.array = put_emptied_array, .arg = writing});
+    put_on_one_line(writing->lines, writing->done, document->text.ptr + document->text.len);
+    fputs("}\n", writing->lines);
+}
+
 annal_status document_write_lines(const struct document *document, FILE *lines, annal_error *err)
 {
     const char *end = document->text.ptr + document->text.len;
     struct writing writing = {.lines = lines, .done = document->text.ptr};
     size_t at = 0;
     if (document->whole) {
-        fputs("{\"at\":\"$\",\"value\":", lines);
-        walk_document(document, &(struct visitor){.array = put_emptied_array, .arg = &writing});
-        put_on_one_line(lines, writing.done, end);
-        fputs("}\n", lines);
+        if (!has_only_items(document))
+            put_value(document, &writing);
         while ((writing.only = importer_word(document->importer, "split", &at)).len > 0)
             walk_document(document, &(struct visitor){.item = put_item, .arg = &writing});
     } else {

@@ -5,10 +5,10 @@
  *
  *   -- split: $.messages $.info.history        ($: the value itself is the array)
  *
- * (1) The first line is {"at":"$","value":…}, the value with those arrays empty. Then comes a line
- *     for each item, array after array in the order of the directive:
- *     {"at":"$.messages","index":0,"value":…}. Values are copied as they are written, except for
- *     line breaks between tokens, which become spaces.
+ * (1) The first line is {"at":"$","value":…}, the value with those arrays empty, unless it has
+ *     nothing else. Then comes a line for each item, array after array in the order of the
+ *     directive: {"at":"$.messages","index":0,"value":…}. Values are copied as they are written,
+ *     except for line breaks between tokens, which become spaces.
  * (2) A file is a document if it is one JSON value over several lines, or one on a single line that
  *     contains one of the arrays. A file whose first or second line is a value is one of lines,
  *     whatever follows.

@@ -104,7 +104,7 @@ static void print_part(struct conversation *talk, annal_slice part)
 {
     static const char thinks[] = "(thinks) ";
     bool thought = block_is_thought(part);
-    annal_slice text = block_text(part);
+    annal_slice text = block_text(part), type;
     if (block_is_empty(part) && !talk->full)
         return;
     printf("%*s", INDENT, "");
@@ -118,7 +118,8 @@ static void print_part(struct conversation *talk, annal_slice part)
         print_block(talk, part, MESSAGE_LINES, 0);
     } else {
         fputc('[', stdout);
-        excerpt_print_line(part, (size_t)room(talk, 2));
+        excerpt_print_line(block_is_media(part, &type) && !talk->full ? type : part,
+                           (size_t)room(talk, 2));
         fputs("]\n", stdout);
     }
     if (thought)

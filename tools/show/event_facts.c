@@ -129,6 +129,18 @@ bool block_is_thought(annal_slice block)
     return thought;
 }
 
+/* A string, or the text of the first object of an array, such as a summary of Codex. */
+static annal_slice first_text(annal_slice value)
+{
+    struct json_walk walk;
+    annal_slice item;
+    if (value.len == 0 || value.ptr[0] != '[' || !annal__json_walk_array(&walk, value))
+        return value;
+    if (!annal__json_walk_item(&walk, &item) || item.ptr[0] != '{')
+        return (annal_slice){0};
+    return annal__json_member(item, "text");
+}
+
 annal_slice block_text(annal_slice block)
 {
     static const char *const members[] = {"text", "thinking", "summary", "content"};
@@ -138,17 +150,52 @@ annal_slice block_text(annal_slice block)
     for (size_t i = 0; i < sizeof members / sizeof *members && !excerpt_is_text(text) &&
                        block.len > 0 && block.ptr[0] == '{';
          i++)
-        text = annal__json_member(block, members[i]);
+        text = first_text(annal__json_member(block, members[i]));
     return excerpt_is_text(text) ? text : (annal_slice){0};
+}
+
+/* A JSON string that has nothing but white space. */
+static bool is_blank(annal_slice raw)
+{
+    if (raw.len < 2 || raw.ptr[0] != '"')
+        return false;
+    for (size_t i = 1; i + 1 < raw.len; i++) {
+        if (raw.ptr[i] == '\\' && strchr("nrt", raw.ptr[i + 1]) != NULL)
+            i++;
+        else if (raw.ptr[i] != ' ')
+            return false;
+    }
+    return true;
 }
 
 bool block_is_empty(annal_slice block)
 {
     static const char *const members[] = {"text", "thinking", "summary", "content"};
-    bool empty = annal__slice_is(block, "\"\"");
+    annal_slice text = block_text(block);
+    bool empty = is_blank(block) || block_is_thought(block);
     for (size_t i = 0; i < sizeof members / sizeof *members && block.ptr[0] == '{'; i++)
-        empty = empty || annal__slice_is(annal__json_member(block, members[i]), "\"\"");
-    return empty && block_text(block).len == 0;
+        empty = empty || is_blank(annal__json_member(block, members[i]));
+    return empty && (text.len == 0 || is_blank(text));
+}
+
+bool block_is_media(annal_slice block, annal_slice *out_type)
+{
+    static const char *const types[] = {"\"image\"", "\"input_image\"", "\"image_url\"",
+                                        "\"audio\"", "\"input_audio\"", "\"document\""};
+    annal_slice type = {0};
+    if (block.len > 0 && block.ptr[0] == '{')
+        type = annal__json_member(block, "type");
+    bool found = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        found = found || annal__slice_is(type, types[i]);
+    if (!found || block_text(block).len > 0)
+        return false;
+    annal_slice source = annal__json_member(block, "source");
+    annal_slice media = source.len > 0 && source.ptr[0] == '{'
+                            ? annal__json_member(source, "media_type")
+                            : annal__json_member(block, "media_type");
+    *out_type = annal__json_inside(excerpt_is_text(media) ? media : type);
+    return true;
 }
 
 bool content_is_empty(annal_slice content)

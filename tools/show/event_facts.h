@@ -106,6 +106,9 @@ annal_slice block_text(annal_slice block);
 
 /* Whether a block, or all blocks of a content, have a text that is empty. */
 bool block_is_empty(annal_slice block);
+
+/* An image, a sound, or a file, without text. *out_type: its type, such as image/png. */
+bool block_is_media(annal_slice block, annal_slice *out_type);
 bool content_is_empty(annal_slice content);
 
 /*

@@ -35,6 +35,11 @@
  *   otlp_json(value)
  *       a value of OpenTelemetry, such as {"intValue":"7"} or {"kvlistValue":…}, as plain JSON
  *   base64(blob)
+ *   said(content)
+ *       what the user said in a message, as a JSON string of at most 400 bytes: the content after
+ *       the texts that the agent added before it. NULL if it added none, "" if nothing follows. The
+ *       importer lists these texts in a view, added(begins, ends): ends is the text with which one
+ *       ends, or NULL if it reaches to the end of the message
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
  *

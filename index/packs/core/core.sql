@@ -43,13 +43,14 @@
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that
 -- nobody announced has a row too, without called_at; if its tool.called comes later, as logs of
--- parallel calls have it, it takes over that row. dangling are the calls without a result.
+-- parallel calls have it, it takes over that row. tool.updated says how a call ended whose result came
+-- before its end. dangling are the calls without a result.
 --
 -- Status changes only as said here: session.created ("idle" by default), session.status_changed,
 -- session.paused ("paused"), session.resumed ("idle"), session.ended ("ended"), and session.updated
 -- when it names one, session.transition. Where a word stands in brackets, data.status says another.
 -- The title is what an event says, else what the user said first, or after one word such as "hi" or
--- a command such as /clear: annal_said() knows what agents add to that. A title that an event gives
+-- a command such as /clear; "said" has it where agents add to that. A title that an event gives
 -- later replaces it.
 -- session.pruned takes the rows of a session out of all tables; what it appends later begins anew.
 --

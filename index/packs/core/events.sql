@@ -321,6 +321,16 @@ ON CONFLICT (session_id, call_id, seq) DO UPDATE SET
     output_sha256 = excluded.output_sha256
 WHERE status = 'called';
 
+-- on tool.updated
+UPDATE tool_calls SET
+    status = CASE $success WHEN 0 THEN 'failed' WHEN 1 THEN 'returned' ELSE status END,
+    duration_ms = CASE WHEN $duration_ms = CAST($duration_ms AS NUMERIC) THEN $duration_ms
+                       ELSE duration_ms END,
+    exit_code = CASE WHEN $exit_code = CAST($exit_code AS NUMERIC) THEN $exit_code
+                     ELSE exit_code END
+WHERE session_id = :session AND call_id = $call_id AND status <> 'called'
+  AND seq = (SELECT MAX(seq) FROM tool_calls WHERE session_id = :session AND call_id = $call_id);
+
 -- on response.stored, response_stored
 INSERT INTO responses (session_id, ref, seq, content_ref, stored_at)
 VALUES (:session, COALESCE($ref, '#' || :seq), :seq, $content_ref, :ts)

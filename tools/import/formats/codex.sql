@@ -29,8 +29,14 @@
 --  (9) A line without time has the time of the line before it; "time" in the data says so.
 -- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
 --      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
---      patch_apply_end come before the output, and answer where it says nothing. A call that the
+--      patch_apply_end come before the output, and answer where it says nothing. If the command
+--      outlived the first wait, its end comes later: tool.updated says how it ended. Of a script that
+--      ran commands, the first exit code other than 0 among its outputs counts. A call that the
 --      server runs has no output line: it is complete as it stands.
+-- (11) A review ends under the id of entered_review_mode, which is not the id of its task_started: it
+--      ends the open turn.
+-- (12) agent_message is what another agent said to this one: message.added of the role agent, if it
+--      can be read.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -49,7 +55,7 @@ FROM source;
 -- What is known of each session so far. turn: the open one; turns: how many have begun; marked: it
 -- has task_started lines; forked: it goes on from its parent's count.
 CREATE TABLE sessions (
-    session TEXT PRIMARY KEY, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
+    session TEXT PRIMARY KEY, review TEXT, model TEXT, cwd TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
     forked INTEGER
 ) WITHOUT ROWID;
@@ -60,6 +66,35 @@ CREATE TABLE ends (
     PRIMARY KEY (session, call)
 ) WITHOUT ROWID;
 
+-- Results that did not say how the call ended.
+CREATE TABLE waiting (session TEXT, call TEXT, PRIMARY KEY (session, call)) WITHOUT ROWID;
+
+-- What Codex adds before what its user says, and a version that writes it. annal/import.h: said().
+CREATE VIEW added (begins, ends, seen_in) AS VALUES
+    ('<environment_context>', '</environment_context>', '0.40.0'),
+    ('<user_instructions>', '</user_instructions>', '0.40.0'),
+    ('# AGENTS.md instructions', '</INSTRUCTIONS>', '0.121.0'),
+    ('# Context from my IDE setup', '## My request for Codex:', '0.40.0'),
+    ('# Files mentioned by the user', '## My request for Codex:', '0.126.0-alpha.8'),
+    ('# Diff comments:', '## My request for Codex:', '0.145.0-alpha.30'),
+    ('<recommended_plugins>', '</recommended_plugins>', '0.145.0-alpha.18'),
+    ('<subagent_notification>', '</subagent_notification>', '0.118.0'),
+    ('<turn_aborted>', '</turn_aborted>', '0.118.0'),
+    ('<user_action>', '</user_action>', '0.144.3'),
+    ('<user_shell_command>', '</user_shell_command>', '0.50.0'),
+    ('<permissions instructions>', '</permissions instructions>', '0.80.0'),
+    ('<collaboration_mode>', '</collaboration_mode>', '0.90.0'),
+    ('<apps_instructions>', '</apps_instructions>', '0.118.0'),
+    ('<plugins_instructions>', '</plugins_instructions>', '0.118.0'),
+    ('<skills_instructions>', '</skills_instructions>', '0.118.0'),
+    ('<INSTRUCTIONS>', '</INSTRUCTIONS>', '0.118.0'),
+    ('<git_context>', '</git_context>', '0.118.0'),
+    ('<hook_context>', '</hook_context>', '0.118.0'),
+    ('<hook_prompt', '</hook_prompt>', '0.118.0'),
+    ('<skill>', '</skill>', '0.80.0'),
+    ('The following is the Codex agent history', NULL, '0.118.0'),
+    ('A previous agent produced the plan below', NULL, '0.118.0');
+
 -- What was found out about each line of the batch. base and what follows it is of a count of tokens,
 -- said and what follows it of a result.
 CREATE TABLE facts (
@@ -68,7 +103,7 @@ CREATE TABLE facts (
     new_cwd TEXT, starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     main TEXT,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
-    said TEXT, exit_code INTEGER, ms INTEGER, failed INTEGER
+    said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -79,21 +114,24 @@ SELECT row,
                 WHEN head LIKE '%' || char(10) || 'Process exited with code %'
                     THEN CAST(substr(head, instr(head, char(10) || 'Process exited with code ') + 26)
                               AS INTEGER) END,
+                inner_code,
                 CASE WHEN json_type(meta, '$.exit_code') = 'integer' THEN meta ->> '$.exit_code' END)
            AS exit_code,
        CAST(round(1000 * coalesce(
-                CASE WHEN head LIKE '%' || char(10) || 'Wall time: %'
-                    THEN CAST(substr(head, instr(head, char(10) || 'Wall time: ') + 12) AS REAL) END,
+                CASE WHEN head LIKE '%' || char(10) || 'Wall time%'
+                    THEN CAST(ltrim(substr(head, instr(head, char(10) || 'Wall time') + 10), ': ') AS REAL) END,
                 CASE WHEN json_type(meta, '$.duration_seconds') IN ('integer', 'real')
                     THEN meta ->> '$.duration_seconds' END)) AS INTEGER) AS ms,
        CASE WHEN said GLOB 'aborted*' OR said GLOB 'execution error*' OR said GLOB 'tool call error*'
+                 OR said GLOB 'failed in sandbox*' OR said GLOB 'Script failed*' OR said GLOB 'Script error*'
                  OR said GLOB 'exec_command failed*' OR said GLOB 'write_stdin failed*'
                  OR said GLOB 'apply_patch verification failed*' OR said GLOB 'unsupported call*'
                  OR said GLOB 'failed to parse function arguments*'
             THEN 1 END AS refused
-FROM (SELECT row, substr(said, 1, 100) AS said,
-             CASE WHEN said GLOB 'Chunk ID: *' OR said GLOB 'Wall time: *' OR said GLOB 'Exit code: *'
-                       OR said GLOB 'Process exited with code *'
+FROM (SELECT row, substr(said, 1, 100) AS said, inner_code,
+             CASE WHEN said GLOB 'Chunk ID: *' OR said GLOB 'Wall time*' OR said GLOB 'Exit code: *'
+                       OR said GLOB 'Process exited with code *' OR said GLOB 'Command: *'
+                       OR said GLOB 'Script *'
                   THEN char(10) || substr(said, 1, coalesce(
                            nullif(instr(said, char(10) || 'Output:'), 0), 300)) END AS head,
              CASE WHEN substr(said, 1, 1) = '{' AND json_valid(said)
@@ -117,9 +155,13 @@ SELECT row, n, hash, j, type, kind, time_us(j ->> '$.timestamp') AS at,
        type = 'event_msg' AND kind IN ('task_complete', 'turn_complete', 'turn_aborted') AS ends,
        CASE WHEN j IS NULL THEN 'unreadable'
             WHEN type = 'compacted' THEN 'checkpoint'
+            WHEN type = 'event_msg' AND kind = 'thread_name_updated'
+                 AND json_type(j, '$.payload.thread_name') = 'text' THEN 'named'
             WHEN type IS NOT 'response_item' THEN 'record'
             WHEN kind = 'message' AND json_type(j, '$.payload.content') IS NOT NULL THEN 'message'
             WHEN kind = 'reasoning' THEN 'reasoning'
+            WHEN kind = 'agent_message' AND json_type(j, '$.payload.content') = 'array'
+                 AND instr(j -> '$.payload.content', '"encrypted_content"') = 0 THEN 'other'
             WHEN kind LIKE '%\_call' ESCAPE '\' THEN 'call'
             WHEN kind LIKE '%\_output' ESCAPE '\' THEN 'result'
             ELSE 'record' END AS main
@@ -164,8 +206,10 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                     WHEN NEW.says AND NOT coalesce((SELECT k.marked FROM sessions k
                                                     WHERE k.session = w.session), 0)
                         THEN NEW.hash END AS starts,
-               CASE WHEN NEW.ends THEN coalesce(NEW.turn, (SELECT k.turn FROM sessions k
-                                                           WHERE k.session = w.session)) END AS ends
+               CASE WHEN NEW.ends THEN coalesce(
+                   CASE WHEN NEW.turn IS NOT (SELECT k.review FROM sessions k
+                                              WHERE k.session = w.session) THEN NEW.turn END,
+                   (SELECT k.turn FROM sessions k WHERE k.session = w.session)) END AS ends
         FROM (SELECT CASE WHEN named OR NEW.session IS NULL THEN session ELSE NEW.session END AS session,
                      coalesce(NEW.at, ts) AS ts, ts AS before, made,
                      NOT named AND NEW.session IS NOT NULL AS first_meta
@@ -174,6 +218,8 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     LEFT JOIN sessions s ON s.session = x.session;
     INSERT INTO left_behind VALUES (NEW.row);
     INSERT INTO counts SELECT NEW.row, NEW.j, NEW.type WHERE NEW.kind = 'token_count';
+    UPDATE sessions SET review = NEW.turn
+    WHERE NEW.kind = 'entered_review_mode' AND session = (SELECT session FROM file);
     INSERT INTO ended SELECT NEW.row, NEW.j, NEW.type
     WHERE NEW.kind IN ('exec_command_end', 'patch_apply_end');
     INSERT INTO results SELECT NEW.row, NEW.j WHERE NEW.main = 'result';
@@ -249,6 +295,13 @@ CREATE TRIGGER end INSTEAD OF INSERT ON ended WHEN NEW.type = 'event_msg' BEGIN
                     p ->> '$.success' = 0)
     FROM facts f, (SELECT NEW.j -> '$.payload' AS p)
     WHERE f.row = NEW.row AND json_type(p, '$.call_id') = 'text';
+    UPDATE facts SET main = 'late', (exit_code, ms, failed) = (
+        SELECT exit_code, ms, failed FROM ends e
+        WHERE e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id')
+    WHERE row = NEW.row AND EXISTS (SELECT 1 FROM waiting w WHERE w.session = facts.session
+                                    AND w.call = NEW.j ->> '$.payload.call_id');
+    DELETE FROM waiting WHERE session = (SELECT session FROM facts WHERE row = NEW.row)
+        AND call = NEW.j ->> '$.payload.call_id';
 END;
 
 CREATE VIEW results (row, j) AS VALUES (0, '');
@@ -256,7 +309,13 @@ CREATE TRIGGER result INSTEAD OF INSERT ON results BEGIN
     UPDATE facts SET said = CASE json_type(NEW.j, '$.payload.output')
             WHEN 'text' THEN NEW.j ->> '$.payload.output'
             WHEN 'array' THEN NEW.j ->> '$.payload.output[0].text'
-            WHEN 'object' THEN NEW.j ->> '$.payload.output.content' END
+            WHEN 'object' THEN NEW.j ->> '$.payload.output.content' END,
+        inner_code = CASE WHEN json_type(NEW.j, '$.payload.output') = 'array' THEN (
+            SELECT t ->> '$.exit_code'
+            FROM (SELECT b.value ->> '$.text' AS t FROM json_each(NEW.j, '$.payload.output') b
+                  WHERE b.type = 'object')
+            WHERE substr(t, 1, 1) = '{' AND json_valid(t) AND json_type(t, '$.exit_code') = 'integer'
+            ORDER BY t ->> '$.exit_code' = 0 LIMIT 1) END
     WHERE row = NEW.row;
     UPDATE facts SET (exit_code, ms, failed) = (
         SELECT coalesce(o.exit_code, e.exit_code), coalesce(o.ms, e.ms),
@@ -267,6 +326,10 @@ CREATE TRIGGER result INSTEAD OF INSERT ON results BEGIN
              ON e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id'
         WHERE o.row = NEW.row)
     WHERE row = NEW.row;
+    INSERT OR IGNORE INTO waiting
+    SELECT session, NEW.j ->> '$.payload.call_id' FROM facts
+    WHERE row = NEW.row AND coalesce(exit_code, failed) IS NULL
+      AND json_type(NEW.j, '$.payload.call_id') = 'text';
 END;
 
 -- A line with its facts, and where it came from.
@@ -302,6 +365,8 @@ FROM (
            WHEN 5 THEN
                CASE main
                WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added'
+               WHEN 'other' THEN 'message.added' WHEN 'named' THEN 'session.updated'
+               WHEN 'late' THEN 'tool.updated'
                WHEN 'call' THEN 'tool.called'
                WHEN 'result' THEN CASE WHEN failed THEN 'tool.failed' ELSE 'tool.returned' END
                WHEN 'checkpoint' THEN 'checkpoint.noted'
@@ -353,9 +418,23 @@ FROM (
            WHEN 'message' THEN json_fields(
                'id', coalesce(nullif(j -> '$.payload.id', 'null'), json_text(hash)),
                'role', coalesce(j -> '$.payload.role', '"assistant"'), 'content', j -> '$.payload.content',
+               'said', CASE WHEN j ->> '$.payload.role' = 'user' THEN said(j -> '$.payload.content') END,
                'model', CASE WHEN j ->> '$.payload.role' = 'assistant' THEN json_text(model) END,
                'turn_id', turn_id, 'source', source,
                'extra', json_remove(j, '$.payload.id', '$.payload.role', '$.payload.content'))
+           WHEN 'other' THEN json_fields(
+               'id', coalesce(nullif(j -> '$.payload.id', 'null'), json_text(hash)), 'role', '"agent"',
+               'author', j -> '$.payload.author', 'content', j -> '$.payload.content',
+               'turn_id', turn_id, 'source', source,
+               'extra', json_remove(j, '$.payload.id', '$.payload.author', '$.payload.content'))
+           WHEN 'named' THEN json_fields(
+               'set', json_fields('title', j -> '$.payload.thread_name'), 'source', source,
+               'extra', json_remove(j, '$.payload.thread_name'))
+           WHEN 'late' THEN json_fields(
+               'call_id', j -> '$.payload.call_id',
+               'success', CASE failed WHEN 0 THEN 'true' WHEN 1 THEN 'false' END,
+               'exit_code', exit_code, 'duration_ms', ms, 'turn_id', turn_id, 'source', source,
+               'extra', json_remove(j, '$.payload.call_id'))
            WHEN 'reasoning' THEN json_fields(
                'id', coalesce(nullif(j -> '$.payload.id', 'null'), json_text(hash)),
                'role', '"assistant"', 'content', '[' || (j -> '$.payload') || ']',

@@ -26,6 +26,12 @@ SELECT max(CASE
     ELSE 0 END) FROM lines
 
 -- once
+-- What the Gemini CLI adds before what its user says. annal/import.h: said().
+CREATE VIEW added (begins, ends) AS VALUES
+    ('<session_context>', '</session_context>'),
+    ('<hook_context>', '</hook_context>'),
+    ('This is the Gemini CLI. We are setting up the context for our chat', NULL);
+
 CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn TEXT, turns INTEGER,
                    rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
 INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0 FROM source;
@@ -121,6 +127,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE WHEN m.fresh THEN 'message.added' ELSE 'import.record' END, NEW.hash || '.message.' || m.i,
            CASE WHEN m.fresh THEN json_fields(
                'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
+               'said', CASE WHEN m.role = 'user' THEN said(m -> '$.content') END,
                'model', m -> '$.model', 'turn_id', json_text(f.turn), 'source', n.source,
                'extra', json_remove(m, '$.id', '$.content', '$.model',
                        CASE WHEN json_type(m, '$.toolCalls') = 'array'

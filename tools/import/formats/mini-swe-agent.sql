@@ -10,7 +10,8 @@
 --      its response was made, else that of the message before. The session's created_at follows in a
 --      session.updated once a time is known.
 --  (2) What the model answers is message.added; the command in it (the block of bash, or tool calls) is
---      tool.called, and the message behind it, which says what came of it, tool.returned.
+--      tool.called, and the message behind it, which says what came of it, tool.returned, or tool.failed
+--      if it begins with another <returncode> than 0.
 --  (3) Tokens stand in each response. The cost stands in info.model_stats as a sum and is told once.
 --  (4) The first event made from a line carries what is left of it under "extra".
 
@@ -73,7 +74,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer');
     INSERT INTO out
     SELECT NEW.row, 2, session, ts, CASE main WHEN 'unreadable' THEN 'import.unreadable' WHEN 'message' THEN 'message.added'
-               WHEN 'result' THEN 'tool.returned' ELSE 'import.record' END, NEW.hash || '.2',
+               WHEN 'result' THEN CASE WHEN code <> 0 THEN 'tool.failed' ELSE 'tool.returned' END
+               ELSE 'import.record' END, NEW.hash || '.2',
            CASE main
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            WHEN 'message' THEN json_fields(
@@ -81,10 +83,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'model', CASE WHEN role = 'assistant' THEN coalesce(v -> '$.extra.response.model', json_text(model)) END,
                'source', source, 'extra', json_remove(v, '$.role', '$.content'))
            WHEN 'result' THEN json_fields(
-               'call_id', coalesce(v -> '$.tool_call_id', json_text(call)), 'output', v -> '$.content', 'source', source,
+               'call_id', coalesce(v -> '$.tool_call_id', json_text(call)),
+               'success', CASE WHEN code = 0 THEN 'true' WHEN code IS NOT NULL THEN 'false' END,
+               'output', v -> '$.content', 'exit_code', code, 'source', source,
                'extra', json_remove(v, '$.content', '$.tool_call_id'))
            ELSE json_fields('kind', json_text(main), 'source', source, 'extra', j) END, NEW.n
-    FROM file, now WHERE main <> 'meta';
+    FROM file, now, (SELECT CASE WHEN c GLOB '<returncode>[-0-9]*' THEN CAST(substr(c, 13) AS INTEGER) END AS code
+                     FROM (SELECT coalesce(v ->> '$.content[0].text', v ->> '$.content') AS c FROM now))
+    WHERE main <> 'meta';
     INSERT INTO out
     SELECT NEW.row, 3, session, ts, 'tool.called', NEW.hash || '.3',
            json_fields('call_id', json_text(NEW.hash), 'tool', '"bash"', 'input', json_text(command),

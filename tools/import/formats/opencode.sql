@@ -150,6 +150,10 @@ WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'm
 ORDER BY s.session_id, s.seq, s.id;
 
 -- once
+-- What opencode adds before what its user says. annal/import.h: said().
+CREATE VIEW added (begins, ends) AS VALUES
+    ('<system-reminder>', '</system-reminder>');
+
 CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 
@@ -246,6 +250,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'id', json_text(mid), 'role', json_text(coalesce(role, 'assistant')),
                'content', (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
                            WHERE p.value ->> '$.type' IN ('text', 'reasoning', 'file')),
+               'said', CASE WHEN role = 'user' THEN said(
+                   (SELECT json_group_array(json(p.value)) FROM json_each(v, '$.parts') p
+                    WHERE p.value ->> '$.type' = 'text')) END,
                'model', coalesce(info -> '$.modelID', info -> '$.model.modelID', info -> '$.model.id'), 'turn_id', json_text(turn),
                'source', source,
                'extra', json_set(json_remove(v, '$.info.id', '$.info.role'), '$.parts',

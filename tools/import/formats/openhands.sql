@@ -33,6 +33,13 @@ SELECT max(CASE
 FROM (SELECT json, coalesce(json -> '$.value', json) AS v FROM lines)
 
 -- once
+-- What OpenHands adds before what its user says. annal/import.h: said().
+CREATE VIEW added (begins, ends) AS VALUES
+    ('<RUNTIME_INFORMATION>', '</RUNTIME_INFORMATION>'),
+    ('<REPOSITORY_INFO>', '</REPOSITORY_INFO>'),
+    ('<REPOSITORY_INSTRUCTIONS>', '</REPOSITORY_INSTRUCTIONS>'),
+    ('<EXTRA_INFO>', '</EXTRA_INFO>');
+
 CREATE TABLE file (base TEXT, session TEXT, ts INTEGER, zone TEXT, last INTEGER, listed INTEGER);
 INSERT INTO file
 SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL, 1,
@@ -143,6 +150,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                'role', json_text(role),
                'content', coalesce(e -> '$.llm_message.content', e -> '$.system_prompt.text', e -> '$.args.content',
                                    e -> '$.message', '""'),
+               'said', CASE WHEN role = 'user' THEN said(coalesce(e -> '$.llm_message.content', e -> '$.args.content',
+                                                                  e -> '$.message')) END,
                'gap_before', CASE WHEN gap > 0 THEN gap END, 'source', source,
                'extra', json_remove(e, '$.llm_message.content',
                    CASE WHEN json_type(e, '$.llm_message.content') IS NULL THEN '$.system_prompt.text' ELSE '$." "' END)) END,

@@ -56,11 +56,13 @@ CREATE VIEW told AS
 SELECT i, session, name, CASE WHEN json_type(x) = 'text' AND substr(trim(x ->> '$'), 1, 1) NOT IN ('[', '{')
                      THEN CASE WHEN class IN ('model', 'agent') THEN x ->> '$' END
        ELSE coalesce(
+           CASE WHEN json_type(x, '$.contents') = 'text' THEN x ->> '$.contents' END,
            x ->> '$.prompt', x ->> '$.task', x ->> '$.question', x ->> '$.instruction', x ->> '$.new_message.parts[0].text',
            (SELECT coalesce(CASE WHEN json_type(m.value, '$.content') = 'text' THEN m.value ->> '$.content' END,
                             m.value ->> '$.content[0].text', m.value ->> '$.parts[0].text', m.value ->> '$.parts[0].content')
-            FROM json_each(CASE WHEN json_type(x) = 'array' THEN x ELSE coalesce(x -> '$.messages', '[]') END) m
-            WHERE m.type = 'object' AND m.value ->> '$.role' = 'user' LIMIT 1)) END AS text
+            FROM json_each(CASE WHEN json_type(x) = 'array' THEN x ELSE coalesce(x -> '$.messages',
+                           CASE WHEN json_type(x, '$.contents') = 'array' THEN x -> '$.contents' END, '[]') END) m
+            WHERE m.type = 'object' AND coalesce(m.value ->> '$.role', 'user') = 'user' LIMIT 1)) END AS text
 FROM (SELECT i, session, name, class, CASE WHEN json_type(input) = 'text' AND json_valid(input ->> '$') THEN input ->> '$' ELSE input END AS x
       FROM (SELECT i, session, name, class, coalesce(a -> '$."gen_ai.input.messages"', a -> '$.prompt', input, 'null') AS input
             FROM spans WHERE class <> 'tool'

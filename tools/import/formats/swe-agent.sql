@@ -11,7 +11,8 @@
 --  (2) A step is what the model answered (message.added), what it did (tool.called, the tool is the first
 --      word of the action) and what came of it (tool.returned).
 --  (3) The history repeats the steps: of it, the system's and the user's first words are message.added, the
---      rest is import.record.
+--      rest is import.record. SWE-agent 1 calls the task an observation, too. What the user says in a
+--      demonstration (is_demo) was said in another session: "said" is empty.
 --  (4) Tokens and cost stand in info.model_stats as sums, and are told once.
 --  (5) The first event made from a line carries what is left of it under "extra".
 
@@ -38,12 +39,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                 WHEN j ->> '$.at' = '$.history' AND j ->> '$.value.role' = 'system' THEN 'told'
                 WHEN j ->> '$.at' = '$.history' AND j ->> '$.value.role' = 'user'
                      AND NOT (SELECT asked FROM file)
-                     AND coalesce(j ->> '$.value.message_type', '') <> 'observation' THEN 'told'
+                     AND NOT (coalesce(j ->> '$.value.message_type', '') = 'observation'
+                              AND coalesce(j ->> '$.value.is_demo', 0)) THEN 'told'
                 WHEN j ->> '$.at' = '$.history' THEN 'history'
                 ELSE 'record' END
     FROM source, (SELECT NEW.json AS j);
     UPDATE file SET asked = 1
-    WHERE (SELECT j ->> '$.at' = '$.history' AND v ->> '$.role' = 'assistant' FROM now);
+    WHERE (SELECT j ->> '$.at' = '$.history' AND v ->> '$.role' = 'assistant'
+                  AND NOT coalesce(v ->> '$.is_demo', 0) FROM now);
     INSERT INTO out
     SELECT NEW.row, 0, session, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
@@ -69,6 +72,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            WHEN 'told' THEN json_fields('id', json_text(NEW.hash), 'role', v -> '$.role', 'content', v -> '$.content',
+                                        'said', CASE WHEN v ->> '$.is_demo' THEN '""' END,
                                         'source', source, 'extra', json_remove(v, '$.role', '$.content'))
            WHEN 'step' THEN json_fields(
                'id', json_text(NEW.hash), 'role', '"assistant"',

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * said(content): what the user said, in a message to which the agent added text.
+ *
+ * Agents put text of their own before what their user says: instructions from files, the
+ * environment, lists of plugins. An importer lists in its view added(begins, ends) how such a text
+ * begins and how it ends; ends is NULL if it reaches to the end of the message. The patterns are
+ * read when the function is first called.
+ */
+#include "index/import/import.h"
+
+#include "index/db/database.h"
+#include "journal/base/alloc.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
+
+#include <string.h>
+
+#define SAID_BYTES_MAX 400 /* enough for a title and an excerpt */
+
+struct pattern {
+    struct buf begins, ends; /* ends is empty: at the end of the message */
+};
+
+struct said {
+    struct pattern *patterns;
+    size_t count;
+    bool is_loaded;
+    struct buf text; /* of the block that is looked at */
+};
+
+static void free_said(void *arg)
+{
+    struct said *said = arg;
+    for (size_t i = 0; i < said->count; i++) {
+        annal__buf_done(&said->patterns[i].begins);
+        annal__buf_done(&said->patterns[i].ends);
+    }
+    annal__free(said->patterns);
+    annal__buf_done(&said->text);
+    annal__free(said);
+}
+
+static bool load_pattern(struct said *said, sqlite3_stmt *row)
+{
+    annal_slice begins = annal__db_column(row, 0);
+    if (begins.len == 0)
+        return true;
+    struct pattern *pattern =
+        annal__array_add(&said->patterns, &said->count, sizeof *said->patterns);
+    if (pattern == NULL)
+        return false;
+    *pattern = (struct pattern){0};
+    return annal__buf_append_slice(&pattern->begins, begins) >= 0 &&
+           annal__buf_append_slice(&pattern->ends, annal__db_column(row, 1)) >= 0;
+}
+
+/* An importer without the view has no patterns. */
+static bool load(struct said *said, sqlite3 *db)
+{
+    sqlite3_stmt *rows = NULL;
+    bool good = true;
+    if (said->is_loaded)
+        return true;
+    if (sqlite3_prepare_v2(db, "SELECT begins, ends FROM added", -1, &rows, NULL) == SQLITE_OK)
+        while (good && sqlite3_step(rows) == SQLITE_ROW)
+            good = load_pattern(said, rows);
+    sqlite3_finalize(rows);
+    said->is_loaded = good;
+    return good;
+}
+
+static annal_slice skip_space(annal_slice text)
+{
+    while (text.len > 0 && (text.ptr[0] == ' ' || (text.ptr[0] >= '\t' && text.ptr[0] <= '\r')))
+        text = (annal_slice){text.ptr + 1, text.len - 1};
+    return text;
+}
+
+static annal_slice skip_pattern(annal_slice text, const struct pattern *pattern)
+{
+    size_t len = pattern->ends.len;
+    const char *end = len == 0 ? NULL : memmem(text.ptr, text.len, pattern->ends.ptr, len);
+    if (end == NULL)
+        return (annal_slice){text.ptr + text.len, 0};
+    return (annal_slice){end + len, text.len - (size_t)(end + len - text.ptr)};
+}
+
+/* The text after what was added at its beginning. */
+static annal_slice skip_added(const struct said *said, annal_slice text)
+{
+    text = skip_space(text);
+    for (size_t i = 0; i < said->count && text.len > 0;) {
+        const struct buf *begins = &said->patterns[i].begins;
+        if (text.len >= begins->len && memcmp(text.ptr, begins->ptr, begins->len) == 0) {
+            text = skip_space(skip_pattern(text, &said->patterns[i]));
+            i = 0;
+        } else {
+            i++;
+        }
+    }
+    return text;
+}
+
+/* The raw string of a block of content: the block itself, or a member of it. */
+static annal_slice block_text(annal_slice block)
+{
+    static const char *const members[] = {"text", "instruction", "content"};
+    for (size_t i = 0; block.len > 0 && block.ptr[0] == '{' && i < 3; i++) {
+        annal_slice raw = annal__json_member(block, members[i]);
+        if (raw.len > 2 && raw.ptr[0] == '"')
+            return raw;
+    }
+    return block.len > 2 && block.ptr[0] == '"' ? block : (annal_slice){0};
+}
+
+/*
+ * Find what was said in a block. *was_added: something was skipped. ANNAL_END: nothing was said in
+ * this block.
+ */
+static annal_status find_said(struct said *said, annal_slice block, annal_slice *out,
+                              bool *was_added)
+{
+    bool has_half;
+    annal_slice raw = block_text(block);
+    said->text.len = 0;
+    if (raw.len == 0)
+        return ANNAL_END;
+    annal_status status = annal__json_decode(raw, &said->text, &has_half);
+    if (status < 0)
+        return status;
+    annal_slice whole = skip_space(annal__buf_slice(&said->text));
+    *out = skip_added(said, whole);
+    *was_added = *was_added || out->ptr != whole.ptr;
+    return out->len == 0 ? ANNAL_END : ANNAL_OK;
+}
+
+static annal_status find_in_content(struct said *said, annal_slice content, annal_slice *out,
+                                    bool *was_added)
+{
+    struct json_walk walk;
+    annal_slice block;
+    annal_status status = ANNAL_END;
+    if (!annal__json_walk_array(&walk, content))
+        return find_said(said, content, out, was_added);
+    while (status == ANNAL_END && annal__json_walk_item(&walk, &block))
+        status = find_said(said, block, out, was_added);
+    return status;
+}
+
+/* Cut it before a character that does not fit. */
+static annal_slice cut(annal_slice text)
+{
+    if (text.len <= SAID_BYTES_MAX)
+        return text;
+    text.len = SAID_BYTES_MAX;
+    while (text.len > 0 && ((unsigned char)text.ptr[text.len] & 0xc0) == 0x80)
+        text.len--;
+    return text;
+}
+
+static void sql_said(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    struct said *said = sqlite3_user_data(context);
+    struct buf json = {0};
+    annal_slice words = {0};
+    bool was_added = false;
+    (void)argc;
+    const char *content = (const char *)sqlite3_value_text(argv[0]);
+    annal_slice value = {content, (size_t)sqlite3_value_bytes(argv[0])};
+    if (content == NULL)
+        return;
+    if (!load(said, sqlite3_context_db_handle(context))) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    annal_status status = find_in_content(said, annal__json_trim(value), &words, &was_added);
+    if (status == ANNAL_END)
+        words = (annal_slice){"", 0};
+    if (status >= 0 && was_added)
+        status = annal__json_quote(&json, cut(words));
+    if (status < 0)
+        sqlite3_result_error_nomem(context);
+    else if (was_added)
+        sqlite3_result_text64(context, json.ptr, json.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+    annal__buf_done(&json);
+}
+
+int annal__import_said(sqlite3 *db)
+{
+    struct said *said = annal__zalloc(sizeof *said);
+    if (said == NULL)
+        return SQLITE_NOMEM;
+    return sqlite3_create_function_v2(db, "said", 1, SQLITE_UTF8 | SQLITE_INNOCUOUS, said, sql_said,
+                                      NULL, NULL, free_said);
+}
