@@ -2,14 +2,21 @@
 /* What a lake, a database, a bucket or a server says is not believed: nothing outside is touched,
  * and the command says what is wrong and ends with 1 or 3. */
 #include "journal/base/buf.h"
+#include "tests/ship/fixture.h"
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/ship/lake.h"
 
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char lake_url[300];
@@ -296,6 +303,208 @@ START_TEST(forks_in_a_circle_are_damage)
 }
 END_TEST
 
+/* ---- A bucket, and a server of a store ---- */
+
+struct answer {
+    const char *head, *body; /* and so often more, which makes it a long one */
+    int times;
+};
+
+static const struct answer answers[] = {
+    {"HTTP/1.1 200 OK\r\n", "", 0},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "hello", 1},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", "hello", 1},
+    {"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n", "hello", 1},
+    {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "ffffffffffffffff\r\nx", 1},
+    {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n", "\x1f\x8b not gzip", 1},
+    {"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", "", 0},
+    {"HTTP/1.1 200 OK\r\nETag: ../../x\r\n\r\n", "{\"annal_lake\":1}\n", 1},
+    {"HTTP/1.1 404 Not Found\r\n\r\n", "<Error><Code>", 100000},
+    {"HTTP/1.1 403 Forbidden\r\n\r\n", "<a>", 100000},
+    {"HTTP/1.1 500 Error\r\n\r\n", "{\"error\":{\"message\":\"\x1b[2J\nx\"}}", 1},
+    {"HTTP/1.1 400 Bad\r\n\r\n", "{\"error\":", 100000},
+    {"HTTP/1.1 400 Bad\r\n\r\n", "[[[[[[[[", 100000},
+    {"HTTP/1.1 200 OK\r\n\r\n", "{\"hash\":[[[[[", 100000},
+    {"HTTP/1.1 200 OK\r\n\r\n", "0123456789abcdef0123456789abcdef", 600000},
+    {"HTTP/1.1 416 Range\r\n\r\n", "", 0},
+    {"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-9/3\r\n\r\n", "hello", 1},
+    {"HTTP/9.9 200 OK\r\n\r\n", "hello", 1},
+    {"X: y\r\n", "X: y\r\n", 100000},
+};
+
+static void answer_one(int fd, const struct answer *answer)
+{
+    char request[65536];
+    struct timeval quiet = {.tv_sec = 2};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof quiet);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &quiet, sizeof quiet);
+    ssize_t got = recv(fd, request, sizeof request, 0);
+    bool good = got > 0 && send(fd, answer->head, strlen(answer->head), MSG_NOSIGNAL) > 0;
+    for (int i = 0; i < answer->times && good; i++)
+        good = send(fd, answer->body, strlen(answer->body), MSG_NOSIGNAL) > 0;
+    close(fd);
+}
+
+/* A process that gives this answer to each request. */
+static pid_t start_liar(const struct answer *answer, int *out_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, len), 0);
+    ck_assert_int_eq(listen(listener, 8), 0);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+    *out_port = ntohs(address.sin_port);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (int fd; (fd = accept(listener, NULL, NULL)) >= 0;)
+            answer_one(fd, answer);
+        _exit(0);
+    }
+    close(listener);
+    return pid;
+}
+
+static void assert_answer_is_refused(const struct answer *answer)
+{
+    char server[60];
+    int port = 0;
+    const char *store = cli.store;
+    pid_t liar = start_liar(answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    setenv("AWS_ENDPOINT_URL", server, 1);
+    const char *const verbs[][10] = {
+        {"push", "here", "--to", server, "--timeout", "1"},
+        {"ship", "status", "s3://lake/x", "--as", "evil"},
+        {"pull", "x", "--from", "s3://lake/x", "--store-name", "evil"},
+        {"pull", "x", "--from", server, "--timeout", "1"},
+    };
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        cli.store = i == 3 ? tmpdir_path(&cli.dir, "second") : store;
+        cli_run(&cli, NULL, verbs[i]);
+        ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%s: %s: %d: %s", answer->head,
+                      verbs[i][0], cli.exit_status, cli.err);
+        ck_assert_msg(strncmp(cli.err, "annal: ", 7) == 0 && strlen(cli.err) < 1300, "%s", cli.err);
+        ck_assert_msg(strchr(cli.err, '\x1b') == NULL, "%s", cli.err);
+        ck_assert_int_eq(cli_journals(&cli), i == 3 ? 0 : 1);
+    }
+    cli.store = store;
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    unsetenv("AWS_ENDPOINT_URL");
+}
+
+START_TEST(no_answer_of_a_server_or_a_bucket_harms)
+{
+    setenv("AWS_ACCESS_KEY_ID", "k", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "s", 1);
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        assert_answer_is_refused(&answers[i]);
+    DONE(&cli, "verify");
+    assert_untouched();
+}
+END_TEST
+
+/* ---- A database ---- */
+
+/* Each statement makes a sound database lie about the session s1, or about all. */
+static const char *const lies[] = {
+    "UPDATE annal._heads SET session = '../../victim/notes' WHERE session = 's1'",
+    "UPDATE annal._heads SET file = '../../../../victim/notes.txt'",
+    "UPDATE annal._heads SET file = repeat('a', 100000)",
+    "UPDATE annal._heads SET parent = '../victim', forked_at = 1",
+    "UPDATE annal._heads SET parent = 's1', forked_at = 1 WHERE session = 's1'",
+    "UPDATE annal._heads SET parent = 's2', forked_at = 1 WHERE session = 's1'; "
+    "UPDATE annal._heads SET parent = 's1', forked_at = 1 WHERE session = 's2'",
+    "UPDATE annal._heads SET parent = 's2', forked_at = -1",
+    "UPDATE annal._heads SET seq = 9223372036854775807",
+    "UPDATE annal._heads SET seq = -5",
+    "UPDATE annal._heads SET h = -1",
+    "UPDATE annal._heads SET created_at = '294000-01-01'",
+    "UPDATE annal._heads SET created_at = NULL",
+    "UPDATE annal._events SET seq = seq + 7",
+    "UPDATE annal._events SET type = repeat('a', 65)",
+    "UPDATE annal._events SET type = '../x'",
+    "UPDATE annal._events SET id = E'\\e[2J\\n'",
+    "UPDATE annal._events SET cause = repeat('c', 100000)",
+    "UPDATE annal._events SET ts = '294000-01-01'",
+    "UPDATE annal._events SET h = 0",
+    "UPDATE annal._events SET data = ('{\"a\":' || repeat('[', 600) || repeat(']', 600) || "
+    "'}')::json",
+    "UPDATE annal._events SET data = ('[' || repeat('1,', 1000000) || '1]')::json",
+    "DELETE FROM annal._events WHERE seq = 2",
+    "ALTER TABLE annal._events RENAME TO was; CREATE VIEW annal._events AS SELECT key, "
+    "seq::text::bytea"
+    " AS was_seq, seq, day, 'x'::text AS ts, type, id, cause, data, h::text AS h FROM annal.was",
+    "ALTER TABLE annal._heads RENAME TO was; CREATE VIEW annal._heads AS SELECT store, session, "
+    "key,"
+    " 'x'::text AS seq, '-'::text AS h, ''::text AS at, file, created_at, parent, forked_at,"
+    " shipped_at, first_day, last_day FROM annal.was",
+    "ALTER TABLE annal._heads RENAME TO was; CREATE VIEW annal._heads AS SELECT store, session, "
+    "key,"
+    " 99999999999999999999999::numeric AS seq, h, at, file, created_at, parent, forked_at,"
+    " shipped_at, first_day, last_day FROM annal.was",
+    "UPDATE annal._schema SET version = -3",
+    "UPDATE annal._schema SET version = 2147483647",
+    "DELETE FROM annal._schema",
+};
+
+static void set_up_database(void)
+{
+    fleet_setup();
+    if (pg.dir[0] == '\0')
+        return;
+    DONE_WITH(
+        &cli,
+        "{\"type\":\"a\",\"data\":1}\n{\"type\":\"a\",\"data\":2}\n{\"type\":\"a\",\"data\":3}\n",
+        "append", "s1");
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "s2");
+}
+
+/* In the store of the other host nothing is new, and here nothing is lost. */
+static void assert_lie_is_refused(const char *lie, bool by_all)
+{
+    const char *store = cli.store;
+    fleet_do("DROP SCHEMA IF EXISTS annal CASCADE");
+    DONE(&cli, "ship", url, "--as", "h1");
+    fleet_do(lie);
+    cli.store = second;
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1");
+    ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%s: %d: %s", lie, cli.exit_status,
+                  cli.err);
+    ck_assert_msg(strncmp(cli.err, "annal: ", 7) == 0 && strlen(cli.err) < 1300, "%s: %s", lie,
+                  cli.err);
+    CLI(&cli, NULL, "pull", "s1", "--from", url, "--store-name", "h1", "--tree");
+    ck_assert_msg(cli.exit_status == 1 || cli.exit_status == 3, "%s: %d: %s", lie, cli.exit_status,
+                  cli.err);
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    cli.store = store;
+    static const char *const verbs[][6] = {{"ship", "status", NULL, "--as", "h1"},
+                                           {"ship", "check", NULL, "--as", "h1"},
+                                           {"ship", NULL, "--as", "h1", "--wait", "0"}};
+    for (size_t i = 0; i < 3 && by_all; i++) {
+        const char *words[8] = {0};
+        for (int j = 0; j < 5 + (i == 2); j++)
+            words[j] = verbs[i][j] != NULL || j > 2 ? verbs[i][j] : url;
+        cli_run(&cli, NULL, words);
+        ck_assert_msg(cli.exit_status == 0 || cli.exit_status == 1 || cli.exit_status == 3,
+                      "%s: %s: %d: %s", lie, words[1], cli.exit_status, cli.err);
+    }
+    DONE(&cli, "verify");
+    ck_assert_int_eq(cli_journals(&cli), 2);
+}
+
+START_TEST(no_lie_of_a_database_reaches_a_store)
+{
+    NEEDS_SERVER();
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        assert_lie_is_refused(lies[i], i % 5 == 0);
+}
+END_TEST
+
 Suite *suite_hostile(void)
 {
     Suite *suite = suite_create("hostile");
@@ -310,5 +519,12 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, no_link_in_a_lake_is_followed);
     tcase_add_test(cases, a_thousand_and_twenty_thousand_forks_in_a_lake_are_pulled_in_a_list);
     tcase_add_test(cases, forks_in_a_circle_are_damage);
+#ifdef ANNAL_SHIP_S3
+    tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
+#endif
+    cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
+    tcase_set_timeout(cases, 300);
+    tcase_add_unchecked_fixture(cases, fleet_start, fleet_stop);
+    tcase_add_test(cases, no_lie_of_a_database_reaches_a_store);
     return suite;
 }

@@ -85,8 +85,9 @@ annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256
 /* Of the sessions in the list, on stdout. */
 int bundle_export(annal_store *store, const struct session_list *list);
 
-/* annal import bundle FILE */
-int bundle_import(const struct args *args, const char *file);
+/* annal import bundle FILE. only: the session that a server was asked for, and which may come with
+ * those that it was forked from alone; NULL: all that is in the bundle. */
+int bundle_import(const struct args *args, const char *file, const char *only);
 
 /* Remove what interrupted imports left. */
 void bundle_remove_stale(const annal_store *store);

@@ -22,6 +22,7 @@ enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
 struct taking {
     const struct args *args;
     const char *file;
+    const char *only; /* as in bundle_import() */
     struct staging staging;
     struct tar_reader *tar;
     struct progress progress;
@@ -61,6 +62,27 @@ static annal_status read_manifest(struct taking *taking)
             bundle_manifest_read(annal__buf_slice(&text), &taking->staging.bundle, taking->err);
     annal__buf_done(&text);
     return status;
+}
+
+/* From the last session back: each is the one that was asked for, or what the one after it in its
+ * line was forked from. Parents come before their forks. */
+static annal_status check_only(struct taking *taking)
+{
+    const struct bundle *bundle = &taking->staging.bundle;
+    const char *wanted = taking->only;
+    for (size_t i = bundle->session_count; wanted != NULL && i > 0; i--) {
+        const struct bundle_session *session = &bundle->sessions[i - 1];
+        if (strcmp(session->session, wanted) != 0)
+            return annal__fail(
+                taking->err, ANNAL_ERR_CORRUPT,
+                "the server sent session '%s', which is neither '%s' nor an ancestor "
+                "of it: nothing is pulled",
+                session->session, taking->only);
+        wanted = session->fork;
+    }
+    return wanted == NULL || wanted[0] == '\0'
+               ? ANNAL_OK
+               : refuse(taking, "it lacks the session, or an ancestor");
 }
 
 static annal_status check_space(struct taking *taking)
@@ -207,6 +229,8 @@ static int take(struct taking *taking)
     annal_status status = tar_reader_open(taking->file, &taking->tar, taking->err);
     if (status == ANNAL_OK)
         status = read_manifest(taking);
+    if (status == ANNAL_OK)
+        status = check_only(taking);
     if (status < 0)
         return fail_error(taking->err);
     int exit_status = store_open(taking->args, OPEN_CREATE, 0, &taking->staging.store);
@@ -221,11 +245,11 @@ static int take(struct taking *taking)
     return status < 0 ? fail_error(taking->err) : EXIT_DONE;
 }
 
-int bundle_import(const struct args *args, const char *file)
+int bundle_import(const struct args *args, const char *file, const char *only)
 {
     annal_error err = {0};
     char from[PATH_MAX + 16];
-    struct taking taking = {.args = args, .file = file, .err = &err};
+    struct taking taking = {.args = args, .file = file, .only = only, .err = &err};
     snprintf(from, sizeof from, "bundle '%s'", taking.file);
     taking.staging = (struct staging){.from = from, .stage_lock = -1, .err = &err};
     progress_begin(&taking.progress, "import", 0);

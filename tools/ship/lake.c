@@ -111,13 +111,14 @@ annal_status lake_fetch_file(struct ship_target *lake, const struct lake_file *f
                              annal_error *err)
 {
     char tmp[NAME_BYTES + 4];
-    annal_status status = lake->kind->fetch(lake->files, file->name, out_fd, err);
+    annal_status status = lake->kind->fetch(lake->files, file->name, file->bytes, out_fd, err);
     if (status != ANNAL_ERR_NOTFOUND || strcmp(file->name, lake->last) != 0)
         return status;
     snprintf(tmp, sizeof tmp, "%s.tmp", file->name);
-    status = lake->kind->fetch(lake->files, tmp, out_fd, err);
-    return status != ANNAL_ERR_NOTFOUND ? status
-                                        : lake->kind->fetch(lake->files, file->name, out_fd, err);
+    status = lake->kind->fetch(lake->files, tmp, file->bytes, out_fd, err);
+    return status != ANNAL_ERR_NOTFOUND
+               ? status
+               : lake->kind->fetch(lake->files, file->name, file->bytes, out_fd, err);
 }
 
 static annal_status prove_file(struct ship_target *lake, const struct lake_file *file,
@@ -721,6 +722,7 @@ static annal_status lake_fetch(struct ship_target *lake, const char *sha256, str
 {
     char name[NAME_BYTES];
     artifact_name(name, sha256);
+    out->limit = SHIP_ARTIFACT_BYTES_MAX;
     return lake->kind->read(lake->files, name, lake_add_text, out, err);
 }
 

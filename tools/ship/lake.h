@@ -47,9 +47,9 @@ struct lake_files_kind {
     /* What is not there is no failure. */
     annal_status (*remove)(struct lake_files *files, const char *name, annal_error *err);
 
-    /* Open a file, or a copy of it without a name. ANNAL_ERR_NOTFOUND: there is none of this
-     * name. */
-    annal_status (*fetch)(struct lake_files *files, const char *name, int *out_fd,
+    /* Open a file, or a copy of it without a name, of which no more is taken than these bytes.
+     * ANNAL_ERR_NOTFOUND: there is none of this name. */
+    annal_status (*fetch)(struct lake_files *files, const char *name, uint64_t most, int *out_fd,
                           annal_error *err);
 
     /* For messages: where a file is. Valid until the next call. */

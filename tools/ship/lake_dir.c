@@ -173,9 +173,10 @@ static annal_status dir_read(struct lake_files *files, const char *name, piece_f
     return status;
 }
 
-static annal_status dir_fetch(struct lake_files *files, const char *name, int *out_fd,
-                              annal_error *err)
+static annal_status dir_fetch(struct lake_files *files, const char *name, uint64_t most,
+                              int *out_fd, annal_error *err)
 {
+    (void)most;
     return open_file(files, name, out_fd, err);
 }
 

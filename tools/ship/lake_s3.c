@@ -397,12 +397,26 @@ static void s3_drop(struct lake_files *files, const char *name)
     (void)s3_remove(files, tmp, NULL);
 }
 
-static annal_status add_to_file(void *arg, const void *bytes, size_t len)
+static const char *s3_place(struct lake_files *files, const char *name)
 {
-    const int *fd = arg;
+    snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
+    return files->place;
+}
+
+struct copy {
+    int fd;
+    uint64_t left; /* bytes that may come */
+};
+
+static annal_status add_to_copy(void *arg, const void *bytes, size_t len)
+{
+    struct copy *copy = arg;
     const char *from = bytes;
+    if (len > copy->left)
+        return ANNAL_ERR_CORRUPT;
+    copy->left -= len;
     while (len > 0) {
-        ssize_t written = write(*fd, from, len);
+        ssize_t written = write(copy->fd, from, len);
         if (written <= 0)
             return ANNAL_ERR_IO;
         from += written;
@@ -411,24 +425,21 @@ static annal_status add_to_file(void *arg, const void *bytes, size_t len)
     return ANNAL_OK;
 }
 
-static annal_status s3_fetch(struct lake_files *files, const char *name, int *out_fd,
+static annal_status s3_fetch(struct lake_files *files, const char *name, uint64_t most, int *out_fd,
                              annal_error *err)
 {
-    int fd = -1;
-    annal_status status = lake_unnamed(&fd, err);
+    struct copy copy = {.fd = -1, .left = most};
+    annal_status status = lake_unnamed(&copy.fd, err);
     if (status >= 0)
-        status = s3_read(files, name, add_to_file, &fd, err);
-    if (status < 0 && fd >= 0)
-        close(fd);
+        status = s3_read(files, name, add_to_copy, &copy, err);
+    if (status == ANNAL_ERR_CORRUPT)
+        status = annal__fail(err, status, "ship: '%s' is longer than its manifest says",
+                             s3_place(files, name));
+    if (status < 0 && copy.fd >= 0)
+        close(copy.fd);
     else
-        *out_fd = fd;
+        *out_fd = copy.fd;
     return status;
-}
-
-static const char *s3_place(struct lake_files *files, const char *name)
-{
-    snprintf(files->place, sizeof files->place, "%s%s/%s", files->base, files->root, name);
-    return files->place;
 }
 
 const struct lake_files_kind lake_s3 = {.open = s3_open,

@@ -178,7 +178,7 @@ static annal_status find_id(struct sending *sending, struct pack_table *table)
     annal__buf_done(&columns[1]);
     if (status < 0)
         return status;
-    snprintf(table->id, sizeof table->id, "%s", PQgetvalue(result, 0, 0));
+    snprintf(table->id, sizeof table->id, "%s", postgres_text(result, 0, 0));
     PQclear(result);
     return ANNAL_OK;
 }
@@ -358,7 +358,7 @@ static annal_status send(struct sending *sending, const struct position *positio
     }
     if (status < 0)
         return status;
-    sending->sessions += strtoull(PQgetvalue(result, 0, 0), NULL, 10);
+    sending->sessions += strtoull(postgres_text(result, 0, 0), NULL, 10);
     sending->rows += batch.rows;
     PQclear(result);
     return ANNAL_OK;
@@ -394,7 +394,7 @@ static annal_status send_page(struct sending *sending)
     if (status < 0)
         return status;
     for (size_t i = 0; i < pack->page_count && (int)i < PQntuples(result); i++) {
-        const char *state = PQgetvalue(result, (int)i, 0);
+        const char *state = postgres_text(result, (int)i, 0);
         sending->behind += strcmp(state, "behind") == 0;
         sending->other += strcmp(state, "other") == 0;
         if (strcmp(state, "older") == 0)

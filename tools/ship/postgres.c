@@ -13,6 +13,7 @@
  */
 #include "tools/ship/postgres.h"
 
+#include "tools/cli/outside.h"
 #include "tools/ship/pack_tables.h"
 
 #include "journal/base/alloc.h"
@@ -254,14 +255,14 @@ static annal_status find_version(struct ship_target *target, long *out, annal_er
         postgres_script(target, "SELECT to_regclass('annal._schema') IS NOT NULL", &result, err);
     if (status < 0)
         return status;
-    bool exists = PQgetvalue(result, 0, 0)[0] == 't';
+    bool exists = postgres_text(result, 0, 0)[0] == 't';
     PQclear(result);
     if (!exists)
         return ANNAL_OK;
     status = postgres_script(target, "SELECT version FROM annal._schema", &result, err);
     if (status < 0)
         return status;
-    *out = PQntuples(result) == 1 ? strtol(PQgetvalue(result, 0, 0), NULL, 10) : 0;
+    *out = PQntuples(result) == 1 ? strtol(postgres_text(result, 0, 0), NULL, 10) : 0;
     PQclear(result);
     return ANNAL_OK;
 }
@@ -348,9 +349,49 @@ static annal_status postgres_open(const struct ship_where *options, bool to_writ
 
 /* ---- Heads ---- */
 
+const char *postgres_text(const PGresult *result, int row, int column)
+{
+    return row < PQntuples(result) && column < PQnfields(result) ? PQgetvalue(result, row, column)
+                                                                 : "";
+}
+
+static bool read_number(const PGresult *result, int row, int column, int64_t *out)
+{
+    struct outside field = {.at = postgres_text(result, row, column)};
+    *out = outside_signed(&field);
+    *out = outside_end(&field) ? *out : 0;
+    return outside_end(&field);
+}
+
 uint64_t postgres_number(const PGresult *result, int row, int column)
 {
-    return (uint64_t)strtoll(PQgetvalue(result, row, column), NULL, 10);
+    int64_t number;
+    (void)read_number(result, row, column, &number);
+    return (uint64_t)number;
+}
+
+bool postgres_session(const PGresult *result, int row, int column,
+                      char out[ANNAL_SESSION_ID_BYTES_MAX + 1])
+{
+    struct outside field = {.at = postgres_text(result, row, column)};
+    outside_session(&field, out);
+    return outside_end(&field);
+}
+
+bool postgres_place(const PGresult *result, int row, int column, struct place *out)
+{
+    int64_t seq, h, at;
+    if (!read_number(result, row, column, &seq) || !read_number(result, row, column + 1, &h) ||
+        !read_number(result, row, column + 2, &at) || seq < 0 || (uint64_t)seq > OUTSIDE_SEQ_MAX ||
+        at < 0)
+        return false;
+    *out = (struct place){(uint64_t)seq, (uint64_t)h, (uint64_t)at};
+    return true;
+}
+
+annal_status postgres_refuse(const char *what, annal_error *err)
+{
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "the database says of %s what cannot be", what);
 }
 
 /* Its rows, one at a time: fn is called with each. When it fails, the rest is read nevertheless, so
@@ -382,9 +423,11 @@ struct heads {
 static annal_status give_head(void *arg, const PGresult *row, annal_error *err)
 {
     const struct heads *heads = arg;
-    const struct place there = {postgres_number(row, 0, 1), postgres_number(row, 0, 2),
-                                postgres_number(row, 0, 3)};
-    return heads->fn(heads->arg, annal_slice_of(PQgetvalue(row, 0, 0)), &there, err);
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct place there;
+    if (!postgres_session(row, 0, 0, session) || !postgres_place(row, 0, 1, &there))
+        return postgres_refuse("a head", err);
+    return heads->fn(heads->arg, annal_slice_of(session), &there, err);
 }
 
 static annal_status postgres_heads(struct ship_target *target, head_fn fn, void *arg,
@@ -449,17 +492,18 @@ static annal_status run_with(struct ship_target *target, const char *before, str
 }
 
 /* A row of annal._begin_batch(). */
-static void take_lane(struct lane *lane, const PGresult *result, int row)
+static annal_status take_lane(struct lane *lane, const PGresult *result, int row, annal_error *err)
 {
-    bool is_new = PQgetvalue(result, row, 2)[0] == 't';
-    lane->away = PQgetvalue(result, row, 1)[0] == 't';
+    struct place there = {0};
+    bool is_new = postgres_text(result, row, 2)[0] == 't';
+    lane->away = postgres_text(result, row, 1)[0] == 't';
     lane->key = (int64_t)postgres_number(result, row, 3);
     lane->has_head = !is_new || (lane->info != NULL && !lane->away);
     lane->is_new = is_new && lane->has_head;
-    lane->there = lane->is_new ? (struct place){.seq = lane->info->first_seq - 1}
-                               : (struct place){postgres_number(result, row, 4),
-                                                postgres_number(result, row, 5),
-                                                postgres_number(result, row, 6)};
+    if (!is_new && !postgres_place(result, row, 4, &there))
+        return postgres_refuse("a head", err);
+    lane->there = lane->is_new ? (struct place){.seq = lane->info->first_seq - 1} : there;
+    return ANNAL_OK;
 }
 
 /* Of the second statement: the signature, flags and an empty extension of COPY's binary format. */
@@ -490,10 +534,12 @@ static annal_status postgres_begin(struct ship_target *target, struct lane **lan
     if (status < 0)
         return status;
     target->day = (uint32_t)postgres_number(result, 0, 0);
-    for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
-        take_lane(lanes[i], result, (int)i);
+    if ((size_t)PQntuples(result) != count)
+        status = postgres_refuse("a batch", err);
+    for (size_t i = 0; i < count && status >= 0; i++)
+        status = take_lane(lanes[i], result, (int)i, err);
     PQclear(result);
-    return annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
+    return status < 0 ? status : annal__buf_append(&target->copy, copy_head, sizeof copy_head - 1);
 }
 
 /* ---- Rows ---- */

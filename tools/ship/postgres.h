@@ -34,7 +34,17 @@ struct ship_target {
     bool is_deciding; /* shared.h: it uses no COPY */
 };
 
+/* What the database says is not believed: a row or a column that it did not give is "", and what is
+ * not a number of 64 bits is 0. */
+const char *postgres_text(const PGresult *result, int row, int column);
 uint64_t postgres_number(const PGresult *result, int row, int column);
+
+/* A field that must be right. ANNAL_ERR_CORRUPT of postgres_refuse() if it is not. */
+bool postgres_session(const PGresult *result, int row, int column,
+                      char out[ANNAL_SESSION_ID_BYTES_MAX + 1]);
+bool postgres_place(const PGresult *result, int row, int column,
+                    struct place *out); /* seq, h, at */
+annal_status postgres_refuse(const char *what, annal_error *err);
 
 /* Run statements; *out (may be NULL) is the result of the last one, for PQclear(). */
 annal_status postgres_script(struct ship_target *target, const char *sql, PGresult **out,

@@ -11,9 +11,9 @@
 /* From this column on: store, epoch, seconds left. */
 static void read_home(const PGresult *result, int row, int column, struct home *out)
 {
-    snprintf(out->store, sizeof out->store, "%s", PQgetvalue(result, row, column));
+    snprintf(out->store, sizeof out->store, "%s", postgres_text(result, row, column));
     out->epoch = postgres_number(result, row, column + 1);
-    out->seconds_left = strtod(PQgetvalue(result, row, column + 2), NULL);
+    out->seconds_left = strtod(postgres_text(result, row, column + 2), NULL);
 }
 
 /* The server gives up when we do: who was told that the target is away does not get the home
@@ -39,7 +39,7 @@ static annal_status take(struct ship_target *target, const char *session, uint64
     if (status >= 0)
         status = postgres_script(target, "COMMIT", NULL, err);
     if (status >= 0) {
-        out_home->granted = PQgetvalue(result, 0, 0)[0] == 't';
+        out_home->granted = postgres_text(result, 0, 0)[0] == 't';
         read_home(result, 0, 1, out_home);
     }
     PQclear(result);
@@ -70,7 +70,7 @@ static annal_status renew(struct ship_target *target, struct home_lease *leases,
     if (status < 0)
         return status;
     for (size_t i = 0; i < count && (int)i < PQntuples(result); i++)
-        leases[i].kept = PQgetvalue(result, (int)i, 0)[0] == 't';
+        leases[i].kept = postgres_text(result, (int)i, 0)[0] == 't';
     PQclear(result);
     return ANNAL_OK;
 }
@@ -118,6 +118,7 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
 {
     PGresult *result = NULL;
     struct buf sessions = {0};
+    char session[ANNAL_SESSION_ID_BYTES_MAX + 1];
     annal_status status = ANNAL_OK;
     if (only == NULL)
         status = postgres_run(target, HOMES " ORDER BY session", NULL, 0, &result, err);
@@ -128,7 +129,9 @@ static annal_status each(struct ship_target *target, struct lanes *only, home_fn
         struct home home = {0};
         read_home(result, i, 1, &home);
         home.is_ours = strcmp(home.store, target->store) == 0;
-        status = fn(arg, annal_slice_of(PQgetvalue(result, i, 0)), &home, err);
+        status = postgres_session(result, i, 0, session)
+                     ? fn(arg, annal_slice_of(session), &home, err)
+                     : postgres_refuse("a home", err);
     }
     PQclear(result);
     return status;
@@ -164,8 +167,8 @@ static annal_status find_shared(struct ship_target *target, const PGresult *head
                                 const struct place *events, size_t count, uint64_t *out_seq,
                                 annal_error *err)
 {
-    const char *const where[] = {PQgetvalue(head, 0, 0), PQgetvalue(head, 0, 1),
-                                 PQgetvalue(head, 0, 2)};
+    const char *const where[] = {postgres_text(head, 0, 0), postgres_text(head, 0, 1),
+                                 postgres_text(head, 0, 2)};
     struct buf arrays[2] = {{0}};
     PGresult *result = NULL;
     for (size_t i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
 #include "tools/ship/postgres.h"
 
 #include "journal/base/error.h"
+#include "tools/cli/outside.h"
 
 #include <endian.h>
 #include <inttypes.h>
@@ -17,13 +18,18 @@ struct rows {
 
 static annal_slice text_of(const PGresult *row, int column)
 {
+    if (column >= PQnfields(row))
+        return (annal_slice){NULL, 0};
     return (annal_slice){PQgetvalue(row, 0, column), (size_t)PQgetlength(row, 0, column)};
 }
 
+/* 0 if the column has another size than a number. */
 static uint64_t binary_of(const PGresult *row, int column)
 {
     uint64_t be = 0;
-    memcpy(&be, PQgetvalue(row, 0, column), sizeof be);
+    annal_slice bytes = text_of(row, column);
+    if (bytes.len == sizeof be)
+        memcpy(&be, bytes.ptr, sizeof be);
     return be64toh(be);
 }
 
@@ -31,7 +37,7 @@ static annal_status give_row(void *arg, const PGresult *row, annal_error *err)
 {
     const struct rows *rows = arg;
     const annal_event event = {.seq = binary_of(row, 0),
-                               .ts_us = (int64_t)binary_of(row, 1) + EPOCH_US,
+                               .ts_us = (int64_t)(binary_of(row, 1) + (uint64_t)EPOCH_US),
                                .type = text_of(row, 2),
                                .id = text_of(row, 3),
                                .cause = text_of(row, 4),
@@ -50,9 +56,9 @@ static annal_status take_span(void *arg, const PGresult *row, annal_error *err)
 {
     struct span *out = arg;
     (void)err;
-    snprintf(out->key, sizeof out->key, "%s", PQgetvalue(row, 0, 0));
-    snprintf(out->first_day, sizeof out->first_day, "%s", PQgetvalue(row, 0, 1));
-    snprintf(out->last_day, sizeof out->last_day, "%s", PQgetvalue(row, 0, 2));
+    snprintf(out->key, sizeof out->key, "%s", postgres_text(row, 0, 0));
+    snprintf(out->first_day, sizeof out->first_day, "%s", postgres_text(row, 0, 1));
+    snprintf(out->last_day, sizeof out->last_day, "%s", postgres_text(row, 0, 2));
     out->seq = postgres_number(row, 0, 3);
     return ANNAL_OK;
 }
@@ -120,20 +126,26 @@ static annal_status take_origin(void *arg, const PGresult *row, annal_error *err
 {
     struct ship_origin *out = arg;
     annal_session_info *info = &out->info;
-    (void)err;
     if (out->stores > 0)
         return ANNAL_OK;
-    out->stores = postgres_number(row, 0, 8);
-    snprintf(out->store, sizeof out->store, "%s", PQgetvalue(row, 0, 0));
-    snprintf(info->file, sizeof info->file, "%s", PQgetvalue(row, 0, 1));
-    info->created_us = (int64_t)postgres_number(row, 0, 2);
-    snprintf(info->fork_session, sizeof info->fork_session, "%s", PQgetvalue(row, 0, 3));
-    info->fork_seq = postgres_number(row, 0, 4);
-    info->last_seq = postgres_number(row, 0, 5);
-    info->last_h = postgres_number(row, 0, 6);
+    struct outside file = {.at = postgres_text(row, 0, 1)};
+    struct outside created = {.at = postgres_text(row, 0, 2)};
+    struct place fork = {0}, last;
+    bool is_fork = postgres_text(row, 0, 3)[0] != '\0';
+    snprintf(out->store, sizeof out->store, "%s", postgres_text(row, 0, 0));
+    outside_hex(&file, sizeof info->file - 1, info->file);
+    info->created_us = outside_time(&created);
+    fork.seq = is_fork ? postgres_number(row, 0, 4) : 0;
+    if (!outside_end(&file) || !outside_end(&created) || !postgres_place(row, 0, 5, &last) ||
+        (is_fork && !postgres_session(row, 0, 3, info->fork_session)) ||
+        fork.seq > OUTSIDE_SEQ_MAX || last.seq < fork.seq)
+        return postgres_refuse("the session", err);
+    out->stores = last.at; /* the column after seq and h */
+    info->fork_seq = fork.seq;
+    info->last_seq = last.seq;
+    info->last_h = last.h;
     info->first_seq = info->fork_seq + 1;
-    snprintf(info->replaces, sizeof info->replaces, "%s", PQgetvalue(row, 0, 7));
-    return ANNAL_OK;
+    return out->stores > 0 ? ANNAL_OK : postgres_refuse("the session", err);
 }
 
 static annal_status take_fork_h(void *arg, const PGresult *row, annal_error *err)
@@ -169,7 +181,7 @@ annal_status postgres_find(struct ship_target *target, annal_slice session, stru
     annal_status status = postgres_query(
         target,
         "SELECT store, file, (extract(epoch FROM created_at) * 1000000)::bigint, parent, forked_at,"
-        " seq, h, NULL, count(*) OVER () FROM annal._heads"
+        " seq, h, count(*) OVER () FROM annal._heads"
         " WHERE ($1::text IS NULL OR store = $1) AND session = $2 ORDER BY shipped_at DESC, store",
         values, 2, false, take_origin, out, err);
     if (status < 0)
@@ -224,6 +236,8 @@ static annal_status take_content(void *arg, const PGresult *row, annal_error *er
 {
     struct content *content = arg;
     content->found = true;
+    if (text_of(row, 0).len > SHIP_ARTIFACT_BYTES_MAX)
+        return postgres_refuse("an artifact", err);
     return annal__buf_append_slice(content->out, text_of(row, 0)) == ANNAL_OK
                ? ANNAL_OK
                : annal__fail(err, ANNAL_ERR_NOMEM, "pull: no memory");

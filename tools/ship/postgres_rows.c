@@ -34,10 +34,10 @@ static annal_status ask_rows(struct ship_target *target, const char *sql, struct
     annal_status status = postgres_run(target, sql, NULL, 0, &result, err);
     if (status < 0)
         return status;
-    *out = (struct ship_rows){.batches = strtoull(PQgetvalue(result, 0, 0), NULL, 10),
-                              .seconds = strtod(PQgetvalue(result, 0, 1), NULL),
-                              .first = strtoull(PQgetvalue(result, 0, 2), NULL, 10),
-                              .last = strtoull(PQgetvalue(result, 0, 3), NULL, 10)};
+    *out = (struct ship_rows){.batches = strtoull(postgres_text(result, 0, 0), NULL, 10),
+                              .seconds = strtod(postgres_text(result, 0, 1), NULL),
+                              .first = strtoull(postgres_text(result, 0, 2), NULL, 10),
+                              .last = strtoull(postgres_text(result, 0, 3), NULL, 10)};
     PQclear(result);
     return ANNAL_OK;
 }

@@ -104,8 +104,14 @@ static annal_status find_received(struct push *push, annal_error *err)
     annal_status status = remote_get(push->remote, push->upload, &push->answer, err);
     if (status < 0)
         return status;
-    push->part.from =
-        annal__number_read(annal__json_member(annal__buf_slice(&push->answer), "received")).uint;
+    annal_slice received = annal__json_member(annal__buf_slice(&push->answer), "received");
+    struct number number = {.kind = NUMBER_OTHER};
+    if (received.len > 0)
+        number = annal__number_read(received);
+    push->part.from = number.uint;
+    if (number.kind != NUMBER_UINT || number.uint > push->part.total)
+        return annal__fail(err, ANNAL_ERR_CORRUPT,
+                           "the server does not say how much of the bundle it has");
     return push->part.from < push->part.total
                ? ANNAL_OK
                : annal__fail(err, ANNAL_ERR_BUSY, "another request sends this bundle");
@@ -151,7 +157,7 @@ static int push_session(annal_store *store, struct push *push, const struct args
                         const struct remote_where *where)
 {
     annal_error err = {0};
-    bool there = false;
+    bool there = false, has = false;
     const char *session = args_get(args, "SESSION");
     annal_status status = annal__store_settle(store, &err);
     if (status >= 0)
@@ -166,6 +172,13 @@ static int push_session(annal_store *store, struct push *push, const struct args
             return exit_status;
         progress_begin(&push->progress, "push", push->part.total);
         status = send_parts(push, &err);
+        if (status >= 0)
+            status = is_there(push, &has, &err);
+        if (status >= 0 && !has)
+            status = annal__fail(&err, ANNAL_ERR_CORRUPT,
+                                 "the server took the bundle, and does not have session '%s' up to "
+                                 "event %" PRIu64,
+                                 push->info.session, push->info.last_seq);
         progress_hide(&push->progress);
     }
     if (status < 0)
@@ -236,7 +249,7 @@ int pull_remote(const struct args *args, const struct remote_where *where)
         status = download(&staging, remote, session, path);
     }
     remote_close(remote);
-    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path);
+    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path, session);
     if (status == ANNAL_ERR_BUSY)
         staging_keep(&staging);
     else

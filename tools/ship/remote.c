@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "tools/ship/curl_handle.h"
 
@@ -102,13 +103,23 @@ static size_t give_part(char *room, size_t one, size_t count, void *arg)
 
 /* ---- A request ---- */
 
+/* Nothing is looked up in what is not JSON. */
+static bool is_json(const struct remote *remote)
+{
+    enum { DEPTH = 16 };
+    return remote->answer->len > 0 &&
+           annal__json_check(annal__buf_slice(remote->answer), DEPTH, NULL) == JSON_VALID;
+}
+
 /* {"error":{"code":…,"message":…}} */
 static annal_status fail_answer(const struct remote *remote, long code, annal_error *err)
 {
     char said[300] = "";
-    annal_slice message = annal__json_member(
-        annal__json_member(annal__buf_slice(remote->answer), "error"), "message");
-    if (message.len > 2)
+    annal_slice message = {NULL, 0};
+    if (is_json(remote))
+        message = annal__json_member(annal__json_member(annal__buf_slice(remote->answer), "error"),
+                                     "message");
+    if (message.len > 2 && message.ptr[0] == '"')
         snprintf(said, sizeof said, ": %.*s", (int)message.len - 2, message.ptr + 1);
     annal_status status = code == 404                                 ? ANNAL_ERR_NOTFOUND
                           : code == 409                               ? ANNAL_ERR_CONFLICT
@@ -147,7 +158,11 @@ static annal_status perform(struct remote *remote, const char *path, const char 
             done == CURLE_URL_MALFORMAT || done == CURLE_UNSUPPORTED_PROTOCOL ? ANNAL_ERR_INVALID
                                                                               : ANNAL_ERR_BUSY,
             "%s: %s", remote->url, remote->why[0] != '\0' ? remote->why : curl_easy_strerror(done));
-    return code / 100 == 2 ? ANNAL_OK : fail_answer(remote, code, err);
+    if (code / 100 != 2)
+        return fail_answer(remote, code, err);
+    return remote->file != NULL || is_json(remote)
+               ? ANNAL_OK
+               : annal__fail(err, ANNAL_ERR_CORRUPT, "%s: its answer is not JSON", remote->url);
 }
 
 annal_status remote_get(struct remote *remote, const char *path, struct buf *answer,
