@@ -248,7 +248,8 @@ static int run_leave(const struct args *args)
     annal_status status = shared_url(store, url, &err);
     if (status == ANNAL_ERR_NOTFOUND)
         exit_status = fail_refused("this store belongs to no cluster");
-    else if (status < 0 || shared_leave(store, &sessions, &err) < 0)
+    else if ((status < 0 && status != ANNAL_ERR_UNSUPPORTED) ||
+             shared_leave(store, &sessions, &err) < 0)
         exit_status = fail_error(&err);
     else if (args->json)
         printf("{\"sessions\":%" PRIu64 "}\n", sessions);

@@ -3,11 +3,14 @@
 
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
+#include "journal/base/slice.h"
 #include "journal/sys/seam.h"
 
 #include <annal/lease.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,23 +25,53 @@ static annal_status cluster_path(annal_store *store, struct buf *out, annal_erro
     return ANNAL_OK;
 }
 
+bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES])
+{
+    annal_slice line = text;
+    if (line.len > 0 && line.ptr[line.len - 1] == '\n')
+        line.len--;
+    bool good =
+        line.len < SHARED_URL_BYTES && annal__is_utf8(line) &&
+        (annal__slice_begins(line, "postgresql://") || annal__slice_begins(line, "postgres://"));
+    for (size_t i = 0; i < line.len && good; i++)
+        good = (unsigned char)line.ptr[i] > ' ' && line.ptr[i] != '\x7f';
+    out[0] = '\0';
+    if (!good)
+        return false;
+    memcpy(out, line.ptr, line.len);
+    out[line.len] = '\0';
+    return true;
+}
+
+/* More than a line may have shows that it is not one. ENOENT: there is none. */
+static ssize_t read_file(const char *path, char *bytes, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, bytes, room) : -1;
+    int why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return got;
+}
+
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err)
 {
+    char text[SHARED_URL_BYTES + 2];
     struct buf path = {0};
-    annal_status status = cluster_path(store, &path, err);
-    FILE *file = status >= 0 ? fopen(path.ptr, "re") : NULL;
     out[0] = '\0';
-    if (status >= 0 && file == NULL && errno != ENOENT)
-        status = annal__fail_errno(err, "open %s", path.ptr);
-    if (file != NULL && fgets(out, SHARED_URL_BYTES, file) != NULL)
-        out[strcspn(out, "\n")] = '\0';
-    else if (file != NULL && ferror(file))
-        status = annal__fail_errno(err, "read %s", path.ptr);
-    if (file != NULL)
-        fclose(file);
-    if (status >= 0 && out[0] == '\0')
+    annal_status status = cluster_path(store, &path, err);
+    ssize_t got = status >= 0 ? read_file(path.ptr, text, sizeof text) : -1;
+    if (status >= 0 && (got == 0 || (got < 0 && errno == ENOENT)))
         status = annal__fail(err, ANNAL_ERR_NOTFOUND,
                              "%s has no address of a database: 'annal home join' gives it one",
+                             path.ptr);
+    else if (status >= 0 && got < 0)
+        status = annal__fail_errno(err, "read %s", path.ptr);
+    else if (status >= 0 && !shared_read_url((annal_slice){text, (size_t)got}, out))
+        status = annal__fail(err, ANNAL_ERR_UNSUPPORTED,
+                             "%s has no address that begins with postgresql://: 'annal home "
+                             "leave' and 'annal home join' write it again",
                              path.ptr);
     annal__buf_done(&path);
     return status;

@@ -33,7 +33,10 @@ annal_status shared_set_url(annal_store *store, const char *url, annal_error *er
 /* The sessions that are shared end here (*out_sessions: so many), and the file goes. */
 annal_status shared_leave(annal_store *store, uint64_t *out_sessions, annal_error *err);
 
-/* ANNAL_ERR_NOTFOUND: there is none. */
+/* The address in the bytes of that file: one line. False if it is something else. */
+bool shared_read_url(annal_slice text, char out[SHARED_URL_BYTES]);
+
+/* ANNAL_ERR_NOTFOUND: there is none. ANNAL_ERR_UNSUPPORTED: it is something else. */
 annal_status shared_url(annal_store *store, char out[SHARED_URL_BYTES], annal_error *err);
 
 #endif
