@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -83,6 +84,20 @@ static annal_status check_only(struct taking *taking)
     return wanted == NULL || wanted[0] == '\0'
                ? ANNAL_OK
                : refuse(taking, "it lacks the session, or an ancestor");
+}
+
+/* Journals have hashes, and artifacts are compressed: a bundle that is much larger than its file is
+ * made to fill a disk. */
+static annal_status check_ratio(struct taking *taking)
+{
+    static const uint64_t always = (uint64_t)64 << 20;
+    enum { RATIO_MAX = 1000 };
+    struct stat file;
+    if (stat(taking->file, &file) < 0)
+        return annal__fail_errno(taking->err, "look at '%s'", taking->file);
+    return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
+               ? ANNAL_OK
+               : refuse(taking, "its files are more than 1000 times as large as the bundle");
 }
 
 static annal_status check_space(struct taking *taking)
@@ -231,6 +246,8 @@ static int take(struct taking *taking)
         status = read_manifest(taking);
     if (status == ANNAL_OK)
         status = check_only(taking);
+    if (status == ANNAL_OK)
+        status = check_ratio(taking);
     if (status < 0)
         return fail_error(taking->err);
     int exit_status = store_open(taking->args, OPEN_CREATE, 0, &taking->staging.store);

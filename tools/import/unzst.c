@@ -7,12 +7,17 @@
 #include <unistd.h>
 #include <zstd.h>
 
+/* A log is made of different lines. One that is not, and fills the disk, is a bomb. */
+#define ALWAYS_BYTES ((uint64_t)64 << 20)
+enum { RATIO_MAX = 1000 };
+
 static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_outBuffer *out,
                          FILE *file, annal_error *err)
 {
     size_t in_bytes = ZSTD_DStreamInSize();
     off_t at = 0;
     size_t left = 0;
+    uint64_t written = 0;
     for (;;) {
         ssize_t got = pread(fd, (void *)in->src, in_bytes, at);
         if (got < 0)
@@ -29,6 +34,11 @@ static annal_status undo(ZSTD_DStream *stream, int fd, ZSTD_inBuffer *in, ZSTD_o
             if (ZSTD_isError(left))
                 return annal__fail(err, ANNAL_ERR_CORRUPT, "its zstd stream is damaged: %s",
                                    ZSTD_getErrorName(left));
+            written += out->pos;
+            if (written > ALWAYS_BYTES + RATIO_MAX * (uint64_t)at)
+                return annal__fail(err, ANNAL_ERR_CORRUPT,
+                                   "its zstd stream is more than %d times as large as the file",
+                                   RATIO_MAX);
             if (fwrite(out->dst, 1, out->pos, file) != out->pos)
                 return annal__fail_errno(err, "write a temporary file");
         }

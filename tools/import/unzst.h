@@ -9,7 +9,8 @@
 /*
  * Write what the zstd frames in fd contain, from its beginning.
  *
- * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, like one that is still being written; its
+ * ANNAL_ERR_CORRUPT  a frame is damaged, or ends early, like one that is still being written, or
+ *                    there is a thousand times as much as in fd, and more than 64 MiB; the
  *                    content up to there is written
  */
 annal_status unzst(int fd, FILE *out, annal_error *err);

@@ -1182,9 +1182,7 @@ START_TEST(what_a_manifest_says_is_not_believed)
     *session = good;
     session->bytes = UINT64_MAX / 8;
     made_manifest(&made, &parts);
-    CLI(&cli, NULL, "import", "bundle", made_seal(&made), OTHER(&cli));
-    cli_assert_refused(&cli, EXIT_STORAGE, "No space left");
-    made.len = 0;
+    assert_harmless(&made, "more than 1000 times as large as the bundle");
     *session = good;
     strcpy(session->fork, "parent");
     session->fork_seq = 1;

@@ -482,6 +482,26 @@ END_TEST
 
 /* ---- Cut short, damaged, kept locked ---- */
 
+/* 80 MiB of line ends are a few kilobytes. */
+START_TEST(a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked)
+{
+    enum { BYTES = 80 << 20 };
+    size_t bound = ZSTD_compressBound(BYTES);
+    char *text = malloc(BYTES), *packed = malloc(bound);
+    memset(text, '\n', BYTES);
+    size_t packed_len = ZSTD_compress(packed, bound, text, BYTES, 1);
+    ck_assert(!ZSTD_isError(packed_len));
+    FILE *file = create("a.jsonl.zst");
+    fwrite(packed, 1, packed_len, file);
+    fclose(file);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl.zst"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(strstr(cli.err, "more than 1000 times as large as the file"));
+    free(text);
+    free(packed);
+}
+END_TEST
+
 START_TEST(a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so)
 {
     size_t len = 0;
@@ -680,6 +700,7 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, zero_bytes_in_a_document_cost_what_stands_there);
     tcase_add_test(tc, marks_and_line_ends_of_other_systems_change_nothing);
     tcase_add_test(tc, what_is_not_utf_8_is_held_byte_for_byte);
+    tcase_add_test(tc, a_compressed_log_of_a_thousand_times_its_size_is_not_unpacked);
     tcase_add_test(tc, a_compressed_log_that_ends_early_gives_what_it_holds_and_says_so);
     tcase_add_test(tc, a_database_that_is_cut_short_gives_what_can_be_read_and_says_so);
     tcase_add_test(tc, a_database_in_wal_mode_is_read_while_a_writer_is_at_it);
