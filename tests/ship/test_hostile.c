@@ -310,6 +310,8 @@ struct answer {
     int times;
 };
 
+static size_t body_bytes; /* of a body that is not a text; else 0 */
+
 static const struct answer answers[] = {
     {"HTTP/1.1 200 OK\r\n", "", 0},
     {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "hello", 1},
@@ -341,7 +343,8 @@ static void answer_one(int fd, const struct answer *answer)
     ssize_t got = recv(fd, request, sizeof request, 0);
     bool good = got > 0 && send(fd, answer->head, strlen(answer->head), MSG_NOSIGNAL) > 0;
     for (int i = 0; i < answer->times && good; i++)
-        good = send(fd, answer->body, strlen(answer->body), MSG_NOSIGNAL) > 0;
+        good = send(fd, answer->body, body_bytes > 0 ? body_bytes : strlen(answer->body),
+                    MSG_NOSIGNAL) > 0;
     close(fd);
 }
 
@@ -405,6 +408,30 @@ START_TEST(no_answer_of_a_server_or_a_bucket_harms)
         assert_answer_is_refused(&answers[i]);
     DONE(&cli, "verify");
     assert_untouched();
+}
+END_TEST
+
+/* The bundle is sound, and has another session. */
+START_TEST(a_server_sends_only_the_session_that_was_asked_for)
+{
+    char server[60];
+    int port = 0;
+    struct answer answer = {.head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", .times = 1};
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    DONE(&cli, "export", "here", "--format", "bundle", "--to", tmpdir_path(&cli.dir, "bundle"));
+    char *bytes = file_read(tmpdir_path(&cli.dir, "bundle"), &body_bytes);
+    answer.body = bytes;
+    pid_t liar = start_liar(&answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    cli.store = tmpdir_path(&cli.dir, "second");
+    CLI(&cli, NULL, "pull", "x", "--from", server);
+    cli_assert_refused(&cli, 1, "sent session 'here', which is neither 'x' nor an ancestor");
+    ck_assert_int_eq(cli_journals(&cli), 0);
+    DONE(&cli, "pull", "here", "--from", server);
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    body_bytes = 0;
+    free(bytes);
 }
 END_TEST
 
@@ -521,6 +548,7 @@ Suite *suite_hostile(void)
     tcase_add_test(cases, forks_in_a_circle_are_damage);
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
+    tcase_add_test(cases, a_server_sends_only_the_session_that_was_asked_for);
 #endif
     cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);
