@@ -171,8 +171,11 @@ annal_status annal__json_text(annal_slice raw, struct buf *scratch, annal_slice 
 
 /* ---- Members ---- */
 
+/* value may be empty: a member that an object does not have. */
 static bool begin(struct json_walk *walk, annal_slice value, char bracket)
 {
+    if (value.len == 0)
+        value = ANNAL_SLICE("");
     *walk = (struct json_walk){.at = value.ptr, .end = value.ptr + value.len};
     skip_between(walk);
     bool good = walk->at < walk->end && *walk->at == bracket;
