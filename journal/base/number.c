@@ -33,7 +33,7 @@ static int64_t read_exponent(const char *at, const char *end, bool *out_huge)
     bool negative = *at == '-';
     int64_t value = 0;
     at += negative || *at == '+';
-    for (; at < end; at++) {
+    for (; at < end && is_digit(*at); at++) {
         value = value * 10 + (*at - '0');
         if (value > POWER_MAX) {
             *out_huge = true;
@@ -162,6 +162,9 @@ static struct number read_double(annal_slice text)
 struct number annal__number_read(annal_slice text)
 {
     struct number number = {.kind = NUMBER_UINT};
+    if (text.len == 0 || (text.ptr[0] != '-' && !is_digit(text.ptr[0])) ||
+        (text.len == 1 && text.ptr[0] == '-'))
+        return (struct number){.kind = NUMBER_OTHER};
     const char *at = text.ptr;
     const char *end = at + text.len;
     bool negative = *at == '-';

@@ -27,7 +27,8 @@ struct number {
     double real;
 };
 
-/* Read a number of JSON grammar, independent of the locale. */
+/* Read a number of JSON grammar, independent of the locale. Another value of JSON, and an empty
+ * text, is NUMBER_OTHER. */
 struct number annal__number_read(annal_slice text);
 
 /* The shortest text that yields this finite double, with a point or an exponent. Returns its
