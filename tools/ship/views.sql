@@ -245,4 +245,4 @@ SELECT count(annal._fold_again(keys)) AS folded FROM (
         FROM annal._heads h LEFT JOIN annal._session_rows r USING (key) WHERE r.seq IS DISTINCT FROM h.seq) AS h
     GROUP BY n) AS h;
 
-INSERT INTO annal._schema (version) VALUES (17) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
+INSERT INTO annal._schema (version) VALUES (18) ON CONFLICT (one_row) DO UPDATE SET version = excluded.version;
