@@ -40,7 +40,7 @@ struct work {
     const char *path; /* of the log under way */
     const char *kind; /* and what it is */
     uint64_t bytes;   /* of the logs that are done */
-    uint64_t files, same, lines, skipped, unfinished, unreadable, events, unknown;
+    uint64_t files, same, lines, skipped, unfinished, unreadable, events, unknown, left_out;
     struct buf damaged; /* which logs have lines that are unreadable, for people */
 };
 
@@ -181,6 +181,16 @@ static void print_totals(const struct work *work)
            human_count(lines, work->lines), work->lines == 1 ? "" : "s",
            human_count(skipped, work->skipped), human_count(events, work->events),
            work->events == 1 ? "" : "s");
+    if (work->left_out > 0)
+        printf("%s file%s or director%s could not be read, and %s left out\n",
+               human_count(files, work->left_out), work->left_out == 1 ? "" : "s",
+               work->left_out == 1 ? "y" : "ies", work->left_out == 1 ? "is" : "are");
+    if (work->unknown > 0)
+        printf("%s file%s hold%s no log of %s, and %s left out\n",
+               human_count(files, work->unknown), work->unknown == 1 ? "" : "s",
+               work->unknown == 1 ? "s" : "",
+               work->importer.kind != NULL ? work->importer.kind : "a known kind",
+               work->unknown == 1 ? "is" : "are");
     if (work->unreadable > 0) {
         printf("%s line%s could not be read, and %s kept as import.unreadable%s\n",
                human_count(lines, work->unreadable), work->unreadable == 1 ? "" : "s",
@@ -201,14 +211,32 @@ static void show_progress(void *arg, uint64_t bytes_done)
     progress_set(&work->progress, work->bytes + bytes_done, slash != NULL ? slash + 1 : work->path);
 }
 
-/* The importer for a log. One that nobody knows is left out, with a remark. */
-static annal_status importer_of(struct work *work, const char *path, struct importer *out,
+/* A file that has the name of a log of this kind, and another content, is left out. */
+static annal_status leave_other(struct work *work, const struct log *log, struct importer *out,
                                 annal_error *err)
 {
+    bool other = false;
+    annal_status status =
+        log->named ? ANNAL_OK
+                   : detect_is_other(&work->detector, &work->importer, log->path, &other, err);
+    if (status < 0 || !other)
+        return status;
+    *out = (struct importer){0};
+    work->unknown++;
+    progress_hide(&work->progress);
+    detect_say_other(log->path, work->importer.kind);
+    return status;
+}
+
+/* The importer for a log. One that nobody knows is left out, with a remark. */
+static annal_status importer_of(struct work *work, const struct log *log, struct importer *out,
+                                annal_error *err)
+{
+    const char *path = log->path;
     struct detected detected;
     *out = work->importer;
     if (out->kind != NULL)
-        return ANNAL_OK;
+        return leave_other(work, log, out, err);
     annal_status status = detect_log(&work->detector, path, &detected, err);
     *out = detected.importer;
     if (status >= 0 && out->kind == NULL) {
@@ -261,7 +289,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     log_mark_take(log->path, &mark);
     if (args_has(work->args, "recheck") ||
         !unchanged_find(work->unchanged, &mark, &options, &importer, &report)) {
-        status = importer_of(work, log->path, &importer, &err);
+        status = importer_of(work, log, &importer, &err);
         if (status >= 0 && importer.kind != NULL)
             status = import_file(work->store, &importer, log->path, &options, &report, &err);
         if (status >= 0 && importer.kind != NULL)
@@ -417,8 +445,10 @@ static int find_all(const struct args *args, struct logs *logs)
     char *store = store_path(args);
     int exit_status = EXIT_DONE;
     logs->store = store;
-    for (int i = 1; i < args->operand_count && exit_status == EXIT_DONE; i++)
-        exit_status = find_logs(logs, args->operands[i]);
+    for (int i = 1; i < args->operand_count && exit_status <= EXIT_REFUSED; i++) {
+        int found = find_logs(logs, args->operands[i]);
+        exit_status = found > exit_status ? found : exit_status;
+    }
     if (exit_status == EXIT_DONE && logs->count == 0 && !args_has(args, "follow"))
         exit_status = fail_refused("import '%s': there is no log of kind %s in it",
                                    args->operands[1], args->operands[0]);
@@ -458,12 +488,15 @@ static int import(const struct args *args)
         overdue_watch(&work.limits);
     if (exit_status == EXIT_DONE)
         exit_status = map_check(&work.importer, work.options, work.option_count);
-    if (exit_status == EXIT_DONE)
-        exit_status = find_all(args, &logs);
+    int found = exit_status == EXIT_DONE ? find_all(args, &logs) : exit_status;
+    work.left_out = logs.left_out;
+    bool any = found == EXIT_DONE || (found == EXIT_REFUSED && logs.count > 0);
+    exit_status = any ? EXIT_DONE : found;
     if (exit_status == EXIT_DONE && args_has(args, "follow"))
         exit_status = (signals = follow_signals()) >= 0 ? EXIT_DONE : EXIT_STORAGE;
     if (exit_status == EXIT_DONE)
         exit_status = work_in_store(&work, &logs, signals);
+    exit_status = found > exit_status ? found : exit_status;
     if (exit_status == EXIT_DONE && work.unknown > 0 && work.files == 0)
         exit_status = EXIT_REFUSED;
     if (signals >= 0)
@@ -516,8 +549,12 @@ static int detect(const struct args *args)
     annal_import *detector = NULL;
     bool known = true, all_known = true;
     int exit_status = EXIT_DONE;
-    for (int i = 0; i < args->operand_count && exit_status == EXIT_DONE; i++)
-        exit_status = find_logs(&logs, args->operands[i]);
+    for (int i = 0; i < args->operand_count && exit_status <= EXIT_REFUSED; i++) {
+        int found = find_logs(&logs, args->operands[i]);
+        exit_status = found > exit_status ? found : exit_status;
+    }
+    int found = exit_status == EXIT_REFUSED ? EXIT_REFUSED : EXIT_DONE;
+    exit_status = exit_status == EXIT_REFUSED ? EXIT_DONE : exit_status;
     struct table *table = table_new(args->json ? OUT_JSONL : OUT_TABLE, columns, 4);
     if (table == NULL)
         exit_status = fail_storage("out of memory");
@@ -527,7 +564,7 @@ static int detect(const struct args *args)
     }
     annal_import_close(detector);
     table_free(table);
-    if (exit_status == EXIT_DONE && (!all_known || logs.count == 0))
+    if (exit_status == EXIT_DONE && (!all_known || logs.count == 0 || found != EXIT_DONE))
         exit_status = EXIT_REFUSED;
     logs_done(&logs);
     return out_finish(exit_status);

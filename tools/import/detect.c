@@ -12,6 +12,7 @@
 
 #include <annal/import.h>
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,6 +64,7 @@ static size_t find_lines(annal_slice text, annal_import_line lines[LINES_MAX])
     return count;
 }
 
+/* How sure it is; one that is surer than *out replaces it. */
 static annal_status ask(annal_import **spare, const struct importer *importer, const char *path,
                         struct buf *begin, struct detected *out, annal_error *err)
 {
@@ -82,9 +84,11 @@ static annal_status ask(annal_import **spare, const struct importer *importer, c
     if (status >= 0)
         status = annal__import_detect(spare, importer->sql, &source, lines,
                                       find_lines(annal__buf_slice(begin), lines), &sure, err);
-    if (status >= 0 && sure > out->sure)
-        *out =
-            (struct detected){.importer = *importer, .container = opened.container, .sure = sure};
+    if (status >= 0 && (sure > out->sure || out->sure == 0))
+        *out = (struct detected){.importer = sure > 0 ? *importer : out->importer,
+                                 .container = opened.container,
+                                 .whole = opened.whole,
+                                 .sure = sure};
     return status;
 }
 
@@ -117,7 +121,11 @@ annal_status detect_log(annal_import **spare, const char *path, struct detected 
             continue;
         if (S_ISDIR(st.st_mode) && !reads_directory(&importer, path))
             continue;
-        if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
+        bool is_text = S_ISREG(st.st_mode) && importer_wants_text(&importer, path);
+        if (is_text)
+            *out = (struct detected){
+                .importer = importer, .container = CONTAINER_TEXT, .sure = SURE_OF_RUNS};
+        else if (S_ISDIR(st.st_mode) && importer_is_of_runs(&importer))
             *out = (struct detected){
                 .importer = importer, .container = CONTAINER_DIRECTORY, .sure = SURE_OF_RUNS};
         else
@@ -184,6 +192,11 @@ void detect_say_left_out(const char *path, bool plain)
             plain ? "; it is JSON lines, which 'annal import jsonl --map ...' reads" : "");
 }
 
+void detect_say_other(const char *path, const char *kind)
+{
+    say("'%s' has the name of a log of %s, but it is none: left out", path, kind);
+}
+
 bool detect_directory(const char *path)
 {
     struct importer importer;
@@ -193,12 +206,61 @@ bool detect_directory(const char *path)
     return false;
 }
 
-bool detect_wants_file(const char *name)
+bool detect_wants_file(const char *path)
 {
     struct importer importer;
     for (size_t i = 0; importer_texts[i].kind != NULL; i++)
         if (importer_find(importer_texts[i].kind, &importer) &&
-            importer_wants_file(&importer, name))
+            importer_wants_file(&importer, path))
             return true;
     return false;
+}
+
+bool detect_wants_text(const char *path)
+{
+    struct importer importer;
+    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
+        if (importer_find(importer_texts[i].kind, &importer) &&
+            importer_wants_text(&importer, path))
+            return true;
+    return false;
+}
+
+/* ---- Files beside logs ---- */
+
+/* Whether it names a session at its head, as only logs of this kind do; or is a database, or gone. */
+static bool is_known_by_its_head(const struct importer *importer, const char *path)
+{
+    static const char magic[] = "SQLite format 3";
+    char head[sizeof magic];
+    struct buf session = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t got = fd >= 0 ? pread(fd, head, sizeof head, 0) : -1;
+    bool known = got <= 0 || (got == sizeof head && memcmp(head, magic, sizeof head) == 0) ||
+                 (detect_session(importer, fd, &session, NULL) >= 0 && session.len > 0);
+    if (fd >= 0)
+        close(fd);
+    annal__buf_done(&session);
+    return known;
+}
+
+annal_status detect_is_other(annal_import **spare, const struct importer *importer,
+                             const char *path, bool *out_other, annal_error *err)
+{
+    struct detected own = {0}, plain = {0};
+    struct importer jsonl;
+    struct stat st;
+    struct buf begin = {0};
+    *out_other = false;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || importer_is_of_runs(importer) ||
+        importer_wants_text(importer, path) || !importer_detects(importer) ||
+        !importer_find("jsonl", &jsonl) || is_known_by_its_head(importer, path))
+        return ANNAL_OK;
+    annal_status status = ask(spare, importer, path, &begin, &own, err);
+    if (status >= 0 && own.sure == 0 && own.container == CONTAINER_LINES)
+        status = ask(spare, &jsonl, path, &begin, &plain, err);
+    *out_other = status >= 0 && own.sure == 0 &&
+                 (plain.sure > 0 || (own.container == CONTAINER_DOCUMENT && own.whole));
+    annal__buf_done(&begin);
+    return status;
 }

@@ -14,6 +14,7 @@ struct detected {
     struct importer importer; /* the surest; kind NULL: of no known kind */
     enum container container;
     int sure;   /* 1 to 100 */
+    bool whole; /* of a document: it is not cut off */
     bool plain; /* of no kind, but JSON lines: jsonl reads them if it is told how */
 };
 
@@ -36,8 +37,21 @@ void detect_say_left_out(const char *path, bool plain);
 annal_status detect_session(const struct importer *importer, int fd, struct buf *out,
                             annal_error *err);
 
+/* Say that a log is left out because of what is in it. */
+void detect_say_other(const char *path, const char *kind);
+
 /* Whether this directory is one log of some importer, and whether a file has the name of a log. */
 bool detect_directory(const char *path);
-bool detect_wants_file(const char *name);
+bool detect_wants_file(const char *path);
+
+/* Whether a file is a text beside a log of some importer. */
+bool detect_wants_text(const char *path);
+
+/*
+ * Whether a log that was found by its name is not of this kind after all: a file that the program
+ * keeps beside its logs. What cannot be read as it should is not.
+ */
+annal_status detect_is_other(annal_import **spare, const struct importer *importer,
+                             const char *path, bool *out_other, annal_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
+#include "journal/base/hash.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
 #include "tools/import/detect.h"
@@ -16,14 +17,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DIRECTORIES_DEEP_MAX 64
+#define DIRECTORIES_DEEP_MAX  64
+#define DIRECTORIES_DEEP_TEXT "64"
 
-static int refuse(const struct logs *logs, const char *path, const char *why)
+static void leave_out(struct logs *logs, const char *path, const char *why)
 {
-    return logs->quiet ? EXIT_DONE : fail_refused("import '%s': %s", path, why);
+    logs->left_out++;
+    if (!logs->quiet)
+        say("import '%s': %s; it is left out", path, why);
 }
 
-static int add_log(struct logs *logs, const char *path, uint64_t bytes)
+static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool named)
 {
     char *copy = annal__strndup(path, strlen(path));
     struct log *log = copy == NULL ? NULL : annal__array_add(&logs->all, &logs->count, sizeof *log);
@@ -31,21 +35,28 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes)
         annal__free(copy);
         return fail_storage("out of memory");
     }
-    *log = (struct log){copy, bytes};
+    *log = (struct log){copy, bytes, named};
     logs->bytes += bytes;
     return EXIT_DONE;
 }
 
-static int find_at(struct logs *logs, const char *path, int depth);
+/* Where the walk is. */
+struct place_in_walk {
+    int depth;   /* below what the user named */
+    bool linked; /* behind a link: only what was not found before */
+};
 
-static int find_in_directory(struct logs *logs, const char *path, int depth)
+static int find_at(struct logs *logs, const char *path, struct place_in_walk at);
+
+static int find_in_directory(struct logs *logs, const char *path, struct place_in_walk at)
 {
     struct dirent **names = NULL;
     struct buf below = {0};
     int exit_status = EXIT_DONE;
     int count = scandir(path, &names, NULL, alphasort);
     if (count < 0)
-        return refuse(logs, path, strerror(errno));
+        leave_out(logs, path, strerror(errno));
+    at.depth++;
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
         bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
@@ -53,7 +64,7 @@ static int find_in_directory(struct logs *logs, const char *path, int depth)
         if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
             exit_status = fail_storage("out of memory");
         else if (wanted)
-            exit_status = find_at(logs, annal__buf_cstr(&below), depth + 1);
+            exit_status = find_at(logs, annal__buf_cstr(&below), at);
         free(names[i]);
     }
     free(names);
@@ -71,11 +82,9 @@ static bool is_one_log(const struct logs *logs, const char *directory)
 
 static bool wants_file(const struct logs *logs, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
     if (logs->importer->kind == NULL)
-        return detect_wants_file(name);
-    return !importer_is_of_runs(logs->importer) && importer_wants_file(logs->importer, name);
+        return detect_wants_file(path);
+    return !importer_is_of_runs(logs->importer) && importer_wants_file(logs->importer, path);
 }
 
 static bool is_branch_of_run(const char *path)
@@ -91,43 +100,116 @@ static bool is_store(const struct logs *logs, const struct stat *directory)
            store.st_ino == directory->st_ino && store.st_dev == directory->st_dev;
 }
 
-static int find_below(struct logs *logs, const char *path, const struct stat *st, int depth)
+static int find_below(struct logs *logs, const char *path, const struct stat *st,
+                      struct place_in_walk at)
 {
     if (is_store(logs, st)) /* what is appended there would be a log itself */
         return EXIT_DONE;
     if (logs->looked != NULL)
         logs->looked(logs->arg, path);
     if (is_one_log(logs, path))
-        return add_log(logs, path, (uint64_t)st->st_size);
-    if (depth < DIRECTORIES_DEEP_MAX)
-        return find_in_directory(logs, path, depth);
-    return logs->quiet ? EXIT_DONE
-                       : fail_refused("import '%s': more than %d directories deep", path,
-                                      DIRECTORIES_DEEP_MAX);
+        return add_log(logs, path, (uint64_t)st->st_size, at.depth == 0);
+    if (at.depth < DIRECTORIES_DEEP_MAX)
+        return find_in_directory(logs, path, at);
+    leave_out(logs, path, "it is more than " DIRECTORIES_DEEP_TEXT " directories deep");
+    return EXIT_DONE;
 }
 
-static int find_at(struct logs *logs, const char *path, int depth)
+/* 1: it was found before, 0: it is new and noted, -1: out of memory. */
+static int note_found(struct logs *logs, const struct stat *st)
+{
+    const struct found new = {st->st_dev, st->st_ino};
+    uint64_t hash = annal__hash(&new.inode, sizeof new.inode, (uint64_t) new.device);
+    size_t at = 0, index;
+    while ((index = places_next(&logs->places, hash, &at)) != SIZE_MAX)
+        if (logs->found[index].device == new.device && logs->found[index].inode == new.inode)
+            return 1;
+    struct found *found = annal__array_add(&logs->found, &logs->found_count, sizeof *found);
+    if (found == NULL || !places_add(&logs->places, hash, logs->found_count - 1))
+        return -1;
+    *found = new;
+    return 0;
+}
+
+static int keep_link(struct logs *logs, const char *path)
+{
+    char *copy = annal__strndup(path, strlen(path));
+    char **link =
+        copy == NULL ? NULL : annal__array_add(&logs->links, &logs->link_count, sizeof *link);
+    if (link == NULL) {
+        annal__free(copy);
+        return fail_storage("out of memory");
+    }
+    *link = copy;
+    return EXIT_DONE;
+}
+
+/* A file that the user named, or one that has the name of a log. */
+static int find_file(struct logs *logs, const char *path, const struct stat *st, int depth)
+{
+    if (!S_ISREG(st->st_mode))
+        leave_out(logs, path, "neither a file nor a directory");
+    else if (depth == 0 && logs->importer->kind != NULL && importer_is_of_runs(logs->importer) &&
+             !is_branch_of_run(path))
+        leave_out(logs, path, "neither a run nor the .json of a branch");
+    else if (access(path, R_OK) != 0)
+        leave_out(logs, path, strerror(errno));
+    else
+        return add_log(logs, path, (uint64_t)st->st_size, depth == 0);
+    return EXIT_DONE;
+}
+
+static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
 {
     struct stat st;
-    if ((depth == 0 ? stat(path, &st) : lstat(path, &st)) < 0) /* gone since its name was read? */
-        return depth > 0 && errno == ENOENT ? EXIT_DONE : refuse(logs, path, strerror(errno));
-    if (S_ISDIR(st.st_mode))
-        return find_below(logs, path, &st, depth);
-    if (depth > 0 && !(S_ISREG(st.st_mode) && wants_file(logs, path)))
+    if ((at.depth == 0 || at.linked ? stat(path, &st) : lstat(path, &st)) < 0) {
+        if (at.depth == 0 || errno != ENOENT || (at.linked && wants_file(logs, path)))
+            leave_out(logs, path, strerror(errno)); /* else it is gone since its name was read */
         return EXIT_DONE;
-    if (!S_ISREG(st.st_mode))
-        return refuse(logs, path, "neither a file nor a directory");
-    if (logs->importer->kind != NULL && importer_is_of_runs(logs->importer) &&
-        !is_branch_of_run(path))
-        return refuse(logs, path, "neither a run nor the .json of a branch");
-    if (access(path, R_OK) != 0)
-        return refuse(logs, path, strerror(errno));
-    return add_log(logs, path, (uint64_t)st.st_size);
+    }
+    if (S_ISLNK(st.st_mode))
+        return keep_link(logs, path);
+    if (at.depth > 0 && !S_ISDIR(st.st_mode) && !wants_file(logs, path))
+        return EXIT_DONE;
+    int known = note_found(logs, &st);
+    if (known < 0)
+        return fail_storage("out of memory");
+    if (known > 0 && at.linked)
+        return EXIT_DONE;
+    return S_ISDIR(st.st_mode) ? find_below(logs, path, &st, at)
+                               : find_file(logs, path, &st, at.depth);
+}
+
+/* A session begins with its log, and not with a text beside it. */
+static void put_texts_last(struct logs *logs, size_t first)
+{
+    size_t kept = first, texts = 0;
+    struct log *moved = annal__realloc_array(NULL, logs->count - first + 1, sizeof *moved);
+    for (size_t i = first; i < logs->count && moved != NULL; i++) {
+        if (detect_wants_text(logs->all[i].path))
+            moved[texts++] = logs->all[i];
+        else
+            logs->all[kept++] = logs->all[i];
+    }
+    for (size_t i = 0; i < texts; i++)
+        logs->all[kept++] = moved[i];
+    annal__free(moved);
 }
 
 int find_logs(struct logs *logs, const char *path)
 {
-    return find_at(logs, path, 0);
+    uint64_t left_out = logs->left_out;
+    size_t first = logs->count;
+    int exit_status = find_at(logs, path, (struct place_in_walk){0});
+    for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++) /* it may find more */
+        exit_status = find_at(logs, logs->links[i], (struct place_in_walk){1, true});
+    for (size_t i = 0; i < logs->link_count; i++)
+        annal__free(logs->links[i]);
+    annal__free(logs->links);
+    logs->links = NULL;
+    logs->link_count = 0;
+    put_texts_last(logs, first);
+    return exit_status == EXIT_DONE && logs->left_out > left_out ? EXIT_REFUSED : exit_status;
 }
 
 void logs_done(struct logs *logs)
@@ -135,6 +217,8 @@ void logs_done(struct logs *logs)
     for (size_t i = 0; i < logs->count; i++)
         annal__free(logs->all[i].path);
     annal__free(logs->all);
+    annal__free(logs->found);
+    places_done(&logs->places);
     logs->all = NULL;
     logs->count = 0;
     logs->bytes = 0;

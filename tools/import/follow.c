@@ -46,6 +46,7 @@ struct reading {
 struct followed {
     char *path;
     struct importer importer; /* kind NULL: not known yet */
+    bool named;               /* by the user */
     struct reading now;
     struct reading moved;        /* rule 3: the file that was at path before */
     int64_t moved_us;            /* when it was last written */
@@ -58,8 +59,9 @@ struct followed {
     bool is_half; /* rule 2: it waits until it changes or has rested */
     bool was_read;
     bool was_refused;
-    bool waits; /* its first line is not complete yet */
-    bool rests; /* nobody has written to it for QUIET_US: rule 7 */
+    bool is_other; /* it is no log of its kind */
+    bool waits;    /* its first line is not complete yet */
+    bool rests;    /* nobody has written to it for QUIET_US: rule 7 */
 };
 
 struct follow {
@@ -189,8 +191,9 @@ static bool is_followed(const struct follow *follow, const char *path, uint64_t 
     return false;
 }
 
-static annal_status add_followed(struct follow *follow, const char *path)
+static annal_status add_followed(struct follow *follow, const struct log *found)
 {
+    const char *path = found->path;
     uint64_t hash = annal__hash(path, strlen(path), 0);
     if (is_followed(follow, path, hash))
         return ANNAL_OK;
@@ -202,7 +205,8 @@ static annal_status add_followed(struct follow *follow, const char *path)
         follow->count -= log != NULL;
         return ANNAL_ERR_NOMEM;
     }
-    *log = (struct followed){.path = copy, .importer = follow->options->importer};
+    *log = (struct followed){
+        .path = copy, .importer = follow->options->importer, .named = found->named};
     note_change(log);
     return ANNAL_OK;
 }
@@ -266,12 +270,12 @@ static annal_status search(struct follow *follow)
     follow->search = false;
     for (int i = 0; i < options->path_count; i++) {
         watch_operand(follow, options->paths[i]);
-        if (find_logs(&found, options->paths[i]) != EXIT_DONE)
+        if (find_logs(&found, options->paths[i]) > EXIT_REFUSED)
             status = ANNAL_ERR_NOMEM;
     }
     for (size_t i = 0; i < found.count && status >= 0; i++) {
         struct stat st;
-        status = add_followed(follow, found.all[i].path);
+        status = add_followed(follow, &found.all[i]);
         if (status >= 0 && stat(found.all[i].path, &st) == 0 && S_ISDIR(st.st_mode))
             watch_below(follow, found.all[i].path, 0);
     }
@@ -526,12 +530,24 @@ static annal_status read_moved(struct follow *follow, struct followed *log)
 
 /* ---- Reading a log ---- */
 
+/* A file that has the name of a log, and another content, is none until it changes. */
+static annal_status leave_other(struct follow *follow, struct followed *log)
+{
+    annal_error err = {0};
+    annal_status status = ANNAL_OK;
+    log->is_other = false;
+    if (!log->named && follow->options->importer.kind != NULL && !log->was_read)
+        status =
+            detect_is_other(&follow->detector, &log->importer, log->path, &log->is_other, &err);
+    return status < 0 ? refuse(follow, log, false, status, &err) : status;
+}
+
 static annal_status find_kind(struct follow *follow, struct followed *log)
 {
     struct detected detected;
     annal_error err = {0};
     if (log->importer.kind != NULL)
-        return ANNAL_OK;
+        return leave_other(follow, log);
     annal_status status = detect_log(&follow->detector, log->path, &detected, &err);
     if (status < 0)
         return refuse(follow, log, false, status, &err);
@@ -585,7 +601,7 @@ static annal_status read_marked(struct follow *follow, struct followed *log, boo
     if (take_over(follow, log, mark))
         return ANNAL_OK;
     annal_status status = find_kind(follow, log);
-    if (status >= 0 && log->importer.kind != NULL)
+    if (status >= 0 && log->importer.kind != NULL && !log->is_other)
         status = open_log(follow, log, last);
     if (status < 0 || log->now.job == NULL)
         return status;
@@ -725,9 +741,12 @@ static void sum_up(struct follow *follow, struct follow_totals *out)
     for (size_t i = 0; i < follow->count; i++) {
         struct followed *log = &follow->logs[i];
         out->files += log->was_read;
-        if (log->importer.kind == NULL && log->stamp != 0) {
+        if ((log->importer.kind == NULL || log->is_other) && log->stamp != 0) {
             out->unknown++;
-            detect_say_left_out(log->path, false);
+            if (log->is_other)
+                detect_say_other(log->path, log->importer.kind);
+            else
+                detect_say_left_out(log->path, false);
         }
         add_totals(out, &log->before);
         add_totals(out, &log->moved.totals);

@@ -390,6 +390,7 @@ static annal_status open_lines(struct import_job *job, const struct importer *im
         return status;
     job->fd = lines.fd;
     job->is_log = lines.is_log;
+    job->is_text = lines.container == CONTAINER_TEXT;
     job->judged = lines.judged;
     job->report.container = container_name(lines.container);
     job->report.damaged = lines.damaged;

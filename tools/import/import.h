@@ -14,7 +14,8 @@
 struct import_report {
     struct import_session {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        bool known_read; /* the ids of its events were read from the store */
+        bool known_read; /* the ids of its events were read from the store, and */
+        int64_t last_us; /* the time of the last of them; 0: it had none */
     } * sessions;        /* that got events from its lines, in order of appearance */
     size_t session_count;
     uint64_t lines;    /* imported + blank + duplicate + unfinished */

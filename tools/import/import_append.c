@@ -19,7 +19,8 @@
 
 /* ---- Sessions ---- */
 
-static annal_status read_known(struct import_job *job, annal_slice session, annal_error *err)
+static annal_status read_known(struct import_job *job, annal_slice session, int64_t *out_last_us,
+                               annal_error *err)
 {
     annal_cursor *cursor = NULL;
     annal_event event = {0};
@@ -32,6 +33,7 @@ static annal_status read_known(struct import_job *job, annal_slice session, anna
             break;
         if (status == ANNAL_OK && event.id.len > 0)
             status = annal__import_remember(job->import, session, event.id, err);
+        *out_last_us = status == ANNAL_OK ? event.ts_us : *out_last_us;
     }
     annal_cursor_close(cursor);
     job->report.store_failed |= status < 0;
@@ -73,7 +75,8 @@ static annal_status drop_known(struct import_job *job, annal_slice session, anna
 {
     struct pending *pending = &job->pending;
     size_t kept = 0;
-    annal_status status = read_known(job, session, err);
+    int64_t last_us = 0;
+    annal_status status = read_known(job, session, &last_us, err);
     for (size_t i = 0; i < pending->count && status >= 0; i++) {
         struct waiting event = pending->events[i];
         bool known = false;
@@ -216,8 +219,10 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     if (event->draft.ts_us > 1)
         job->last_us = event->draft.ts_us;
     if (!job->report.sessions[index].known_read) {
-        status = read_known(job, event->session, err);
+        status = read_known(job, event->session, &job->report.sessions[index].last_us, err);
         job->report.sessions[index].known_read = status >= 0;
+        if (job->is_text) /* beside a log: as old as what the session has by now */
+            job->last_us = job->report.sessions[index].last_us;
     }
     if (status >= 0 && event->draft.id.len > 0)
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);

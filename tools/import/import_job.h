@@ -46,6 +46,7 @@ struct import_job {
     bool failed;
 
     int fd;
+    bool is_text;    /* it is a text beside a log */
     bool is_log;     /* fd is the log itself, not a file of lines made from it */
     uint64_t judged; /* what is a log by its first so many bytes may be a document by more */
     uint64_t offset; /* so many bytes of it were read */

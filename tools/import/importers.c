@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/importers.h"
 
+#include "journal/base/slice.h"
+
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,30 +48,41 @@ static bool is_section(annal_slice line)
     return false;
 }
 
-/* What follows the directive; empty if the file does not have it. */
-static annal_slice find_directive(annal_slice sql, const char *directive)
+bool importer_detects(const struct importer *importer)
+{
+    for (annal_slice rest = importer->sql; rest.len > 0;)
+        if (annal__slice_is(next_line(&rest), "-- detect"))
+            return true;
+    return false;
+}
+
+/* Where the words of the directive's next line begin, in the text from *at on; 0: no further one. */
+static size_t find_directive(annal_slice sql, const char *directive, size_t from)
 {
     char mark[64];
     int len = snprintf(mark, sizeof mark, "-- %s: ", directive);
-    while (sql.len > 0) {
-        annal_slice line = next_line(&sql);
+    annal_slice rest = {sql.ptr + from, sql.len - from};
+    while (rest.len > 0) {
+        annal_slice line = next_line(&rest);
         if (is_section(line))
             break;
         if (begins(line, mark))
-            return (annal_slice){line.ptr + len, line.len - (size_t)len};
+            return (size_t)(line.ptr - sql.ptr) + (size_t)len;
     }
-    return (annal_slice){NULL, 0};
+    return 0;
 }
 
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at)
 {
-    annal_slice words = find_directive(importer->sql, directive);
-    while (*at < words.len && words.ptr[*at] == ' ')
-        (*at)++;
+    annal_slice sql = importer->sql;
+    if (*at == 0)
+        *at = find_directive(sql, directive, 0);
+    while (*at > 0 && *at < sql.len && strchr(" \n", sql.ptr[*at]) != NULL)
+        *at = sql.ptr[*at] == ' ' ? *at + 1 : find_directive(sql, directive, *at + 1);
     size_t begin = *at;
-    while (*at < words.len && words.ptr[*at] != ' ')
+    while (*at > 0 && *at < sql.len && strchr(" \n", sql.ptr[*at]) == NULL)
         (*at)++;
-    return (annal_slice){words.ptr + begin, *at - begin};
+    return (annal_slice){sql.ptr + begin, *at - begin};
 }
 
 /* Whether a name matches one of the directive's patterns, or name.zst does. */
@@ -88,9 +101,28 @@ static bool fits(const struct importer *importer, const char *directive, const c
     return false;
 }
 
-bool importer_wants_file(const struct importer *importer, const char *name)
+/* The last parts of a path, after its last slash but so many. */
+static const char *last_parts(const char *path, int parts)
+{
+    const char *from = path + strlen(path);
+    while (from > path && (from[-1] != '/' || --parts > 0))
+        from--;
+    return from;
+}
+
+bool importer_wants_text(const struct importer *importer, const char *path)
+{
+    return fits(importer, "texts", last_parts(path, 2));
+}
+
+bool importer_wants_file(const struct importer *importer, const char *path)
 {
     size_t at = 0;
+    const char *name = last_parts(path, 1);
+    if (fits(importer, "beside", name))
+        return false;
+    if (importer_wants_text(importer, path))
+        return true;
     if (importer_word(importer, "files", &at).len > 0)
         return fits(importer, "files", name);
     return fnmatch("*.jsonl", name, FNM_PERIOD) == 0 ||

@@ -24,13 +24,25 @@ extern const struct importer_text {
 
 bool importer_find(const char *kind, struct importer *out_importer);
 
+/* Whether it has a section detect. */
+bool importer_detects(const struct importer *importer);
+
 /*
- * The words of a directive, as "-- files: *.jsonl *.json": begin with *at = 0; empty if there are
- * no more. Directives come before the first section.
+ * The words of a directive, as "-- files: *.jsonl *.json", which may have several lines: begin with
+ * *at = 0; empty if there are no more. Directives come before the first section.
  */
 annal_slice importer_word(const struct importer *importer, const char *directive, size_t *at);
 
-/* Whether files below a directory are logs of this kind, by name: "-- files:", or *.jsonl. */
-bool importer_wants_file(const struct importer *importer, const char *name);
+/*
+ * Whether a file below a directory is a log of this kind, by its name: it is one of "-- files:", or
+ * *.jsonl, or of "-- texts:", and none of "-- beside:", which are other files of the program.
+ */
+bool importer_wants_file(const struct importer *importer, const char *path);
+
+/*
+ * Whether a file is a text that a log of this kind refers to, by the name of its directory and its own, as
+ * "-- texts: DIRECTORY/NAME". The directory around that one has the name of the session.
+ */
+bool importer_wants_text(const struct importer *importer, const char *path);
 
 #endif

@@ -4,7 +4,9 @@
 #include "index/sys/import.h"
 #include "tools/cli/fields.h"
 
+#include "journal/base/base64.h"
 #include "journal/base/error.h"
+#include "journal/base/json.h"
 #include "tools/import/directory.h"
 #include "tools/import/document.h"
 #include "tools/import/runs.h"
@@ -13,6 +15,7 @@
 #include <annal/import.h>
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +24,7 @@
 
 const char *container_name(enum container container)
 {
-    static const char *const names[] = {"lines", "document", "directory", "sqlite"};
+    static const char *const names[] = {"lines", "document", "directory", "sqlite", "text"};
     return names[container];
 }
 
@@ -115,6 +118,92 @@ static annal_status open_directory(const struct importer *importer, const char *
     return end_lines(lines, status, out_fd, err);
 }
 
+/* ---- A text beside a log ---- */
+
+/* The parts of DIRECTORY/NAME/FILE, from the end: 0 is the file. */
+static annal_slice part_of_path(const char *path, int back)
+{
+    const char *end = path + strlen(path), *begin = end;
+    for (;; end = begin - 1, back--) {
+        for (begin = end; begin > path && begin[-1] != '/';)
+            begin--;
+        if (back == 0 || begin == path)
+            return (annal_slice){begin, back == 0 ? (size_t)(end - begin) : 0};
+    }
+}
+
+static annal_status put_text(struct buf *line, const char *path, uint64_t part, annal_slice text)
+{
+    static const char *const names[] = {"file", "type", "of"};
+    annal_status status = ANNAL_OK;
+    annal__buf_clear(line);
+    for (int i = 0; i < 3 && status >= 0; i++) {
+        status = annal__buf_printf(line, "%s\"%s\":", i > 0 ? "," : "{", names[i]);
+        if (status >= 0)
+            status = annal__json_quote(line, part_of_path(path, i));
+    }
+    if (status >= 0)
+        status = annal__buf_printf(line, ",\"part\":%" PRIu64 ",\"%s\":", part,
+                                   annal__is_utf8(text) ? "text" : "base64");
+    if (status >= 0 && annal__is_utf8(text))
+        status = annal__json_quote(line, text);
+    else if (status >= 0)
+        status = annal__buf_append(line, "\"", 1);
+    if (status >= 0 && !annal__is_utf8(text)) {
+        status = annal__base64_put(line, text);
+        if (status >= 0)
+            status = annal__buf_append(line, "\"", 1);
+    }
+    return status < 0 ? status : annal__buf_append(line, "}\n", 2);
+}
+
+/* A piece does not end inside of a letter. */
+static size_t piece_of_text(const char *bytes, size_t len)
+{
+    size_t most = len;
+    for (int i = 0; i < 4 && len > 0 && ((unsigned char)bytes[len - 1] & 0xC0) == 0x80; i++)
+        len--;
+    return len > 1 && ((unsigned char)bytes[len - 1] & 0x80) != 0 ? len - 1 : most;
+}
+
+static annal_status write_text(int fd, const char *path, FILE *lines, annal_error *err)
+{
+    struct buf line = {0}, text = {0};
+    uint64_t part = 0;
+    ssize_t got = 1;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && (got > 0 || text.len > 0)) {
+        status = annal__buf_reserve(&text, ANNAL_IMPORT_PIECE_BYTES);
+        if (status < 0)
+            break;
+        got = read(fd, text.ptr + text.len, ANNAL_IMPORT_PIECE_BYTES);
+        text.len += got > 0 ? (size_t)got : 0;
+        if (got < 0)
+            status = ANNAL_ERR_IO;
+        if (status < 0 || (got > 0 && text.len < ANNAL_IMPORT_PIECE_BYTES))
+            continue;
+        size_t len = got > 0 ? piece_of_text(text.ptr, text.len) : text.len;
+        if (len > 0)
+            status = put_text(&line, path, ++part, (annal_slice){text.ptr, len});
+        if (status >= 0 && len > 0)
+            fwrite(line.ptr, 1, line.len, lines);
+        annal__buf_consume(&text, len);
+    }
+    annal__buf_done(&line);
+    annal__buf_done(&text);
+    if (status == ANNAL_ERR_IO)
+        return annal__fail_errno(err, "cannot be read");
+    return status < 0 ? annal__fail(err, status, "out of memory") : ANNAL_OK;
+}
+
+static annal_status open_beside(int fd, const char *path, struct lines *out, annal_error *err)
+{
+    FILE *lines = NULL;
+    annal_status status = begin_lines(&lines, err);
+    out->container = CONTAINER_TEXT;
+    return status < 0 ? status : end_lines(lines, write_text(fd, path, lines, err), &out->fd, err);
+}
+
 /* Lines, or a document, whose lines then take the place of out->fd. */
 static annal_status open_text(const struct importer *importer, bool only_whole, struct lines *out,
                               annal_error *err)
@@ -138,6 +227,7 @@ static annal_status open_text(const struct importer *importer, bool only_whole, 
             close(out->fd);
             out->fd = fd;
             out->container = CONTAINER_DOCUMENT;
+            out->whole = document.whole;
             out->is_log = false;
         }
     }
@@ -222,6 +312,8 @@ annal_status container_open(const struct importer *importer, const char *path,
     if (S_ISDIR(st.st_mode) || (importer_is_of_runs(importer) && options->rows == 0)) {
         out->container = CONTAINER_DIRECTORY;
         status = open_directory(importer, path, options->only_whole, &out->fd, err);
+    } else if (importer_wants_text(importer, path)) {
+        status = open_beside(fd, path, out, err);
     } else if (has_magic(fd, sqlite_magic, sizeof sqlite_magic)) {
         out->container = CONTAINER_SQLITE;
         status = open_database(importer, path, options, out, err);

@@ -18,10 +18,11 @@ enum container {
     CONTAINER_LINES,     /* a text of lines */
     CONTAINER_DOCUMENT,  /* one JSON value: document.h */
     CONTAINER_DIRECTORY, /* a directory of files: directory.h */
-    CONTAINER_SQLITE     /* a SQLite database: annal__import_rows() */
+    CONTAINER_SQLITE,    /* a SQLite database: annal__import_rows() */
+    CONTAINER_TEXT       /* a text beside a log: lines of {"type", "of", "file", "part", "text"} */
 };
 
-/* "lines", "document", "directory", "sqlite": what importers find in source. */
+/* "lines", "document", "directory", "sqlite", "text": what importers find in source. */
 const char *container_name(enum container container);
 
 /* A log as lines. */
@@ -29,6 +30,7 @@ struct lines {
     enum container container;
     int fd;          /* at their beginning */
     bool is_log;     /* it is the log itself: what is appended there can be read on */
+    bool whole;      /* of a document: it is one JSON value, and not cut off */
     uint64_t judged; /* how many bytes of the log were there to judge it by */
     bool damaged;    /* they end where the log could not be read any further */
     annal_error damage;

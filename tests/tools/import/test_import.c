@@ -73,8 +73,8 @@ START_TEST(an_importer_that_is_used_again_knows_nothing_of_the_log_before)
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
     file_write(tmpdir_path(&cli.dir, "logs/a.jsonl"), one, sizeof one - 1);
     file_write(tmpdir_path(&cli.dir, "logs/b.jsonl"), one, strcspn(one, "\n") + 1);
-    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"), "--json");
-    cli_assert_done(&cli);
+    const char *a = tmpdir_path(&cli.dir, "logs/a.jsonl");
+    DONE(&cli, "import", "claude-code", a, tmpdir_path(&cli.dir, "logs/b.jsonl"), "--json");
     ck_assert_ptr_nonnull(strstr(cli.out, "/b.jsonl\""));
     ASSERT_OUT(&cli, "\"sessions\":[\"b\"],\"lines\":1,\"imported\":1");
 }
@@ -441,7 +441,7 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
     cli_assert_refused(&cli, EXIT_USAGE, "claude-code, codex");
     CLI(&cli, NULL, "import", "codex");
     cli_assert_refused(&cli, EXIT_USAGE, "import wants KIND PATH");
-    CLI(&cli, NULL, "import", "codex", MAIN_LOG, tmpdir_path(&cli.dir, "none.jsonl"));
+    CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "none.jsonl"));
     cli_assert_refused(&cli, EXIT_REFUSED, "none.jsonl");
     ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "empty"), 0700), 0);
     CLI(&cli, NULL, "import", "codex", tmpdir_path(&cli.dir, "empty"));
@@ -454,15 +454,71 @@ START_TEST(what_is_wrong_with_the_command_line_is_said_and_nothing_is_written)
 }
 END_TEST
 
-START_TEST(a_log_that_may_not_be_read_is_refused_before_anything_is_written)
+START_TEST(what_cannot_be_read_is_named_and_the_rest_is_imported)
 {
     const char *locked = tmpdir_path(&cli.dir, "locked.jsonl");
+    const char *none = tmpdir_path(&cli.dir, "none.jsonl");
     file_write(locked, "{}\n", 3);
     ck_assert_int_eq(chmod(locked, 0), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "closed"), 0), 0);
+    ck_assert_int_eq(chmod(cli.dir.path, 0777), 0);
     cli.as_nobody = geteuid() == 0;
-    CLI(&cli, NULL, "import", "codex", MAIN_LOG, locked);
-    cli_assert_refused(&cli, EXIT_REFUSED, "Permission denied");
-    ck_assert_int_eq(cli_journals(&cli), 0);
+    CLI(&cli, NULL, "import", "codex", none, locked, tmpdir_path(&cli.dir, "closed"), MAIN_LOG);
+    ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "none.jsonl': No such file or directory; it is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "locked.jsonl': Permission denied; it is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "closed': Permission denied; it is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "3 files or directories could not be read"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "1 file, "));
+    ck_assert_int_eq(cli_journals(&cli), 1);
+}
+END_TEST
+
+/* As a directory of Claude Code has them: sub-agents at any depth, and files that are no logs. */
+START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
+{
+    static const char line[] = "{\"type\":\"user\",\"uuid\":\"u%d\",\"sessionId\":\"s-1\",%s"
+                               "\"timestamp\":\"2026-03-01T10:00:0%d.000Z\","
+                               "\"message\":{\"role\":\"user\",\"content\":\"Look.\"}}\n";
+    static const struct {
+        const char *name, *text;
+    } others[] = {{"logs/history.jsonl", "{\"display\":\"Look.\",\"sessionId\":\"s-9\"}\n"},
+                  {"logs/s-1/subagents/wf/w/journal.jsonl", "{\"type\":\"started\"}\n"},
+                  {"logs/s-1/subagents/wf/w/events.jsonl", "{\"type\":\"started\"}\n"},
+                  {"logs/s-1/tool-results/toolu_1.txt", "a long table\nof tides\n"},
+                  {"logs/s-1/notes.txt", "nothing"}};
+    static const char *const folders[] = {"logs",
+                                          "logs/s-1",
+                                          "logs/s-1/tool-results",
+                                          "logs/s-1/subagents",
+                                          "logs/s-1/subagents/wf",
+                                          "logs/s-1/subagents/wf/w"};
+    char text[400];
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, folders[i]), 0700), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        file_write(tmpdir_path(&cli.dir, others[i].name), others[i].text, strlen(others[i].text));
+    int len = snprintf(text, sizeof text, line, 1, "", 1);
+    file_write(tmpdir_path(&cli.dir, "logs/s-1.jsonl"), text, (size_t)len);
+    len = snprintf(text, sizeof text, line, 2, "\"isSidechain\":true,\"agentId\":\"a\",", 2);
+    file_write(tmpdir_path(&cli.dir, "logs/s-1/subagents/wf/w/agent-a.jsonl"), text, (size_t)len);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_int_eq(cli.exit_status, 0);
+    ck_assert_msg(strstr(cli.err, "events.jsonl' has the name of a log of claude-code, but it is "
+                                  "none: left out\n") != NULL &&
+                      strchr(cli.err, '\n')[1] == '\0',
+                  "%s", cli.err);
+    CLI(&cli, NULL, "sql",
+        "SELECT group_concat(session_id, ' ') AS ids, max(type = 'tool.output') AS texts FROM "
+        "(SELECT DISTINCT session_id, type FROM events WHERE type IN ('message.added', "
+        "'tool.output') ORDER BY session_id, type)",
+        "--json");
+    ck_assert_str_eq(cli.out, "{\"ids\":\"s-1 s-1 s-1.agent-a\",\"texts\":1}\n");
+    DONE(&cli, "query", "s-1", "--type", "tool.output");
+    ck_assert_ptr_nonnull(strstr(cli.out, "\"call_id\":\"toolu_1\""));
+    ck_assert_ptr_nonnull(strstr(cli.out, "a long table\\nof tides\\n"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "2026-03-01T10:00:01.000000Z"));
 }
 END_TEST
 
@@ -674,7 +730,8 @@ Suite *suite_import(void)
     tcase_add_test(import, an_importer_may_be_a_file);
     tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
-    tcase_add_test(import, a_log_that_may_not_be_read_is_refused_before_anything_is_written);
+    tcase_add_test(import, what_cannot_be_read_is_named_and_the_rest_is_imported);
+    tcase_add_test(import, files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs);
     tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);
     tcase_add_test(import, an_import_that_a_power_cut_ended_is_finished_by_the_next);

@@ -592,7 +592,7 @@ END_TEST
 
 /* ---- Not logs ---- */
 
-START_TEST(what_is_no_file_is_refused_or_passed_over)
+START_TEST(what_is_no_file_is_refused_or_named)
 {
     const char *logs = tmpdir_path(&cli.dir, "logs");
     ck_assert_int_eq(mkdir(logs, 0700), 0);
@@ -603,11 +603,41 @@ START_TEST(what_is_no_file_is_refused_or_passed_over)
     cli_assert_refused(&cli, 1, "neither a file nor a directory");
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs/zero.jsonl"));
     cli_assert_refused(&cli, 1, "neither a file nor a directory");
-    CLI(&cli, NULL, "import", "claude-code", logs);
-    cli_assert_refused(&cli, 1, "there is no log of kind claude-code in it");
     fclose(create("logs/empty.jsonl"));
-    DONE(&cli, "import", "claude-code", logs);
+    CLI(&cli, NULL, "import", "claude-code", logs);
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "fifo.jsonl': neither a file nor a directory; it is left out"));
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "zero.jsonl': neither a file nor a directory; it is left out"));
     ck_assert_ptr_nonnull(strstr(cli.out, "1 file, 0 lines, 0 of them skipped: 0 events added"));
+}
+END_TEST
+
+START_TEST(links_are_followed_once_and_loops_end)
+{
+    static const char line[] = "{\"type\":\"mode\",\"sessionId\":\"%s\"}\n";
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "logs"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "away"), 0700), 0);
+    FILE *file = create("logs/a.jsonl");
+    fprintf(file, line, "s-a");
+    fclose(file);
+    file = create("away/b.jsonl");
+    fprintf(file, line, "s-b");
+    fclose(file);
+    static const char *const links[][2] = {{"../away", "logs/one"},    {"../away", "logs/two"},
+                                           {"../logs", "away/round"},  {"a.jsonl", "logs/0.jsonl"},
+                                           {"self", "logs/self"},      {"gone", "logs/none.jsonl"},
+                                           {"b.jsonl", "away/0.jsonl"}};
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++)
+        ck_assert_int_eq(symlink(links[i][0], tmpdir_path(&cli.dir, links[i][1])), 0);
+    CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
+    ck_assert_int_eq(cli.exit_status, 1);
+    ck_assert_ptr_nonnull(
+        strstr(cli.err, "none.jsonl': No such file or directory; it is left out"));
+    ck_assert_ptr_nonnull(strstr(cli.err, "logs/self': Too many levels of symbolic links"));
+    ck_assert_msg(strstr(cli.out, "2 files, 2 lines, 0 of them skipped: 4 events added") != NULL,
+                  "%s", cli.out);
 }
 END_TEST
 
@@ -705,7 +735,8 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, a_database_that_is_cut_short_gives_what_can_be_read_and_says_so);
     tcase_add_test(tc, a_database_in_wal_mode_is_read_while_a_writer_is_at_it);
     tcase_add_test(tc, a_database_that_stays_locked_is_named_and_the_others_are_imported);
-    tcase_add_test(tc, what_is_no_file_is_refused_or_passed_over);
+    tcase_add_test(tc, what_is_no_file_is_refused_or_named);
+    tcase_add_test(tc, links_are_followed_once_and_loops_end);
     tcase_add_test(tc,
                    a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported);
     tcase_add_test(tc, an_id_that_a_log_gives_twice_is_told_once);

@@ -1,10 +1,12 @@
 -- importer claude-code   version 4
 -- SPDX-License-Identifier: Apache-2.0
--- session: sessionId
+-- session: sessionId of
+-- beside: journal.jsonl history.jsonl
+-- texts: tool-results/*.txt tool-results/*.json
 --
 -- The session logs of Claude Code: ~/.claude/projects/<directory>/<session id>.jsonl, sub-agents in
--- files of their own (agent-<id>.jsonl) or inline (isSidechain). docs/events.md lists what comes out;
--- annal/import.h says what an importer finds.
+-- files of their own (agent-<id>.jsonl) or inline (isSidechain); long results of tools in texts of
+-- their own. docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) A line is judged by itself and by the lines before it, never by those behind it, so that what
 --      the first lines gave stays when the file grows.
@@ -189,6 +191,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                WHERE c.session = x.session AND c.call = NEW.blocks || ' ' || NEW.call) THEN 'record'
            WHEN NEW.type IN ('user', 'assistant') AND NEW.shape IS NOT NULL THEN
                CASE WHEN NEW.blocks <> '' AND trim(NEW.blocks, 'cr') = '' THEN 'tool' ELSE 'message' END
+           WHEN NEW.type = 'tool-results' THEN 'text'
            WHEN NEW.type IS NOT 'system' THEN 'record'
            WHEN NEW.subtype = 'turn_duration' AND s.turn IS NOT NULL THEN 'turn'
            WHEN NEW.subtype = 'compact_boundary' THEN 'checkpoint'
@@ -288,7 +291,8 @@ FROM (
         WHEN 3 THEN 'turn.started'
         WHEN 4 THEN CASE main WHEN 'message' THEN 'message.added' WHEN 'checkpoint' THEN 'checkpoint.noted'
                               WHEN 'failed' THEN 'provider.failed' WHEN 'turn' THEN end_type
-                              WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
+                              WHEN 'unreadable' THEN 'import.unreadable' WHEN 'text' THEN 'tool.output'
+                              ELSE 'import.record' END
         WHEN 5 THEN CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN 'tool.called'
                          WHEN b.value ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END
         WHEN 6 THEN 'provider.failed'
@@ -349,6 +353,9 @@ FROM (
                 'provider', '"anthropic"', 'error', j -> '$.error', 'turn_id', turn_id, 'source', source,
                 'extra', json_remove(j, '$.uuid', '$.error'))
             WHEN 'unreadable' THEN json_set(unreadable, '$.source', json(source))
+            WHEN 'text' THEN json_fields(
+                'call_id', (SELECT json_text(stem) FROM source), 'output', j -> '$.text', 'source', source,
+                'extra', json_remove(j, '$.text'))
             ELSE json_fields(
                 'kind', j -> '$.type', 'turn_id', turn_id, 'source', source,
                 'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type', '$.uuid') ELSE j END)

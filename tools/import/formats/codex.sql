@@ -1,5 +1,6 @@
 -- importer codex   version 2
 -- SPDX-License-Identifier: Apache-2.0
+-- beside: history.jsonl session_index.jsonl
 --
 -- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
