@@ -14,6 +14,7 @@
  * (4) A line that yielded no event is an error: a corrected importer must not lose lines silently.
  * (5) What was appended after a power cut follows the zero bytes that it left, on the same line:
  *     the zeros are a row, and the value after them is another.
+ *     A record that was torn is a row as it is, and so is a whole one that follows it on its line.
  * (6) A value on which a trigger fails is inserted again as a line that cannot be read, under
  *     another hash: what the trigger had done before it failed may stay, and hides nothing.
  * (7) Preparing an importer takes longer than a small log, so it is used for the next one too, with

@@ -12,9 +12,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* How many levels an event may put around the line that it contains. */
 #define WRAP_DEPTH 8
+
+/* How often the bytes of a line are looked at to find a record in it. */
+#define CHECKED_TIMES 8
 
 static bool is_blank(annal_slice bytes)
 {
@@ -201,6 +205,56 @@ static annal_status insert_records(annal_import *import, struct batch *batch,
     return status;
 }
 
+/*
+ * Where a line that is not one value is to be cut, 0 if nowhere: behind a whole object, if another
+ * one begins there; else before an object that reaches to the end of the line. That one is a record
+ * by itself, and not a part of what stands before it, if the line was wrong before its end: what
+ * was cut off while it was written is wrong at its end.
+ */
+static size_t find_cut(annal_slice bytes, json_fault fault, size_t fault_at)
+{
+    annal_slice rest = {bytes.ptr + fault_at, bytes.len - fault_at};
+    if (fault == JSON_TRAILING && bytes.ptr[0] == '{' && rest.len > 0 && rest.ptr[0] == '{')
+        return fault_at;
+    if (fault == JSON_DEPTH || fault_at >= bytes.len)
+        return 0;
+    size_t at = 0, end = 0;
+    for (size_t checked = 0; checked < CHECKED_TIMES * bytes.len && at + 1 < bytes.len;) {
+        const char *found = memmem(bytes.ptr + at + 1, bytes.len - at - 1, "{\"", 2);
+        if (found == NULL)
+            break;
+        at = (size_t)(found - bytes.ptr);
+        rest = (annal_slice){found, bytes.len - at};
+        if (annal__json_check(rest, ANNAL_DATA_DEPTH_MAX - WRAP_DEPTH, &end) == JSON_VALID)
+            return at;
+        checked += end + 1;
+    }
+    return 0;
+}
+
+static annal_status insert_torn(annal_import *import, struct batch *batch,
+                                const annal_import_line *line, const char *reason, annal_error *err)
+{
+    const annal_import_line whole = {.number = line->number, .part = 1, .bytes = line->bytes};
+    return line->bytes.len > ANNAL_IMPORT_PIECE_BYTES
+               ? insert_pieces(import, batch, line, reason, err)
+               : insert_unreadable(import, batch, &whole, reason, err);
+}
+
+/* A record that was torn, and the next one on the same line. */
+static annal_status insert_cut(annal_import *import, struct batch *batch, annal_import_line line,
+                               size_t cut, const char *reason, annal_error *err)
+{
+    annal_import_line front = {.number = line.number, .bytes = {line.bytes.ptr, cut}};
+    annal_import_line rest = {.number = line.number,
+                              .bytes = {line.bytes.ptr + cut, line.bytes.len - cut}};
+    front.bytes = annal__json_trim(front.bytes);
+    bool whole = annal__json_check(front.bytes, ANNAL_DATA_DEPTH_MAX, NULL) == JSON_VALID;
+    annal_status status = whole ? insert_whole(import, batch, front, err)
+                                : insert_torn(import, batch, &front, reason, err);
+    return status < 0 ? status : insert_whole(import, batch, rest, err);
+}
+
 /* Insert a whole line into the table, unless it is to be skipped. */
 static annal_status insert_whole(annal_import *import, struct batch *batch, annal_import_line line,
                                  annal_error *err)
@@ -227,6 +281,9 @@ static annal_status insert_whole(annal_import *import, struct batch *batch, anna
     if (fault == JSON_TRAILING && are_records(line.bytes))
         return insert_records(import, batch, line, first, err);
     const char *reason = annal__json_fault_text(fault);
+    size_t cut = fault == JSON_VALID ? 0 : find_cut(line.bytes, fault, first);
+    if (cut > 0)
+        return insert_cut(import, batch, line, cut, reason, err);
     if (fault == JSON_VALID) {
         annal__import_json_line(import->json, batch->count + 1, line.bytes);
         status =

@@ -228,7 +228,7 @@ bool detect_wants_text(const char *path)
 
 /* ---- Files beside logs ---- */
 
-/* Whether it names a session at its head, as only logs of this kind do; or is a database, or gone. */
+/* Whether it names a session at its head, as only logs of this kind do; or is a database. */
 static bool is_known_by_its_head(const struct importer *importer, const char *path)
 {
     static const char magic[] = "SQLite format 3";

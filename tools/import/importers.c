@@ -56,7 +56,7 @@ bool importer_detects(const struct importer *importer)
     return false;
 }
 
-/* Where the words of the directive's next line begin, in the text from *at on; 0: no further one. */
+/* Where the words of the directive's next line begin, in the text behind from; 0: there is none. */
 static size_t find_directive(annal_slice sql, const char *directive, size_t from)
 {
     char mark[64];

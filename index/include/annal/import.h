@@ -81,7 +81,7 @@ extern "C" {
  * A longer line comes in pieces of ANNAL_IMPORT_PIECE_BYTES, each an unreadable line of its own: an
  * importer's SQL needs up to forty times the bytes of a line in memory.
  */
-#define ANNAL_IMPORT_LINE_BYTES_MAX (16u << 20)
+#define ANNAL_IMPORT_LINE_BYTES_MAX ((64u << 20) - (64u << 10))
 #define ANNAL_IMPORT_PIECE_BYTES    (8u << 20)
 
 typedef struct annal_import annal_import;

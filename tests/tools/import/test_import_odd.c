@@ -177,7 +177,7 @@ START_TEST(a_line_of_100_mb_is_held_in_pieces_and_its_neighbours_are_imported)
         "SELECT DISTINCT data ->> '$.reason', data ->> '$.source.line' FROM events WHERE type = "
         "'import.unreadable'",
         "--format", "csv");
-    ck_assert_ptr_nonnull(strstr(cli.out, "longer than 16777216 bytes,2"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "longer than 67043328 bytes,2"));
 }
 END_TEST
 
@@ -265,12 +265,12 @@ START_TEST(a_file_of_a_directory_that_is_too_large_is_held_and_the_others_are_im
         snprintf(name, sizeof name, "run/events/event-%05d.json", n);
         FILE *file = create(name);
         fprintf(file, "{\"kind\":\"PauseEvent\",\"id\":\"e%d\",\"x\":\"", n);
-        fill(file, 'x', n == 2 ? (size_t)20 << 20 : 10);
+        fill(file, 'x', n == 2 ? (size_t)65 << 20 : 10);
         fputs("\"}", file);
         fclose(file);
     }
     import_twice("openhands", "run", 0);
-    ck_assert_int_eq(count_type("import.unreadable"), 3);
+    ck_assert_int_eq(count_type("import.unreadable"), 9);
     assert_found("\"e3\"");
 }
 END_TEST
@@ -614,6 +614,39 @@ START_TEST(what_is_no_file_is_refused_or_named)
 }
 END_TEST
 
+/* A write that was cut off, and the next record on the same line; and what only looks like it. */
+START_TEST(a_record_is_recovered_from_a_line_where_it_is_proven_to_be_whole)
+{
+#define MODE(n) "{\"type\":\"mode\",\"sessionId\":\"s-1\",\"said\":\"" n "\"}"
+    static const struct {
+        const char *line;
+        int records, unreadable;
+    } lines[] = {
+        {MODE("1") MODE("2"), 2, 0},
+        {"{\"type\":\"mode\",\"sessio" MODE("3"), 1, 1},
+        {MODE("4") "{\"type\":\"mode\",\"x\":{\"y\":1", 1, 1},
+        {MODE("5") "{\"type\":\"mo" MODE("6"), 2, 1},
+        {"de\",\"x\":{\"y\":1}}" MODE("7"), 1, 1},
+        {"{\"type\":\"mode\",\"x\":{\"y\":1}", 0, 1},
+        {"\"x\":{\"y\":1}}", 0, 1},
+        {"{\"type\":\"mode\",\"x\":[{\"y\":1},{\"y\":2}", 0, 1},
+    };
+    FILE *file = create("a.jsonl");
+    int records = 0, unreadable = 0;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        fprintf(file, "%s\n", lines[i].line);
+        records += lines[i].records;
+        unreadable += lines[i].unreadable;
+        fflush(file);
+        CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "a.jsonl"));
+        ck_assert_int_eq(cli.exit_status, 0);
+        ck_assert_msg(count_type("import.record") == records, "%s", lines[i].line);
+        ck_assert_msg(count_type("import.unreadable") == unreadable, "%s", lines[i].line);
+    }
+    fclose(file);
+}
+END_TEST
+
 START_TEST(links_are_followed_once_and_loops_end)
 {
     static const char line[] = "{\"type\":\"mode\",\"sessionId\":\"%s\"}\n";
@@ -736,6 +769,7 @@ Suite *suite_import_odd(void)
     tcase_add_test(tc, a_database_in_wal_mode_is_read_while_a_writer_is_at_it);
     tcase_add_test(tc, a_database_that_stays_locked_is_named_and_the_others_are_imported);
     tcase_add_test(tc, what_is_no_file_is_refused_or_named);
+    tcase_add_test(tc, a_record_is_recovered_from_a_line_where_it_is_proven_to_be_whole);
     tcase_add_test(tc, links_are_followed_once_and_loops_end);
     tcase_add_test(tc,
                    a_line_that_an_importer_cannot_take_is_named_and_the_other_logs_are_imported);
