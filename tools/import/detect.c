@@ -194,7 +194,7 @@ void detect_say_left_out(const char *path, bool plain)
 
 void detect_say_other(const char *path, const char *kind)
 {
-    say("'%s' has the name of a log of %s, but it is none: left out", path, kind);
+    say("'%s' has the name of a log of %s, and another content: left out", path, kind);
 }
 
 bool detect_directory(const char *path)

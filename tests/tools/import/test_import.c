@@ -505,8 +505,8 @@ START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
     file_write(tmpdir_path(&cli.dir, "logs/s-1/subagents/wf/w/agent-a.jsonl"), text, (size_t)len);
     CLI(&cli, NULL, "import", "claude-code", tmpdir_path(&cli.dir, "logs"));
     ck_assert_int_eq(cli.exit_status, 0);
-    ck_assert_msg(strstr(cli.err, "events.jsonl' has the name of a log of claude-code, but it is "
-                                  "none: left out\n") != NULL &&
+    ck_assert_msg(strstr(cli.err, "events.jsonl' has the name of a log of claude-code, and another "
+                                  "content: left out\n") != NULL &&
                       strchr(cli.err, '\n')[1] == '\0',
                   "%s", cli.err);
     CLI(&cli, NULL, "sql",
