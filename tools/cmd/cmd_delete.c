@@ -8,6 +8,7 @@
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
 #include "tools/export/bundle.h"
+#include "tools/import/deleted.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -74,8 +75,10 @@ static int delete_all(const struct args *args, annal_store *store)
         }
         if (annal__delete_session(index, session, tell, &json, &err) < 0)
             exit_status = fail_error(&err);
-        else
+        else {
+            deleted_note(store, session);
             deleted[count++] = session;
+        }
     }
     if (count > 0) {
         store_wait_within(args, store, begun_us);

@@ -7,6 +7,7 @@
 #include "tools/cli/overdue.h"
 #include "tools/cli/progress.h"
 #include "tools/export/bundle.h"
+#include "tools/import/deleted.h"
 #include "tools/import/detect.h"
 #include "tools/import/find.h"
 #include "tools/import/follow.h"
@@ -33,6 +34,7 @@ struct work {
     annal_limits limits;
     size_t option_count;
     struct unchanged *unchanged;
+    struct deleted *deleted;
     struct import_spares spares;
     annal_import *detector;
     struct table *table;
@@ -280,7 +282,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
                                      .arg = work,
                                      .options = work->options,
                                      .option_count = work->option_count,
-                                     .limits = &work->limits};
+                                     .limits = &work->limits,
+                                     .deleted = work->deleted};
     int exit_status = EXIT_DONE;
     struct log_mark mark = {0};
     annal_status status = ANNAL_OK;
@@ -304,6 +307,8 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
         exit_status = EXIT_REFUSED;
     }
     progress_hide(&work->progress);
+    int unknown = import_say_unknown(&report, log->path, importer.kind);
+    exit_status = unknown > exit_status ? unknown : exit_status;
     if (status < 0)
         exit_status = fail_error(&err);
     *out_end = report.store_failed || status == ANNAL_ERR_NOMEM;
@@ -397,6 +402,7 @@ static int follow(struct work *work, int signals)
         .map_count = work->option_count,
         .limits = &work->limits,
         .recheck = args_has(work->args, "recheck"),
+        .deleted = work->deleted,
         .signals = signals,
         .took = print_taken,
         .all_read = print_first_pass,
@@ -468,7 +474,10 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
     if (annal_index_open(work->store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
     else
+        work->deleted = args_has(work->args, "again") ? NULL : deleted_open(work->store);
+    if (index != NULL)
         exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
+    deleted_close(work->deleted);
     exit_status = out_finish(exit_status);
     annal_index_close(index);
     return store_close(work->store, exit_status);
@@ -591,6 +600,7 @@ static const struct field fields[] = {
     OPTION("map", "NAME=VALUE", FIELD_LIST, NULL, "an option of the importer"),
     FLAG("follow", NULL, "then keep up with what is appended, until Ctrl-C"),
     FLAG("recheck", NULL, "read logs that did not change, too"),
+    FLAG("again", NULL, "import sessions that were deleted, too"),
     FLAG("detect", NULL, "say what each PATH is, and import nothing"),
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "of new journals (jsonl)",

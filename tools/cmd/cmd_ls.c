@@ -19,7 +19,8 @@ enum {
     AT_DEPTH = SESSION_COLUMN_COUNT, /* with --tree: printed as an indent */
     AT_REFUSED,                      /* requests that failed */
     AT_UNREADABLE,                   /* lines of its log */
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 3,
+    AT_UNKNOWN,                      /* logs of a layout that its importer does not know */
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 4,
     AT_BEFORE = LS_COLUMNS, /* on a terminal: the id before its own, and the one after */
     AT_AFTER
 };
@@ -47,6 +48,8 @@ static const char listed[] =
     "   AND " REQUEST_FAILED "),"                                                                  \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
     "  AND type = 'import.unreadable'),"                                                           \
+    " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
+    "  AND type = 'import.unknown'),"                                                              \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
     "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
@@ -99,7 +102,8 @@ static const struct column columns[LS_COLUMNS] = {
     {.name = "costed_tokens"},
     {.name = "findings", .title = "HEALTH"},
     {.name = "failed_requests"},
-    {.name = "unreadable_lines"}};
+    {.name = "unreadable_lines"},
+    {.name = "unknown_layouts"}};
 
 struct ls {
     const struct args *args;
@@ -197,10 +201,13 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
     char text[HUMAN_BYTES * 2];
     int64_t refused = row->values[AT_REFUSED].integer;
     int64_t unreadable = row->values[AT_UNREADABLE].integer;
+    int64_t unknown = row->values[AT_UNKNOWN].integer;
     table_number(ls->table, findings);
     if (findings > 0)
         table_shown(ls->table, "%s",
                     shown_count(text, findings, findings == 1 ? "finding" : "findings"));
+    else if (unknown > 0)
+        table_shown(ls->table, "layout unknown");
     else if (unreadable > 0)
         table_shown(ls->table, "%s", shown_count(text, (uint64_t)unreadable, "unreadable"));
     else if (refused > 0)
@@ -209,6 +216,7 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
         table_shown(ls->table, "ok");
     table_signed(ls->table, refused);
     table_signed(ls->table, unreadable);
+    table_signed(ls->table, unknown);
 }
 
 static int print_row(void *arg, const annal_row *row)
@@ -371,7 +379,8 @@ const struct command cmd_ls = {
     .about = "One line a session, the last active one first: status, events, turns, tokens,\n"
              "cost, last activity, agent, title and health, which counts what is damaged or\n"
              "was not understood ('annal verify' and 'annal show SESSION' tell more), else\n"
-             "lines of the log that were unreadable, else requests that the provider\n"
+             "that its log has a layout that the importer does not know, else lines of the\n"
+             "log that were unreadable, else requests that the provider\n"
              "refused. The title is the log's own, or else what the user said first. On a\n"
              "narrow terminal columns are left out; --json prints them all, and more. A cost\n"
              "with ~ is computed from list prices, as the log gives none; one of 27% is that\n"

@@ -12,6 +12,7 @@
 #include "tools/cli/out.h"
 #include "tools/cmd/wipe.h"
 #include "tools/export/bundle.h"
+#include "tools/import/deleted.h"
 
 #include <annal/pack.h>
 
@@ -69,6 +70,7 @@ static int delete_journal(struct prune *prune, annal_slice session)
     if (status < 0)
         return fail_error(&err);
     prune->journals++;
+    deleted_note(prune->store, session);
     if (annal__buf_append_slice(&prune->deleted, session) < 0 ||
         annal__buf_append(&prune->deleted, "", 1) < 0)
         return fail_storage("prune: out of memory");

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/import/file_time.h"
 
+#include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 
 #include <annal/base.h>
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* What "time" takes in the data of an event. */
 #define TIME_BYTES_MAX 64
@@ -70,6 +74,34 @@ annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, siz
     status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
     if (status >= 0)
         status = annal__buf_printf(bytes, "%s\"time\":\"%s\"}", len > 1 ? "," : "", from);
+    *inout_at = at;
+    *inout_len = bytes->len - at;
+    return status;
+}
+
+annal_status say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    annal_slice data = {bytes->ptr + *inout_at, *inout_len};
+    if (data.len < 2 || data.ptr[0] != '{' || annal__json_member(data, "source_host").len > 0)
+        return ANNAL_OK;
+    char *absolute = realpath(path, NULL);
+    size_t at = bytes->len, len = data.len - 1; /* without the brace */
+    (void)gethostname(host, sizeof host - 1);
+    annal_status status = annal__buf_reserve(bytes, len); /* so that data stays where it is */
+    if (status >= 0)
+        status = annal__buf_append(bytes, bytes->ptr + *inout_at, len);
+    if (status >= 0)
+        status = annal__buf_printf(bytes, "%s\"source_host\":", len > 1 ? "," : "");
+    if (status >= 0)
+        status = annal__json_quote(bytes, annal_slice_of(host));
+    if (status >= 0)
+        status = annal__buf_printf(bytes, ",\"source_path\":");
+    if (status >= 0)
+        status = annal__json_quote(bytes, annal_slice_of(absolute != NULL ? absolute : path));
+    if (status >= 0)
+        status = annal__buf_append(bytes, "}", 1);
+    free(absolute);
     *inout_at = at;
     *inout_len = bytes->len - at;
     return status;

@@ -19,4 +19,7 @@ int64_t file_time_us(const char *path, const char **out_from);
  */
 annal_status say_time(struct buf *bytes, const char *from, size_t *inout_at, size_t *inout_len);
 
+/* Add to an event's data which host and file it was imported from. */
+annal_status say_source(struct buf *bytes, const char *path, size_t *inout_at, size_t *inout_len);
+
 #endif

@@ -59,9 +59,10 @@ struct followed {
     bool is_half; /* rule 2: it waits until it changes or has rested */
     bool was_read;
     bool was_refused;
-    bool is_other; /* it is no log of its kind */
-    bool waits;    /* its first line is not complete yet */
-    bool rests;    /* nobody has written to it for QUIET_US: rule 7 */
+    bool was_unknown; /* it was said that its layout is not known */
+    bool is_other;    /* it is no log of its kind */
+    bool waits;       /* its first line is not complete yet */
+    bool rests;       /* nobody has written to it for QUIET_US: rule 7 */
 };
 
 struct follow {
@@ -389,6 +390,10 @@ static void tell(struct follow *follow, struct followed *log, struct reading *re
     if (report.damaged && !log->was_refused)
         say("import '%s': %s; the lines before it were imported", log->path, report.damage.message);
     log->was_refused = report.damaged;
+    if (!log->was_unknown && import_is_unknown(&report) &&
+        import_say_unknown(&report, log->path, log->importer.kind) != EXIT_DONE)
+        follow->exit_status = EXIT_REFUSED;
+    log->was_unknown = import_is_unknown(&report);
     if (report.damaged)
         follow->exit_status = EXIT_REFUSED;
     log->was_read = true;
@@ -782,7 +787,8 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
                                             .arg = &follow,
                                             .options = options->map,
                                             .option_count = options->map_count,
-                                            .limits = options->limits};
+                                            .limits = options->limits,
+                                            .deleted = options->deleted};
     watch_init(&follow.watch);
     annal_status status = search(&follow);
     follow.polled_us = annal__monotonic_us();

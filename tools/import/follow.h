@@ -40,9 +40,10 @@ struct follow_options {
     int path_count;
     const annal_import_option *map;
     size_t map_count;
-    const annal_limits *limits; /* of a database's SQL */
-    bool recheck;               /* read logs that did not change, too */
-    int signals;                /* follow_signals() */
+    const annal_limits *limits;    /* of a database's SQL */
+    const struct deleted *deleted; /* sessions that are left out; may be NULL */
+    bool recheck;                  /* read logs that did not change, too */
+    int signals;                   /* follow_signals() */
 
     /* Called when a log was read, for the first time or because something was added. events: added
      * now. */

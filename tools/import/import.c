@@ -230,6 +230,8 @@ static annal_status import_lines(struct import_job *job, enum import_until until
         status = take_last(job, err);
     if (status >= 0 && until != IMPORT_WHOLE && !stopped)
         status = annal__import_end(job->import, take_end, job, err);
+    if (status >= 0 && (until == IMPORT_LAST || until == IMPORT_REST) && !stopped)
+        status = import_note_unknown(job, err);
     if (job->read.len == 0) /* it may wait for long */
         annal__buf_done(&job->read);
     return status;
@@ -370,6 +372,8 @@ static annal_status open_importer(struct import_job *job, const struct importer 
         source.options = all;
         source.option_count = given + (session.len > 0 ? 1 : 0);
         job->sql = importer->sql.ptr;
+        job->kind = importer->kind;
+        job->text = importer->sql;
         if (!take_spare(job, &source))
             status = annal_import_open(importer->sql, &source, &job->import, err);
     }

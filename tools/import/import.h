@@ -8,15 +8,19 @@
 #include <annal/import.h>
 #include <annal/store.h>
 
-#define IMPORT_SPARES 8
+#define IMPORT_SPARES     8
+#define IMPORT_KINDS      4
+#define IMPORT_KIND_BYTES 48
 
 /* The result of one file. */
 struct import_report {
     struct import_session {
         char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
-        bool known_read; /* the ids of its events were read from the store, and */
-        int64_t last_us; /* the time of the last of them; 0: it had none */
-    } * sessions;        /* that got events from its lines, in order of appearance */
+        bool known_read;       /* the ids of its events were read from the store, and */
+        int64_t last_us;       /* the time of the last of them; 0: it had none */
+        bool left_out;         /* it was deleted, and options.deleted says so */
+        uint64_t own, unknown; /* as below, of its events */
+    } * sessions;              /* that got events from its lines, in order of appearance */
     size_t session_count;
     uint64_t lines;    /* imported + blank + duplicate + unfinished */
     uint64_t imported; /* lines that the store now has as events */
@@ -26,7 +30,12 @@ struct import_report {
     uint64_t first_unreadable; /* number of the first of them, and */
     uint64_t last_unreadable;  /* of the last */
     uint64_t unfinished;       /* a last line without line break that is not a JSON value yet */
-    uint64_t events;       /* appended now; of two importers at once, both may count the same one */
+    uint64_t events;  /* appended now; of two importers at once, both may count the same one */
+    uint64_t own;     /* lines with other events than of the session, and records as they are */
+    uint64_t unknown; /* records of kinds that the importer's "-- records:" does not name */
+    bool foreign;     /* one of them is not of "-- reads:", the tables that it reads */
+    char kinds[IMPORT_KINDS][IMPORT_KIND_BYTES]; /* the first of these kinds */
+    size_t kind_count;
     const char *container; /* what the log was: "lines", "document", "directory", "sqlite" */
     bool unchanged;        /* it was not read: all of this was so at an earlier import */
     bool damaged;          /* it could be read up to there, and damage says why */
@@ -35,6 +44,15 @@ struct import_report {
 };
 
 void import_report_done(struct import_report *report);
+
+/*
+ * Whether the log has a layout that its importer does not know: most of its content became records
+ * as they are, or a database has tables that the importer does not know.
+ */
+bool import_is_unknown(const struct import_report *report);
+
+/* Say so, if it is so. An exit status: EXIT_REFUSED if the log has nothing else. */
+int import_say_unknown(const struct import_report *report, const char *path, const char *kind);
 
 /* Called with the number of bytes of the file that are read. */
 typedef void (*import_progress_fn)(void *arg, uint64_t bytes_done);
@@ -53,6 +71,8 @@ struct import_spares {
 
 void import_spares_done(struct import_spares *spares);
 
+struct deleted;
+
 struct import_options {
     struct import_spares *spares; /* NULL: each log has its own */
     size_t batch_lines;           /* lines in a batch, at most; 0: 512 */
@@ -61,7 +81,8 @@ struct import_options {
     void *arg;
     const annal_import_option *options; /* for the importer */
     size_t option_count;
-    const annal_limits *limits; /* of a database's SQL; NULL: the usual ones */
+    const annal_limits *limits;    /* of a database's SQL; NULL: the usual ones */
+    const struct deleted *deleted; /* sessions that are left out; may be NULL */
 };
 
 /*

@@ -4,11 +4,18 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "journal/base/json.h"
+#include "journal/base/json_walk.h"
 #include "journal/base/slice.h"
+#include "tools/cli/command.h"
+#include "tools/cli/out.h"
+#include "tools/import/deleted.h"
 #include "tools/import/file_time.h"
 #include "tools/import/import_job.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define APPEND_BYTES ((size_t)4 << 20)
@@ -60,6 +67,13 @@ static annal_status find_session(struct import_job *job, annal_slice id, size_t 
         return annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
     memcpy(session->id, id.ptr, id.len);
     *out_index = report->session_count - 1;
+    const struct deleted *deleted = job->options != NULL ? job->options->deleted : NULL;
+    annal_session_info info;
+    session->left_out = deleted_has(deleted, id) &&
+                        annal_session_info_get(job->store, id, &info, NULL) == ANNAL_ERR_NOTFOUND;
+    if (session->left_out)
+        say("import '%s': session '%s' was deleted, and is left out; --again imports it", job->path,
+            session->id);
     return ANNAL_OK;
 }
 
@@ -203,6 +217,126 @@ static void count_unreadable(struct import_report *report, const annal_import_ev
     report->last_unreadable = event->line;
 }
 
+/* ---- What the importer does not know ---- */
+
+/* Whether a directive of the importer has a pattern for this kind of records. */
+static bool is_named(const struct import_job *job, const char *directive, const char *kind)
+{
+    const struct importer importer = {.kind = job->kind, .sql = job->text};
+    size_t at = 0;
+    for (annal_slice word; (word = importer_word(&importer, directive, &at)).len > 0;) {
+        char pattern[IMPORT_KIND_BYTES];
+        snprintf(pattern, sizeof pattern, "%.*s", ANNAL_FMT(word));
+        if (fnmatch(pattern, kind, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void count_record(struct import_job *job, struct import_session *session, annal_slice data)
+{
+    struct import_report *report = &job->report;
+    struct buf scratch = {0};
+    annal_slice text = {0};
+    char kind[IMPORT_KIND_BYTES];
+    annal_slice raw = annal__json_member(data, "kind");
+    if (raw.len == 0 || raw.ptr[0] != '"' || annal__json_text(raw, &scratch, &text) < 0)
+        text = ANNAL_SLICE("null");
+    snprintf(kind, sizeof kind, "%.*s", ANNAL_FMT(text));
+    annal__buf_done(&scratch);
+    if (is_named(job, "records", kind))
+        return;
+    report->foreign = report->foreign || !is_named(job, "reads", kind);
+    report->unknown++;
+    session->unknown++;
+    for (size_t i = 0; i < report->kind_count; i++)
+        if (strcmp(report->kinds[i], kind) == 0)
+            return;
+    if (report->kind_count < IMPORT_KINDS)
+        memcpy(report->kinds[report->kind_count++], kind, sizeof kind);
+}
+
+static void count_content(struct import_job *job, struct import_session *session,
+                          const annal_import_event *event)
+{
+    static const char *const about[] = {"session.", "import."};
+    if (annal__slice_is(event->draft.type, "import.record"))
+        count_record(job, session, event->draft.data);
+    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+        if (annal__slice_begins(event->draft.type, about[i]))
+            return;
+    if (event->line != job->own_line) {
+        job->report.own++;
+        session->own++;
+    }
+    job->own_line = event->line;
+}
+
+bool import_is_unknown(const struct import_report *report)
+{
+    bool rows = report->container != NULL && strcmp(report->container, "sqlite") == 0;
+    return (rows && report->foreign) ||
+           (report->unknown > report->own && report->unknown > (rows ? 0 : 1));
+}
+
+int import_say_unknown(const struct import_report *report, const char *path, const char *kind)
+{
+    struct buf names = {0};
+    if (!import_is_unknown(report))
+        return EXIT_DONE;
+    for (size_t i = 0; i < report->kind_count; i++)
+        (void)!annal__buf_printf(&names, "%s%s", i > 0 ? ", " : "", report->kinds[i]);
+    say("import '%s': %" PRIu64 " record%s of a layout that the importer %s does not know (%.*s): "
+        "kept as import.record%s",
+        path, report->unknown, report->unknown == 1 ? " is" : "s are", kind, (int)names.len,
+        names.ptr, report->own == 0 ? "; nothing else was found in it" : "");
+    annal__buf_done(&names);
+    return report->own == 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
+static annal_status put_unknown(struct buf *data, const struct import_job *job)
+{
+    const char *slash = strrchr(job->path, '/');
+    annal_status status = annal__buf_printf(data, "{\"importer\":");
+    if (status >= 0)
+        status = annal__json_quote(data, annal_slice_of(job->kind));
+    for (size_t i = 0; i < job->report.kind_count && status >= 0; i++) {
+        status = annal__buf_printf(data, i == 0 ? ",\"records\":[" : ",");
+        if (status >= 0)
+            status = annal__json_quote(data, annal_slice_of(job->report.kinds[i]));
+    }
+    if (status >= 0)
+        status = annal__buf_printf(data, "],\"source\":{\"kind\":");
+    if (status >= 0)
+        status = annal__json_quote(data, annal_slice_of(job->kind));
+    if (status >= 0)
+        status = annal__buf_printf(data, ",\"file\":");
+    if (status >= 0)
+        status = annal__json_quote(data, annal_slice_of(slash != NULL ? slash + 1 : job->path));
+    return status < 0 ? status : annal__buf_printf(data, "}}");
+}
+
+annal_status import_note_unknown(struct import_job *job, annal_error *err)
+{
+    struct buf data = {0};
+    annal_status status = ANNAL_OK;
+    if (import_is_unknown(&job->report) && put_unknown(&data, job) < 0)
+        status = annal__fail(err, ANNAL_ERR_NOMEM, "import: out of memory");
+    for (size_t i = 0; i < job->report.session_count && data.len > 0 && status >= 0; i++) {
+        const struct import_session *session = &job->report.sessions[i];
+        const annal_import_event event = {.session = annal_slice_of(session->id),
+                                          .draft = {.type = ANNAL_SLICE("import.unknown"),
+                                                    .id = ANNAL_SLICE("import.unknown"),
+                                                    .data = annal__buf_slice(&data),
+                                                    .ts_us = 1},
+                                          .line = job->number};
+        if (session->unknown > session->own || session->unknown == job->report.unknown)
+            status = import_take_event(job, &event, err);
+    }
+    annal__buf_done(&data);
+    return status;
+}
+
 /* The importer returned an event. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
@@ -213,7 +347,10 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     annal_status status = find_session(job, event->session, &index, err);
     if (status < 0)
         goto done;
+    if (job->report.sessions[index].left_out)
+        goto done;
     count_unreadable(&job->report, event);
+    count_content(job, &job->report.sessions[index], event);
     if (event->draft.ts_us > 1 && job->last_us == 0)
         give_time(pending, event->draft.ts_us, "of the first line that has one");
     if (event->draft.ts_us > 1)
@@ -249,6 +386,8 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
         status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
     if (status >= 0)
         status = keep(&pending->bytes, event->draft.data, &waiting->data, &waiting->data_len);
+    if (status >= 0 && annal__slice_is(event->draft.type, "session.created"))
+        status = say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
     if (status < 0)
         status = annal__fail(err, status, "import: out of memory");
     else

@@ -38,6 +38,8 @@ struct import_job {
     annal_store *store;
     annal_import *import;
     const char *sql; /* of the importer */
+    const char *kind;
+    annal_slice text; /* sql, with its length */
     char *path;
     const struct import_options *options;
     struct import_report report;
@@ -54,9 +56,10 @@ struct import_job {
     struct buf read;                         /* what was read and not yet made into lines */
     size_t scanned;                          /* so many bytes of it contain no line break */
     bool at_end;
-    uint64_t number; /* of the line that begins at read.ptr, less one */
-    uint32_t parts;  /* pieces of that line that were already imported */
-    int64_t last_us; /* of the newest event that has a time; 0: none has */
+    uint64_t own_line; /* the last that was counted as own */
+    uint64_t number;   /* of the line that begins at read.ptr, less one */
+    uint32_t parts;    /* pieces of that line that were already imported */
+    int64_t last_us;   /* of the newest event that has a time; 0: none has */
     annal_import_line *lines;
     size_t line_count;
     size_t line_bytes;
@@ -67,6 +70,9 @@ struct import_job {
 
 /* The importer returned an event: append it, with others, if the store does not have it. */
 annal_status import_take_event(void *job, const annal_import_event *event, annal_error *err);
+
+/* At the end: sessions of a layout that the importer does not know get an event that says so. */
+annal_status import_note_unknown(struct import_job *job, annal_error *err);
 
 /* Append what waits. */
 annal_status import_flush(struct import_job *job, annal_error *err);

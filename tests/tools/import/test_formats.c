@@ -396,7 +396,7 @@ START_TEST(what_query_prints_is_imported_as_it_was)
     put_file("events.jsonl", cli.out, cli.out_len);
     char *log = strdup(tmpdir_path(&cli.dir, "events.jsonl"));
     CLI(&cli, NULL, "delete", "s1");
-    DONE(&cli, "import", "auto", log);
+    DONE(&cli, "import", "auto", log, "--again");
     CLI(&cli, NULL, "query");
     ck_assert_str_eq(cli.out, printed);
     free(printed);

@@ -158,7 +158,11 @@ START_TEST(a_log_that_did_not_change_is_not_read_again)
     ck_unchanged(log, true, "\"events\":0,");
 
     DONE(&cli, "delete", "--yes", "s-1");
-    ck_unchanged(log, false, "\"events\":6,");
+    CLI(&cli, NULL, "import", "auto", log, "--json");
+    ck_assert_ptr_nonnull(strstr(cli.err, "session 's-1' was deleted, and is left out"));
+    ASSERT_OUT(&cli, "\"events\":0,");
+    DONE(&cli, "import", "auto", log, "--json", "--again");
+    ASSERT_OUT(&cli, "\"events\":6,");
     ck_unchanged(log, true, "\"events\":0,");
     size_t len;
     char *bytes = file_read(noted, &len);
@@ -293,12 +297,12 @@ END_TEST
 
 START_TEST(a_last_line_that_is_not_whole_waits)
 {
-    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b");
+    IMPORT_TEXT(&cli, "{\"type\":\"mode\"}\n{\"type\":\"b");
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":1,\"skipped\":1,\"events\":2,"
                      "\"skips\":[{\"reason\":\"unfinished\",\"lines\":1}]");
-    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}");
+    IMPORT_TEXT(&cli, "{\"type\":\"mode\"}\n{\"type\":\"tag\"}");
     ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":1,\"skips\":[]");
-    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"b\"}\n12");
+    IMPORT_TEXT(&cli, "{\"type\":\"mode\"}\n{\"type\":\"tag\"}\n{\"type\":\"tag\"}\n12");
     ASSERT_OUT(&cli, "\"lines\":4,\"imported\":2,\"skipped\":2,\"events\":0,");
 }
 END_TEST
@@ -314,9 +318,9 @@ END_TEST
 
 START_TEST(a_byte_order_mark_and_cr_belong_to_no_line)
 {
-    IMPORT_TEXT(&cli, "\xEF\xBB\xBF{\"type\":\"a\"}\r\n\r\n{\"type\":\"b\"}\r\n");
+    IMPORT_TEXT(&cli, "\xEF\xBB\xBF{\"type\":\"mode\"}\r\n\r\n{\"type\":\"tag\"}\r\n");
     ASSERT_OUT(&cli, "\"lines\":3,\"imported\":2,\"skipped\":1,\"events\":3,");
-    IMPORT_TEXT(&cli, "{\"type\":\"a\"}\n{\"type\":\"b\"}\n");
+    IMPORT_TEXT(&cli, "{\"type\":\"mode\"}\n{\"type\":\"tag\"}\n");
     ASSERT_OUT(&cli, "\"events\":0,");
 }
 END_TEST
@@ -326,7 +330,7 @@ START_TEST(a_log_is_read_no_further_than_it_was_judged_before_it_has_a_line)
 {
     static const struct {
         const char *kind, *first, *rest;
-    } logs[] = {{"claude-code", "\xEF\xBB", "\xBF\n{\"type\":\"a\"}\n"},
+    } logs[] = {{"claude-code", "\xEF\xBB", "\xBF\n{\"type\":\"mode\"}\n"},
                 {"gemini-cli", " ", "{\"sessionId\":\"s\",\n\"messages\":[\n"}};
     struct importer importer = {0};
     struct import_job *job = NULL;
@@ -475,6 +479,34 @@ START_TEST(what_cannot_be_read_is_named_and_the_rest_is_imported)
 }
 END_TEST
 
+START_TEST(an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused)
+{
+    static const char known[] = "{\"type\":\"mode\",\"sessionId\":\"s-1\"}\n";
+    static const char unknown[] = "{\"type\":\"user\",\"sessionId\":\"s-2\",\"parts\":[1]}\n"
+                                  "{\"type\":\"user\",\"sessionId\":\"s-2\",\"parts\":[2]}\n";
+    const char *one = tmpdir_path(&cli.dir, "one.jsonl");
+    file_write(one, known, sizeof known - 1);
+    DONE(&cli, "import", "claude-code", one);
+    const char *two = tmpdir_path(&cli.dir, "two.jsonl");
+    file_write(two, unknown, sizeof unknown - 1);
+    for (int again = 0; again < 2; again++) {
+        CLI(&cli, NULL, "import", "claude-code", two, "--recheck");
+        ck_assert_int_eq(cli.exit_status, EXIT_REFUSED);
+        ck_assert_ptr_nonnull(strstr(cli.err, "2 records are of a layout that the importer "
+                                              "claude-code does not know (user)"));
+    }
+    DONE(&cli, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, "layout unknown"));
+    DONE(&cli, "query", "--type", "import.unknown", "--count");
+    ck_assert_int_eq(atoi(cli.out), 1);
+    CLI(&cli, NULL, "sql",
+        "SELECT count(*) AS n FROM events WHERE type = 'session.created' AND "
+        "data ->> 'source_host' <> '' AND data ->> 'source_path' LIKE '/%/two.jsonl'",
+        "--json");
+    ck_assert_str_eq(cli.out, "{\"n\":1}\n");
+}
+END_TEST
+
 /* As a directory of Claude Code has them: sub-agents at any depth, and files that are no logs. */
 START_TEST(files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs)
 {
@@ -525,7 +557,7 @@ END_TEST
 START_TEST(a_long_path_keeps_its_end)
 {
     cli.columns = "60";
-    DONE(&cli, "import", "codex", MAIN_LOG);
+    DONE(&cli, "import", "claude-code", MAIN_LOG);
     ck_assert_ptr_nonnull(strstr(cli.out, "\n\u2026"));
 }
 END_TEST
@@ -731,6 +763,7 @@ Suite *suite_import(void)
     tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);
     tcase_add_test(import, what_cannot_be_read_is_named_and_the_rest_is_imported);
+    tcase_add_test(import, an_unknown_layout_is_said_and_shown_and_nothing_else_is_refused);
     tcase_add_test(import, files_beside_logs_make_no_sessions_and_long_results_belong_to_theirs);
     tcase_add_test(import, a_long_path_keeps_its_end);
     tcase_add_test(import, a_wrong_importer_is_refused_with_its_fault);

@@ -54,7 +54,7 @@ static void fill(FILE *file, char c, size_t count)
 static void begin_line(FILE *file, int n)
 {
     fprintf(file,
-            "{\"type\":\"note\",\"uuid\":\"u%d\",\"sessionId\":\"s\",\"timestamp\":"
+            "{\"type\":\"mode\",\"uuid\":\"u%d\",\"sessionId\":\"s\",\"timestamp\":"
             "\"2026-03-01T10:00:00.000Z\"",
             n);
 }

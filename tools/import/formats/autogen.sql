@@ -1,5 +1,6 @@
 -- importer autogen   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- records: document
 -- files: *.json *.jsonl
 -- split: $.history $
 --

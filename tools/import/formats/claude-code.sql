@@ -1,5 +1,7 @@
 -- importer claude-code   version 4
 -- SPDX-License-Identifier: Apache-2.0
+-- records: attachment summary progress file-history-* system last-prompt pr-link queue-operation *-title permission-mode
+-- records: bridge-session mode agent-* tag result started worktree-* content-replacement
 -- session: sessionId of
 -- beside: journal.jsonl history.jsonl
 -- texts: tool-results/*.txt tool-results/*.json

@@ -1,5 +1,6 @@
 -- importer codex   version 2
 -- SPDX-License-Identifier: Apache-2.0
+-- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
 --
 -- The rollout files of the Codex CLI: ~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread id>.jsonl.

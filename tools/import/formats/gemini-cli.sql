@@ -1,5 +1,6 @@
 -- importer gemini-cli   version 2
 -- SPDX-License-Identifier: Apache-2.0
+-- records: info error warning
 -- files: session-*.json session-*.jsonl
 -- split: $.messages
 --

@@ -1,5 +1,7 @@
 -- importer goose   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- reads: sessions messages usage_ledger
+-- records: schema_version schema_info thread* provider* usage* sessions
 -- files: sessions.db *.jsonl
 --
 -- Sessions of goose: the tables sessions, messages and usage_ledger of its sessions.db, and the older files

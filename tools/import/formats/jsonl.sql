@@ -1,5 +1,6 @@
 -- importer jsonl   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- records: *
 -- files: *.jsonl *.ndjson
 -- map: session ts type id cause data
 --

@@ -1,5 +1,7 @@
 -- importer langgraph   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- reads: checkpoints writes msgpack
+-- records: stage_* trajectory metadata writes checkpoint*
 -- files: *.sqlite *.db *.jsonl
 --
 -- Checkpoints of LangGraph in SQLite (tables checkpoints and writes), and trajectories that list all messages

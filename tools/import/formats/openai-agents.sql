@@ -1,5 +1,7 @@
 -- importer openai-agents   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- reads: agent_messages
+-- records: agent_sessions message_structure turn_usage
 -- files: *.db *.sqlite
 --
 -- Sessions of the OpenAI Agents SDK: SQLite with the tables agent_sessions and agent_messages, and those of

@@ -2,6 +2,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- files: *.json opencode*.db
 -- split: $.messages
+-- reads: message part session_message $.messages
 -- records: session session_v2 project project_directory workspace account* migration* __drizzle_migrations control_account
 -- records: credential todo permission session_share session_input session_entry session_context_epoch session_pending
 -- records: event event_sequence instruction_entry instruction_checkpoint instruction_blob data_migration copy

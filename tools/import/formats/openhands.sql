@@ -1,5 +1,6 @@
 -- importer openhands   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- records: PauseEvent record state recall* agent_state_changed change_agent_state run null head *StateUpdateEvent
 -- files: *.json *.jsonl
 -- directory: base_state.json events/event-*.json event-*.json
 -- split: $

@@ -1,5 +1,6 @@
 -- importer otel-logs   version 1
 -- SPDX-License-Identifier: Apache-2.0
+-- records: *
 -- files: *.json *.jsonl
 --
 -- Log records of OpenTelemetry (OTLP JSON, an export a line) of programs that tell of agents: Claude Code, Codex,

@@ -1,5 +1,6 @@
 -- importer otel   version 4
 -- SPDX-License-Identifier: Apache-2.0
+-- records: *
 -- files: *.json *.jsonl
 -- split: $.resourceSpans $.spans $.observations $
 -- session: value.context.trace_id value.trace_id

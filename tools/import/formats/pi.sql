@@ -1,5 +1,6 @@
 -- importer pi   version 2
 -- SPDX-License-Identifier: Apache-2.0
+-- records: thinking_level_change label custom* session_info branch_summary session
 --
 -- Sessions of the pi coding agent: ~/.pi/agent/sessions/<cwd>/<time>_<session id>.jsonl. Files of both
 -- generations: lines with id and parentId (a tree), and older ones without.

@@ -1,5 +1,6 @@
 -- importer swe-agent   version 2
 -- SPDX-License-Identifier: Apache-2.0
+-- records: history environment
 -- files: *.traj
 -- split: $.history $.trajectory
 --
