@@ -7,7 +7,8 @@
  * (2) A database per session is caught up when that session is asked for (or all are, by name);
  *     `SELECT` over everything does not open a thousand files.
  * (3) A reader attaches what was caught up. If the file that it finds is another one by now, the
- *     file was deleted in between, and is caught up once more.
+ *     file was deleted in between, and is caught up once more: as often as the time of the caller
+ *     allows, since a slow machine finds another file more often than a fast one.
  */
 #include "index/db/database.h"
 #include "index/db/files.h"
@@ -428,7 +429,7 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
     struct reading *reading = arg;
     annal_error why = {0};
     annal_status status = ANNAL_OK;
-    bool same = false;
+    bool same = false, ended = false;
     reading->work.behind = (annal_error){0};
     if (reading->attached == ATTACHED_MAX) {
         annal__say(reading->index->store, ANNAL_LOG_WARNING,
@@ -436,8 +437,9 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
                    ATTACHED_MAX);
         return ANNAL_OK;
     }
-    for (unsigned attempt = 0; !same && attempt < ATTEMPTS_MAX; attempt++) {
+    for (unsigned attempt = 0, failed = 0; !same && !ended; attempt++) {
         annal_error behind = {0};
+        why = (annal_error){0};
         if (attempt > 0 || !reading->as_indexed)
             status = catch_up_database(&reading->work, database, session, &behind);
         if (status == ANNAL_ERR_NOMEM) {
@@ -446,6 +448,9 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
             return status;
         }
         status = attach_once(reading, database, &same, &why);
+        failed = status < 0 ? failed + 1 : 0;
+        ended = failed == ATTEMPTS_MAX ||
+                (attempt + 1 >= ATTEMPTS_MAX && annal__deadline_passed(reading->work.deadline_us));
     }
     if (reading->work.behind.status == ANNAL_ERR_BUSY && reading->lag == NULL)
         return refuse_behind(database, &reading->work.behind, err);
@@ -456,7 +461,7 @@ static annal_status attach_database(void *arg, struct pack_database *database, a
     else /* rule 1 */
         annal__say(reading->index->store, ANNAL_LOG_WARNING, "'%s' cannot be asked: %s",
                    database->derived.path,
-                   why.status < 0 ? why.message : "somebody keeps deleting it");
+                   why.status < 0 ? why.message : "another process keeps deleting it");
     return ANNAL_OK;
 }
 

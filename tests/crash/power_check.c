@@ -313,8 +313,8 @@ static bool check_index(struct power_check *check, annal_store *store,
     annal_index *index = NULL;
     annal_error err = {0};
     uint64_t caught_up = 0, fresh = 0;
-    const annal_index_options options = {.wait_ms = 1000};
-    const annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT}; /* a busy machine */
+    const annal_index_options options = {.wait_ms = 120000}; /* a busy machine */
+    const annal_catch_up_options patient = {.timeout_ms = ANNAL_NO_TIMEOUT};
     check->index_checks++;
     if (annal_index_open(store, &options, &index, &err) < 0)
         return wrong(check, "the index does not open: %s", err.message);

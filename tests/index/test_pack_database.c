@@ -6,6 +6,9 @@
 #include "tests/support/runner.h"
 
 #include "index/index.h"
+#include "journal/base/io.h"
+#include "journal/store.h"
+#include "journal/sys/seam.h"
 
 #include <signal.h>
 #include <sqlite3.h>
@@ -201,6 +204,40 @@ START_TEST(whenever_a_pack_database_is_deleted_every_answer_is_whole)
 }
 END_TEST
 
+/* How often the database is still to be deleted: at every fifth look at it. */
+static unsigned deletions;
+
+static int stat_and_delete(void *arg, const char *path, struct stat *info)
+{
+    static unsigned looks;
+    if (deletions > 0 && strcmp(path, db_path()) == 0 && looks++ % 5 == 0) {
+        deletions--;
+        unlink(path);
+    }
+    return annal__system_io.stat(arg, path, info);
+}
+
+/* A busy machine gives another process more time to delete the database between two steps. */
+START_TEST(a_question_continues_until_its_limit_however_often_a_pack_database_is_deleted)
+{
+    static struct io io;
+    static const struct seams seams = {.io = &io, .clock = &annal__system_clock};
+    const annal_store_options options = {.no_keeper = true};
+    put_pack(counts, "");
+    fixture_append_many(&f, "s1", 5, 0);
+    annal_index_close(f.index);
+    ck_ok(annal_store_close(f.store, err));
+    io = annal__system_io;
+    io.stat = stat_and_delete;
+    ck_ok(annal__store_open(f.path, &options, &seams, &f.store, err));
+    ck_ok(annal_index_open(f.store, &(annal_index_options){.wait_ms = 120000}, &f.index, err));
+    ck_sql(&f, "SELECT n FROM counts", "5\n");
+    deletions = 40;
+    ck_sql(&f, "SELECT n FROM counts", "5\n");
+    ck_assert_uint_eq(deletions, 0);
+}
+END_TEST
+
 static int stop_after_first(void *arg, const annal_index_progress *progress)
 {
     *(uint64_t *)arg = progress->events;
@@ -272,6 +309,8 @@ Suite *suite_pack_database(void)
         a_database_that_another_program_keeps_locked_hinders_no_append_and_no_other_question);
     tcase_add_test(tcase, a_store_that_is_read_only_answers_with_and_without_a_database);
     tcase_add_test(tcase, whenever_a_pack_database_is_deleted_every_answer_is_whole);
+    tcase_add_test(tcase,
+                   a_question_continues_until_its_limit_however_often_a_pack_database_is_deleted);
     tcase_add_test(tcase, a_rebuild_that_is_stopped_goes_on_where_it_was);
     tcase_add_test(tcase, a_rebuild_that_is_killed_leaves_tables_that_become_whole);
     return suite;
