@@ -4,6 +4,7 @@
 #include "index/sys/pack.h"
 #include "tests/crash/faults.h"
 #include "tests/support/runner.h"
+#include "tests/support/stopped.h"
 
 #include <annal/annal.h>
 
@@ -37,9 +38,18 @@ static void ck_failure(const struct life *life, annal_status status, const annal
              annal_status_name(status));
 }
 
+/* Measured once: there are thousands of runs. */
+static uint32_t limit_ms(uint32_t ms)
+{
+    static int64_t thousand;
+    if (thousand == 0)
+        thousand = scaled_us(1000);
+    return (uint32_t)(ms * thousand / 1000);
+}
+
 static annal_index *open_index(struct life *life)
 {
-    const annal_index_options options = {.wait_ms = WAIT_MS};
+    const annal_index_options options = {.wait_ms = limit_ms(WAIT_MS)};
     annal_index *index = NULL;
     for (int tries = 0; tries < 2; tries++) {
         annal_error err = {0};
@@ -56,7 +66,7 @@ static annal_index *open_index(struct life *life)
 static void catch_up(struct life *life, annal_index *index, bool rebuild)
 {
     annal_error err = {0};
-    const annal_catch_up_options options = {.timeout_ms = 1000};
+    const annal_catch_up_options options = {.timeout_ms = limit_ms(1000)};
     bool came = fault_came(life);
     annal_status status = rebuild ? annal_index_rebuild(index, &options, &err)
                                   : annal_index_catch_up(index, (annal_slice){0}, &options, &err);

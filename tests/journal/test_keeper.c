@@ -21,7 +21,7 @@ START_TEST(the_keeper_commits_a_batch_soon_without_being_asked)
     for (uint64_t number = 1; number <= 20; number++) {
         append_numbers(store, "s", number, number, ANNAL_LEVEL_BATCH);
         uint64_t last = 0;
-        for (int tries = 0; tries < 400 && last < number; tries++) {
+        for (int tries = 0; tries < 12000 && last < number; tries++) {
             last = read_session(store, "s", NULL, NULL);
             if (last < number)
                 sleep_ms(5);

@@ -146,7 +146,7 @@ START_TEST(a_child_of_fork_may_open_the_store_again_and_append)
         append_numbers(store, "s", 3 + round, 3 + round, ANNAL_LEVEL_BATCH);
         pid_t child = fork();
         if (child == 0) {
-            alarm(20);
+            alarm(300);
             annal_store *own = store_open(path);
             append_numbers(own, "t", round, round, ANNAL_LEVEL_SYNC);
             _exit(annal_store_close(own, NULL) == ANNAL_OK ? 0 : 1);

@@ -399,7 +399,7 @@ START_TEST(a_reader_that_is_killed_and_comes_back_misses_nothing)
     if (reader == 0)
         read_and_write_down(ledger, 1);
     for (size_t i = 0; i < KILL_SESSIONS; i++)
-        for (int tries = 0; atomic_load(&ledger->next[i]) <= appended[i] && tries < 3000; tries++)
+        for (int tries = 0; atomic_load(&ledger->next[i]) <= appended[i] && tries < 30000; tries++)
             usleep(10000);
     kill(reader, SIGKILL);
     waitpid(reader, NULL, 0);

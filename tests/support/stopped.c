@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -69,4 +70,30 @@ int64_t stopped_now_us(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* A millisecond of work, in pieces, on the machines where the limits were chosen. */
+static int64_t work_us(void)
+{
+    enum { PIECES = 20, ROUNDS = 25000 };
+    static volatile uint64_t sum;
+    int64_t begun_us = stopped_now_us();
+    for (int piece = 0; piece < PIECES; piece++) {
+        for (int round = 0; round < ROUNDS; round++)
+            sum = sum * 6364136223846793005u + 1;
+        sched_yield(); /* as a process that waits for others does */
+    }
+    return stopped_now_us() - begun_us;
+}
+
+int64_t scaled_us(int64_t us)
+{
+    enum { TRIES = 5, USUAL_US = 1000, FACTOR_MOST = 40 };
+    int64_t slowest_us = USUAL_US;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t took_us = work_us();
+        slowest_us = took_us > slowest_us ? took_us : slowest_us;
+    }
+    int64_t most_us = FACTOR_MOST * USUAL_US;
+    return us * (slowest_us < most_us ? slowest_us : most_us) / USUAL_US;
 }

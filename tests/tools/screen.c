@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 60000 };
+enum { PATIENCE_MS = 300000 };
 
 /* In the child: start the command in the foreground, and tell what becomes of it. */
 static _Noreturn void be_shell(const struct cli *command, const char *const *words, int tell,
