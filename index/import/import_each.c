@@ -15,7 +15,8 @@ enum { KEY, VALUE, TYPE, ATOM, ID, PARENT, FULLKEY, PATH, JSON, ROOT };
 
 static const char schema[] = "CREATE TABLE x(key, value, type, atom, id, parent, fullkey, path, "
                              "json HIDDEN, root HIDDEN)";
-static const char asking[] = "SELECT key, value, type, atom, id, parent, fullkey, path, json, root "
+/* Without json and root: SQLite would measure the whole text for each row. */
+static const char asking[] = "SELECT key, value, type, atom, id, parent, fullkey, path "
                              "FROM json_each(?1, ?2)";
 
 struct each_table {
@@ -173,7 +174,7 @@ static int next_asked(struct each *each)
 static int ask_sqlite(struct each *each, sqlite3_value *text)
 {
     sqlite3 *sqlite = annal__import_json_sqlite(json_of(each));
-    if (sqlite == NULL)
+    if (sqlite == NULL || (each->text == NULL && (each->text = sqlite3_value_dup(text)) == NULL))
         return SQLITE_NOMEM;
     int code = sqlite3_prepare_v2(sqlite, asking, -1, &each->asked, NULL);
     if (code == SQLITE_OK)
@@ -255,9 +256,26 @@ static void give_asked(sqlite3_context *context, const struct each *each, int co
         sqlite3_result_subtype(context, 'J');
 }
 
+static void give_argument(sqlite3_context *context, const struct each *each, int column)
+{
+    if (column == JSON && each->asked != NULL)
+        sqlite3_result_value(context, each->text);
+    else if (column == JSON)
+        sqlite3_result_text64(context, each->json.ptr, each->json.len, SQLITE_TRANSIENT,
+                              SQLITE_UTF8);
+    else if (each->root != NULL)
+        sqlite3_result_value(context, each->root);
+    else
+        sqlite3_result_text(context, "$", 1, SQLITE_STATIC);
+}
+
 static int each_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int column)
 {
     const struct each *each = (const struct each *)base;
+    if (column >= JSON) {
+        give_argument(context, each, column);
+        return SQLITE_OK;
+    }
     if (each->asked != NULL) {
         give_asked(context, each, column);
         return SQLITE_OK;
@@ -291,15 +309,7 @@ static int each_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         give_fullkey(context, each);
         break;
     case PATH:
-    case ROOT:
-        if (each->root != NULL)
-            sqlite3_result_value(context, each->root);
-        else
-            sqlite3_result_text(context, "$", 1, SQLITE_STATIC);
-        break;
-    case JSON:
-        sqlite3_result_text64(context, each->json.ptr, each->json.len, SQLITE_TRANSIENT,
-                              SQLITE_UTF8);
+        give_argument(context, each, ROOT);
         break;
     }
     return SQLITE_OK;

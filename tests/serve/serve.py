@@ -799,6 +799,9 @@ def test_spans_and_logs_of_open_telemetry_become_sessions():
         export("/v1/traces", b"no gzip", "application/x-protobuf", 400, **{"Content-Encoding": "gzip"})
         export("/v1/traces", "{", "application/json", 400)
         export("/v1/traces", "", "text/plain", 415)
+        many = wire(1, wire(2, b"\x12\0" * 90000))
+        answer = export("/v1/traces", gzip.compress(many), "application/x-protobuf", 413, **{"Content-Encoding": "gzip"})
+        assert b"more resources, spans and values" in answer, answer
         bomb = gzip.compress(b"\0" * (70 << 20))
         export("/v1/traces", bomb, "application/x-protobuf", 413, **{"Content-Encoding": "gzip"})
 

@@ -23,6 +23,11 @@
 #define KEPT_BYTES_MAX ((uint64_t)256 << 20) /* that one importer takes before another begins */
 #define JSON_DEPTH     128
 #define TRACE_DIGITS   32
+/* What one request may cost. A weight is about what a comma or a bracket of its JSON takes. */
+#define WEIGHT_MAX     ((uint64_t)4000000)
+#define RESOURCE_COSTS 200
+#define EVENTS_AT_ONCE 1000 /* before it is asked whether the client is still there */
+#define ITEM_COSTS     50   /* a span or a log record */
 
 static const struct {
     const char *kind, *file, *resources, *line, *scopes, *items, *rejected;
@@ -76,6 +81,8 @@ void otlp_free(struct otlp *otlp)
 struct taking {
     struct otlp *otlp;
     struct intake *intake;
+    const struct request *request;
+    uint64_t weight, events;
     enum otlp_signal signal;
     struct buf line;
     uint64_t rejected;
@@ -105,6 +112,8 @@ static annal_status take_event(void *arg, const annal_import_event *event, annal
     struct taking *taking = arg;
     annal_draft draft = event->draft;
     uint64_t seq;
+    if (++taking->events % EVENTS_AT_ONCE == 0 && http_is_left(taking->request))
+        return annal__fail(err, ANNAL_ERR_CLOSED, "the client left");
     if (draft.ts_us == 1)
         draft.ts_us = 0;
     annal_status status = open_writer(taking, event->session, err);
@@ -218,12 +227,35 @@ static annal_status feed(struct taking *taking, annal_slice resource, annal_erro
     return ANNAL_OK;
 }
 
+/* Its weight, before anything is taken: a request is taken whole or not at all. */
+static annal_status weigh(void *arg, annal_slice resource)
+{
+    struct taking *taking = arg;
+    struct items items = items_of(resource, taking->signal);
+    const char *at = resource.ptr, *end = at + resource.len;
+    annal_slice item;
+    taking->weight += RESOURCE_COSTS;
+    while (taking->weight <= WEIGHT_MAX && next_item(&items, &item))
+        taking->weight += ITEM_COSTS;
+    while (taking->weight <= WEIGHT_MAX && at < end) {
+        taking->weight += *at == ',' || *at == '{' || *at == '[';
+        at = *at == '"' ? annal__json_string_end(at, end) : at + 1;
+    }
+    return taking->weight <= WEIGHT_MAX
+               ? ANNAL_OK
+               : annal__fail(&taking->why, ANNAL_ERR_LIMIT,
+                             "the request has more resources, spans and values than are taken at "
+                             "once: send it in parts");
+}
+
 /* Rule (1): a line break in JSON is white space, and a line has none. */
 static annal_status take_resource(void *arg, annal_slice resource)
 {
     struct taking *taking = arg;
     annal_error err = {0};
     annal__buf_clear(&taking->line);
+    if (http_is_left(taking->request))
+        return annal__fail(&taking->why, ANNAL_ERR_CLOSED, "the client left");
     if (resource.len > LINE_BYTES_MAX) {
         annal__fail(&err, ANNAL_ERR_LIMIT, "a resource is larger than %zu bytes of JSON",
                     LINE_BYTES_MAX);
@@ -249,7 +281,7 @@ static annal_status take_resource(void *arg, annal_slice resource)
     return status;
 }
 
-static annal_status take_json(struct taking *taking, annal_slice body, annal_error *err)
+static annal_status each_json(struct taking *taking, annal_slice body, otlp_fn fn, annal_error *err)
 {
     struct json_walk walk;
     annal_slice resource;
@@ -261,7 +293,7 @@ static annal_status take_json(struct taking *taking, annal_slice body, annal_err
     if (!annal__json_walk_array(&walk, annal__json_member(body, signals[taking->signal].resources)))
         return ANNAL_OK;
     while (status >= 0 && annal__json_walk_item(&walk, &resource))
-        status = take_resource(taking, resource);
+        status = fn(taking, resource);
     if (status < 0)
         *err = taking->why;
     return status;
@@ -355,9 +387,10 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
     } else if (encoding != NULL && strcasecmp(encoding, "identity") != 0) {
         status = annal__fail(err, ANNAL_ERR_INVALID, "Content-Encoding may be gzip");
     }
-    if (status >= 0)
-        status = wire ? otlp_wire_each(body, taking->signal, take_resource, taking, err)
-                      : take_json(taking, body, err);
+    static const otlp_fn rounds[] = {weigh, take_resource};
+    for (size_t i = 0; status >= 0 && i < sizeof rounds / sizeof *rounds; i++)
+        status = wire ? otlp_wire_each(body, taking->signal, rounds[i], taking, err)
+                      : each_json(taking, body, rounds[i], err);
     if (status < 0 && taking->why.status == status)
         *err = taking->why;
     annal__buf_done(&plain);
@@ -367,7 +400,8 @@ static annal_status take_body(struct taking *taking, struct request *request, bo
 static void export(struct serve *serve, struct request *request, enum otlp_signal signal)
 {
     struct intake *intake = &serve->otlp->intakes[signal];
-    struct taking taking = {.otlp = serve->otlp, .intake = intake, .signal = signal};
+    struct taking taking = {
+        .otlp = serve->otlp, .intake = intake, .request = request, .signal = signal};
     annal_error err = {0};
     bool wire = is_type(request, WIRE_TYPE);
     if (!wire && !is_type(request, JSON_TYPE)) {

@@ -31,7 +31,8 @@ SELECT max(CASE
 CREATE TABLE file (session TEXT, ts INTEGER, made INTEGER);
 INSERT INTO file SELECT session_id(stem), 1, 0 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 -- The messages of the line; name: what their events' ids are made of.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type TEXT);
@@ -39,7 +40,7 @@ CREATE TABLE messages (i INTEGER PRIMARY KEY, name TEXT, m TEXT, role TEXT, type
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM messages;
-    INSERT INTO now
+    INSERT INTO now (j, v, source, main)
     SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', v -> '$.id'),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' AND json_type(j, '$.index') IS NULL THEN 'meta'

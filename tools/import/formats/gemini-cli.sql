@@ -41,7 +41,8 @@ CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTE
     WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
 -- The messages of the line. i: its place; fresh: its content is not known; human: it begins a turn.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh INTEGER, human INTEGER);
@@ -49,7 +50,7 @@ CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM messages;
-    INSERT INTO now
+    INSERT INTO now (j, source, main)
     SELECT j, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
                           'record', coalesce(j -> '$.value.id', j -> '$.id')),
            CASE WHEN j IS NULL THEN 'unreadable'

@@ -49,8 +49,9 @@ CREATE TABLE file (session TEXT, ts INTEGER);
 INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, r TEXT, content TEXT, role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT,
-                  is_new INTEGER, human INTEGER, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (role TEXT, mid TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER,
+                  human INTEGER, main TEXT, j TEXT, r TEXT, content TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;

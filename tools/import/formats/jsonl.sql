@@ -37,11 +37,12 @@ INSERT INTO map SELECT (SELECT value FROM known WHERE name = 'session'), (SELECT
 CREATE TABLE file (ts INTEGER);
 INSERT INTO file VALUES (1);
 CREATE TABLE out (row INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, cause TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, session TEXT, at TEXT, type TEXT, id TEXT, cause TEXT, data TEXT, whole INTEGER);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (session TEXT, at TEXT, type TEXT, id TEXT, cause TEXT, whole INTEGER, j TEXT, data TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now
+    INSERT INTO now (j, session, at, type, id, cause, data, whole)
     SELECT j,
            CASE WHEN m.session LIKE '$%' THEN j ->> m.session ELSE coalesce(m.session, j ->> '$.session_id', j ->> '$.session') END,
            CASE WHEN m.ts LIKE '$%' THEN j ->> m.ts ELSE coalesce(m.ts, j ->> '$.timestamp', j ->> '$.ts') END,

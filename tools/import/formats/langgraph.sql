@@ -47,7 +47,8 @@ INSERT INTO file SELECT stem, 1, '' FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, ts INTEGER) WITHOUT ROWID;
 CREATE TABLE seen (session TEXT, key TEXT, m TEXT, PRIMARY KEY (session, key)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, source TEXT, session TEXT, ts INTEGER, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, session TEXT, ts INTEGER, main TEXT, j TEXT);
 
 -- The messages of the line; name: what their events' ids are made of; fresh: not told as they are.
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fresh INTEGER, known INTEGER);
@@ -55,7 +56,7 @@ CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, name TEXT, type TEXT, fres
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM messages;
-    INSERT INTO now
+    INSERT INTO now (j, source, session, ts, main)
     SELECT j, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n, 'record', j -> '$.checkpoint_id'),
            session_id(coalesce((j ->> '$.thread_id') || CASE WHEN j ->> '$.checkpoint_ns' <> '' THEN '.' || (j ->> '$.checkpoint_ns')
                                                        ELSE '' END, f.stem)),

@@ -26,11 +26,12 @@ INSERT INTO file
 SELECT session_id(CASE WHEN stem LIKE '%.traj' THEN substr(stem, 1, length(stem) - 5) ELSE stem END), 1, 0, NULL, NULL
 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, role TEXT, source TEXT, main TEXT, command TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (role TEXT, source TEXT, main TEXT, command TEXT, j TEXT, v TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now
+    INSERT INTO now (j, v, role, source, main, command)
     SELECT j, j -> '$.value', j ->> '$.value.role',
            json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            CASE WHEN j IS NULL THEN 'unreadable'

@@ -161,8 +161,9 @@ INSERT INTO file SELECT session_id(stem), 1 FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, turn TEXT, turns INTEGER, rest TEXT, rest_error TEXT,
                        rest_ts INTEGER, rest_n INTEGER, rested INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, info TEXT, mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT,
-                  is_new INTEGER, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (mid TEXT, role TEXT, source TEXT, session TEXT, ts INTEGER, turn TEXT, is_new INTEGER, main TEXT,
+                  j TEXT, v TEXT, info TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;

@@ -48,7 +48,8 @@ SELECT session_id(CASE container WHEN 'directory' THEN file ELSE stem END), NULL
 UPDATE file SET session = base;
 CREATE TABLE made (session TEXT PRIMARY KEY, dated INTEGER) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT, gap INTEGER);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, gap INTEGER, j TEXT, v TEXT);
 
 -- The events of the line. kind: action, observation, message, or record.
 CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name TEXT, call TEXT, ts INTEGER);
@@ -56,7 +57,7 @@ CREATE TABLE events (i INTEGER PRIMARY KEY, e TEXT, kind TEXT, role TEXT, name T
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM events;
-    INSERT INTO now
+    INSERT INTO now (j, v, source, main, gap)
     SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(coalesce(j ->> '$.file', file)), 'line', NEW.n,
                              'record', v -> '$.id'),
            CASE WHEN j IS NULL THEN 'unreadable'

@@ -26,16 +26,17 @@ CREATE TABLE file (home TEXT);
 INSERT INTO file SELECT session_id(stem) FROM source;
 CREATE TABLE sessions (session TEXT PRIMARY KEY, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
 -- The records of the line: a are its attributes as an object, r those of its resource; class is what it tells of.
-CREATE TABLE records (i INTEGER PRIMARY KEY, s TEXT, a TEXT, r TEXT, name TEXT, ts INTEGER, session TEXT, class TEXT,
-                      key TEXT, agent TEXT, body TEXT);
+CREATE TABLE records (i INTEGER PRIMARY KEY, name TEXT, ts INTEGER, session TEXT, class TEXT, key TEXT, agent TEXT,
+                      s TEXT, a TEXT, r TEXT, body TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM records;
-    INSERT INTO now
+    INSERT INTO now (j, source, main)
     SELECT NEW.json, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            CASE WHEN NEW.json IS NULL THEN 'unreadable'
                 WHEN json_type(NEW.json, '$.resourceLogs') = 'array' THEN 'logs' ELSE 'record' END
@@ -86,7 +87,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     SELECT NEW.row, 0, 1, session, min(ts), 'session.updated', 'titled',
            json_fields('set', json_fields('title', json_text(coalesce(a ->> '$.prompt', body ->> '$'))), 'source', source), NEW.n
     FROM records, now WHERE class = 'user' AND coalesce(a ->> '$.prompt', body ->> '$', '') NOT IN ('', '<REDACTED>', '[REDACTED]')
-      AND session IN (SELECT s.session FROM sessions s WHERE titled = 0) GROUP BY session;
+      AND EXISTS (SELECT 1 FROM sessions s WHERE s.session = records.session AND titled = 0) GROUP BY session;
     UPDATE sessions SET titled = 1 WHERE session IN (SELECT session FROM out WHERE type = 'session.updated');
 
     INSERT INTO out

@@ -42,15 +42,20 @@ SELECT NULL, 1, session_id(coalesce((SELECT value FROM options WHERE name = 'ses
 -- titled: 2 by what was asked, 1 by the name of the trace, 0 not yet.
 CREATE TABLE sessions (session TEXT PRIMARY KEY, dated INTEGER, titled INTEGER DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX undated ON sessions (session) WHERE dated = 0;
-CREATE TABLE earlier (session TEXT, dated INTEGER, t0 INTEGER);
+CREATE TABLE earlier (session TEXT PRIMARY KEY, dated INTEGER, t0 INTEGER) WITHOUT ROWID;
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 -- The spans of the line: a are its attributes as an object, class is model, tool, agent or other.
-CREATE TABLE spans (i INTEGER PRIMARY KEY, place INTEGER, s TEXT, a TEXT, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
-                    class TEXT, failed INTEGER, session TEXT, key TEXT, input TEXT, output TEXT);
+CREATE TABLE spans (i INTEGER PRIMARY KEY, place INTEGER, trace TEXT, id TEXT, name TEXT, t0 INTEGER, t1 INTEGER, op TEXT,
+                    class TEXT, failed INTEGER, session TEXT, key TEXT, s TEXT, a TEXT, input TEXT, output TEXT);
 CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
+-- Attributes of models' spans that are a part of a message, by their names.
+CREATE TABLE parts (span INTEGER, name TEXT, json TEXT, PRIMARY KEY (span, name)) WITHOUT ROWID;
+-- What a session was asked first in this line, and how the first of its spans with a name is called.
+CREATE TABLE titles (session TEXT PRIMARY KEY, text TEXT, name TEXT) WITHOUT ROWID;
 
 -- What a trace or a span was asked: its input as an object or an array, or the text of it.
 CREATE VIEW told AS
@@ -75,7 +80,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM spans;
     DELETE FROM inputs;
-    INSERT INTO now
+    DELETE FROM parts;
+    DELETE FROM titles;
+    INSERT INTO now (j, v, source, main)
     SELECT j, v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN json_type(v, '$.resourceSpans') = 'array' AND json_array_length(v, '$.resourceSpans') > 0 THEN 'otlp'
@@ -116,10 +123,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                       CAST(coalesce(s ->> '$.endTimeUnixNano', s ->> '$.end_time') AS INTEGER) / 1000),
         failed = coalesce(CAST(s ->> '$.status.code' AS TEXT) IN ('2', 'STATUS_CODE_ERROR') OR s ->> '$.status.status_code' = 'error'
                           OR s ->> '$.level' = 'ERROR', 0);
-    UPDATE spans SET a = json_patch((
-        SELECT json_group_object(x.value ->> '$.key', json(coalesce(otlp_json(x.value -> '$.value'), 'null')))
-        FROM json_each(s, '$.events') e, json_each(e.value, '$.attributes') x
-        WHERE e.value ->> '$.name' = 'gen_ai.client.inference.operation.details' AND json_type(x.value, '$.key') = 'text'), a)
+    -- What such an event says besides the attributes; the first of two values of a name is the one that is read.
+    UPDATE spans SET a = (SELECT CASE WHEN a = '{}' THEN more WHEN more = '{}' THEN a ELSE substr(a, 1, length(a) - 1) || ',' || substr(more, 2) END
+        FROM (SELECT json_group_object(x.value ->> '$.key', json(coalesce(otlp_json(x.value -> '$.value'), 'null'))) AS more
+              FROM json_each(s, '$.events') e, json_each(e.value, '$.attributes') x
+              WHERE e.value ->> '$.name' = 'gen_ai.client.inference.operation.details' AND json_type(x.value, '$.key') = 'text'))
     WHERE EXISTS (SELECT 1 FROM json_each(s, '$.events') e
                   WHERE e.type = 'object' AND e.value ->> '$.name' = 'gen_ai.client.inference.operation.details');
     UPDATE spans SET trace = trim(trace, '"'), id = trim(id, '"'), t1 = coalesce(nullif(t1, 0), t0),
@@ -178,8 +186,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         SELECT s.session, s.dated, p.t0 FROM spans p JOIN sessions s USING (session)
         WHERE p.t0 > 1 AND (s.dated = 0 OR p.t0 < s.dated)
         UNION ALL
-        SELECT s.session, 0, p.t0 FROM sessions s, spans p
-        WHERE s.dated = 0 AND p.t0 > 1 AND s.session NOT IN (SELECT o.session FROM spans o)) GROUP BY session;
+        SELECT s.session, 0, (SELECT min(p.t0) FROM spans p WHERE p.t0 > 1) FROM sessions s
+        WHERE EXISTS (SELECT 1 FROM spans p WHERE p.t0 > 1) AND s.dated = 0
+          AND s.session NOT IN (SELECT o.session FROM spans o)) GROUP BY session;
     INSERT INTO out
     SELECT NEW.row, 0, 0, session, t0, 'session.updated', 'session.dated' || CASE dated WHEN 0 THEN '' ELSE '.' || t0 END,
            json_fields('set', json_fields('created_at', strftime('"%Y-%m-%dT%H:%M:%S', t0 / 1000000, 'unixepoch') || printf('.%06dZ"', t0 % 1000000)),
@@ -212,17 +221,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM now, file WHERE main NOT IN ('span', 'observation');
 
     -- The title.
+    INSERT INTO titles (session, text)
+    SELECT session, text FROM (SELECT session, text, min(i) FROM told WHERE text <> '' AND session IS NOT NULL GROUP BY session);
+    INSERT INTO titles (session, name)
+    SELECT session, name FROM (SELECT session, name, min(i) FROM told WHERE name <> '' AND session IS NOT NULL GROUP BY session)
+    WHERE true ON CONFLICT (session) DO UPDATE SET name = excluded.name;
     INSERT INTO out
     SELECT NEW.row, 0, 2, session, t0, 'session.updated', NEW.hash || '.title',
            json_fields('set', json_fields('title', json_text(coalesce(text, name))), 'source', source), NEW.n
-    FROM now, (SELECT session, (SELECT coalesce((SELECT min(t0) FROM spans WHERE t0 > 0), ts) FROM file) AS t0, titled,
-                      (SELECT text FROM told t WHERE t.session = s.session AND text <> '' ORDER BY i LIMIT 1) AS text,
-                      (SELECT name FROM told t WHERE t.session = s.session AND name <> '' ORDER BY i LIMIT 1) AS name
-               FROM sessions s WHERE titled < 2 AND session IN (SELECT session FROM told))
-    WHERE text IS NOT NULL OR titled < 1 AND name IS NOT NULL;
-    UPDATE sessions SET titled = CASE
-        WHEN EXISTS (SELECT 1 FROM told t WHERE t.session = sessions.session AND text <> '') THEN 2 ELSE 1 END
-    WHERE titled < 2 AND session IN (SELECT session FROM told WHERE coalesce(text, name, '') <> '');
+    FROM now, (SELECT session, (SELECT coalesce((SELECT min(t0) FROM spans WHERE t0 > 0), ts) FROM file) AS t0, text, name
+               FROM titles t JOIN sessions s USING (session) WHERE titled < 2 AND (text IS NOT NULL OR titled < 1));
+    UPDATE sessions SET titled = (SELECT CASE WHEN text IS NOT NULL THEN 2 ELSE 1 END FROM titles t WHERE t.session = sessions.session)
+    WHERE titled < 2 AND session IN (SELECT t.session FROM titles t);
     -- What a model was asked, as far as it is new to the session.
     INSERT INTO inputs
     SELECT p.i, e.key, e.value FROM spans p,
@@ -240,13 +250,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     WHERE class = 'model' AND e.type = 'object'
       AND e.value ->> '$.name' IN ('gen_ai.user.message', 'gen_ai.system.message', 'gen_ai.assistant.message',
                                    'gen_ai.tool.message', 'gen_ai.content.prompt');
+    INSERT OR IGNORE INTO parts
+    SELECT p.i, e.key, json_quote(CASE WHEN e.type IN ('object', 'array') THEN json(e.value)
+                                       WHEN e.type IN ('true', 'false') THEN json(e.type) ELSE e.value END)
+    FROM spans p, json_each(p.a) e
+    WHERE class = 'model' AND (e.key GLOB 'gen_ai.prompt.[0-9]*' OR e.key GLOB 'llm.input_messages.[0-9]*');
     INSERT INTO inputs
-    SELECT i, 200000 + n, json_fields('role', coalesce(a -> ('$."' || before || n || after || 'role"'), '"user"'),
-                                      'content', a -> ('$."' || before || n || after || 'content"'))
-    FROM (SELECT p.i, p.a, k.before, k.after, CAST(substr(e.key, length(k.before) + 1) AS INTEGER) AS n
-          FROM (SELECT 'gen_ai.prompt.' AS before, '.' AS after UNION ALL SELECT 'llm.input_messages.', '.message.') k,
-               spans p, json_each(p.a) e
-          WHERE class = 'model' AND e.key GLOB k.before || '[0-9]*' || k.after || 'content');
+    SELECT span, 200000 + n, json_fields(
+        'role', coalesce((SELECT r.json FROM parts r WHERE r.span = k.span AND r.name = before || n || after || 'role'), '"user"'),
+        'content', (SELECT c.json FROM parts c WHERE c.span = k.span AND c.name = before || n || after || 'content'))
+    FROM (SELECT p.span, k.before, k.after, CAST(substr(p.name, length(k.before) + 1) AS INTEGER) AS n
+          FROM (SELECT 'gen_ai.prompt.' AS before, '.' AS after UNION ALL SELECT 'llm.input_messages.', '.message.') k, parts p
+          WHERE p.name GLOB k.before || '[0-9]*' || k.after || 'content') k;
     INSERT INTO out
     SELECT NEW.row, i, 10 + place, session, t0, 'message.added', key || '.in.' || place,
            json_fields('id', json_text(key || '.in.' || place), 'role', coalesce(m -> '$.role', '"user"'),

@@ -32,11 +32,12 @@ CREATE TABLE file (session TEXT, ts INTEGER, first INTEGER, named INTEGER, made 
 INSERT INTO file SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 0 FROM source;
 
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, m TEXT, type TEXT, role TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (type TEXT, role TEXT, source TEXT, main TEXT, j TEXT, m TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now
+    INSERT INTO now (j, m, type, role, source, main)
     SELECT j, j -> '$.message', j ->> '$.type', j ->> '$.message.role',
            json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n,
                        'record', nullif(j -> '$.id', 'null')),

@@ -28,11 +28,12 @@ SELECT max(CASE WHEN json_type(json, '$.value.info.model_stats') = 'object' AND 
 CREATE TABLE file (session TEXT, made INTEGER, asked INTEGER);
 INSERT INTO file SELECT session_id(stem), 0, 0 FROM source;
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (j TEXT, v TEXT, source TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
-    INSERT INTO now
+    INSERT INTO now (j, v, source, main)
     SELECT j, j -> '$.value', json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            CASE WHEN j IS NULL THEN 'unreadable'
                 WHEN j ->> '$.at' = '$' AND json_type(j, '$.value') = 'object' THEN 'meta'

@@ -20,13 +20,14 @@ FROM (SELECT coalesce(json -> '$.value', json) AS v FROM lines)
 CREATE TABLE file (stem TEXT);
 INSERT INTO file SELECT stem FROM source;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, type TEXT, id TEXT, data TEXT, n INTEGER);
-CREATE TABLE now (v TEXT, source TEXT, session TEXT, main TEXT);
+-- The small columns first: SQLite reads them without what is behind them.
+CREATE TABLE now (source TEXT, session TEXT, main TEXT, v TEXT);
 CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, role TEXT, turn INTEGER);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
     DELETE FROM messages;
-    INSERT INTO now
+    INSERT INTO now (v, source, session, main)
     SELECT v, json_fields('kind', json_text(kind), 'file', json_text(file), 'line', NEW.n),
            session_id(stem || CASE WHEN json_type(v, '$.traj') = 'array'
                               THEN coalesce('-task-' || (v ->> '$.task_id'), '-line-' || NEW.n)
