@@ -1,0 +1,38 @@
+/*
+ * Hours, days, weeks and months in the zone of this process, which TZ names.
+ *
+ * All arithmetic with zones is here, and the C library knows the rules of the zones.
+ *
+ * (1) A period is the time during which the clock on the wall shows the same hour, day, ISO week
+ *     (from Monday) or month. A day may have 23 or 25 hours, and a day that a zone skipped has no
+ *     period.
+ * (2) Where the clock goes back, the two hours with the same number are two periods: their names
+ *     end with the offset, "2026-10-25T02+02:00" and "2026-10-25T02+01:00".
+ * (3) A time on the wall means the first instant at which the clock shows it, or a later time if
+ *     the clock skips it.
+ */
+#ifndef JOURNAL_BASE_CALENDAR_H
+#define JOURNAL_BASE_CALENDAR_H
+
+#include <annal/base.h>
+
+enum period { PERIOD_HOUR, PERIOD_DAY, PERIOD_WEEK, PERIOD_MONTH, PERIODS };
+
+/* "hour"; the words of all of them, in this order. */
+extern const char *const annal__period_words[PERIODS];
+
+/* The instant of a time on the wall, which is written as if it were UTC. */
+int64_t annal__calendar_instant(int64_t wall_us);
+
+/* What the clock on the wall shows at an instant, as if it were UTC. */
+int64_t annal__calendar_wall(int64_t time_us);
+
+/* The period that contains an instant: its first instant, and the first instant after it. */
+int64_t annal__period_begin(enum period period, int64_t time_us);
+int64_t annal__period_end(enum period period, int64_t time_us);
+
+/* "2026-03-02T09", "2026-03-02", "2026-W10", "2026-03": names sort as periods do. */
+#define PERIOD_NAME_BYTES 24
+void annal__period_name(enum period period, int64_t time_us, char out[PERIOD_NAME_BYTES]);
+
+#endif
