@@ -19,10 +19,12 @@
  *     annal_said(data)       the same of what the user said, if data is that of a message of the
  *                            user; else NULL
  *
- * and those over vectors, in vectors.c, and over many values, in statistics.h.
+ * and those over times of the reader's zone, in periods.h, over vectors, in vectors.c, and over
+ * many values, in statistics.h.
  */
 #include "index/db/functions.h"
 
+#include "index/db/periods.h"
 #include "index/db/statistics.h"
 #include "index/db/title.h"
 #include "index/db/vectors.h"
@@ -164,6 +166,8 @@ int annal__functions_add(sqlite3 *db)
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function_v2(db, "session_id", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL,
                                         sql_session_id, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = annal__periods_add(db);
     if (rc == SQLITE_OK)
         rc = annal__title_add(db);
     if (rc == SQLITE_OK)

@@ -92,7 +92,8 @@ static int permit_function(struct permit *permit, const char *function)
 {
     static const char *const moving[] = {"random",       "randomblob",    "current_timestamp",
                                          "current_time", "current_date",  "last_insert_rowid",
-                                         "changes",      "total_changes", "sqlite_version"};
+                                         "changes",      "total_changes", "sqlite_version",
+                                         "annal_period", "annal_instant", "annal_period_begin"};
     for (size_t i = 0; i < sizeof moving / sizeof *moving; i++) {
         if (sqlite3_stricmp(function, moving[i]) != 0)
             continue;

@@ -2,6 +2,7 @@
 /* Counting the events of a filter: all of them, or in groups. */
 #include "index/db/database.h"
 #include "index/query/query.h"
+#include "journal/base/calendar.h"
 #include "journal/base/error.h"
 
 /* ---- All of them ---- */
@@ -139,15 +140,20 @@ static const char *key_of(annal_group_by by)
     case ANNAL_GROUP_SESSION:
         return "session_id";
     case ANNAL_GROUP_HOUR:
-        return "substr(timestamp, 1, 13)";
+        return "annal_period(timestamp, 'hour')";
+    case ANNAL_GROUP_WEEK:
+        return "annal_period(timestamp, 'week')";
+    case ANNAL_GROUP_MONTH:
+        return "annal_period(timestamp, 'month')";
     default:
-        return "substr(timestamp, 1, 10)";
+        return "annal_period(timestamp, 'day')";
     }
 }
 
 static bool is_of_time(annal_group_by by)
 {
-    return by == ANNAL_GROUP_DAY || by == ANNAL_GROUP_HOUR;
+    return by == ANNAL_GROUP_DAY || by == ANNAL_GROUP_HOUR || by == ANNAL_GROUP_WEEK ||
+           by == ANNAL_GROUP_MONTH;
 }
 
 /* The rest of the question for groups whose key is in another table; NULL: it is in the events. */
@@ -242,13 +248,17 @@ static annal_status add_to_group(void *arg, annal_slice session, const annal_eve
                                  annal_error *err)
 {
     struct tally *tally = arg;
-    char ts[ANNAL_TIME_BYTES];
-    annal_time_format(event->ts_us, ts);
-    annal__db_bind_text(tally->add, 1,
-                        tally->by == ANNAL_GROUP_TYPE ? event->type
-                        : tally->by == ANNAL_GROUP_SESSION
-                            ? session
-                            : (annal_slice){ts, tally->by == ANNAL_GROUP_HOUR ? 13 : 10});
+    char name[PERIOD_NAME_BYTES];
+    annal_slice key = tally->by == ANNAL_GROUP_TYPE ? event->type : session;
+    if (is_of_time(tally->by)) {
+        annal__period_name(tally->by == ANNAL_GROUP_HOUR    ? PERIOD_HOUR
+                           : tally->by == ANNAL_GROUP_WEEK  ? PERIOD_WEEK
+                           : tally->by == ANNAL_GROUP_MONTH ? PERIOD_MONTH
+                                                            : PERIOD_DAY,
+                           event->ts_us, name);
+        key = annal_slice_of(name);
+    }
+    annal__db_bind_text(tally->add, 1, key);
     return annal__db_run(tally->add, err);
 }
 

@@ -1,6 +1,7 @@
 #include "journal/base/calendar.h"
 
 #include "journal/base/clock.h"
+#include "journal/base/slice.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 #define DAY_S      (24 * HOUR_S)
 #define HORIZON_S  (26 * HOUR_S) /* no zone is farther from UTC */
 #define EPOCH_WEEK (3 * DAY_S)   /* 1970-01-01 was a Thursday */
+
+enum { AGE_MAX = 1000000, DATE_BYTES = 10 };
 
 const char *const annal__period_words[PERIODS] = {"hour", "day", "week", "month"};
 
@@ -184,4 +187,56 @@ void annal__period_name(enum period period, int64_t time_us, char out[PERIOD_NAM
         name_week(wall_s(at), out);
     else
         snprintf(out, PERIOD_NAME_BYTES, "%.*s", period == PERIOD_DAY ? 10 : 7, text);
+}
+
+/* ---- What users write ---- */
+
+bool annal__age_read(annal_slice text, int64_t *out_us)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', HOUR_S}, {'d', DAY_S}, {'w', 7 * DAY_S}};
+    int64_t count = 0;
+    if (text.len < 2 || text.len > 8)
+        return false;
+    for (size_t i = 0; i + 1 < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        count = count * 10 + (text.ptr[i] - '0');
+    }
+    for (size_t i = 0; count <= AGE_MAX && i < sizeof units / sizeof units[0]; i++) {
+        if (units[i].unit == text.ptr[text.len - 1]) {
+            *out_us = count * units[i].seconds * US;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_zone(annal_slice text)
+{
+    char last = text.ptr[text.len - 1];
+    bool zone = last == 'Z' || last == 'z';
+    for (size_t i = DATE_BYTES; i < text.len; i++)
+        zone = zone || text.ptr[i] == '+' || text.ptr[i] == '-';
+    return zone;
+}
+
+bool annal__instant_read(annal_slice text, int64_t now_us, int64_t *out_us)
+{
+    int64_t time_us = 0;
+    const bool yesterday = annal__slice_is(text, "yesterday");
+    if (yesterday || annal__slice_is(text, "today")) {
+        *out_us = annal__period_begin(PERIOD_DAY, now_us);
+        if (yesterday)
+            *out_us = annal__period_begin(PERIOD_DAY, *out_us - 1);
+    } else if (annal__age_read(text, &time_us)) {
+        *out_us = now_us - time_us;
+    } else if (text.len > 0 && annal_time_parse(text, &time_us, NULL) == ANNAL_OK) {
+        *out_us = has_zone(text) ? time_us : annal__calendar_instant(time_us);
+    } else {
+        return false;
+    }
+    return true;
 }

@@ -63,7 +63,7 @@ START_TEST(a_query_with_a_wrong_option_says_what_is_right)
         int exit_status;
     } wrong[] = {
         {"--order", "seq", "time or commit", EXIT_USAGE},
-        {"--group-by", "turn", "tool, model or agent", EXIT_USAGE},
+        {"--group-by", "turn", "agent, week or month", EXIT_USAGE},
         {"--where", " ", "needs an SQL expression", EXIT_USAGE},
         {"--where", "nope = 1", "the expression of the filter: SQL: no such column: nope",
          EXIT_REFUSED},

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 
 enum { NAME_BYTES_MAX = 32, WAIT_SECONDS_MAX = 1000000, KEEP_FREE_MIB_MAX = 1 << 30 };
 
@@ -13,6 +15,8 @@ const struct option args_common[] = {
     {"store", "DIR", "the store ('annal help' says which is the default)", false},
     {"json", NULL, "print one JSON object a line", false},
     {"wait", "SECONDS", "how long to wait for other processes in all (10)", false},
+    {"utc", NULL, "days, hours and times without a zone in UTC", false},
+    {"zone", "NAME", "the same in this zone, such as Europe/Berlin or +05:30", false},
     {"keep-free", "MIB", "how much of the disk appends leave free (16)", false},
     {NULL, NULL, NULL, false}};
 
@@ -179,6 +183,53 @@ static int take_keep_free(struct args *args, const char *text)
     return 0;
 }
 
+enum { ZONE_PATH_BYTES = 300, ZONE_LETTERS_MAX = 100 };
+
+/* "+05:30": TZ has the opposite sign, and a name in angle brackets. */
+static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
+{
+    unsigned hours = 0, minutes = 0;
+    int end = 0;
+    if ((name[0] != '+' && name[0] != '-') || name[1] < '0' || name[1] > '2' ||
+        sscanf(name + 1, "%2u:%2u%n", &hours, &minutes, &end) != 2 || name[1 + end] != '\0' ||
+        hours > 23 || minutes > 59)
+        return false;
+    snprintf(zone, ZONE_PATH_BYTES, "<%s>%c%02u:%02u", name, name[0] == '+' ? '-' : '+', hours,
+             minutes);
+    return true;
+}
+
+/* Whether the system has the zone: the C library takes an unknown one for UTC. */
+static bool is_zone(const char *name)
+{
+    char path[ZONE_PATH_BYTES];
+    const char *directory = getenv("TZDIR");
+    struct stat file;
+    if (strcmp(name, "UTC") == 0)
+        return true;
+    if (name[0] == '\0' || name[0] == '/' || strstr(name, "..") != NULL ||
+        strlen(name) > ZONE_LETTERS_MAX)
+        return false;
+    int length = snprintf(path, sizeof path, "%s/%s",
+                          directory != NULL ? directory : "/usr/share/zoneinfo", name);
+    return length < ZONE_PATH_BYTES && stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+static int take_zone(struct args *args, const char *name)
+{
+    char zone[ZONE_PATH_BYTES];
+    if (args->zone != NULL)
+        return fail_usage("--utc and --zone cannot be used together");
+    if (!put_offset(name, zone) && !is_zone(name))
+        return fail_usage("--zone needs a zone that the system knows, such as Europe/Berlin, or an "
+                          "offset such as +05:30, not '%.60s'",
+                          name);
+    args->zone = name;
+    setenv("TZ", put_offset(name, zone) ? zone : name, 1);
+    tzset();
+    return 0;
+}
+
 /* --json may stand in front of a verb and behind it. */
 static bool was_given(const struct args *args, const struct option *option)
 {
@@ -188,6 +239,8 @@ static bool was_given(const struct args *args, const struct option *option)
         return args->keep_free_bytes > 0;
     if (strcmp(option->name, "store") == 0)
         return args->store != NULL;
+    if (strcmp(option->name, "zone") == 0)
+        return args->zone != NULL && strcmp(args->zone, "UTC") != 0;
     return args_has(args, option->name);
 }
 
@@ -207,6 +260,8 @@ static int take(struct args *args, const struct option *option, const char *text
     }
     if (strcmp(option->name, "wait") == 0)
         return take_wait(args, text);
+    if (strcmp(option->name, "utc") == 0 || strcmp(option->name, "zone") == 0)
+        return take_zone(args, text == NULL ? "UTC" : text);
     if (strcmp(option->name, "keep-free") == 0)
         return take_keep_free(args, text);
     args->values[args->value_count++] = (struct args_value){option, text};
@@ -330,6 +385,7 @@ int args_parse(struct args *args, int argc, char **argv)
         return fail_storage("read the command line: out of memory");
     bool options_end = false;
     char verb[VERB_BYTES];
+    tzset(); /* localtime_r() does not, and would look at a file each time */
     nouns_look_in(find_store(argc, argv));
     for (int i = 1; i < argc; i++) {
         int exit_status = 0;

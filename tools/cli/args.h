@@ -22,6 +22,7 @@ struct args {
     uint32_t wait_ms;              /* --wait; WAIT_MS_USUAL when it was not given */
     bool wait_given;
     uint64_t keep_free_bytes; /* --keep-free; 0 when it was not given */
+    const char *zone;         /* --zone, or "UTC" of --utc; NULL: the zone of TZ */
     bool json;
     bool help;
     bool version;
@@ -69,6 +70,19 @@ int args_number(const struct args *args, const char *name, uint64_t *out);
 /* A whole number, all of text and nothing else. */
 bool parse_number(const char *text, uint64_t *out);
 bool parse_time(const char *text, int64_t *out_us);
+
+/*
+ * Which times: since_us <= time < until_us; 0: no bound. Every range that a user names is read
+ * here, so neighbours share no instant and leave none out.
+ */
+struct time_range {
+    int64_t since_us;
+    int64_t until_us;
+};
+
+/* The range between two texts, either of which may be NULL; false: one of them is not a time. */
+bool parse_range(const char *since, const char *until, struct time_range *out);
+bool range_is_backward(const struct time_range *range);
 bool parse_amount(const char *text, double most, double *out);
 
 #endif

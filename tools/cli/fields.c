@@ -2,21 +2,18 @@
 #include "tools/cli/fields.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/calendar.h"
 #include "journal/base/clock.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #define TIME_FORMS   "a time such as 2026-01-06T07:24, today, yesterday"
 #define AGE_FORMS    "an age such as 45s, 30m, 2h, 7d, 2w"
 #define MOMENT_FORMS "a seq, " TIME_FORMS " or " AGE_FORMS
-
-enum { DATE_BYTES = 10 };
 
 /* ---- Values ---- */
 
@@ -46,71 +43,33 @@ bool parse_amount(const char *text, double most, double *out)
     return true;
 }
 
-/* "2h": how long that is. */
-static bool parse_age(const char *text, int64_t *out_us)
-{
-    static const struct {
-        char unit;
-        int64_t seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
-    char *end = NULL;
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    errno = 0;
-    unsigned long count = strtoul(text, &end, 10);
-    if (errno != 0 || count > 1000000 || end[0] == '\0' || end[1] != '\0')
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (units[i].unit == end[0]) {
-            *out_us = (int64_t)count * units[i].seconds * 1000000;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The local midnight of so many days ago. */
-static int64_t midnight(int64_t now_us, int days_ago)
-{
-    time_t now = (time_t)(now_us / 1000000);
-    struct tm day;
-    localtime_r(&now, &day);
-    day = (struct tm){.tm_year = day.tm_year,
-                      .tm_mon = day.tm_mon,
-                      .tm_mday = day.tm_mday - days_ago,
-                      .tm_isdst = -1};
-    return (int64_t)mktime(&day) * 1000000;
-}
-
-/* A time without a zone is meant as the clock on the wall shows it. */
-static bool parse_local(const char *text, int64_t *out_us)
-{
-    size_t len = strlen(text);
-    struct tm wall;
-    if (annal_time_parse((annal_slice){text, len}, out_us, NULL) != ANNAL_OK)
-        return false;
-    if (text[len - 1] == 'Z' || text[len - 1] == 'z' ||
-        (len > DATE_BYTES && strpbrk(text + DATE_BYTES, "+-") != NULL))
-        return true;
-    int64_t fraction_us = (*out_us % 1000000 + 1000000) % 1000000;
-    time_t seconds = (time_t)((*out_us - fraction_us) / 1000000);
-    gmtime_r(&seconds, &wall);
-    wall.tm_isdst = -1;
-    *out_us = (int64_t)mktime(&wall) * 1000000 + fraction_us;
-    return true;
-}
-
 bool parse_time(const char *text, int64_t *out_us)
 {
-    int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg), age_us = 0;
-    tzset();
-    if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0)
-        *out_us = midnight(now_us, text[0] == 'y');
-    else if (parse_age(text, &age_us))
-        *out_us = now_us - age_us;
-    else
-        return parse_local(text, out_us);
+    return annal__instant_read(annal_slice_of(text),
+                               annal__system_clock.wall_us(annal__system_clock.arg), out_us);
+}
+
+/* An instant of a range, whose members are 0 where it has no bound. */
+static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
+{
+    *out_us = 0;
+    if (text == NULL)
+        return true;
+    if (!annal__instant_read(annal_slice_of(text), now_us, out_us))
+        return false;
+    *out_us = *out_us == 0 ? -1 : *out_us;
     return true;
+}
+
+bool parse_range(const char *since, const char *until, struct time_range *out)
+{
+    const int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
+    return parse_bound(since, now_us, &out->since_us) && parse_bound(until, now_us, &out->until_us);
+}
+
+bool range_is_backward(const struct time_range *range)
+{
+    return range->since_us != 0 && range->until_us != 0 && range->since_us > range->until_us;
 }
 
 static bool parse_moment(const char *text, annal_moment *out)
@@ -211,7 +170,7 @@ static int check_value(const struct field *field, const char *name, const char *
                    ? 0
                    : fail_usage("%s needs " TIME_FORMS " or " AGE_FORMS ", not '%s'", name, text);
     case FIELD_AGE:
-        return parse_age(text, &time_us)
+        return annal__age_read(annal_slice_of(text), &time_us)
                    ? 0
                    : fail_usage("%s needs " AGE_FORMS ", not '%s'", name, text);
     case FIELD_MOMENT:
@@ -273,6 +232,17 @@ static int check_field(const struct args *args, const struct field *field)
     return exit_status;
 }
 
+static int check_range(const struct args *args)
+{
+    struct time_range range = {0};
+    if (args_has(args, "since") && args_has(args, "until"))
+        args_range(args, &range);
+    if (!range_is_backward(&range))
+        return 0;
+    return fail_usage("--since %s is after --until %s", args_get(args, "since"),
+                      args_get(args, "until"));
+}
+
 int fields_check(const struct args *args)
 {
     int exit_status = 0;
@@ -281,7 +251,7 @@ int fields_check(const struct args *args)
         if (field->kind != FIELD_CONST)
             exit_status = check_field(args, field);
     }
-    return exit_status;
+    return exit_status == 0 ? check_range(args) : exit_status;
 }
 
 /* ---- What was given ---- */
@@ -311,12 +281,17 @@ int64_t args_time(const struct args *args, const char *name)
     return time_us;
 }
 
+void args_range(const struct args *args, struct time_range *out)
+{
+    (void)parse_range(args_get(args, "since"), args_get(args, "until"), out);
+}
+
 int64_t args_age(const struct args *args, const char *name)
 {
     int64_t age_us = 0;
     const char *text = args_get(args, name);
     if (text != NULL)
-        (void)parse_age(text, &age_us);
+        (void)annal__age_read(annal_slice_of(text), &age_us);
     return age_us;
 }
 

@@ -128,6 +128,9 @@ double args_amount(const struct args *args, const char *name, double usual);
 int64_t args_time(const struct args *args, const char *name);
 int64_t args_age(const struct args *args, const char *name);
 
+/* The range of --since and --until. */
+void args_range(const struct args *args, struct time_range *out);
+
 /* *out stays as it is when it was not given. */
 void args_moment(const struct args *args, const char *name, annal_moment *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/cli/out.h"
 
+#include "journal/base/calendar.h"
 #include "journal/base/json.h"
 #include "tools/cli/command.h"
 #include "tools/cli/visible.h"
@@ -339,18 +340,24 @@ int out_columns(void)
 
 void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us)
 {
-    char utc[ANNAL_TIME_BYTES];
+    char wall[ANNAL_TIME_BYTES];
+    annal_time_format(annal__calendar_wall(time_us), wall);
+    snprintf(text, SHOWN_TIME_BYTES, "%.10s %.8s", wall, wall + 11);
+}
+
+const char *zone_name(char text[ZONE_NAME_BYTES])
+{
     struct tm local;
-    time_t seconds = (time_t)(time_us / 1000000 - (time_us % 1000000 < 0));
-    annal_time_format(time_us, utc);
-    snprintf(text, SHOWN_TIME_BYTES, "%.10s %.8s", utc, utc + 11);
-    static bool zone_known;
-    if (!zone_known)
-        tzset(); /* localtime_r() does not, and each time it would look at a file */
-    zone_known = true;
-    if (isatty(STDOUT_FILENO) && screens[0].capture == NULL &&
-        localtime_r(&seconds, &local) != NULL)
-        (void)strftime(text, SHOWN_TIME_BYTES, "%Y-%m-%d %H:%M:%S", &local);
+    time_t now = time(NULL);
+    const char *zone = getenv("TZ");
+    if (zone != NULL && *zone == ':')
+        zone++;
+    if (zone == NULL || *zone == '\0')
+        zone = localtime_r(&now, &local) != NULL ? local.tm_zone : "UTC";
+    bool quoted = *zone == '<'; /* "<+05:30>-05:30" */
+    snprintf(text, ZONE_NAME_BYTES, "%.*s", quoted ? (int)strcspn(zone + 1, ">") : ZONE_NAME_BYTES,
+             zone + quoted);
+    return text;
 }
 
 void out_shown_time(int64_t time_us)

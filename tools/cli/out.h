@@ -138,14 +138,15 @@ const char *real_text(char text[REAL_BYTES], double number);
 
 /* ---- For people ---- */
 
-/*
- * A time in whole seconds, "2026-03-02 10:14:06": in the local time zone if standard output is a
- * terminal, else in UTC.
- */
+/* A time in whole seconds in the reader's zone: "2026-03-02 10:14:06". */
 #define SHOWN_TIME_BYTES 24
 void shown_time(char text[SHOWN_TIME_BYTES], int64_t time_us);
 
-/* Print it so on a terminal, and as out_time() does elsewhere. */
+/* The reader's zone: what TZ or --zone says, else its abbreviation. */
+#define ZONE_NAME_BYTES 64
+const char *zone_name(char text[ZONE_NAME_BYTES]);
+
+/* Print a time so on a terminal, and as out_time() does elsewhere. */
 void out_shown_time(int64_t time_us);
 
 /* "1.2 MB", "3,456", "3 min ago"; written to text, which is returned. */

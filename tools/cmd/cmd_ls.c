@@ -28,15 +28,15 @@ enum {
 /* What has no time was once imported as of the epoch. */
 #define TIME_KNOWN_US INT64_C(86400000000)
 
-/* ?1 status, ?2 agent, ?3 model, ?4 since when; listed.place is the order that was asked for. */
+/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range; listed.place is the order of the list. */
 static const char listed[] =
     "WITH listed AS (" SESSION_SELECT ","
     " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
     " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
-    " s.last_activity_at DESC, s.id) AS place" SESSION_FROM " WHERE (?1 IS NULL OR s.status = ?1)"
-    " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
-        "s.model", "?3") " AND (?4 IS NULL OR (s.last_activity_at >= ?4 AND s.time_from IS NOT "
-                         "'" SESSION_GUESSED "')))";
+    " " SESSION_ACTIVE("s") " DESC, s.id) AS place" SESSION_FROM
+                            " WHERE (?1 IS NULL OR s.status = ?1)"
+                            " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
+                                "s.model", "?3") " AND" SESSION_ACTIVE_IN("s", "?4", "?7") ")";
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
@@ -69,7 +69,8 @@ static const char tree[] =
 /* The choices of --sort, and what comes first in the order then. */
 #define SORTS "active|created|events|turns|tokens|cost|title|agent|model"
 static const char *const orders[] = {"",
-                                     "s.time_from IS '" SESSION_GUESSED "', s.created_at DESC,",
+                                     "s.time_from IS '" SESSION_GUESSED
+                                     "', " SESSION_BEGAN("s") " DESC,",
                                      "s.events DESC,",
                                      "s.total_turns DESC,",
                                      "s.total_tokens DESC,",
@@ -281,18 +282,17 @@ static bool is_empty(annal_store *store)
 
 static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
 {
-    char since[ANNAL_TIME_BYTES];
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
     const struct args *args = ls->args;
+    struct time_range range;
     int sort = args_choice(args, "sort");
     struct buf sql = {0};
-    annal_value params[] = {
+    args_range(args, &range);
+    const annal_value params[] = {
         string_value(args_get(args, "status")), string_value(args_get(args, "agent")),
-        string_value(args_get(args, "model")),  string_value(args_get(args, "since")),
-        integer_value((int64_t)limit),          integer_value(ls->terminal)};
-    if (params[3].kind != ANNAL_VALUE_NULL) {
-        annal_time_format(args_time(args, "since"), since);
-        params[3].bytes = annal_slice_of(since);
-    }
+        string_value(args_get(args, "model")),  time_or_null(range.since_us, since),
+        integer_value((int64_t)limit),          integer_value(ls->terminal),
+        time_or_null(range.until_us, until)};
     annal_status status = annal__buf_printf(&sql, listed, orders[sort < 0 ? 0 : sort]);
     if (status >= 0)
         status =
@@ -302,7 +302,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     else
         status =
             annal_sql(ls->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){.params = params, .param_count = 6, .as_indexed = true},
+                      &(annal_sql_options){.params = params, .param_count = 7, .as_indexed = true},
                       print_row, ls, err);
     annal__buf_done(&sql);
     return status;
@@ -365,6 +365,7 @@ static const struct field fields[] = {
            "of this agent: a part of its name, or *, ? and [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
     OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, 2h or today"),
+    OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
                 .choices = SORTS),
     FLAG("tree", NULL, "sub-agents and forks below the session they come from"),

@@ -96,11 +96,13 @@ static int read_filter(struct query *query, const char **out_path)
 {
     const struct args *args = query->args;
     annal_filter *filter = &query->filter;
+    struct time_range range;
     int exit_status = args_list(args, "type", &query->types, &filter->type_count);
     filter->types = query->types;
     filter->timeout_ms = 1; /* caught up already; the rest is read from the journals */
-    filter->since_us = args_time(args, "since");
-    filter->until_us = args_time(args, "until");
+    args_range(args, &range);
+    filter->since_us = range.since_us;
+    filter->until_us = range.until_us;
     filter->limit = args_count(args, "limit", 0);
     filter->order = args_choice(args, "order") == 1 ? ANNAL_ORDER_COMMIT : ANNAL_ORDER_TIME;
     filter->descending = args_has(args, "desc");
@@ -163,10 +165,11 @@ static int print_count(struct query *query)
 static const struct {
     const char *name, *title;
 } group_names[] = {
-    [ANNAL_GROUP_TYPE] = {"type", "TYPE"},      [ANNAL_GROUP_SESSION] = {"session_id", "SESSION"},
-    [ANNAL_GROUP_DAY] = {"day", "DAY"},         [ANNAL_GROUP_HOUR] = {"hour", "HOUR"},
-    [ANNAL_GROUP_TOOL] = {"tool", "TOOL"},      [ANNAL_GROUP_MODEL] = {"model", "MODEL"},
-    [ANNAL_GROUP_AGENT] = {"agent_id", "AGENT"}};
+    [ANNAL_GROUP_TYPE] = {"type", "TYPE"},       [ANNAL_GROUP_SESSION] = {"session_id", "SESSION"},
+    [ANNAL_GROUP_DAY] = {"day", "DAY"},          [ANNAL_GROUP_HOUR] = {"hour", "HOUR"},
+    [ANNAL_GROUP_TOOL] = {"tool", "TOOL"},       [ANNAL_GROUP_MODEL] = {"model", "MODEL"},
+    [ANNAL_GROUP_AGENT] = {"agent_id", "AGENT"}, [ANNAL_GROUP_WEEK] = {"week", "WEEK"},
+    [ANNAL_GROUP_MONTH] = {"month", "MONTH"}};
 
 static int print_group(void *arg, annal_slice key, uint64_t events)
 {
@@ -414,7 +417,7 @@ static const struct field fields[] = {
     OPERAND_MAYBE("SESSION", FIELD_SESSIONS, NULL, "the sessions (all)"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
-    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION("seq", "A..B", FIELD_TEXT, NULL, "from seq A to seq B; either may be left out"),
     OPTION("where", "EXPR", FIELD_TEXT, NULL,
            "for which this SQL is true: \"data->>'$.tool' = 'bash'\""),
@@ -424,7 +427,7 @@ static const struct field fields[] = {
     FLAG("desc", NULL, "last first"),
     FLAG("count", NULL, "print only how many there are"),
     OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
-                .choices = "type|session|day|hour|tool|model|agent"),
+                .choices = "type|session|day|hour|tool|model|agent|week|month"),
     LIMIT_OPTIONS,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
                 "how to print them (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
@@ -447,8 +450,8 @@ const struct command cmd_query = {
              "cause and data; it may ask tables: \"session_id IN (SELECT id FROM sessions\n"
              "WHERE model = 'm')\". It is stopped where it takes longer than --timeout for one\n"
              "event, or more than --memory or --temp. Groups come largest first, days and\n"
-             "hours (in UTC) in order. --group-by tool counts calls and their results:\n"
-             "--type tool.failed, only those that failed.\n"
+             "the like in order; they are of your zone. --group-by tool counts calls and their\n"
+             "results: --type tool.failed, only those that failed.\n"
              "\n"
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds; the file is there when it is whole.",

@@ -46,6 +46,7 @@ static int read_options(struct search *search)
 {
     const struct args *args = search->args;
     annal_search_options *options = &search->options;
+    struct time_range range;
     int exit_status = args_list(args, "WORD", &search->words, &options->word_count);
     if (exit_status == 0)
         exit_status = args_list(args, "type", &search->types, &options->type_count);
@@ -54,8 +55,9 @@ static int read_options(struct search *search)
     options->expression = args_text(args, "match");
     options->role = args_text(args, "role");
     options->tool = args_text(args, "tool");
-    options->since_us = args_time(args, "since");
-    options->until_us = args_time(args, "until");
+    args_range(args, &range);
+    options->since_us = range.since_us;
+    options->until_us = range.until_us;
     options->limit = args_count(args, "limit", HITS);
     options->order = args_has(args, "newest") ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;
     options->bookkeeping = args_has(args, "all");
@@ -463,7 +465,7 @@ static const struct field fields[] = {
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     FLAG("all", NULL, "also search import records and token counts"),
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
-    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),
     FLAG("newest", NULL, "by time, newest first; else the best come first"),
     OPTION_WITH("context", "N", FIELD_COUNT, NULL, "with N events before and after each hit",

@@ -338,9 +338,8 @@ static const struct field fields[] = {
     FLAG("plot", NULL, "draw the store, or SESSION, instead"),
     OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "of --plot: what one bar shows",
                 .choices = "hour|day|week|month", .with = "plot"),
-    OPTION_WITH("since", "T", FIELD_TIME, NULL, "of --plot: what is not older than T",
-                .with = "plot"),
-    OPTION_WITH("until", "T", FIELD_TIME, NULL, "of --plot: what is older than T", .with = "plot"),
+    OPTION_WITH("since", "T", FIELD_TIME, NULL, "of --plot: from T on", .with = "plot"),
+    OPTION_WITH("until", "T", FIELD_TIME, NULL, "of --plot: what is before T", .with = "plot"),
     OPTION_WITH("svg", "FILE", FIELD_TEXT, NULL,
                 "of --plot: write an SVG to FILE; -: standard output", .with = "plot"),
     FIELDS_END};
@@ -358,9 +357,10 @@ const struct command cmd_stats = {
              "pack, then the measurements, with units in their names.\n\n"
              "With --plot it catches up and draws instead: events over time, tokens and cost\n"
              "per day; or, with SESSION, a timeline of its turns, messages, tools, tokens and\n"
-             "failures, from which long pauses are cut out. Times are UTC. Without --by the\n"
-             "bars are as fine as the terminal (or $COLUMNS) has room for. T is ISO 8601 or an\n"
-             "age such as 2h or 7d. With --json: the numbers of the pictures.",
+             "failures, from which long pauses are cut out, with times in UTC. Days and the\n"
+             "like are of your zone. Without --by the bars are as fine as the terminal (or\n"
+             "$COLUMNS) has room for. T is ISO 8601 or an age such as 2h or 7d. With --json:\n"
+             "the numbers of the pictures.",
     .examples = "  annal stats\n  annal stats --json | jq 'select(.session_id)'\n"
                 "  annal stats --json | jq 'select(.sync_us_p99).sync_us_p99'\n"
                 "  annal stats --plot --since 30d --by day\n  annal stats --plot run-1\n"

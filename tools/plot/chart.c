@@ -2,6 +2,8 @@
 #include "tools/plot/chart.h"
 
 #include "journal/base/alloc.h"
+#include "journal/base/calendar.h"
+#include "tools/cli/out.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +11,8 @@
 
 #define US_PER_HOUR (3600LL * 1000000)
 #define US_PER_DAY  (24 * US_PER_HOUR)
+
+enum { PERIODS_MAX = 200000 };
 
 static const char *const names[] = {"", "hour", "day", "week", "month"};
 
@@ -19,57 +23,20 @@ const char *by_name(enum by by)
 
 /* ---- The calendar ---- */
 
-static int64_t floor_to(int64_t time_us, int64_t unit_us, int64_t origin_us)
+static enum period period_of(enum by by)
 {
-    int64_t rest = (time_us - origin_us) % unit_us;
-    return time_us - (rest < 0 ? rest + unit_us : rest);
-}
-
-static int64_t bucket_us(enum by by)
-{
-    return by == BY_HOUR ? US_PER_HOUR : by == BY_DAY ? US_PER_DAY : 7 * US_PER_DAY;
-}
-
-/* Months since the year 0. */
-static int64_t month_of(int64_t time_us)
-{
-    char text[ANNAL_TIME_BYTES];
-    annal_time_format(time_us, text);
-    return strtol(text, NULL, 10) * 12 + strtol(text + 5, NULL, 10) - 1;
-}
-
-static int64_t month_begin(int64_t month)
-{
-    char text[TEXT_BYTES];
-    int64_t begin_us = 0;
-    snprintf(text, sizeof text, "%04d-%02d-01", (int)(month / 12), (int)(month % 12 + 1));
-    if (annal_time_parse(annal_slice_of(text), &begin_us, NULL) < 0) /* the year 10000 */
-        begin_us = month_begin(month - 1) + 31 * US_PER_DAY;
-    return begin_us;
+    return by == BY_NONE ? PERIOD_HOUR : (enum period)(PERIOD_HOUR + (by - BY_HOUR));
 }
 
 int64_t by_begin(enum by by, int64_t time_us)
 {
-    const int64_t monday = 4 * US_PER_DAY; /* 1970-01-05 */
-    if (by == BY_MONTH)
-        return month_begin(month_of(time_us));
-    return floor_to(time_us, bucket_us(by), by == BY_WEEK ? monday : 0);
+    return annal__period_begin(period_of(by), time_us);
 }
 
-/* The bucket that is count after this one. */
-static int64_t by_after(enum by by, int64_t begin_us, int64_t count)
+static int64_t bucket_us(enum by by)
 {
-    if (by == BY_MONTH)
-        return month_begin(month_of(begin_us) + count);
-    return begin_us + count * bucket_us(by);
-}
-
-/* How many buckets lie between two begins. */
-static int64_t distance(enum by by, int64_t from_us, int64_t to_us)
-{
-    if (by == BY_MONTH)
-        return month_of(to_us) - month_of(from_us);
-    return (to_us - from_us) / bucket_us(by);
+    static const int64_t days[] = {0, 0, 1, 7, 31};
+    return by == BY_HOUR ? US_PER_HOUR : days[by] * US_PER_DAY;
 }
 
 enum by chart_choose(int64_t from_us, int64_t to_us, size_t buckets)
@@ -99,12 +66,18 @@ void points_done(struct points *points)
 
 static void add_point(struct chart *chart, const struct point *point)
 {
-    int64_t begin_us = by_begin(chart->by, point->time_us);
-    if (begin_us < chart->from_us || begin_us >= chart->to_us)
+    size_t low = 0, high = chart->count; /* the bucket is in front of high */
+    if (point->time_us < chart->from_us || point->time_us >= chart->to_us)
         return;
-    int64_t at = distance(chart->by, chart->from_us, begin_us) / chart->merged;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (chart->buckets[middle].time_us <= point->time_us)
+            low = middle;
+        else
+            high = middle;
+    }
     for (int i = 0; i < POINT_VALUES; i++)
-        chart->buckets[at].values[i] += point->values[i];
+        chart->buckets[low].values[i] += point->values[i];
 }
 
 static void sum_up(struct chart *chart)
@@ -121,19 +94,34 @@ static void sum_up(struct chart *chart)
     }
 }
 
+/* The periods of the chart; those that begin a bucket are noted if there is room for them. */
+static int64_t walk_periods(struct chart *chart)
+{
+    int64_t count = 0;
+    for (int64_t at_us = chart->from_us; at_us < chart->to_us; count++) {
+        if (chart->buckets != NULL && count % chart->merged == 0)
+            chart->buckets[count / chart->merged].time_us = at_us;
+        at_us = annal__period_end(period_of(chart->by), at_us);
+    }
+    return count;
+}
+
 bool chart_fill(struct chart *chart, size_t buckets_max)
 {
-    chart->from_us = by_begin(chart->by, chart->from_us);
-    chart->to_us = by_after(chart->by, by_begin(chart->by, chart->to_us), 1);
-    int64_t count = distance(chart->by, chart->from_us, chart->to_us);
     int64_t most = (int64_t)buckets_max;
+    while (chart->by < BY_MONTH &&
+           (chart->to_us - chart->from_us) / bucket_us(chart->by) > PERIODS_MAX)
+        chart->by++;
+    int64_t last_us = chart->to_us;
+    chart->from_us = by_begin(chart->by, chart->from_us);
+    chart->to_us = annal__period_end(period_of(chart->by), last_us);
+    int64_t count = walk_periods(chart);
     chart->merged = (count + most - 1) / most;
     chart->count = (size_t)((count + chart->merged - 1) / chart->merged);
     chart->buckets = annal__zalloc(chart->count * sizeof *chart->buckets);
     if (chart->buckets == NULL)
         return false;
-    for (size_t i = 0; i < chart->count; i++)
-        chart->buckets[i].time_us = by_after(chart->by, chart->from_us, (int64_t)i * chart->merged);
+    (void)walk_periods(chart);
     for (size_t i = 0; i < chart->points->count; i++)
         add_point(chart, &chart->points->at[i]);
     sum_up(chart);
@@ -165,7 +153,7 @@ int64_t chart_scale(int64_t most)
 
 void chart_title(const struct chart *chart, struct drawing *out)
 {
-    char text[TEXT_BYTES];
+    char text[TEXT_BYTES], zone[ZONE_NAME_BYTES];
     drawing_put(out, "%s per ", chart->what);
     if (chart->merged > 1)
         drawing_put(out, "%d %ss", (int)chart->merged, by_name(chart->by));
@@ -175,7 +163,7 @@ void chart_title(const struct chart *chart, struct drawing *out)
     int64_t last_us = chart->to_us - 1;
     if (last_us - chart->from_us >= US_PER_DAY)
         drawing_put(out, " to %s", text_day(text, last_us));
-    drawing_put(out, " UTC");
+    drawing_put(out, " %s", zone_name(zone));
     if (chart->series_count == 1)
         drawing_put(out, ": %s", text_exact(text, chart->series[0].sum, chart->unit));
 }
@@ -183,7 +171,7 @@ void chart_title(const struct chart *chart, struct drawing *out)
 const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])
 {
     char time[ANNAL_TIME_BYTES];
-    annal_time_format(chart->buckets[bucket].time_us, time);
+    annal_time_format(annal__calendar_wall(chart->buckets[bucket].time_us), time);
     bool midnight = memcmp(time + 11, "00", 2) == 0;
     if (chart->by == BY_HOUR && !midnight)
         snprintf(text, TEXT_BYTES, "%.5s", time + 11);
@@ -199,7 +187,7 @@ const char *chart_label(const struct chart *chart, size_t bucket, char text[TEXT
 const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_BYTES])
 {
     char time[ANNAL_TIME_BYTES];
-    annal_time_format(chart->buckets[bucket].time_us, time);
+    annal_time_format(annal__calendar_wall(chart->buckets[bucket].time_us), time);
     if (chart->by == BY_HOUR)
         snprintf(text, TEXT_BYTES, "%.10s %.5s", time, time + 11);
     else if (chart->by == BY_MONTH)
@@ -215,6 +203,7 @@ const char *chart_name(const struct chart *chart, size_t bucket, char text[TEXT_
 size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_first)
 {
     static const size_t hours[] = {1, 2, 3, 6, 12, 24}, months[] = {1, 2, 3, 6, 12};
+    char from[ANNAL_TIME_BYTES];
     bool by_month = chart->by == BY_MONTH;
     const size_t *steps = by_month ? months : hours;
     size_t count = by_month ? 5 : 6, step = 0;
@@ -223,7 +212,8 @@ size_t chart_label_step(const struct chart *chart, size_t least, size_t *out_fir
     *out_first = 0;
     if (step == 0 || chart->merged > 1 || chart->by == BY_DAY || chart->by == BY_WEEK)
         return step == 0 || (chart->by != BY_HOUR && !by_month) ? (least > 0 ? least : 1) : step;
-    int64_t origin = by_month ? month_of(chart->from_us) : chart->from_us / US_PER_HOUR;
+    annal_time_format(annal__calendar_wall(chart->from_us), from);
+    int64_t origin = strtol(from + (by_month ? 5 : 11), NULL, 10) - (by_month ? 1 : 0);
     size_t past = (size_t)(origin % (int64_t)step);
     *out_first = past == 0 || chart->count < 2 * step ? 0 : step - past;
     return step;

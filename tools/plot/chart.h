@@ -2,9 +2,9 @@
 /*
  * A chart: what was counted, in buckets of time, with a scale that people can read.
  *
- * (1) Buckets are hours, days, weeks (from Monday) or months, in UTC. They follow each other
- *     without a hole from the first to the last; one in which nothing was counted is a gap in the
- *     picture.
+ * (1) Buckets are hours, days, weeks (from Monday) or months of the reader's zone. They follow
+ *     each other without a hole from the first to the last; one in which nothing was counted is a
+ *     gap in the picture.
  * (2) Where there are more buckets than a picture has room for, neighbours are added up.
  * (3) Series of one chart share its buckets, not its scale: output tokens beside a hundred times as
  *     much input would not be seen.

@@ -2,20 +2,22 @@
 #include "tools/plot/gather.h"
 
 #include "index/sys/view.h"
+#include "journal/base/clock.h"
 #include "journal/base/error.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The time that a row begins with: "2026-03-02T09" or "2026-03-02". */
+/* The hour that a row begins with. */
 static bool read_time(const annal_value *value, int64_t *out_us)
 {
-    char text[TEXT_BYTES];
-    if (value->kind != ANNAL_VALUE_TEXT || value->bytes.len > 13)
-        return false;
-    bool hour = value->bytes.len == 13;
-    snprintf(text, sizeof text, "%.*s%s", ANNAL_FMT(value->bytes), hour ? ":00Z" : "");
-    return annal_time_parse(annal_slice_of(text), out_us, NULL) == ANNAL_OK;
+    return value->kind == ANNAL_VALUE_TEXT &&
+           annal_time_parse(value->bytes, out_us, NULL) == ANNAL_OK;
+}
+
+static bool is_untimed(const struct gathered *gathered, int64_t time_us)
+{
+    return time_us < UNTIMED_BEFORE_US || time_us >= gathered->latest_us;
 }
 
 static int add(struct points *points, const struct point *point)
@@ -27,7 +29,7 @@ static int add_events(void *arg, const annal_row *row)
 {
     struct gathered *gathered = arg;
     struct point point = {.values = {[EVENTS] = row->values[1].integer}};
-    if (!read_time(&row->values[0], &point.time_us) || point.time_us < UNTIMED_BEFORE_US) {
+    if (!read_time(&row->values[0], &point.time_us) || is_untimed(gathered, point.time_us)) {
         gathered->untimed += point.values[EVENTS];
         return 0;
     }
@@ -38,7 +40,7 @@ static int add_usage(void *arg, const annal_row *row)
 {
     struct gathered *gathered = arg;
     struct point point = {0};
-    if (!read_time(&row->values[0], &point.time_us) || point.time_us < UNTIMED_BEFORE_US)
+    if (!read_time(&row->values[0], &point.time_us) || is_untimed(gathered, point.time_us))
         return 0;
     for (size_t i = 0; i < POINT_VALUES; i++)
         point.values[i] = row->values[i + 1].integer;
@@ -55,7 +57,7 @@ static int add_costed(void *arg, const annal_row *row)
 }
 
 /* Both sides of a range as texts that compare as timestamps do. */
-static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES],
+static void bind_range(const struct time_range *range, char texts[2][ANNAL_TIME_BYTES],
                        annal_value values[2])
 {
     strcpy(texts[0], "");
@@ -68,32 +70,37 @@ static void bind_range(const struct range *range, char texts[2][ANNAL_TIME_BYTES
         values[i] = (annal_value){.kind = ANNAL_VALUE_TEXT, .bytes = annal_slice_of(texts[i])};
 }
 
-annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,
+annal_status gather_charts(annal__view *view, const struct time_range *range, struct gathered *out,
                            annal_error *err)
 {
     char texts[2][ANNAL_TIME_BYTES];
     annal_value params[2];
     const annal_sql_options options = {.params = params, .param_count = 2};
     bind_range(range, texts, params);
+    out->latest_us = range->until_us;
+    if (range->until_us == 0)
+        out->latest_us = annal__system_clock.wall_us(annal__system_clock.arg) + DAY_US;
     int status = annal__view_sql(
         view,
-        ANNAL_SLICE("SELECT substr(timestamp, 1, 13) AS hour, count(*) FROM event_index "
-                    "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
+        ANNAL_SLICE(
+            "SELECT annal_period_begin(timestamp, 'hour') AS hour, count(*) FROM event_index "
+            "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
         &options, add_events, out, err);
-    if (status >= 0) /* a day that begins within the range, or in which the range begins */
+    if (status >= 0)
         status = annal__view_sql(
             view,
-            ANNAL_SLICE("SELECT day, SUM(input_tokens), SUM(output_tokens), "
-                        "SUM(cached_input_tokens), SUM(cache_write_tokens), SUM(cost_microusd) "
-                        "FROM usage_costs WHERE day >= substr(?1, 1, 10) AND day < ?2 GROUP BY day "
-                        "ORDER BY day"),
+            ANNAL_SLICE("SELECT annal_period_begin(timestamp, 'hour') AS hour, SUM(input_tokens), "
+                        "SUM(output_tokens), SUM(cached_input_tokens), SUM(cache_write_tokens), "
+                        "CAST(round(SUM(cost_microusd)) AS INTEGER) FROM usage_event_costs "
+                        "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
             &options, add_usage, out, err);
     if (status >= 0)
-        status = annal__view_sql(view,
-                                 ANNAL_SLICE("SELECT SUM(tokens), SUM(costed_tokens), "
-                                             "SUM(computed_microusd) FROM usage_costs "
-                                             "WHERE day >= substr(?1, 1, 10) AND day < ?2"),
-                                 &options, add_costed, out, err);
+        status = annal__view_sql(
+            view,
+            ANNAL_SLICE("SELECT SUM(tokens), SUM(costed_tokens), "
+                        "CAST(round(SUM(computed_microusd)) AS INTEGER) FROM usage_event_costs "
+                        "WHERE timestamp >= ?1 AND timestamp < ?2"),
+            &options, add_costed, out, err);
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");
     return (annal_status)status;

@@ -7,15 +7,10 @@
 #define TOOLS_PLOT_GATHER_H
 
 #include "index/sys/view.h"
+#include "tools/cli/args.h"
 #include "tools/plot/chart.h"
 
 #include <annal/query.h>
-
-/* A range of times; 0: no bound. from <= time < to. */
-struct range {
-    int64_t since_us;
-    int64_t until_us;
-};
 
 /* The values of a point. */
 enum { EVENTS };
@@ -23,19 +18,21 @@ enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COS
 
 /*
  * Events that were imported from logs without times are at the beginning of 1970: they are counted,
- * and are in no picture.
+ * and are in no picture. So are events of the future, unless a range names it.
  */
-#define UNTIMED_BEFORE_US (24 * 3600 * 1000000LL)
+#define DAY_US            (24 * 3600 * 1000000LL)
+#define UNTIMED_BEFORE_US DAY_US
 
 struct gathered {
     struct points events; /* per hour */
-    struct points usage;  /* per day */
-    int64_t untimed;      /* events, if there is no lower bound */
+    struct points usage;  /* per hour */
+    int64_t latest_us;    /* later ones are not in the pictures */
+    int64_t untimed;      /* events, if there is no bound */
     int64_t tokens, costed_tokens;
     int64_t computed_microusd; /* of the cost, from prices */
 };
 
-annal_status gather_charts(annal__view *view, const struct range *range, struct gathered *out,
+annal_status gather_charts(annal__view *view, const struct time_range *range, struct gathered *out,
                            annal_error *err);
 void gathered_done(struct gathered *gathered);
 

@@ -20,7 +20,7 @@ struct session_part {
 
 static bool in_range(const struct session *session, int64_t time_us)
 {
-    const struct range *range = &session->range;
+    const struct time_range *range = &session->range;
     return (range->since_us == 0 || time_us >= range->since_us) &&
            (range->until_us == 0 || time_us < range->until_us);
 }

@@ -33,7 +33,7 @@ struct session_part;
 
 struct session {
     annal_slice id;
-    struct range range;
+    struct time_range range;
     uint64_t events;        /* in the range, without untimed ones */
     uint64_t untimed;       /* see gather.h; 0 if the range has a lower bound */
     uint64_t damaged;       /* their lines do not prove themselves, so they are not shown */

@@ -23,11 +23,7 @@ static int read_options(struct plot *plot)
     plot->by = by < 0 ? BY_NONE : (enum by)(BY_HOUR + by);
     if (by >= 0 && args->operand_count > 0)
         return fail_usage("--by is for pictures of the store: a session has one axis of time");
-    plot->range.since_us = args_time(args, "since");
-    plot->range.until_us = args_time(args, "until");
-    if (plot->range.until_us != 0 && plot->range.since_us >= plot->range.until_us)
-        return fail_usage("--since %s is not before --until %s", args_get(args, "since"),
-                          args_get(args, "until"));
+    args_range(args, &plot->range);
     plot->svg = args_get(args, "svg");
     if (plot->svg != NULL && strcmp(plot->svg, "-") == 0 && args->json)
         return fail_usage(

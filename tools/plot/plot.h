@@ -21,7 +21,7 @@ int plot_run(const struct args *args);
 struct plot {
     const struct args *args;
     enum by by;
-    struct range range;
+    struct time_range range;
     const char *svg; /* the file, "-" for stdout; NULL: drawn in the terminal */
     int columns;
     annal_store *store;

@@ -14,8 +14,8 @@ struct charts {
     int count;
 };
 
-/* The range of a picture: what was requested, else from the first event to the last. Every day that
- * has tokens has an event, so this includes all tokens. */
+/* The range of a picture: what was requested, else from the first event to the last. Every hour
+ * that has tokens has an event, so this includes all tokens. */
 static bool find_range(const struct plot *plot, const struct points *events, int64_t *from_us,
                        int64_t *to_us)
 {
@@ -77,8 +77,7 @@ static int make_charts(const struct plot *plot, const struct gathered *gathered,
     list_charts(gathered, out);
     for (int i = 0; i < out->count; i++) {
         struct chart *chart = &out->charts[i];
-        bool daily = chart->points == &gathered->usage; /* its hours are not known */
-        chart->by = daily && by == BY_HOUR ? BY_DAY : by;
+        chart->by = by;
         chart->from_us = from_us;
         chart->to_us = to_us;
         if (!chart_fill(chart, room))
@@ -91,9 +90,9 @@ static void say_untimed(const struct gathered *gathered, struct drawing *out)
 {
     char text[TEXT_BYTES];
     if (gathered->untimed > 0)
-        drawing_put(out, "Not in the pictures: %s event%s without a time.\n",
-                    text_exact(text, gathered->untimed, UNIT_COUNT),
-                    gathered->untimed == 1 ? "" : "s");
+        drawing_put(
+            out, "Not in the pictures: %s event%s whose time is unknown or in the future.\n",
+            text_exact(text, gathered->untimed, UNIT_COUNT), gathered->untimed == 1 ? "" : "s");
 }
 
 static void say_costed(const struct gathered *gathered, struct drawing *out)
@@ -161,9 +160,8 @@ static void print_bucket(const struct point *bucket, bool usage, enum by by)
  */
 static void print_buckets(const struct points *points, bool usage, enum by by)
 {
-    enum by finest = usage ? BY_DAY : BY_HOUR;
     struct point bucket = {0};
-    by = by < finest ? finest : by;
+    by = by != BY_NONE ? by : usage ? BY_DAY : BY_HOUR;
     for (size_t i = 0; i < points->count; i++) {
         int64_t begin_us = by_begin(by, points->at[i].time_us);
         if (i > 0 && begin_us != bucket.time_us) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/plot/text.h"
 
+#include "journal/base/calendar.h"
 #include "tools/cli/out.h"
 #include "tools/cli/width.h"
 
@@ -192,7 +193,7 @@ const char *text_time_after(char text[TEXT_BYTES], int64_t time_us, int64_t firs
 
 const char *text_day(char text[TEXT_BYTES], int64_t time_us)
 {
-    annal_time_format(time_us, text);
+    annal_time_format(annal__calendar_wall(time_us), text);
     text[10] = '\0';
     return text;
 }

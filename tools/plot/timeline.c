@@ -251,7 +251,7 @@ void timeline_done(struct timeline *timeline)
 /* ---- Words ---- */
 
 /* Milliseconds do not matter in a session that took minutes. */
-static int64_t shown_time(const struct session *session, int64_t time_us)
+static int64_t limited_time(const struct session *session, int64_t time_us)
 {
     const int64_t second = 1000000;
     bool is_short = session->to_us - session->from_us < 10 * second;
@@ -262,8 +262,8 @@ void timeline_title(const struct timeline *timeline, int columns, struct drawing
 {
     const struct session *session = timeline->session;
     char count[TEXT_BYTES], from[TEXT_BYTES], to[TEXT_BYTES], span[TEXT_BYTES];
-    int64_t from_us = shown_time(session, session->from_us);
-    int64_t to_us = shown_time(session, session->to_us);
+    int64_t from_us = limited_time(session, session->from_us);
+    int64_t to_us = limited_time(session, session->to_us);
     char rest[4 * TEXT_BYTES];
     int len = snprintf(rest, sizeof rest, "%s event%s, %s",
                        text_exact(count, (int64_t)session->events, UNIT_COUNT),

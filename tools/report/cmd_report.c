@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
+#include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
@@ -7,6 +8,9 @@
 #include "tools/cli/sessions.h"
 #include "tools/report/report.h"
 #include "tools/show/session_rows.h"
+#include "tools/show/values.h"
+
+#define DAY_US (INT64_C(86400) * 1000000)
 
 enum { ROWS_USUAL = 10 };
 
@@ -24,17 +28,17 @@ struct report {
 static void read_scope(struct report *report)
 {
     const struct args *args = report->args;
+    struct time_range range;
     int choice = args_choice(args, "format");
     report->form = args->json ? REPORT_JSONL : choice < 0 ? REPORT_TABLE : (enum report_form)choice;
     report->scope.limit = args_count(args, "limit", ROWS_USUAL);
-    if (args_has(args, "since")) {
-        annal_time_format(args_time(args, "since"), report->since);
-        report->scope.since = annal_slice_of(report->since);
-    }
-    if (args_has(args, "until")) {
-        annal_time_format(args_time(args, "until"), report->until);
-        report->scope.until = annal_slice_of(report->until);
-    }
+    int by = args_choice(args, "by");
+    report->scope.by = by < 0 ? PERIOD_DAY : (enum period)by;
+    args_range(args, &range);
+    if (range.since_us != 0 && range.until_us == 0) /* an event of the future is not newer */
+        range.until_us = annal__system_clock.wall_us(annal__system_clock.arg) + DAY_US;
+    report->scope.since = time_or_null(range.since_us, report->since).bytes;
+    report->scope.until = time_or_null(range.until_us, report->until).bytes;
 }
 
 static int collect(struct report *report)
@@ -92,7 +96,9 @@ static const struct field fields[] = {
            "of this agent: a part of its name, or *, ? and [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 7d or today"),
-    OPTION("until", "T", FIELD_TIME, NULL, "before this time"),
+    OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
+    OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "tokens and cost by this unit of time (day)",
+                .choices = "hour|day|week|month"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "rows of each section (10)", .least = 1,
                 .most = 100000),
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL, "how to print it (table)",
@@ -107,14 +113,16 @@ const struct command cmd_report = {
              "their sub-agents (sess_1.agent-2 is one of sess_1): tools with their\n"
              "durations, the newest calls that failed and what failed in them, requests that\n"
              "the provider refused, the slowest calls, tokens and cost by model and by day,\n"
-             "and the sessions side by side. FAILED counts both kinds of failures. A call\n"
-             "counts at the time at which it began, tokens on their day in UTC; those of a\n"
-             "log without times are of no day. A cost that is not known is '-', and not 0;\n"
-             "the lines below the tables say what '~' and 'of 27%' mean, and which models\n"
+             "and the sessions side by side. FAILED counts both kinds of failures. With\n"
+             "--since and --until every number is of this time alone: a call counts when it\n"
+             "began, tokens when they were reported. Days and --by are of your zone; tokens\n"
+             "of a log without times are of no day. A cost that is not known is '-', and not\n"
+             "0; the lines below the tables say what '~' and 'of 27%' mean, and which models\n"
              "have no price. With --json there is an object for each row, with its section.",
     .examples = "  annal report --since yesterday\n"
                 "  annal report sess_1 sess_2\n"
                 "  annal report --agent codex --since 7d\n"
+                "  annal report --since 2026-10-01 --until 2026-11-01 --by week\n"
                 "  annal report --since 30d --format markdown --to month.md\n"
                 "  annal report --format svg --to report.svg\n",
     .fields = fields,

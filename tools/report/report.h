@@ -10,6 +10,7 @@
 #ifndef TOOLS_REPORT_REPORT_H
 #define TOOLS_REPORT_REPORT_H
 
+#include "journal/base/calendar.h"
 #include "tools/cli/out.h"
 
 #include <annal/query.h>
@@ -41,6 +42,7 @@ struct report_scope {
     annal_slice sessions;     /* a JSON array; empty: all */
     annal_slice since, until; /* ISO 8601; empty: without limit */
     uint64_t limit;           /* rows of a section */
+    enum period by;           /* of tokens and cost */
 };
 
 struct report_row {
@@ -52,7 +54,9 @@ struct report_row {
 
 struct report_section {
     const char *name, *title;
-    bool if_any; /* left out where it has no rows */
+    bool if_any;    /* left out where it has no rows */
+    bool of_period; /* printed if by is the period of the report; the title ends with the zone */
+    enum period by;
     const char *sql;
     struct report_column columns[COLUMNS_MAX]; /* a name NULL ends them */
 

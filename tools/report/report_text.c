@@ -145,10 +145,17 @@ int report_print(const struct report_section *from, annal_index *index,
 {
     struct report_section sections[SECTIONS_MAX];
     struct target target;
+    char zone[ZONE_NAME_BYTES], title[ZONE_NAME_BYTES + 40];
     size_t count = 0;
     int exit_status = 0;
     for (; exit_status == 0 && from->name != NULL; from++) {
+        if (from->of_period && from->by != scope->by)
+            continue;
         sections[count] = *from;
+        if (from->of_period) {
+            snprintf(title, sizeof title, "%s (%s)", from->title, zone_name(zone));
+            sections[count].title = title;
+        }
         exit_status = report_fill(&sections[count++], index, scope);
     }
     if (exit_status == 0)

@@ -16,17 +16,19 @@
 
 #define IN_SESSIONS    SCOPE_HAS("session_id")
 #define IDS            SCOPE_HAS("id")
-#define ACTIVE_IN_TIME "(?2 IS NULL OR last_activity_at >= ?2) AND (?3 IS NULL OR created_at < ?3)"
-#define CALLED_IN_TIME "(?2 IS NULL OR called_at >= ?2) AND (?3 IS NULL OR called_at < ?3)"
-#define FAILED_IN_TIME "(?2 IS NULL OR returned_at >= ?2) AND (?3 IS NULL OR returned_at < ?3)"
+#define IN_TIME        SCOPE_TIME("timestamp")
+#define CALLED_IN_TIME SCOPE_TIME("coalesce(called_at, returned_at)")
 
 #define CALLS "tool_durations WHERE " IN_SESSIONS " AND " CALLED_IN_TIME
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
 #define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(tokens), 0)"
-#define COST  "sum(cost_microusd), sum(computed_microusd), " SHARE
+#define COST                                                                                       \
+    "CAST(round(sum(cost_microusd)) AS INTEGER), CAST(round(sum(computed_microusd)) AS "           \
+    "INTEGER), " SHARE
+#define USAGE "usage_event_costs WHERE " IN_SESSIONS " AND " IN_TIME
 #define USED                                                                                       \
     "sum(requests), sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), " COST        \
-    " FROM usage_costs WHERE " IN_SESSIONS " AND " SCOPE_DAYS
+    " FROM " USAGE
 #define COST_COLUMNS                                                                               \
     {"cost_microusd", "COST", CELL_COST}, {"computed_microusd", NULL, CELL_COUNT},                 \
     {                                                                                              \
@@ -38,24 +40,37 @@
         {"cached_input_tokens", "CACHED", CELL_COUNT}, {"output_tokens", "OUTPUT", CELL_COUNT},    \
         COST_COLUMNS
 
-#define IN_TIME "(?2 IS NULL OR timestamp >= ?2) AND (?3 IS NULL OR timestamp < ?3)"
-#define REFUSALS                                                                                   \
-    "(SELECT count(*) FROM event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME  \
-    ")"
+#define REFUSED  "event_index WHERE " REQUEST_FAILED " AND " IN_SESSIONS " AND " IN_TIME
+#define REFUSALS "(SELECT count(*) FROM " REFUSED ")"
 
+/* All that a session did in the time, and nothing else of it. */
 #define SESSIONS_SQL                                                                               \
-    "SELECT id, NULLIF(total_turns, 0), c.calls, coalesce(c.failed + coalesce(r.n, 0), r.n), "     \
-    "total_tokens, u.cost, u.computed, u.share, CASE WHEN time_from IS NOT '" SESSION_GUESSED      \
-    "' THEN CAST(round(86400000 * (julianday(last_activity_at) - julianday(created_at))) AS "      \
-    "INTEGER) END, title FROM sessions "                                                           \
-    "LEFT JOIN (SELECT session_id, count(*) AS calls, sum(status = 'failed') AS failed "           \
-    "FROM tool_calls GROUP BY 1) AS c ON c.session_id = id "                                       \
-    "LEFT JOIN (SELECT session_id, sum(events) AS n FROM event_counts WHERE " REQUEST_FAILED       \
-    " GROUP BY 1) AS r ON r.session_id = id "                                                      \
-    "LEFT JOIN (SELECT session_id, sum(cost_microusd) AS cost, sum(computed_microusd) AS "         \
-    "computed, " SHARE " AS share FROM usage_costs GROUP BY 1) AS u ON u.session_id = id "         \
-    "WHERE " IDS " AND " ACTIVE_IN_TIME                                                            \
-    " ORDER BY json_array_length(?1) = 2 AND id <> ?1->>0, total_tokens DESC, id LIMIT ?4"
+    "SELECT id, turns, calls, failed, tokens, cost, computed, share, "                             \
+    "CASE WHEN time_from IS NOT '" SESSION_GUESSED "' THEN (SELECT CAST(round(86400000 * "         \
+    "(julianday(max(timestamp)) - julianday(min(timestamp)))) AS INTEGER) FROM event_index AS e "  \
+    "WHERE e.session_id = id AND " IN_TIME " AND " SESSION_TIME_HOLDS(                             \
+        "timestamp") ") END, title "                                                               \
+                     "FROM (SELECT id, time_from, title, t.turns, c.calls, "                       \
+                     "coalesce(c.failed + coalesce(r.n, 0), r.n) AS failed, u.* FROM sessions "    \
+                     "LEFT JOIN (SELECT session_id, count(*) AS turns FROM turns "                 \
+                     "WHERE " IN_SESSIONS " AND " SCOPE_TIME(                                      \
+                         "created_at") " GROUP BY 1) AS t ON t.session_id = id "                   \
+                                       "LEFT JOIN (SELECT session_id, count(*) AS calls, "         \
+                                       "sum(status = 'failed') AS failed "                         \
+                                       "FROM tool_calls WHERE " IN_SESSIONS " AND " CALLED_IN_TIME \
+                                       " GROUP BY 1) AS c ON c.session_id = id "                   \
+                                       "LEFT JOIN (SELECT session_id, count(*) AS n FROM " REFUSED \
+                                       " GROUP BY 1) AS r ON r.session_id = id "                   \
+                                       "LEFT JOIN (SELECT session_id, sum(input_tokens) + "        \
+                                       "sum(output_tokens) AS tokens, "                            \
+                                       "CAST(round(sum(cost_microusd)) AS INTEGER) AS cost, "      \
+                                       "CAST(round(sum(computed_microusd)) AS INTEGER) AS "        \
+                                       "computed, " SHARE " AS share FROM " USAGE                  \
+                                       " GROUP BY 1) AS u ON u.session_id = id "                   \
+                                       "WHERE " IDS " AND " SESSION_ACTIVE_IN(                     \
+                                           "sessions", "?2",                                       \
+                                           "?3") " ORDER BY json_array_length(?1) = 2 AND id <> "  \
+                                                 "?1->>0, u.tokens DESC, id LIMIT ?4)"
 #define SESSIONS_COLUMNS                                                                           \
     {"session_id", "SESSION", CELL_SESSION}, {"turns", "TURNS", CELL_COUNT},                       \
         {"calls", "CALLS", CELL_COUNT}, {"failed", "FAILED", CELL_COUNT},                          \
@@ -65,14 +80,28 @@
         "title", "TITLE", CELL_TEXT, .spared = true                                                \
     }
 
+/* The newest of them, in order; report_print() adds the zone to the title. */
+#define PERIOD_SECTION(period, plural, unit, head)                                                 \
+    {                                                                                              \
+        .name = plural, .title = "Tokens and cost by " unit, .of_period = true, .by = period,      \
+        .sql = "SELECT * FROM (SELECT CASE WHEN session_id IN " SESSION_TIMELESS                   \
+               " THEN 'no time' ELSE annal_period(timestamp, '" unit "') END, " USED               \
+               " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",                                 \
+        .columns = {                                                                               \
+            {unit, head, CELL_TEXT},                                                               \
+            USED_COLUMNS                                                                           \
+        }                                                                                          \
+    }
+
 const struct report_section report_sections[] = {
     {.name = "total",
      .title = "In all",
-     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " ACTIVE_IN_TIME "), "
-            "(SELECT count(*) FROM " CALLS "), "
-            "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
-            "sum(input_tokens), sum(output_tokens), " COST " FROM usage_costs WHERE " IN_SESSIONS
-            " AND " SCOPE_DAYS " LIMIT ?4",
+     .sql = "SELECT (SELECT count(*) FROM sessions WHERE " IDS " AND " SESSION_ACTIVE_IN(
+         "sessions", "?2",
+         "?3") "), "
+               "(SELECT count(*) FROM " CALLS "), "
+               "(SELECT count(*) FROM " CALLS " AND status = 'failed') + " REFUSALS ", "
+               "sum(input_tokens), sum(output_tokens), " COST " FROM " USAGE " LIMIT ?4",
      .columns = {{"sessions", "SESSIONS", CELL_COUNT},
                  {"calls", "CALLS", CELL_COUNT},
                  {"failed", "FAILED", CELL_COUNT},
@@ -93,7 +122,7 @@ const struct report_section report_sections[] = {
     {.name = "failures",
      .title = "Calls that failed, newest first",
      .sql = "SELECT returned_at, tool, " DATA "c.seq), " DATA "c.result_seq), session_id, seq "
-            "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS " AND " FAILED_IN_TIME
+            "FROM tool_calls AS c WHERE status = 'failed' AND " IN_SESSIONS " AND " CALLED_IN_TIME
             " ORDER BY returned_at DESC LIMIT ?4",
      .columns = {{"timestamp", "TIME", CELL_TIME},
                  {"tool", "TOOL", CELL_TEXT},
@@ -130,12 +159,10 @@ const struct report_section report_sections[] = {
             " HAVING sum(requests + tokens + coalesce(cost_microusd, 0)) > 0"
             " ORDER BY 3 DESC, 1 LIMIT ?4",
      .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
-    {.name = "days",
-     .title = "Tokens and cost by day (UTC)",
-     .sql =
-         "SELECT * FROM (SELECT CASE WHEN session_id IN " SESSION_TIMELESS
-         " THEN 'no time' ELSE day END, " USED " GROUP BY 1 ORDER BY 1 DESC LIMIT ?4) ORDER BY 1",
-     .columns = {{"day", "DAY", CELL_TEXT}, USED_COLUMNS}},
+    PERIOD_SECTION(PERIOD_HOUR, "hours", "hour", "HOUR"),
+    PERIOD_SECTION(PERIOD_DAY, "days", "day", "DAY"),
+    PERIOD_SECTION(PERIOD_WEEK, "weeks", "week", "WEEK"),
+    PERIOD_SECTION(PERIOD_MONTH, "months", "month", "MONTH"),
     {.name = "sessions",
      .title = "Sessions by tokens",
      .sql = SESSIONS_SQL,

@@ -93,13 +93,25 @@ bool query_limit(struct request *request, uint64_t most, uint64_t *out)
     return false;
 }
 
-bool query_time(struct request *request, const char *name, int64_t *out_us)
+static bool query_time(struct request *request, const char *name, int64_t *out_us)
 {
     const char *text = http_query(request, name);
     if (text == NULL || parse_time(text, out_us))
         return true;
     answer_error(request, 400, "invalid",
                  "%s must be a time such as 2026-01-06T07:24:00Z, or an age such as 2h", name);
+    return false;
+}
+
+bool query_range(struct request *request, struct time_range *out)
+{
+    int64_t unused_us;
+    if (!query_time(request, "since", &unused_us) || !query_time(request, "until", &unused_us))
+        return false;
+    (void)parse_range(http_query(request, "since"), http_query(request, "until"), out);
+    if (!range_is_backward(out))
+        return true;
+    answer_error(request, 400, "invalid", "since is after until");
     return false;
 }
 

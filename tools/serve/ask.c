@@ -62,33 +62,50 @@ void schema_get(struct serve *serve, struct request *request)
     "SELECT " key " AS " name ", count(DISTINCT u.session_id) AS sessions,"                        \
     " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
     " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
-    " sum(u.cache_write_tokens) AS cache_write_tokens, sum(u.cost_microusd) / 1e6 AS cost_usd,"    \
-    " sum(u.computed_microusd) / 1e6 AS computed_cost_usd, sum(u.costed_tokens) AS costed_tokens"  \
-    " FROM usage_costs u LEFT JOIN sessions s ON s.id = u.session_id"                              \
-    " WHERE (?1 IS NULL OR u.day >= substr(?1, 1, 10))"                                            \
-    " AND (?2 IS NULL OR u.day < substr(?2, 1, 10)) GROUP BY 1 ORDER BY "
+    " sum(u.cache_write_tokens) AS cache_write_tokens,"                                            \
+    " round(sum(u.cost_microusd)) / 1e6 AS cost_usd,"                                              \
+    " round(sum(u.computed_microusd)) / 1e6 AS computed_cost_usd,"                                 \
+    " sum(u.costed_tokens) AS costed_tokens"                                                       \
+    " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
+    " WHERE (?1 IS NULL OR u.timestamp >= ?1) AND (?2 IS NULL OR u.timestamp < ?2)"                \
+    " GROUP BY 1 ORDER BY "
+
+/* tool_stats of a range, in which the calls began. */
+#define TOOLS_USED                                                                                 \
+    "SELECT tool, count(*) AS calls, sum(c.status = 'returned') AS returned,"                      \
+    " sum(c.status = 'failed') AS failed, sum(c.status = 'called') AS dangling,"                   \
+    " round(1.0 * sum(c.status = 'failed') / NULLIF(sum(c.status <> 'called'), 0), 4)"             \
+    " AS failure_rate, median(d.duration_ms) AS p50_ms,"                                           \
+    " percentile(d.duration_ms, 95) AS p95_ms, max(d.duration_ms) AS max_ms,"                      \
+    " sum(d.duration_ms) AS total_ms"                                                              \
+    " FROM (SELECT *, coalesce(called_at, returned_at) AS began FROM tool_calls) c"                \
+    " LEFT JOIN (SELECT session_id, call_id, seq, duration_ms FROM tool_durations) d"              \
+    " USING (session_id, call_id, seq)"                                                            \
+    " WHERE (?1 IS NULL OR began >= ?1) AND (?2 IS NULL OR began < ?2)"                            \
+    " GROUP BY tool ORDER BY calls DESC, tool"
 
 void usage_get(struct serve *serve, struct request *request)
 {
-    static const char *const choices[] = {"model", "day", "agent", "session", "dir", "tool", NULL};
+    static const char *const choices[] = {"model", "day",  "agent", "session", "dir",
+                                          "tool",  "hour", "week",  "month",   NULL};
     static const char *const sqls[] = {
         USAGE_OF("u.model", "model") "cost_usd DESC, 1",
-        USAGE_OF("u.day", "day") "1",
+        USAGE_OF("annal_period(u.timestamp, 'day')", "day") "1",
         USAGE_OF("s.agent_id", "agent_id") "cost_usd DESC, 1",
         USAGE_OF("u.session_id", "session_id") "cost_usd DESC, 1 LIMIT 1000",
         USAGE_OF("s.working_directory", "working_directory") "cost_usd DESC, 1 LIMIT 1000",
-        "SELECT * FROM tool_stats WHERE ?1 IS ?1 AND ?2 IS ?2 ORDER BY calls DESC, tool"};
+        TOOLS_USED,
+        USAGE_OF("annal_period(u.timestamp, 'hour')", "hour") "1",
+        USAGE_OF("annal_period(u.timestamp, 'week')", "week") "1",
+        USAGE_OF("annal_period(u.timestamp, 'month')", "month") "1"};
     char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
-    int64_t since_us = 0, until_us = 0;
+    struct time_range range;
     int by = 0;
     annal_error err = {0};
-    if (!query_choice(request, "by", choices, &by) || !query_time(request, "since", &since_us) ||
-        !query_time(request, "until", &until_us))
+    if (!query_choice(request, "by", choices, &by) || !query_range(request, &range))
         return;
-    annal_time_format(since_us, since);
-    annal_time_format(until_us, until);
-    const annal_value params[] = {string_value(since_us == 0 ? NULL : since),
-                                  string_value(until_us == 0 ? NULL : until)};
+    const annal_value params[] = {time_or_null(range.since_us, since),
+                                  time_or_null(range.until_us, until)};
     annal_status status = rows_json_ask(serve->index, sqls[by], params, 2, &request->answer, &err);
     answer_json(request, status, &err);
 }
@@ -173,16 +190,17 @@ static bool read_search(struct request *request, annal_search_options *options,
                         annal_slice **sessions, annal_slice **types)
 {
     static const char *const orders[] = {"best", "newest", NULL};
+    struct time_range range;
     int order = 0;
     const char *role = http_query(request, "role"), *tool = http_query(request, "tool");
     options->limit = HITS_USUAL;
-    if (!query_limit(request, HITS_MAX, &options->limit) ||
-        !query_time(request, "since", &options->since_us) ||
-        !query_time(request, "until", &options->until_us) ||
+    if (!query_limit(request, HITS_MAX, &options->limit) || !query_range(request, &range) ||
         !query_choice(request, "order", orders, &order) ||
         !query_list(request, "session", 64, sessions, &options->session_count) ||
         !query_list(request, "type", 64, types, &options->type_count))
         return false;
+    options->since_us = range.since_us;
+    options->until_us = range.until_us;
     options->sessions = *sessions;
     options->types = *types;
     options->order = order == 1 ? ANNAL_SEARCH_NEWEST : ANNAL_SEARCH_BEST;

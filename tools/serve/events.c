@@ -23,18 +23,19 @@ static bool read_asked(struct request *request, struct asked *asked)
 {
     static const char *const orders[] = {"asc", "desc", NULL};
     annal_filter *filter = &asked->filter;
+    struct time_range range;
     int order = 0;
     asked->session = request->id;
     filter->sessions = &asked->session;
     filter->session_count = 1;
     if (!query_number(request, "from", UINT64_MAX, &filter->from_seq) ||
         !query_number(request, "to", UINT64_MAX, &filter->to_seq) ||
-        !query_limit(request, UINT64_MAX, &filter->limit) ||
-        !query_time(request, "since", &filter->since_us) ||
-        !query_time(request, "until", &filter->until_us) ||
+        !query_limit(request, UINT64_MAX, &filter->limit) || !query_range(request, &range) ||
         !query_choice(request, "order", orders, &order) ||
         !query_list(request, "type", TYPES_MAX, &asked->types, &filter->type_count))
         return false;
+    filter->since_us = range.since_us;
+    filter->until_us = range.until_us;
     filter->types = asked->types;
     filter->descending = order == 1;
     return true;

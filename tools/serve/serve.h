@@ -9,6 +9,7 @@
 #ifndef TOOLS_SERVE_SERVE_H
 #define TOOLS_SERVE_SERVE_H
 
+#include "tools/cli/args.h"
 #include "tools/serve/access.h"
 #include "tools/serve/http.h"
 #include "tools/serve/pool.h"
@@ -65,7 +66,8 @@ void answer_json(struct request *request, annal_status status, const annal_error
 
 bool query_number(struct request *request, const char *name, uint64_t most, uint64_t *out);
 bool query_limit(struct request *request, uint64_t most, uint64_t *out); /* at least 1 */
-bool query_time(struct request *request, const char *name, int64_t *out_us);
+/* since and until; a backward range is refused. */
+bool query_range(struct request *request, struct time_range *out);
 bool query_choice(struct request *request, const char *name, const char *const *choices, int *out);
 
 /* All values of a parameter, as slices of the request; free *out with annal__free(). */

@@ -25,26 +25,28 @@
 static const char *const sorts[] = {"activity", "started", "tokens", "cost",
                                     "events",   "turns",   "title",  NULL};
 enum { SORT_COST = 3, SORT_TITLE = 6 };
-static const char *const keys[] = {"iif(s.time_from IS '" SESSION_GUESSED
-                                   "', '', s.last_activity_at)",
-                                   "iif(s.time_from IS '" SESSION_GUESSED "', '', s.created_at)",
-                                   "coalesce(s.total_tokens, 0)",
-                                   "coalesce(c.cost_usd, -1.0)",
-                                   "s.events",
-                                   "s.total_turns",
-                                   "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
+static const char *const keys[] = {
+    "iif(s.time_from IS '" SESSION_GUESSED "', '', " SESSION_ACTIVE("s") ")",
+    "iif(s.time_from IS '" SESSION_GUESSED "', '', " SESSION_BEGAN("s") ")",
+    "coalesce(s.total_tokens, 0)",
+    "coalesce(c.cost_usd, -1.0)",
+    "s.events",
+    "s.total_turns",
+    "coalesce(s.title, p.title, '\U0010FFFF') COLLATE NOCASE"};
 
 /* ?1 status … ?8 the text that is searched for, ?9 parent; ?10 and ?11: after which row. */
 static const char conditions[] =
     " WHERE (?1 IS NULL OR s.status = ?1)"
     " AND (?2 IS NULL OR s.agent_id GLOB ?2 OR instr(s.agent_id, ?2) > 0)"
     " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
-    " AND (?4 IS NULL OR s.last_activity_at >= ?4) AND (?5 IS NULL OR s.last_activity_at < ?5)"
-    " AND (?6 IS NULL OR s.working_directory = ?6 OR s.working_directory GLOB ?6 || '/*')"
-    " AND (?7 IS NULL OR s.provider = ?7)"
-    " AND (?8 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || char(10) || s.id || char(10)"
-    " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
-    " AND (?9 IS NULL OR coalesce(f.parent_session_id, s.parent_session_id) = ?9)";
+    " AND" SESSION_ACTIVE_IN(
+        "s", "?4",
+        "?5") " AND (?6 IS NULL OR s.working_directory = ?6 OR s.working_directory GLOB ?6 || '/*')"
+              " AND (?7 IS NULL OR s.provider = ?7)"
+              " AND (?8 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || char(10) || s.id "
+              "|| char(10)"
+              " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
+              " AND (?9 IS NULL OR coalesce(f.parent_session_id, s.parent_session_id) = ?9)";
 
 /* Those that come from no other that is there. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"
@@ -94,14 +96,11 @@ struct listing {
 
 static bool read_times(struct listing *listing)
 {
-    int64_t since_us = 0, until_us = 0;
-    if (!query_time(listing->request, "since", &since_us) ||
-        !query_time(listing->request, "until", &until_us))
+    struct time_range range;
+    if (!query_range(listing->request, &range))
         return false;
-    annal_time_format(since_us, listing->since);
-    annal_time_format(until_us, listing->until);
-    listing->params[3] = string_value(since_us == 0 ? NULL : listing->since);
-    listing->params[4] = string_value(until_us == 0 ? NULL : listing->until);
+    listing->params[3] = time_or_null(range.since_us, listing->since);
+    listing->params[4] = time_or_null(range.until_us, listing->until);
     return true;
 }
 

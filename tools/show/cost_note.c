@@ -8,9 +8,9 @@
 
 enum { MODELS_SHOWN = 4 };
 
-static const char without_price[] =
-    "SELECT DISTINCT model FROM usage_costs WHERE costed_tokens = 0 AND tokens > 0 "
-    "AND " SCOPE_HAS("session_id") " AND " SCOPE_DAYS " ORDER BY 1 = '', 1 LIMIT ?4";
+#define WITHOUT_PRICE(rows, time)                                                                  \
+    "SELECT DISTINCT model FROM " rows " WHERE costed_tokens = 0 AND tokens > 0 AND " SCOPE_HAS("session_id") " AND " SCOPE_TIME(                           \
+        time) " ORDER BY 1 = '', 1 LIMIT ?4"
 
 int cost_percent(double share)
 {
@@ -67,8 +67,10 @@ annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,
         puts("-   not known: the log gives no cost, and there is no price");
     if (!signs->part && !signs->unknown)
         return ANNAL_OK;
-    annal_status status =
-        annal_sql(index, annal_slice_of(without_price), &options, print_model, &shown, err);
+    bool ranged = scope->since.len > 0 || scope->until.len > 0;
+    const char *sql = ranged ? WITHOUT_PRICE("usage_event_costs", "timestamp")
+                             : WITHOUT_PRICE("usage_costs", "day");
+    annal_status status = annal_sql(index, annal_slice_of(sql), &options, print_model, &shown, err);
     if (shown > 0)
         fputs("\nTo set one, in dollars for a million tokens:\n"
               "echo '{\"model\":\"M\",\"input\":3,\"output\":15}' |"

@@ -36,13 +36,13 @@ struct cost_scope {
 };
 
 /*
- * Such a scope in SQL, with ?1 to ?3 its members, or NULL: the sessions with this id, and the days.
+ * Such a scope in SQL, with ?1 to ?3 its members, or NULL: the sessions with this id, this time.
  * Between two times there is nothing of a session whose time is only that of its file.
  */
 #define SCOPE_HAS(id)                                                                              \
     "(?1 IS NULL OR " id " IN (SELECT value FROM json_each(?1)))"                                  \
     " AND (?2 IS NULL AND ?3 IS NULL OR " id " NOT IN " SESSION_TIMELESS ")"
-#define SCOPE_DAYS "(?2 IS NULL OR day >= substr(?2, 1, 10)) AND (?3 IS NULL OR day < ?3)"
+#define SCOPE_TIME(time) "(?2 IS NULL OR " time " >= ?2) AND (?3 IS NULL OR " time " < ?3)"
 
 /* Print what the signs mean, with the models that have no price; nothing without signs. */
 annal_status cost_note_print(annal_index *index, const struct cost_signs *signs,

@@ -11,6 +11,37 @@
 #define SESSION_GUESSED  "of the file"
 #define SESSION_TIMELESS "(SELECT id FROM sessions WHERE time_from IS '" SESSION_GUESSED "')"
 
+/* Whether a time can be right: it is not the epoch, and not later than a day from now. */
+#define SESSION_LATEST           "replace(datetime('now', '+1 day'), ' ', 'T')"
+#define SESSION_TIME_HOLDS(time) "(" time " >= '1970-01-02' AND " time " < " SESSION_LATEST ")"
+
+/*
+ * When a session was last active, and when it began. A time that cannot be right is bounded by its
+ * neighbours, the other events of the session: so it pins no session to the top of a list.
+ */
+#define SESSION_ACTIVE(s)                                                                          \
+    "iif(" SESSION_TIME_HOLDS(                                                                     \
+        s ".last_activity_at") ", " s ".last_activity_at,"                                         \
+                               " coalesce((SELECT max(x.timestamp) FROM event_index AS x WHERE "   \
+                               "x.session_id = " s ".id"                                           \
+                               " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
+#define SESSION_BEGAN(s)                                                                           \
+    "iif(" SESSION_TIME_HOLDS(s ".created_at") ", " s ".created_at,"                               \
+                                               " coalesce((SELECT min(x.timestamp) FROM "          \
+                                               "event_index AS x WHERE x.session_id = " s ".id"    \
+                                               " AND " SESSION_TIME_HOLDS("x.timestamp") "), ''))"
+
+/*
+ * Whether a session was active in a range, that is, whether an event of it is in the range; either
+ * parameter may be NULL. A session whose time is a guess is in no range, and neither is an event
+ * whose time cannot be right.
+ */
+#define SESSION_ACTIVE_IN(s, since, until)                                                         \
+    " (" since " IS NULL AND " until " IS NULL OR " s ".time_from IS NOT '" SESSION_GUESSED "'"    \
+    " AND EXISTS (SELECT 1 FROM event_index AS x WHERE x.session_id = " s ".id"                    \
+    " AND (" since " IS NULL OR x.timestamp >= " since ")"                                         \
+    " AND x.timestamp < coalesce(" until ", " SESSION_LATEST ")))"
+
 /* Of events: a request to a model that failed. */
 #define REQUEST_FAILED "type IN ('provider.failed', 'provider_error')"
 

@@ -28,4 +28,11 @@ static inline annal_value string_value(const char *string)
                           : text_value(annal_slice_of(string));
 }
 
+/* A time as the tables have it; NULL for 0. The value borrows text. */
+static inline annal_value time_or_null(int64_t time_us, char text[ANNAL_TIME_BYTES])
+{
+    annal_time_format(time_us, text);
+    return string_value(time_us == 0 ? NULL : text);
+}
+
 #endif

@@ -23,7 +23,6 @@ typedef enum annal_order {
     ANNAL_ORDER_COMMIT = 1
 } annal_order;
 
-/* Which events. Everything that is set must hold; zero sets nothing. */
 /*
  * Limits of what the SQL of a user may cost. 0: no limit. What exceeds a limit is stopped, and
  * fails with ANNAL_ERR_LIMIT and a sentence that says which. Memory and temporary files are those
@@ -43,14 +42,15 @@ typedef struct annal_limits {
     int64_t *due_us;
 } annal_limits;
 
+/* Which events. Everything that is set must hold; zero sets nothing. */
 typedef struct annal_filter {
     const annal_slice *sessions; /* any of these */
     size_t session_count;
     const annal_slice
         *types; /* any of these, each a type or a pattern with *, ? and [abc]: "tool.*" */
     size_t type_count;
-    int64_t since_us;  /* ts >= since_us */
-    int64_t until_us;  /* ts < until_us */
+    int64_t since_us;  /* ts >= since_us; the range [since_us, until_us) is half-open, */
+    int64_t until_us;  /* ts < until_us:  so neighbours share no event and leave none out */
     uint64_t from_seq; /* seq >= from_seq */
     uint64_t to_seq;   /* seq <= to_seq */
     uint64_t limit;    /* at most this many events */
@@ -127,11 +127,13 @@ ANNAL_API ANNAL_MUST_CHECK annal_status annal_query_count(annal_index *index,
 typedef enum annal_group_by {
     ANNAL_GROUP_TYPE = 1,
     ANNAL_GROUP_SESSION = 2,
-    ANNAL_GROUP_DAY = 3,   /* of ts, in UTC: "2026-03-02" */
-    ANNAL_GROUP_HOUR = 4,  /* "2026-03-02T09" */
+    ANNAL_GROUP_DAY = 3,   /* of ts, in the zone of the process (TZ): "2026-03-02" */
+    ANNAL_GROUP_HOUR = 4,  /* "2026-03-02T09"; "2026-10-25T02+01:00" if the clock shows it twice */
     ANNAL_GROUP_TOOL = 5,  /* of calls and their results; no other events are counted */
     ANNAL_GROUP_MODEL = 6, /* of the session, as the table sessions has it; "" if it is not known */
-    ANNAL_GROUP_AGENT = 7
+    ANNAL_GROUP_AGENT = 7,
+    ANNAL_GROUP_WEEK = 8, /* of ISO 8601: "2026-W10" */
+    ANNAL_GROUP_MONTH = 9 /* "2026-03" */
 } annal_group_by;
 
 /* Return 0 to continue; any other value stops, and is returned. key is valid until it returns. */

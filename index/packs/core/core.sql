@@ -22,10 +22,12 @@
 -- Money is added up in millionths of a dollar (cost_microusd, or cost_usd rounded to them), so that
 -- the sum does not depend on the order; total_cost_usd and turns.cost_usd are shown from that. A
 -- cost that no event gave is NULL, not 0, and so is a number of tokens that no event gave.
--- usage holds the same tokens by day (of the event, in UTC) and model (the event's, else what the
--- session's is by then), apart for events with and without a cost, for each tier of service, and for
--- prompts above a length from which some models cost more: its sums over a session are the
--- session's. usage_costs adds what can be computed from prices.
+-- usage_events has a row for each event that carries tokens or a cost, with its time: a range of
+-- times, and days of any zone, are sums over it. usage holds the same tokens by day (of the event, in
+-- UTC) and model (the event's, else what the session's is by then), apart for events with and without
+-- a cost, for each tier of service, and for prompts above a length from which some models cost more:
+-- its sums over a session are the session's. usage_costs adds what can be computed from prices;
+-- usage_event_costs does so for each event.
 --
 -- Turns. turn_id is unique within its session; turns.id, which must be unique in the store, is
 -- session:turn_id. An event about a turn that names none means the newest open turn. A turn that
@@ -139,6 +141,25 @@ CREATE TABLE tool_calls (
     PRIMARY KEY (session_id, call_id, seq)
 ) WITHOUT ROWID;
 
+CREATE TABLE usage_events (
+    session_id    TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    timestamp     TEXT NOT NULL,
+    model         TEXT NOT NULL,    -- '' where nobody said
+    tier          TEXT NOT NULL,    -- '': standard; fast, batch, flex, priority
+    prompt_over   INTEGER NOT NULL, -- 0, 200000, 272000: the prompts had more tokens than this
+    requests      INTEGER NOT NULL, -- answers for which tokens or a cost were reported
+    input_tokens  INTEGER,          -- NULL: not reported; so are the following
+    output_tokens INTEGER,
+    cached_input_tokens INTEGER,
+    cache_write_tokens INTEGER,
+    cache_write_1h_tokens INTEGER,  -- of cache_write_tokens those that are kept for an hour
+    web_searches  INTEGER,
+    cost_microusd INTEGER,          -- NULL where the event gave none
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+
+-- The same by day.
 CREATE TABLE usage (
     session_id    TEXT NOT NULL,
     day           TEXT NOT NULL,    -- 2026-03-02
@@ -164,6 +185,30 @@ CREATE TABLE record_origins (
 ) WITHOUT ROWID;
 
 CREATE INDEX idx_record_origins ON record_origins(origin);
+CREATE TRIGGER usage_by_days AFTER INSERT ON usage_events BEGIN
+    INSERT INTO usage (session_id, day, model, tier, prompt_over, requests, input_tokens,
+                       output_tokens, cached_input_tokens, cache_write_tokens,
+                       cache_write_1h_tokens, web_searches, has_cost, cost_microusd)
+    VALUES (NEW.session_id, substr(NEW.timestamp, 1, 10), NEW.model, NEW.tier, NEW.prompt_over,
+            NEW.requests, NEW.input_tokens, NEW.output_tokens, NEW.cached_input_tokens,
+            NEW.cache_write_tokens, NEW.cache_write_1h_tokens, NEW.web_searches,
+            NEW.cost_microusd IS NOT NULL, NEW.cost_microusd)
+    ON CONFLICT (session_id, day, model, tier, prompt_over, has_cost) DO UPDATE SET
+        requests = requests + excluded.requests,
+        input_tokens = coalesce(input_tokens + excluded.input_tokens, input_tokens,
+                                excluded.input_tokens),
+        output_tokens = coalesce(output_tokens + excluded.output_tokens, output_tokens,
+                                 excluded.output_tokens),
+        cached_input_tokens = coalesce(cached_input_tokens + excluded.cached_input_tokens,
+                                       cached_input_tokens, excluded.cached_input_tokens),
+        cache_write_tokens = coalesce(cache_write_tokens + excluded.cache_write_tokens,
+                                      cache_write_tokens, excluded.cache_write_tokens),
+        cache_write_1h_tokens = coalesce(cache_write_1h_tokens + excluded.cache_write_1h_tokens,
+                                         cache_write_1h_tokens, excluded.cache_write_1h_tokens),
+        web_searches = coalesce(web_searches + excluded.web_searches, web_searches,
+                                excluded.web_searches),
+        cost_microusd = cost_microusd + excluded.cost_microusd;
+END;
 
 -- What price.set events say: dollars for a million tokens. prices.sql has the list that they win over.
 CREATE TABLE price_settings (
@@ -192,43 +237,86 @@ CREATE VIEW prices AS
            web_search, source, 0
     FROM list_prices;
 
--- usage with what it cost. Where the log did not say, it is computed from prices: one that was set
--- before one of the list, the longest pattern, the longest prompts, the newest that held on that day.
--- A tier, a cache or a search without a price leaves the cost unknown. A session whose log gives its
--- cost in events without tokens has given the cost of all its tokens.
--- cost_microusd is NULL where neither is known; costed_tokens of tokens are those that it is the
--- cost of.
-CREATE VIEW usage_costs AS
-    WITH names AS MATERIALIZED (SELECT DISTINCT model FROM usage WHERE NOT has_cost),
+-- What a token costs in millionths of a dollar, for all that was used without a cost: by a price that
+-- was set before one of the list, the longest pattern, the longest prompts, the newest that held on that
+-- day.
+CREATE VIEW usage_rates AS
+    WITH days AS MATERIALIZED (
+        SELECT DISTINCT model, day, tier, prompt_over FROM usage WHERE NOT has_cost),
     priced AS MATERIALIZED (
-        SELECT n.model AS name, p.* FROM names n JOIN prices p
-        ON n.model GLOB p.model OR n.model GLOB '*[/.:]' || p.model),
-    totals AS MATERIALIZED (
-        SELECT session_id FROM usage GROUP BY session_id
-        HAVING sum(has_cost) > 0
-           AND sum(has_cost * (coalesce(input_tokens, 0) + coalesce(output_tokens, 0))) = 0),
+        SELECT n.name, p.* FROM (SELECT DISTINCT model AS name FROM days) n JOIN prices p
+        ON n.name GLOB p.model OR n.name GLOB '*[/.:]' || p.model),
+    ranked AS (
+        SELECT d.day, d.prompt_over, p.*, row_number() OVER (
+            PARTITION BY d.model, d.day, d.tier, d.prompt_over
+            ORDER BY p.is_set DESC, length(p.model) DESC, p.above DESC, p.since DESC) AS place
+        FROM days d JOIN priced p ON p.name = d.model AND p.since <= d.day
+             AND p.tier = d.tier AND p.above <= d.prompt_over)
+    SELECT name AS model, day, tier, prompt_over, input, output,
+           coalesce(cache_read, input) AS cache_read, coalesce(cache_write, input) AS cache_write,
+           cache_write_1h, web_search
+    FROM ranked WHERE place = 1;
+
+-- The sessions whose log gives its cost in events without tokens: it is the cost of all their tokens.
+CREATE VIEW usage_totals AS
+    SELECT session_id FROM usage GROUP BY session_id
+    HAVING sum(has_cost) > 0
+       AND sum(has_cost * (coalesce(input_tokens, 0) + coalesce(output_tokens, 0))) = 0;
+
+-- usage with what it cost. Where the log did not say, it is computed from usage_rates. A tier, a cache
+-- or a search without a price leaves the cost unknown: then cost_microusd is NULL. costed_tokens of
+-- tokens are those that it is the cost of.
+CREATE VIEW usage_costs AS
+    WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
+    rates AS MATERIALIZED (SELECT * FROM usage_rates),
     computed AS (
         SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
                coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,
-               CASE WHEN NOT u.has_cost AND u.session_id NOT IN (SELECT session_id FROM totals) THEN
-               (SELECT CAST(round(
-                       (coalesce(u.input_tokens, 0) - coalesce(u.cached_input_tokens, 0)
-                        - coalesce(u.cache_write_tokens, 0)) * p.input
-                       + coalesce(u.cached_input_tokens, 0) * coalesce(p.cache_read, p.input)
-                       + (coalesce(u.cache_write_tokens, 0) - coalesce(u.cache_write_1h_tokens, 0))
-                         * coalesce(p.cache_write, p.input)
-                       + CASE WHEN u.cache_write_1h_tokens <> 0
-                              THEN u.cache_write_1h_tokens * p.cache_write_1h ELSE 0 END
-                       + CASE WHEN u.web_searches <> 0
-                              THEN u.web_searches * 1000 * p.web_search ELSE 0 END
-                       + coalesce(u.output_tokens, 0) * p.output) AS INTEGER)
-                FROM priced p
-                WHERE p.name = u.model AND p.since <= u.day AND p.tier = u.tier
-                  AND p.above <= u.prompt_over
-                ORDER BY p.is_set DESC, length(p.model) DESC, p.above DESC, p.since DESC LIMIT 1)
-               END AS computed_microusd
-        FROM usage u)
+               CAST(round(
+               (coalesce(u.input_tokens, 0) - coalesce(u.cached_input_tokens, 0)
+                - coalesce(u.cache_write_tokens, 0)) * r.input
+               + coalesce(u.cached_input_tokens, 0) * r.cache_read
+               + (coalesce(u.cache_write_tokens, 0) - coalesce(u.cache_write_1h_tokens, 0))
+                 * r.cache_write
+               + CASE WHEN u.cache_write_1h_tokens <> 0
+                      THEN u.cache_write_1h_tokens * r.cache_write_1h ELSE 0 END
+               + CASE WHEN u.web_searches <> 0
+                      THEN u.web_searches * 1000 * r.web_search ELSE 0 END
+               + coalesce(u.output_tokens, 0) * r.output) AS INTEGER) AS computed_microusd
+        FROM usage u LEFT JOIN rates r
+             ON NOT u.has_cost AND r.model = u.model AND r.day = u.day
+             AND r.tier = u.tier AND r.prompt_over = u.prompt_over
+             AND u.session_id NOT IN (SELECT session_id FROM totals))
     SELECT session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
+           cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
+           coalesce(cost_microusd, computed_microusd) AS cost_microusd, computed_microusd,
+           CASE WHEN in_total OR coalesce(cost_microusd, computed_microusd) IS NOT NULL
+                THEN tokens ELSE 0 END AS costed_tokens,
+           tokens
+    FROM computed;
+
+-- The same for each event: what is computed is not rounded, so that sums over any range are right.
+CREATE VIEW usage_event_costs AS
+    WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
+    rates AS MATERIALIZED (SELECT * FROM usage_rates),
+    computed AS (
+        SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
+               coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,
+               (coalesce(u.input_tokens, 0) - coalesce(u.cached_input_tokens, 0)
+                - coalesce(u.cache_write_tokens, 0)) * r.input
+               + coalesce(u.cached_input_tokens, 0) * r.cache_read
+               + (coalesce(u.cache_write_tokens, 0) - coalesce(u.cache_write_1h_tokens, 0))
+                 * r.cache_write
+               + CASE WHEN u.cache_write_1h_tokens <> 0
+                      THEN u.cache_write_1h_tokens * r.cache_write_1h ELSE 0 END
+               + CASE WHEN u.web_searches <> 0
+                      THEN u.web_searches * 1000 * r.web_search ELSE 0 END
+               + coalesce(u.output_tokens, 0) * r.output AS computed_microusd
+        FROM usage_events u LEFT JOIN rates r
+             ON u.cost_microusd IS NULL AND r.model = u.model AND r.day = substr(u.timestamp, 1, 10)
+             AND r.tier = u.tier AND r.prompt_over = u.prompt_over
+             AND u.session_id NOT IN (SELECT session_id FROM totals))
+    SELECT session_id, seq, timestamp, model, tier, prompt_over, requests, input_tokens, output_tokens,
            cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
            coalesce(cost_microusd, computed_microusd) AS cost_microusd, computed_microusd,
            CASE WHEN in_total OR coalesce(cost_microusd, computed_microusd) IS NOT NULL
@@ -260,15 +348,19 @@ CREATE VIEW usage_by_session AS
            sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY session_id;
 
--- What a call took: as its result says, else from the times of the two events, if the log has any.
+-- What a call took: as its result says, else from the times of the two events, if the log has any. A
+-- duration below 0, or of more than 31 days between two events, is a fault of a clock: it is unknown.
 CREATE VIEW tool_durations AS
     SELECT session_id, call_id, seq, tool, status, called_at, returned_at,
-           COALESCE(duration_ms,
-                    CASE WHEN session_id NOT IN (SELECT id FROM sessions
-                                                 WHERE time_from IS 'of the file')
-                         THEN max(0, CAST(round((julianday(returned_at) - julianday(called_at))
-                                                * 86400000) AS INTEGER)) END) AS duration_ms
-    FROM tool_calls WHERE status <> 'called';
+           CASE WHEN said_ms >= 0 THEN said_ms
+                WHEN said_ms IS NULL AND between_ms BETWEEN 0 AND 31 * 86400000 THEN between_ms
+           END AS duration_ms
+    FROM (SELECT *, duration_ms AS said_ms,
+                 CASE WHEN session_id NOT IN (SELECT id FROM sessions
+                                              WHERE time_from IS 'of the file')
+                      THEN CAST(round((julianday(returned_at) - julianday(called_at))
+                                      * 86400000) AS INTEGER) END AS between_ms
+          FROM tool_calls WHERE status <> 'called');
 
 -- Percentiles by nearest rank, over the calls whose duration is known.
 CREATE VIEW tool_stats AS

@@ -64,6 +64,7 @@ ON CONFLICT (session_id, model, since, tier, above) DO UPDATE SET
 
 -- on session.pruned
 DELETE FROM tool_calls WHERE session_id = :session;
+DELETE FROM usage_events WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
 DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;
@@ -127,10 +128,10 @@ WHERE id = :session
                $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
                   WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
-INSERT INTO usage (session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
-                   has_cost, cost_microusd)
-SELECT :session, substr(:ts, 1, 10),
+INSERT INTO usage_events (session_id, seq, timestamp, model, tier, prompt_over, requests, input_tokens,
+                          output_tokens, cached_input_tokens, cache_write_tokens,
+                          cache_write_1h_tokens, web_searches, cost_microusd)
+SELECT :session, :seq, :ts,
        COALESCE($model, (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
        CASE WHEN annal_count($prompt_tokens, $input_tokens) > 272000 THEN 272000
@@ -142,22 +143,12 @@ SELECT :session, substr(:ts, 1, 10),
        CASE WHEN $cache_write_tokens IS NOT NULL THEN annal_count($cache_write_tokens) END,
        CASE WHEN $cache_write_1h_tokens IS NOT NULL THEN annal_count($cache_write_1h_tokens) END,
        CASE WHEN $web_searches IS NOT NULL THEN annal_count($web_searches) END,
-       COALESCE($cost_microusd, $cost_usd) IS NOT NULL,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
             THEN annal_cost($cost_microusd, $cost_usd) END
 WHERE COALESCE($input_tokens, $output_tokens, $cached_input_tokens, $cache_write_tokens,
                $cost_microusd, $cost_usd) IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM turns
-                  WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL)
-ON CONFLICT (session_id, day, model, tier, prompt_over, has_cost) DO UPDATE SET
-    requests = requests + 1,
-    input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
-    output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
-    cached_input_tokens = COALESCE(cached_input_tokens + excluded.cached_input_tokens, cached_input_tokens, excluded.cached_input_tokens),
-    cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
-    cache_write_1h_tokens = COALESCE(cache_write_1h_tokens + excluded.cache_write_1h_tokens, cache_write_1h_tokens, excluded.cache_write_1h_tokens),
-    web_searches = COALESCE(web_searches + excluded.web_searches, web_searches, excluded.web_searches),
-    cost_microusd = cost_microusd + excluded.cost_microusd;
+                  WHERE id = :session || ':' || $turn_id AND completed_at IS NOT NULL);
 INSERT INTO turns (id, session_id, sequence, status, created_at, turn_id, seq)
 SELECT :session || ':' || $turn_id, :session,
        (SELECT COALESCE(MAX(sequence), 0) + 1 FROM turns WHERE session_id = :session),
@@ -248,10 +239,10 @@ UPDATE turns SET
              ELSE (COALESCE(cost_microusd, 0) + annal_cost($cost_microusd, $cost_usd)) / 1e6 END
 WHERE id = :session || ':' || $turn_id;
 
-INSERT INTO usage (session_id, day, model, tier, prompt_over, requests, input_tokens, output_tokens,
-                   cached_input_tokens, cache_write_tokens, cache_write_1h_tokens, web_searches,
-                   has_cost, cost_microusd)
-SELECT :session, substr(:ts, 1, 10),
+INSERT INTO usage_events (session_id, seq, timestamp, model, tier, prompt_over, requests, input_tokens,
+                          output_tokens, cached_input_tokens, cache_write_tokens,
+                          cache_write_1h_tokens, web_searches, cost_microusd)
+SELECT :session, :seq, :ts,
        COALESCE($model, $model_id, $modelId,
                 (SELECT model FROM sessions WHERE id = :session), ''),
        COALESCE($tier, ''),
@@ -265,20 +256,10 @@ SELECT :session, substr(:ts, 1, 10),
        CASE WHEN $cache_write_tokens IS NOT NULL THEN annal_increment($cache_write_tokens) END,
        CASE WHEN $cache_write_1h_tokens IS NOT NULL THEN annal_increment($cache_write_1h_tokens) END,
        CASE WHEN $web_searches IS NOT NULL THEN annal_increment($web_searches) END,
-       COALESCE($cost_microusd, $cost_usd) IS NOT NULL,
        CASE WHEN COALESCE($cost_microusd, $cost_usd) IS NOT NULL
             THEN annal_cost($cost_microusd, $cost_usd) END
 WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
-               $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL
-ON CONFLICT (session_id, day, model, tier, prompt_over, has_cost) DO UPDATE SET
-    requests = requests + excluded.requests,
-    input_tokens = COALESCE(input_tokens + excluded.input_tokens, input_tokens, excluded.input_tokens),
-    output_tokens = COALESCE(output_tokens + excluded.output_tokens, output_tokens, excluded.output_tokens),
-    cached_input_tokens = COALESCE(cached_input_tokens + excluded.cached_input_tokens, cached_input_tokens, excluded.cached_input_tokens),
-    cache_write_tokens = COALESCE(cache_write_tokens + excluded.cache_write_tokens, cache_write_tokens, excluded.cache_write_tokens),
-    cache_write_1h_tokens = COALESCE(cache_write_1h_tokens + excluded.cache_write_1h_tokens, cache_write_1h_tokens, excluded.cache_write_1h_tokens),
-    web_searches = COALESCE(web_searches + excluded.web_searches, web_searches, excluded.web_searches),
-    cost_microusd = cost_microusd + excluded.cost_microusd;
+               $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL;
 INSERT OR IGNORE INTO record_origins SELECT :session, $origin WHERE $origin IS NOT NULL;
 
 -- on message.added

@@ -1,0 +1,227 @@
+/*
+ * A range means the same everywhere: [since, until), in the zone of the reader.
+ *
+ * Each verb counts what is in a range in its own way. All of them must give the same numbers, and
+ * the numbers of neighbours must add up to the number of the whole.
+ */
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+#include "tools/cli/command.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { SESSIONS = 3, EVENTS_EACH = 16 };
+
+#define USAGE(ts, tokens)                                                                          \
+    "{\"type\":\"agent.turn.usage\",\"ts\":\"" ts "\",\"data\":{\"model\":\"claude-opus-4-5\","    \
+    "\"input_tokens\":" tokens ",\"output_tokens\":0}}\n"
+#define ASSERT_OUT(text) ck_assert_msg(strstr(cli.out, text) != NULL, "no %s in %s", text, cli.out)
+
+/* Around the night in which summer time ends: an event every 97 minutes, and its tokens. */
+static void put_events(void)
+{
+    char lines[EVENTS_EACH * 200], name[16];
+    for (int session = 0; session < SESSIONS; session++) {
+        size_t len = 0;
+        for (int i = 0; i < EVENTS_EACH; i++) {
+            char ts[32];
+            time_t at = 1792864800 + (i * SESSIONS + session) * 97 * 60; /* 2026-10-24T14:00Z */
+            struct tm tm;
+            gmtime_r(&at, &tm);
+            strftime(ts, sizeof ts, "%Y-%m-%dT%H:%M:%SZ", &tm);
+            len +=
+                (size_t)snprintf(lines + len, sizeof lines - len,
+                                 "{\"type\":\"agent.turn.usage\",\"ts\":\"%s\",\"data\":{\"model\":"
+                                 "\"claude-opus-4-5\",\"input_tokens\":%d,\"output_tokens\":1}}\n",
+                                 ts, 1 << (i % 8));
+        }
+        snprintf(name, sizeof name, "s%d", session);
+        CLI(&cli, lines, "append", name);
+        cli_assert_done(&cli);
+    }
+}
+
+static void setup(void)
+{
+    cli_setup();
+    put_events();
+}
+
+/* ---- The numbers of a range ---- */
+
+/* The sum of a member over all lines that contain a text. */
+static int64_t sum_of(const char *with, const char *member)
+{
+    int64_t sum = 0;
+    char key[40];
+    snprintf(key, sizeof key, "\"%s\":", member);
+    for (const char *line = cli.out; *line != '\0'; line += strcspn(line, "\n") + 1) {
+        size_t len = strcspn(line, "\n");
+        const char *at = strstr(line, key), *named = strstr(line, with);
+        if (at != NULL && at < line + len && named != NULL && named < line + len)
+            sum += strtoll(at + strlen(key), NULL, 10);
+    }
+    return sum;
+}
+
+static int64_t lines_of_output(void)
+{
+    int64_t count = 0;
+    for (const char *at = cli.out; (at = strchr(at, '\n')) != NULL; at++)
+        count++;
+    return count;
+}
+
+static const char *zone, *since, *until;
+
+/* Run a verb with the zone and with the range. */
+static void ask(const char *verb, const char *option, const char *value)
+{
+    const char *words[12] = {verb, "--json", "--since", since, "--until", until};
+    int count = 6;
+    if (zone != NULL) {
+        words[count++] = "--zone";
+        words[count++] = zone;
+    }
+    if (option != NULL)
+        words[count++] = option;
+    if (value != NULL)
+        words[count++] = value;
+    cli_run(&cli, NULL, words);
+    cli_assert_done(&cli);
+}
+
+struct numbers {
+    int64_t events, tokens;
+};
+
+static struct numbers count_range(void)
+{
+    struct numbers numbers;
+    ask("query", NULL, NULL);
+    numbers.events = lines_of_output();
+    numbers.tokens = sum_of("", "input_tokens") + sum_of("", "output_tokens");
+    ask("query", "--group-by", "hour");
+    ck_assert_int_eq(sum_of("", "events"), numbers.events);
+    ask("query", "--group-by", "week");
+    ck_assert_int_eq(sum_of("", "events"), numbers.events);
+    ask("report", NULL, NULL);
+    static const char *const sections[] = {"\"total\"", "\"models\"", "\"days\""};
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        ck_assert_int_eq(sum_of(sections[i], "input_tokens") + sum_of(sections[i], "output_tokens"),
+                         numbers.tokens);
+    ck_assert_int_eq(sum_of("\"section\":\"sessions\"", "total_tokens"), numbers.tokens);
+    ask("stats", "--plot", NULL);
+    ck_assert_int_eq(sum_of("\"plot\":\"events\"", "events"), numbers.events);
+    ck_assert_int_eq(sum_of("\"usage\"", "input_tokens") + sum_of("\"usage\"", "output_tokens"),
+                     numbers.tokens);
+    ask("ls", NULL, NULL);
+    ck_assert_int_eq(lines_of_output() > 0, numbers.events > 0);
+    return numbers;
+}
+
+static const struct {
+    const char *zone;
+    const char *bounds[6];
+} partitions[] = {
+    {"UTC", {"2026-10-24", "2026-10-25", "2026-10-26", "2026-10-28"}},
+    {"CET-1CEST,M3.5.0,M10.5.0/3",
+     {"2026-10-24", "2026-10-25", "2026-10-25T02:30", "2026-10-26", "2026-10-28"}},
+    {"+05:45", {"2026-10-24", "2026-10-25T01:47:30", "2026-10-25T23:59:59.999999", "2026-10-28"}}};
+
+START_TEST(all_verbs_count_the_same_in_a_range_and_neighbours_add_up)
+{
+    const char *const *bounds = partitions[_i].bounds;
+    struct numbers sum = {0}, part;
+    zone = partitions[_i].zone;
+    if (strchr(zone, ',') != NULL) {
+        setenv("TZ", zone, 1); /* the zones of the system may be missing */
+        zone = NULL;
+    }
+    for (int i = 0; bounds[i + 1] != NULL; i++) {
+        since = bounds[i];
+        until = bounds[i + 1];
+        part = count_range();
+        ck_assert_int_gt(part.events, 0);
+        sum.events += part.events;
+        sum.tokens += part.tokens;
+    }
+    since = "2026-10-24";
+    until = "2026-10-28";
+    part = count_range();
+    ck_assert_int_eq(part.events, SESSIONS * EVENTS_EACH);
+    ck_assert_int_eq(sum.events, part.events);
+    ck_assert_int_eq(sum.tokens, part.tokens);
+}
+END_TEST
+
+static const char months[] =
+    USAGE("2026-09-30T12:00:00Z", "1") USAGE("2026-10-01T12:00:00Z", "1000")
+        USAGE("2026-11-01T12:00:00Z", "100000") USAGE("2026-11-01T00:00:00Z", "10000000");
+
+START_TEST(a_day_alone_is_its_first_instant_as_the_end_of_a_range)
+{
+    CLI(&cli, months, "append", "x");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "report", "x", "--utc", "--since", "2026-10-01", "--until", "2026-11-01",
+        "--json");
+    ck_assert_int_eq(sum_of("\"total\"", "input_tokens"), 1000);
+    ck_assert_int_eq(sum_of("\"section\":\"sessions\"", "total_tokens"), 1000);
+    CLI(&cli, NULL, "report", "x", "--utc", "--by", "month", "--json");
+    ASSERT_OUT("\"month\":\"2026-10\",\"requests\":1,\"input_tokens\":1000,");
+    ASSERT_OUT("\"month\":\"2026-11\",\"requests\":2,\"input_tokens\":10100000,");
+    CLI(&cli, NULL, "report", "x", "--zone", "-01:00", "--by", "week", "--json");
+    ASSERT_OUT("\"week\":\"2026-W40\",\"requests\":2,\"input_tokens\":1001,");
+    ASSERT_OUT("\"week\":\"2026-W44\",\"requests\":2,\"input_tokens\":10100000,");
+    CLI(&cli, NULL, "report", "x", "--zone", "-01:00", "--by", "month");
+    ASSERT_OUT("Tokens and cost by month (-01:00)\n");
+    ASSERT_OUT("2026-10");
+}
+END_TEST
+
+START_TEST(an_hour_that_summer_time_repeats_is_two_hours)
+{
+    setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
+    CLI(&cli, USAGE("2026-10-25T00:30:00Z", "1") USAGE("2026-10-25T01:30:00Z", "2"), "append", "y");
+    CLI(&cli, NULL, "query", "y", "--group-by", "hour", "--json");
+    ck_assert_str_eq(cli.out, "{\"hour\":\"2026-10-25T02+01:00\",\"events\":1}\n"
+                              "{\"hour\":\"2026-10-25T02+02:00\",\"events\":1}\n");
+    CLI(&cli, NULL, "query", "y", "--group-by", "day", "--where", "seq > 1", "--json");
+    ck_assert_str_eq(cli.out, "{\"day\":\"2026-10-25\",\"events\":1}\n");
+    CLI(&cli, NULL, "sql",
+        "SELECT annal_period(timestamp, 'week') AS week FROM events WHERE "
+        "timestamp >= annal_instant('2026-10-25T02:30') AND session_id = 'y'");
+    ck_assert_ptr_nonnull(strstr(cli.out, "2026-W43"));
+}
+END_TEST
+
+START_TEST(a_zone_that_does_not_exist_and_a_range_that_ends_first_are_wrong_usage)
+{
+    CLI(&cli, NULL, "ls", "--zone", "Europe/Atlantis");
+    cli_assert_refused(&cli, EXIT_USAGE, "--zone needs a zone that the system knows");
+    CLI(&cli, NULL, "ls", "--zone", "../etc/passwd");
+    cli_assert_refused(&cli, EXIT_USAGE, "--zone needs a zone that the system knows");
+    CLI(&cli, NULL, "ls", "--zone", "+25:00");
+    cli_assert_refused(&cli, EXIT_USAGE, "--zone needs a zone that the system knows");
+    CLI(&cli, NULL, "ls", "--utc", "--zone", "UTC");
+    cli_assert_refused(&cli, EXIT_USAGE, "--utc and --zone cannot be used together");
+    CLI(&cli, NULL, "query", "--since", "today", "--until", "yesterday");
+    cli_assert_refused(&cli, EXIT_USAGE, "--since today is after --until yesterday");
+}
+END_TEST
+
+Suite *suite_ranges(void)
+{
+    Suite *suite = suite_create("ranges");
+    TCase *tests = suite_case(suite, "ranges", setup, cli_teardown);
+    tcase_add_loop_test(tests, all_verbs_count_the_same_in_a_range_and_neighbours_add_up, 0,
+                        sizeof partitions / sizeof partitions[0]);
+    tcase_add_test(tests, a_day_alone_is_its_first_instant_as_the_end_of_a_range);
+    tcase_add_test(tests, an_hour_that_summer_time_repeats_is_two_hours);
+    tcase_add_test(tests, a_zone_that_does_not_exist_and_a_range_that_ends_first_are_wrong_usage);
+    return suite;
+}
