@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times of the reader's zone in SQL, by journal/base/calendar.h:
  *

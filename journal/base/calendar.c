@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/calendar.h"
 
 #include "journal/base/clock.h"

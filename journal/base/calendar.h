@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Hours, days, weeks and months in the zone of this process, which TZ names.
  *

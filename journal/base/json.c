@@ -348,6 +348,13 @@ bool annal__is_utf8(annal_slice text)
     return true;
 }
 
+/* One byte; three of half a surrogate pair, which stand for one character. */
+static size_t invalid_length(const unsigned char *at, const unsigned char *end)
+{
+    bool half = end - at >= 3 && at[0] == 0xED && at[1] >= 0xA0 && is_tail(at[1]) && is_tail(at[2]);
+    return half ? 3 : 1;
+}
+
 annal_status annal__json_quote(struct buf *out, annal_slice text)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;
@@ -367,7 +374,7 @@ annal_status annal__json_quote(struct buf *out, annal_slice text)
         size_t length = annal__utf8_length(at, end);
         status = length == 0 ? annal__buf_append(out, "\xEF\xBF\xBD", 3)
                              : annal__buf_append(out, at, length);
-        at += length == 0 ? 1 : length;
+        at += length > 0 ? length : invalid_length(at, end);
     }
     if (status == ANNAL_OK)
         status = annal__buf_append(out, "\"", 1);

@@ -47,7 +47,8 @@ size_t annal__utf8_length(const unsigned char *at, const unsigned char *end);
 bool annal__is_utf8(annal_slice text);
 
 /*
- * Append text as a JSON string, with quotes. A byte that is not UTF-8 becomes U+FFFD. If it fails
+ * Append text as a JSON string, with quotes. A byte that is not UTF-8, or half a
+ * surrogate pair, becomes U+FFFD. If it fails
  * (as annal__buf_append() does) out is unchanged.
  */
 struct buf;

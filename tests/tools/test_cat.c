@@ -263,6 +263,61 @@ START_TEST(output_that_cannot_be_written_is_a_failure)
 }
 END_TEST
 
+#define HALVES "{\"s\":\"a \\ud83d b \\ud83d\\ude00 \\udc00\"}"
+#define MENDED "{\"s\":\"a \\ufffd b \\ud83d\\ude00 \\ufffd\"}"
+
+START_TEST(half_a_surrogate_pair_is_printed_as_a_character_unless_bytes_are_wanted)
+{
+    static const char *const verbs[][6] = {{"cat", "h"},
+                                           {"query", "h"},
+                                           {"query", "--type", "n", "--json"},
+                                           {"tail", "h"},
+                                           {"export", "h"},
+                                           {"replay", "h", "--events", "--json"},
+                                           {"export", "h", "--format", "html"}};
+    CLI(&cli, HALVES "\n", "append", "h", "--type", "n");
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        const char *words[8] = {NULL};
+        int count = 0;
+        while (verbs[i][count] != NULL) {
+            words[count] = verbs[i][count];
+            count++;
+        }
+        cli_run(&cli, NULL, words);
+        ck_assert_msg(strstr(cli.out, MENDED) != NULL, "%s: %s", words[0], cli.out);
+        words[count] = "--raw";
+        cli_run(&cli, NULL, words);
+        ck_assert_msg(strstr(cli.out, HALVES) != NULL, "%s: %s", words[0], cli.out);
+    }
+    CLI(&cli, NULL, "query", "h", "--format", "csv");
+    ck_assert_ptr_nonnull(strstr(cli.out, "a \\ufffd b"));
+    CLI(&cli, NULL, "sql", "--format", "csv", "SELECT data->>'s' FROM events");
+    ck_assert_ptr_nonnull(strstr(cli.out, "a \xEF\xBF\xBD b "));
+}
+END_TEST
+
+/* Longer than a piece, with a half at each place where a piece may end. */
+START_TEST(long_data_is_mended_wherever_a_piece_of_it_ends)
+{
+    size_t count = 2 << 20;
+    char *text = malloc(count * 7 + 40);
+    size_t len = (size_t)sprintf(text, "{\"s\":\"");
+    for (size_t i = 0; len < count; i++)
+        len += (size_t)sprintf(text + len, i % 3 == 0   ? "\\ud83d"
+                                           : i % 3 == 1 ? "\\ude00"
+                                                        : "abcde");
+    len += (size_t)sprintf(text + len, "\\ud83d\"}\n");
+    CLI(&cli, text, "append", "long", "--type", "n");
+    cli_assert_done(&cli);
+    CLI(&cli, NULL, "cat", "long");
+    ck_assert_ptr_nonnull(strstr(cli.out, "abcde\\ud83d\\ude00abcde"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "\\ufffd\"}}\n"));
+    char *half = strstr(cli.out, "\\ufffd");
+    ck_assert_ptr_null(strstr(half + 1, "\\ufffd"));
+    free(text);
+}
+END_TEST
+
 Suite *suite_cat(void)
 {
     Suite *suite = suite_create("cat");
@@ -278,5 +333,8 @@ Suite *suite_cat(void)
     tcase_add_test(reading, verify_of_a_sound_store_says_how_much_it_read);
     tcase_add_test(reading, output_that_cannot_be_written_is_a_failure);
     tcase_add_test(reading, a_reader_that_goes_away_is_no_failure);
+    tcase_add_test(reading,
+                   half_a_surrogate_pair_is_printed_as_a_character_unless_bytes_are_wanted);
+    tcase_add_test(reading, long_data_is_mended_wherever_a_piece_of_it_ends);
     return suite;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A range means the same everywhere: [since, until), in the zone of the reader.
  *

@@ -97,6 +97,7 @@ struct field {
 #define CREATE_OPTION FLAG("create", NULL, "make a store also in a directory with other files")
 
 /* The options that args_limits() reads. */
+#define RAW_OPTION FLAG("raw", NULL, "data byte for byte, with halves of surrogate pairs")
 #define LIMIT_OPTIONS                                                                              \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \
                 "how long SQL may run (60); 0: as long as it takes", .most = 4000000),             \

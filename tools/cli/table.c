@@ -8,6 +8,7 @@
  */
 #include "journal/base/alloc.h"
 #include "journal/base/json.h"
+#include "journal/base/json_halves.h"
 #include "tools/cli/out.h"
 #include "tools/cli/width.h"
 
@@ -121,6 +122,7 @@ static void add_plain(struct table *table, annal_slice text)
     struct buf *cell = &table->cells[table->at];
     annal__buf_clear(cell);
     (void)out_line(cell, text);
+    annal__text_mend_halves(cell->ptr, cell->len);
 }
 
 static void add_csv(struct table *table, annal_slice text)
@@ -128,17 +130,19 @@ static void add_csv(struct table *table, annal_slice text)
     bool quote = false;
     for (size_t i = 0; i < text.len; i++)
         quote = quote || strchr(",\"\r\n", text.ptr[i]) != NULL;
-    if (!quote) {
+    size_t before = table->row.len;
+    if (!quote)
         (void)annal__buf_append_slice(&table->row, text);
-        return;
-    }
-    (void)annal__buf_append(&table->row, "\"", 1);
-    for (size_t i = 0; i < text.len; i++) {
+    else
+        (void)annal__buf_append(&table->row, "\"", 1);
+    for (size_t i = 0; quote && i < text.len; i++) {
         if (text.ptr[i] == '"')
             (void)annal__buf_append(&table->row, "\"", 1);
         (void)annal__buf_append(&table->row, text.ptr + i, 1);
     }
-    (void)annal__buf_append(&table->row, "\"", 1);
+    if (quote)
+        (void)annal__buf_append(&table->row, "\"", 1);
+    annal__text_mend_halves(table->row.ptr + before, table->row.len - before);
 }
 
 enum cell_kind { CELL_TEXT, CELL_RAW, CELL_NULL };

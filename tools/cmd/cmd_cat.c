@@ -84,6 +84,7 @@ static int print_all(annal_store *store, annal_slice session, const struct range
 static int run(const struct args *args)
 {
     const bool for_people = event_lines_wanted(args);
+    event_keep_bytes(args_has(args, "raw"));
     const struct range range = {.for_people = for_people,
                                 .leaves_records = for_people && !args_has(args, "all"),
                                 .from_seq = args_count(args, "from", 1),
@@ -100,7 +101,9 @@ static const struct field fields[] = {
     OPERAND("SESSION", FIELD_SESSION, NULL, "the session"),
     OPTION("from", "N", FIELD_COUNT, NULL, "begin with event N"),
     OPTION_WITH("last", "N", FIELD_COUNT, NULL, "the last N events only", .without = "from"),
-    FLAG("all", NULL, "on a terminal, import.record too"), FIELDS_END};
+    FLAG("all", NULL, "on a terminal, import.record too"),
+    RAW_OPTION,
+    FIELDS_END};
 
 const struct command cmd_cat = {
     .name = "cat",
@@ -108,7 +111,7 @@ const struct command cmd_cat = {
     .about = "On a terminal, prints a line an event: seq, time, type, who and what, cut to\n"
              "the width, and leaves import.record out unless --all asks for it. With --json,\n"
              "or into a file or pipe, one JSON object a line: seq, ts, type, id and cause\n"
-             "where the event has them, and data byte for byte as it was appended; from a\n"
+             "where the event has them, and data as it was appended; from a\n"
              "msgpack journal, as JSON of the same value. Every hash is checked on the way;\n"
              "what is damaged is named on standard error, everything else is printed, and\n"
              "the exit status is 1.",

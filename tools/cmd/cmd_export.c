@@ -101,6 +101,7 @@ static int run(const struct args *args)
     struct session_list list = {0};
     annal_store *store = NULL;
     int exit_status = EXIT_DONE;
+    event_keep_bytes(args_has(args, "raw"));
     if (args_has(args, "at") && args->operand_count != 1)
         exit_status = fail_usage("--at needs exactly one SESSION");
     if (exit_status == EXIT_DONE && is_bundle(format) &&
@@ -133,14 +134,15 @@ static const struct field fields[] = {
     OPTION("at", "SEQ", FIELD_COUNT, NULL, "the session up to event SEQ"),
     FLAG("full", NULL, "markdown: cut no result, leave no event out"),
     FLAG("tree", NULL, "html: with the sub-agents and forks below the session"),
+    RAW_OPTION,
     FIELDS_END};
 
 const struct command cmd_export = {
     .name = "export",
     .summary = "write a session for other programs, or for people",
     .about = "jsonl is one event a line, as 'annal append' and 'annal import jsonl' read them:\n"
-             "ts, type, id and cause where the event has them, and data byte for byte. Line N\n"
-             "is event N. Of several sessions each line begins with \"session\".\n"
+             "ts, type, id and cause where the event has them, and data. Line N is event N. Of\n"
+             "several sessions each line begins with \"session\".\n"
              "\n"
              "markdown is a transcript: what is known of the session, then who said what, what\n"
              "tools were called with and returned, what failed, and what never ended. Long\n"

@@ -246,7 +246,8 @@ static const struct column columns[] = {
     {.name = "cause"},
     {.name = "data", .title = "DATA", .flexible = true}};
 
-static void print_row(struct table *table, annal_slice session, const annal_event *event)
+static void print_row(struct table *table, annal_slice session, const annal_event *event,
+                      struct buf *room)
 {
     table_text(table, session);
     table_number(table, event->seq);
@@ -254,7 +255,7 @@ static void print_row(struct table *table, annal_slice session, const annal_even
     table_text(table, event->type);
     table_text(table, event->id);
     table_text(table, event->cause);
-    table_text(table, event->data);
+    table_text(table, event_strict(event->data, room));
     table_row(table);
 }
 
@@ -306,6 +307,7 @@ static int print_events(struct query *query)
     annal_error err = {0};
     annal_slice session;
     annal_event event;
+    struct buf room = {0};
     struct table *table = NULL;
     annal_status status = ANNAL_OK;
     bool for_people = event_lines_wanted(query->args);
@@ -322,10 +324,11 @@ static int print_events(struct query *query)
         else if (query->format == OUT_JSONL)
             event_print(&event, session);
         else
-            print_row(table, session, &event);
+            print_row(table, session, &event, &room);
     }
     int exit_status = status < 0 ? fail_query(query, &err) : exit_status_of(query);
     table_free(table);
+    annal__buf_done(&room);
     return exit_status;
 }
 
@@ -340,6 +343,7 @@ enum { PARQUET_COLUMNS = sizeof parquet_columns / sizeof parquet_columns[0] };
 
 struct event_row {
     struct query *query;
+    struct buf room;
     annal_value values[PARQUET_COLUMNS];
 };
 
@@ -354,11 +358,13 @@ static int next_event_row(void *arg, const annal_value **out_values)
         return fail_query(row->query, &err);
     if (status == ANNAL_END)
         return 0;
-    const annal_value values[PARQUET_COLUMNS] = {
-        text_value(session),        integer_value((int64_t)event.seq),
-        integer_value(event.ts_us), text_value(event.type),
-        text_or_null(event.id),     text_or_null(event.cause),
-        text_value(event.data)};
+    const annal_value values[PARQUET_COLUMNS] = {text_value(session),
+                                                 integer_value((int64_t)event.seq),
+                                                 integer_value(event.ts_us),
+                                                 text_value(event.type),
+                                                 text_or_null(event.id),
+                                                 text_or_null(event.cause),
+                                                 text_value(event_strict(event.data, &row->room))};
     memcpy(row->values, values, sizeof values);
     *out_values = row->values;
     return 0;
@@ -369,6 +375,7 @@ static int write_events(struct query *query)
     struct event_row row = {.query = query};
     int exit_status =
         parquet_write(query->parquet, parquet_columns, PARQUET_COLUMNS, next_event_row, &row);
+    annal__buf_done(&row.room);
     return exit_status == 0 ? exit_status_of(query) : exit_status;
 }
 
@@ -392,6 +399,7 @@ static int run(const struct args *args)
 {
     struct query query = {.args = args, .format = OUT_JSONL};
     const char *path = NULL;
+    event_keep_bytes(args_has(args, "raw"));
     int exit_status = read_filter(&query, &path);
     if (exit_status == 0 && path != NULL)
         exit_status = parquet_open(path, &query.parquet);
@@ -429,6 +437,7 @@ static const struct field fields[] = {
     OPTION_WITH("group-by", "WHAT", FIELD_CHOICE, NULL, "print how many there are of each",
                 .choices = "type|session|day|hour|tool|model|agent|week|month"),
     LIMIT_OPTIONS,
+    RAW_OPTION,
     OPTION_WITH("format", "FORMAT", FIELD_CHOICE, NULL,
                 "how to print them (jsonl; a line each on a terminal)", .choices = PARQUET_FORMATS),
     OPTION("to", "FILE", FIELD_TEXT, NULL, "the file of --format parquet"),

@@ -12,6 +12,7 @@
 #include "tools/cli/open.h"
 #include "tools/cli/overdue.h"
 #include "tools/cli/rows.h"
+#include "tools/show/event_out.h"
 #include "tools/show/player.h"
 #include "tools/show/replay_proof.h"
 
@@ -253,6 +254,7 @@ static int run(const struct args *args)
 {
     struct replay replay = {.args = args, .format = OUT_TABLE};
     struct session_list list = {0};
+    event_keep_bytes(args_has(args, "raw"));
     int exit_status = read_options(&replay);
     if (exit_status == 0 && args_has(args, "sql"))
         overdue_watch(&replay.limits);
@@ -309,6 +311,7 @@ static const struct field fields[] = {
                 "fold from the first event, compare with every snapshot",
                 .without = "sql|events|hash|pack"),
     FLAG("no-snapshots", NULL, "fold from the first event; the answer is the same"),
+    RAW_OPTION,
     FIELDS_END};
 
 const struct command cmd_replay = {

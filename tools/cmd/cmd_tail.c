@@ -212,6 +212,7 @@ static int run(const struct args *args)
 {
     if (args_has(args, "from") && strncmp(args_get(args, "from"), "nats://", 7) == 0)
         return run_stream(args);
+    event_keep_bytes(args_has(args, "raw"));
     struct tailing tailing = {.args = args,
                               .for_people = event_lines_wanted(args),
                               .lines = {.sessions = args->operand_count != 1}};
@@ -248,6 +249,7 @@ static const struct field fields[] = {
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     OPTION("cursor", "NAME", FIELD_ID, NULL, "begin where the last tail with this name left off"),
     FLAG("follow", NULL, "wait for new events, print each once it is durable"),
+    RAW_OPTION,
     FIELDS_END};
 
 const struct command cmd_tail = {

@@ -62,7 +62,7 @@ annal_status export_reader_next(struct export_reader *reader, annal_event *out_e
 {
     uint64_t data_bytes = 0;
     annal_status status = export_reader_next_head(reader, out_event, &data_bytes, err);
-    if (status != ANNAL_OK || out_event->data.len == data_bytes)
-        return status;
-    return event_read_whole(reader->cursor, out_event, data_bytes, &reader->data, err);
+    if (status == ANNAL_OK && out_event->data.len < data_bytes)
+        status = event_read_whole(reader->cursor, out_event, data_bytes, &reader->data, err);
+    return status == ANNAL_OK ? event_mend(out_event, &reader->data, err) : status;
 }

@@ -212,7 +212,7 @@ static annal_status add_event(struct html *html, const annal_event *event)
     size_t len = event_head(event, current(html), head);
     annal_status status = annal__buf_append(&html->text, head, len);
     if (status >= 0)
-        status = annal__buf_append_slice(&html->text, event->data);
+        status = event_put_data(&html->text, event->data);
     return status < 0 ? status : annal__buf_append(&html->text, "}\n", 2);
 }
 

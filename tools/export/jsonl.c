@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines as 'annal append' and 'annal import jsonl' read them; data keeps its bytes. */
+/*
+ * Lines as 'annal append' and 'annal import jsonl' read them. data keeps its bytes, except halves
+ * of surrogate pairs without --raw.
+ */
 #include "tools/cli/out.h"
 #include "tools/export/export.h"
 #include "tools/show/event_out.h"

@@ -151,9 +151,9 @@ static annal_status read_back(struct trace *trace, uint64_t seq, annal_event *ou
     } while (status == ANNAL_DAMAGE);
     if (status == ANNAL_END || (status == ANNAL_OK && out_event->seq != seq))
         return annal__fail(err, ANNAL_ERR_CORRUPT, "export: the journal was changed meanwhile");
-    if (status != ANNAL_OK || out_event->data.len == data_bytes)
-        return status;
-    return event_read_whole(trace->back, out_event, data_bytes, &trace->back_data, err);
+    if (status == ANNAL_OK && out_event->data.len < data_bytes)
+        status = event_read_whole(trace->back, out_event, data_bytes, &trace->back_data, err);
+    return status == ANNAL_OK ? event_mend(out_event, &trace->back_data, err) : status;
 }
 
 static void put_incomplete(struct span *span)

@@ -5,6 +5,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/hex.h"
 #include "journal/base/json.h"
+#include "journal/base/json_halves.h"
 #include "tools/cli/target.h"
 #include "tools/export/duckdb.h"
 
@@ -167,6 +168,13 @@ static int put_bytes(struct parquet *parquet, size_t column, idx_t row, duckdb_v
     if (value->kind != ANNAL_VALUE_TEXT && (value->kind != ANNAL_VALUE_BLOB || is_text)) {
         if (write_text(&parquet->text, value) < 0)
             return fail_storage("write '%s': out of memory", parquet->aside.path);
+        bytes = annal__buf_slice(&parquet->text);
+    }
+    if (is_text && !annal__is_utf8(bytes)) {
+        annal__buf_clear(&parquet->text);
+        if (annal__buf_append_slice(&parquet->text, bytes) < 0)
+            return fail_storage("write '%s': out of memory", parquet->aside.path);
+        annal__text_mend_halves(parquet->text.ptr, parquet->text.len);
         bytes = annal__buf_slice(&parquet->text);
     }
     /* DuckDB would write NULL. */

@@ -2,6 +2,7 @@
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
+#include "journal/base/json_halves.h"
 #include "tools/cli/command.h"
 #include "tools/export/parquet.h"
 
@@ -152,6 +153,21 @@ static bool fits_real(int64_t integer)
     return integer > INT64_MIN && integer < INT64_MAX - 1024 && (int64_t)(double)integer == integer;
 }
 
+/* Whether a text is UTF-8 once the halves of pairs in it are mended. */
+static bool is_readable(annal_slice text)
+{
+    struct buf copy = {0};
+    if (annal__is_utf8(text))
+        return true;
+    bool readable = annal__buf_append_slice(&copy, text) >= 0;
+    if (readable) {
+        annal__text_mend_halves(copy.ptr, copy.len);
+        readable = annal__is_utf8(annal__buf_slice(&copy));
+    }
+    annal__buf_done(&copy);
+    return readable;
+}
+
 static void look(struct seen *seen, const annal_value *value)
 {
     switch (value->kind) {
@@ -164,7 +180,7 @@ static void look(struct seen *seen, const annal_value *value)
         break;
     case ANNAL_VALUE_TEXT:
         seen->text = true;
-        seen->raw = seen->raw || !annal__is_utf8(value->bytes);
+        seen->raw = seen->raw || !is_readable(value->bytes);
         break;
     case ANNAL_VALUE_BLOB:
         seen->blob = true;

@@ -171,7 +171,7 @@ annal_status event_json(struct buf *out, annal_slice session, const annal_event 
     annal_status status = annal__buf_reserve(out, len + event->data.len + 1);
     if (status >= 0) {
         (void)annal__buf_append(out, head, len);
-        (void)annal__buf_append_slice(out, event->data);
+        (void)event_put_data(out, event->data);
         (void)annal__buf_append(out, "}", 1);
     }
     return status;

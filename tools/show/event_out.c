@@ -2,6 +2,7 @@
 #include "tools/show/event_out.h"
 
 #include "journal/base/error.h"
+#include "journal/base/json_halves.h"
 #include "journal/sys/cursor.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
@@ -42,28 +43,90 @@ static void print_envelope(const annal_event *event, annal_slice session)
     out_slice((annal_slice){text, event_head(event, session, text)});
 }
 
+static bool keeps_bytes;
+
+void event_keep_bytes(bool keep)
+{
+    keeps_bytes = keep;
+}
+
+annal_status event_put_data(struct buf *out, annal_slice data)
+{
+    size_t before = out->len;
+    annal_status status = annal__buf_append_slice(out, data);
+    if (status >= 0 && !keeps_bytes && annal__json_has_halves(data))
+        (void)annal__json_mend_halves(out->ptr + before, data.len, true);
+    return status;
+}
+
+annal_status event_mend(annal_event *event, struct buf *data, annal_error *err)
+{
+    if (keeps_bytes || !annal__json_has_halves(event->data))
+        return ANNAL_OK;
+    if (event->data.ptr != data->ptr) {
+        annal__buf_clear(data);
+        if (annal__buf_append_slice(data, event->data) < 0)
+            return annal__fail(err, ANNAL_ERR_NOMEM, "read event %" PRIu64 ": no memory",
+                               event->seq);
+    }
+    (void)annal__json_mend_halves(data->ptr, data->len, true);
+    event->data = annal__buf_slice(data);
+    return ANNAL_OK;
+}
+
+annal_slice event_strict(annal_slice data, struct buf *room)
+{
+    annal__buf_clear(room);
+    if (keeps_bytes || !annal__json_has_halves(data) || event_put_data(room, data) < 0)
+        return data;
+    return annal__buf_slice(room);
+}
+
+/* Data in pieces that do not end within a pair. cursor NULL: all of it is in memory. */
+static bool print_pieces(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
+                         annal_error *err)
+{
+    char piece[PIECE_BYTES];
+    for (uint64_t at = 0; at < data_bytes && out_wanted();) {
+        size_t len = data_bytes - at < sizeof piece ? (size_t)(data_bytes - at) : sizeof piece;
+        annal_status status = ANNAL_OK;
+        if (cursor == NULL)
+            memcpy(piece, event->data.ptr + at, len);
+        else
+            status = annal__cursor_data(cursor, at, piece, sizeof piece, &len, err);
+        if (status >= 0 && len == 0)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
+        if (status < 0)
+            return false;
+        if (!keeps_bytes)
+            len = annal__json_mend_halves(piece, len, at + len >= data_bytes);
+        out_slice((annal_slice){piece, len});
+        at += len;
+    }
+    return true;
+}
+
+static void print_data(const annal_event *event)
+{
+    if (keeps_bytes || !annal__json_has_halves(event->data))
+        out_slice(event->data);
+    else
+        (void)print_pieces(NULL, event, event->data.len, NULL);
+}
+
 void event_print(const annal_event *event, annal_slice session)
 {
     print_envelope(event, session);
-    out_slice(event->data);
+    print_data(event);
     fputs("}\n", stdout);
 }
 
 bool event_print_data(annal_cursor *cursor, const annal_event *event, uint64_t data_bytes,
                       annal_error *err)
 {
-    char piece[PIECE_BYTES];
-    out_slice(event->data);
-    for (uint64_t at = event->data.len; at < data_bytes && out_wanted();) {
-        size_t len = 0;
-        annal_status status = annal__cursor_data(cursor, at, piece, sizeof piece, &len, err);
-        if (status >= 0 && len == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "event %" PRIu64 " was cut", event->seq);
-        if (status < 0)
-            return false;
-        out_slice((annal_slice){piece, len});
-        at += len;
-    }
+    if (event->data.len < data_bytes)
+        return print_pieces(cursor, event, data_bytes, err);
+    print_data(event);
     return true;
 }
 

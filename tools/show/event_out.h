@@ -13,6 +13,19 @@
  */
 void event_print(const annal_event *event, annal_slice session);
 
+/*
+ * What is printed is text that strict readers of JSON take: a half of a surrogate pair is U+FFFD.
+ * With --raw it keeps the bytes of the journal.
+ */
+void event_keep_bytes(bool keep);
+
+/* Append data so; or return it so, in room if it is not as it was. */
+annal_status event_put_data(struct buf *out, annal_slice data);
+annal_slice event_strict(annal_slice data, struct buf *room);
+
+/* The same for an event, whose data is in data, or is copied there. */
+annal_status event_mend(annal_event *event, struct buf *data, annal_error *err);
+
 /* All of it up to its data, as above, in text; after the data comes a brace. Returns its length. */
 #define EVENT_HEAD_BYTES 1024
 size_t event_head(const annal_event *event, annal_slice session, char text[EVENT_HEAD_BYTES]);
