@@ -203,6 +203,73 @@ START_TEST(sql_finds_a_session_by_its_first_letters)
 }
 END_TEST
 
+#define CREATED(ts, directory)                                                                     \
+    "{\"type\":\"session.created\",\"ts\":\"" ts "\",\"data\":{\"working_directory\":\"" directory \
+    "\"}}\n"
+#define MOVED(ts, directory)                                                                       \
+    "{\"type\":\"session.updated\",\"ts\":\"" ts                                                   \
+    "\",\"data\":{\"set\":{\"working_directory\":\"" directory "\"}}}\n"
+#define TOKENS(ts)                                                                                 \
+    "{\"type\":\"agent.turn.usage\",\"ts\":\"" ts "\",\"data\":{\"input_tokens\":7}}\n"
+
+START_TEST(sessions_of_a_moved_directory_are_of_its_project_under_both_names)
+{
+    static const char *const names[] = {"/home/ada/quay", "/home/ada/pier", "pier", "quay",
+                                        "/home/ada/quay/"};
+    DONE_WITH(&cli,
+              CREATED("2026-03-01T09:00:00Z", "/home/ada/quay") TOKENS("2026-03-01T09:01:00Z"),
+              "append", "before");
+    DONE_WITH(&cli,
+              CREATED("2026-03-02T09:00:00Z", "/home/ada/quay/")
+                  MOVED("2026-03-03T09:00:00Z", "/home/ada/pier"),
+              "append", "during");
+    DONE_WITH(&cli,
+              CREATED("2026-03-04T09:00:00Z", "/home/ada/pier") TOKENS("2026-03-04T09:01:00Z"),
+              "append", "after");
+    /* It looked into another directory, in which sessions begin later: nothing was moved. */
+    DONE_WITH(&cli,
+              CREATED("2026-03-02T09:00:00Z", "/home/ada/tide")
+                  MOVED("2026-03-02T09:30:00Z", "/home/ada/pier"),
+              "append", "guest");
+    DONE_WITH(&cli, CREATED("2026-03-05T09:00:00Z", "/home/ada/tide"), "append", "tide");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        DONE(&cli, "ls", "--project", names[i], "--json");
+        ck_assert_ptr_nonnull(strstr(cli.out, "\"before\""));
+        ck_assert_ptr_nonnull(strstr(cli.out, "\"during\""));
+        ck_assert_ptr_nonnull(strstr(cli.out, "\"after\""));
+        ck_assert_ptr_nonnull(strstr(cli.out, "\"project\":\"/home/ada/pier\""));
+        ck_assert_ptr_null(strstr(cli.out, "guest"));
+    }
+    DONE(&cli, "ls", "--project", "/home/ada/pie", "--json");
+    ck_assert_str_eq(cli.out, "");
+    DONE(&cli, "ls", "--sort", "project");
+    ck_assert_ptr_nonnull(strstr(cli.out, "PROJECT"));
+    DONE(&cli, "report", "--project", "quay", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out,
+                                 "{\"section\":\"projects\",\"project\":\"/home/ada/pier\","
+                                 "\"sessions\":2,\"requests\":2,\"input_tokens\":14,"));
+}
+END_TEST
+
+START_TEST(a_time_of_the_future_pins_no_session_and_is_newer_than_nothing)
+{
+    DONE_WITH(&cli, TOKENS("2026-01-02T09:00:00Z") TOKENS("2099-01-01T00:00:00Z"), "append", "odd");
+    DONE_WITH(&cli, TOKENS("2026-01-03T09:00:00Z"), "append", "even");
+    DONE_WITH(&cli, TOKENS("0001-01-01T00:00:00Z") TOKENS("2026-01-04T09:00:00Z"), "append", "old");
+    DONE(&cli, "ls", "--json");
+    char *odd = strstr(cli.out, "\"odd\""), *even = strstr(cli.out, "\"even\"");
+    ck_assert(odd != NULL && even != NULL && even < odd);
+    ck_assert_ptr_nonnull(strstr(odd, "\"last_activity_at\":\"2026-01-02T09:00:00.000000Z\""));
+    ck_assert_ptr_nonnull(strstr(odd, "\"time_from\":\"implausible\""));
+    DONE(&cli, "ls", "--since", "2026-01-03", "--json");
+    ck_assert_ptr_null(strstr(cli.out, "\"odd\""));
+    DONE(&cli, "report", "--since", "2026-01-03", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, "{\"section\":\"total\",\"sessions\":2,"));
+    DONE(&cli, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, " ?  "));
+}
+END_TEST
+
 Suite *suite_ls(void)
 {
     Suite *suite = suite_create("ls");
@@ -215,5 +282,7 @@ Suite *suite_ls(void)
     tcase_add_test(tcase, a_cost_says_what_it_is_the_cost_of);
     tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
     tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);
+    tcase_add_test(tcase, sessions_of_a_moved_directory_are_of_its_project_under_both_names);
+    tcase_add_test(tcase, a_time_of_the_future_pins_no_session_and_is_newer_than_nothing);
     return suite;
 }

@@ -97,6 +97,8 @@ struct field {
 #define CREATE_OPTION FLAG("create", NULL, "make a store also in a directory with other files")
 
 /* The options that args_limits() reads. */
+#define PROJECT_OPTION                                                                             \
+    OPTION("project", "DIR", FIELD_TEXT, NULL, "of the project in this directory, or once in it")
 #define RAW_OPTION FLAG("raw", NULL, "data byte for byte, with halves of surrogate pairs")
 #define LIMIT_OPTIONS                                                                              \
     OPTION_WITH("timeout", "SECONDS", FIELD_COUNT, NULL,                                           \

@@ -20,7 +20,8 @@ enum {
     AT_REFUSED,                      /* requests that failed */
     AT_UNREADABLE,                   /* lines of its log */
     AT_UNKNOWN,                      /* logs of a layout that its importer does not know */
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 4,
+    AT_PROJECT,
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 5,
     AT_BEFORE = LS_COLUMNS, /* on a terminal: the id before its own, and the one after */
     AT_AFTER
 };
@@ -28,20 +29,31 @@ enum {
 /* What has no time was once imported as of the epoch. */
 #define TIME_KNOWN_US INT64_C(86400000000)
 
-/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range; listed.place is the order of the list. */
+/* A time of it cannot be right: its last activity is that of its other events. */
+#define IMPLAUSIBLE "implausible"
+
+/* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project; place is the order. */
 static const char listed[] =
     "WITH listed AS (" SESSION_SELECT ","
-    " coalesce(f.parent_session_id, s.parent_session_id) AS above,"
-    " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
-    " " SESSION_ACTIVE("s") " DESC, s.id) AS place" SESSION_FROM
-                            " WHERE (?1 IS NULL OR s.status = ?1)"
-                            " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
-                                "s.model", "?3") " AND" SESSION_ACTIVE_IN("s", "?4", "?7") ")";
+    " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project, " SESSION_ACTIVE(
+        "s") " AS active,"
+             " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
+             " " SESSION_ACTIVE(
+                 "s") " DESC, s.id) AS place" SESSION_FROM
+                      " LEFT JOIN session_projects j ON j.session_id = s.id"
+                      " WHERE (?1 IS NULL OR s.status = ?1)"
+                      " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
+                          "s.model",
+                          "?3") " AND" SESSION_ACTIVE_IN("s", "?4",
+                                                         "?7") " AND" SESSION_OF_PROJECT("s",
+                                                                                         "?8") ")";
 
 #define SHOWN                                                                                      \
     " SELECT session_id, status, events, total_turns, total_tokens, total_cost_usd,"               \
-    " last_activity_at, created_at, agent_id, model, parent_session_id, fork_session_id,"          \
-    " fork_seq, title, time_from, computed_cost_usd, costed_tokens, "
+    " coalesce(nullif(active, ''), last_activity_at) AS last_activity_at, created_at, agent_id,"   \
+    " model, parent_session_id, fork_session_id, fork_seq, title,"                                 \
+    " iif(active <> last_activity_at, '" IMPLAUSIBLE "', time_from) AS time_from,"                 \
+    " computed_cost_usd, costed_tokens, "
 
 #define COUNTED                                                                                    \
     ", (SELECT sum(events) FROM event_counts n WHERE n.session_id = listed.session_id"             \
@@ -49,7 +61,7 @@ static const char listed[] =
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
     "  AND type = 'import.unreadable'),"                                                           \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
-    "  AND type = 'import.unknown'),"                                                              \
+    "  AND type = 'import.unknown'), project,"                                                     \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
     "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
@@ -67,7 +79,8 @@ static const char tree[] =
     " ORDER BY coalesce(path, printf('%010d', place)) LIMIT ?5";
 
 /* The choices of --sort, and what comes first in the order then. */
-#define SORTS "active|created|events|turns|tokens|cost|title|agent|model"
+#define SORTS "active|created|events|turns|tokens|cost|title|agent|model|project"
+enum { SORT_PROJECT = 9 };
 static const char *const orders[] = {"",
                                      "s.time_from IS '" SESSION_GUESSED
                                      "', " SESSION_BEGAN("s") " DESC,",
@@ -78,7 +91,8 @@ static const char *const orders[] = {"",
                                      "coalesce(s.title, p.title) IS NULL, "
                                      "coalesce(s.title, p.title) COLLATE NOCASE,",
                                      "s.agent_id,",
-                                     "s.model,"};
+                                     "s.model,",
+                                     "j.project IS NULL, j.project,"};
 
 /* A session is cut on a terminal only, and on the left: names of the same kind end differently. */
 #define SESSION_LEAST 18
@@ -104,7 +118,8 @@ static const struct column columns[LS_COLUMNS] = {
     {.name = "findings", .title = "HEALTH"},
     {.name = "failed_requests"},
     {.name = "unreadable_lines"},
-    {.name = "unknown_layouts"}};
+    {.name = "unknown_layouts"},
+    {.name = "project", .title = "PROJECT", .flexible = true, .least = 12, .cut_left = true}};
 
 struct ls {
     const struct args *args;
@@ -130,6 +145,8 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
     if (time_us < TIME_KNOWN_US ||
         (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, SESSION_GUESSED)))
         table_shown(ls->table, "-");
+    else if (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, IMPLAUSIBLE))
+        table_shown(ls->table, "%s ?", human_age(text, time_us, ls->now_us));
     else if (ls->terminal)
         table_shown(ls->table, "%s", human_age(text, time_us, ls->now_us));
 }
@@ -218,6 +235,7 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
     table_signed(ls->table, refused);
     table_signed(ls->table, unreadable);
     table_signed(ls->table, unknown);
+    rows_cell(ls->table, &row->values[AT_PROJECT]);
 }
 
 static int print_row(void *arg, const annal_row *row)
@@ -262,6 +280,8 @@ static annal_status choose_columns(struct ls *ls, annal_error *err)
     memcpy(ls->columns, columns, sizeof columns);
     ls->columns[SESSION_ID].flexible = ls->terminal;
     ls->columns[SESSION_FORK].title = NULL;
+    if (args_choice(ls->args, "sort") != SORT_PROJECT)
+        ls->columns[AT_PROJECT].title = NULL;
     return annal_sql(ls->index, ANNAL_SLICE("SELECT 1 FROM forks LIMIT 1"),
                      &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
 }
@@ -282,17 +302,21 @@ static bool is_empty(annal_store *store)
 
 static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
 {
-    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES];
+    char since[ANNAL_TIME_BYTES], until[ANNAL_TIME_BYTES], project[PROJECT_BYTES];
     const struct args *args = ls->args;
     struct time_range range;
     int sort = args_choice(args, "sort");
     struct buf sql = {0};
     args_range(args, &range);
     const annal_value params[] = {
-        string_value(args_get(args, "status")), string_value(args_get(args, "agent")),
-        string_value(args_get(args, "model")),  time_or_null(range.since_us, since),
-        integer_value((int64_t)limit),          integer_value(ls->terminal),
-        time_or_null(range.until_us, until)};
+        string_value(args_get(args, "status")),
+        string_value(args_get(args, "agent")),
+        string_value(args_get(args, "model")),
+        time_or_null(range.since_us, since),
+        integer_value((int64_t)limit),
+        integer_value(ls->terminal),
+        time_or_null(range.until_us, until),
+        string_value(session_project(args_get(args, "project"), project))};
     annal_status status = annal__buf_printf(&sql, listed, orders[sort < 0 ? 0 : sort]);
     if (status >= 0)
         status =
@@ -302,7 +326,7 @@ static annal_status ask(struct ls *ls, uint64_t limit, annal_error *err)
     else
         status =
             annal_sql(ls->index, annal__buf_slice(&sql),
-                      &(annal_sql_options){.params = params, .param_count = 7, .as_indexed = true},
+                      &(annal_sql_options){.params = params, .param_count = 8, .as_indexed = true},
                       print_row, ls, err);
     annal__buf_done(&sql);
     return status;
@@ -364,6 +388,7 @@ static const struct field fields[] = {
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
            "of this agent: a part of its name, or *, ? and [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
+    PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "active from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "active before this time"),
     OPTION_WITH("sort", "BY", FIELD_CHOICE, NULL, "what comes first (active): the most, the newest",
@@ -386,7 +411,11 @@ const struct command cmd_ls = {
              "narrow terminal columns are left out; --json prints them all, and more. A cost\n"
              "with ~ is computed from list prices, as the log gives none; one of 27% is that\n"
              "of so many tokens, and the others have no price. A fork's line says of which\n"
-             "session and from which event on; its totals are of its own events.\n"
+             "session and from which event on; its totals are of its own events. A time in the\n"
+             "future cannot be right: ACTIVE is that of the other events then, with '?'.\n"
+             "--sort project groups the sessions by the directory in which they began, under\n"
+             "its latest name: a directory was moved if a session began in it and ended in\n"
+             "another one, and no session began in it after that.\n"
              "\n"
              "Other verbs take the first letters of a session, too: at least four, that no\n"
              "other session but its sub-agents begins with. A terminal gets no more than\n"

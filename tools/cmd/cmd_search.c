@@ -403,15 +403,19 @@ static int is_about_keeping(const struct args *args, bool *out)
 /* Of those that are named, the sessions of the agent and the model. */
 static int choose_sessions(struct search *search)
 {
-    const char *agent = args_get(search->args, "agent"), *model = args_get(search->args, "model");
+    char project[PROJECT_BYTES];
+    const struct session_match match = {
+        .agent = args_get(search->args, "agent"),
+        .model = args_get(search->args, "model"),
+        .project = session_project(args_get(search->args, "project"), project)};
     struct session_list *list = &search->of_agent;
-    if (agent == NULL && model == NULL)
+    if (match.agent == NULL && match.model == NULL && match.project == NULL)
         return 0;
     int exit_status = 0;
     for (size_t i = 0; i < search->options.session_count && exit_status == 0; i++)
         exit_status = sessions_add(list, search->sessions[i], 0);
     if (exit_status == 0)
-        exit_status = sessions_match(search->index, agent, model, list);
+        exit_status = sessions_match(search->index, &match, list);
     annal_slice *ids = annal__realloc_array(search->sessions, list->count + 1, sizeof *ids);
     if (ids == NULL)
         return fail_storage("search: out of memory");
@@ -464,6 +468,7 @@ static const struct field fields[] = {
     OPTION("tool", "NAME", FIELD_TEXT, NULL, "calls of this tool, and what they returned"),
     OPTION("type", "GLOB", FIELD_LIST, NULL, "events of this type; it may have *, ? and [abc]"),
     FLAG("all", NULL, "also search import records and token counts"),
+    PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 2h or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION_WITH("limit", "N", FIELD_COUNT, NULL, "at most N hits (20)", .least = 1),

@@ -52,10 +52,14 @@ static int collect(struct report *report)
 /* The scope's sessions: those that are named, of the agent and the model. */
 static int name_sessions(struct report *report)
 {
-    const char *agent = args_get(report->args, "agent"), *model = args_get(report->args, "model");
+    char project[PROJECT_BYTES];
+    const struct session_match match = {
+        .agent = args_get(report->args, "agent"),
+        .model = args_get(report->args, "model"),
+        .project = session_project(args_get(report->args, "project"), project)};
     int exit_status = 0;
-    if (agent != NULL || model != NULL)
-        exit_status = sessions_match(report->index, agent, model, &report->list);
+    if (match.agent != NULL || match.model != NULL || match.project != NULL)
+        exit_status = sessions_match(report->index, &match, &report->list);
     else if (report->args->operand_count == 0)
         return 0;
     annal_status status = annal__buf_append(&report->sessions, "[", 1);
@@ -95,6 +99,7 @@ static const struct field fields[] = {
     OPTION("agent", "GLOB", FIELD_TEXT, NULL,
            "of this agent: a part of its name, or *, ? and [abc]"),
     OPTION("model", "GLOB", FIELD_TEXT, NULL, "with this model, in the same way"),
+    PROJECT_OPTION,
     OPTION("since", "T", FIELD_TIME, NULL, "from this time on; ISO 8601, 7d or today"),
     OPTION("until", "T", FIELD_TIME, NULL, "before this time; a day alone is its first instant"),
     OPTION_WITH("by", "UNIT", FIELD_CHOICE, NULL, "tokens and cost by this unit of time (day)",

@@ -109,7 +109,7 @@ void report_markdown(const struct report_section *section)
 
 /* ---- All of them ---- */
 
-enum { SECTIONS_MAX = 10 };
+enum { SECTIONS_MAX = 12 };
 
 static int print_costs(const struct report_section *sections, size_t count, annal_index *index,
                        const struct report_scope *scope)

@@ -61,8 +61,10 @@
                                        " GROUP BY 1) AS c ON c.session_id = id "                   \
                                        "LEFT JOIN (SELECT session_id, count(*) AS n FROM " REFUSED \
                                        " GROUP BY 1) AS r ON r.session_id = id "                   \
-                                       "LEFT JOIN (SELECT session_id, sum(input_tokens) + "        \
-                                       "sum(output_tokens) AS tokens, "                            \
+                                       "LEFT JOIN (SELECT session_id, coalesce(sum(input_tokens) " \
+                                       "+ "                                                        \
+                                       "sum(output_tokens), sum(input_tokens), "                   \
+                                       "sum(output_tokens)) AS tokens, "                           \
                                        "CAST(round(sum(cost_microusd)) AS INTEGER) AS cost, "      \
                                        "CAST(round(sum(computed_microusd)) AS INTEGER) AS "        \
                                        "computed, " SHARE " AS share FROM " USAGE                  \
@@ -159,6 +161,20 @@ const struct report_section report_sections[] = {
             " HAVING sum(requests + tokens + coalesce(cost_microusd, 0)) > 0"
             " ORDER BY 3 DESC, 1 LIMIT ?4",
      .columns = {{"model", "MODEL", CELL_TEXT}, USED_COLUMNS}},
+    {.name = "projects",
+     .title = "Tokens and cost by project",
+     .if_any = true,
+     .sql = "SELECT project, count(DISTINCT session_id), sum(requests), sum(input_tokens), "
+            "sum(output_tokens), " COST " FROM (SELECT * FROM " USAGE
+            ") LEFT JOIN session_projects USING (session_id) "
+            "WHERE EXISTS (SELECT 1 FROM session_directories) GROUP BY 1 "
+            "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
+     .columns = {{"project", "PROJECT", CELL_TEXT},
+                 {"sessions", "SESSIONS", CELL_COUNT},
+                 {"requests", "REQUESTS", CELL_COUNT, .spared = true},
+                 {"input_tokens", "INPUT", CELL_COUNT, .bar = true},
+                 {"output_tokens", "OUTPUT", CELL_COUNT},
+                 COST_COLUMNS}},
     PERIOD_SECTION(PERIOD_HOUR, "hours", "hour", "HOUR"),
     PERIOD_SECTION(PERIOD_DAY, "days", "day", "DAY"),
     PERIOD_SECTION(PERIOD_WEEK, "weeks", "week", "WEEK"),

@@ -41,12 +41,16 @@ static const char conditions[] =
     " AND (?3 IS NULL OR s.model GLOB ?3 OR instr(s.model, ?3) > 0)"
     " AND" SESSION_ACTIVE_IN(
         "s", "?4",
-        "?5") " AND (?6 IS NULL OR s.working_directory = ?6 OR s.working_directory GLOB ?6 || '/*')"
-              " AND (?7 IS NULL OR s.provider = ?7)"
-              " AND (?8 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || char(10) || s.id "
-              "|| char(10)"
-              " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
-              " AND (?9 IS NULL OR coalesce(f.parent_session_id, s.parent_session_id) = ?9)";
+        "?5") " AND (?6 IS NULL OR s.working_directory = ?6 OR s.working_directory GLOB ?6 || '/*'"
+              " OR" SESSION_OF_PROJECT(
+                  "s", "?6") ")"
+                             " AND (?7 IS NULL OR s.provider = ?7)"
+                             " AND (?8 IS NULL OR instr(lower(coalesce(s.title, p.title, '') || "
+                             "char(10) || s.id "
+                             "|| char(10)"
+                             " || coalesce(s.working_directory, '')), lower(?8)) > 0)"
+                             " AND (?9 IS NULL OR coalesce(f.parent_session_id, "
+                             "s.parent_session_id) = ?9)";
 
 /* Those that come from no other that is there. */
 static const char roots[] = " AND NOT EXISTS (SELECT 1 FROM sessions above WHERE above.id <> s.id"

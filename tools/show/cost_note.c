@@ -9,8 +9,8 @@
 enum { MODELS_SHOWN = 4 };
 
 #define WITHOUT_PRICE(rows, time)                                                                  \
-    "SELECT DISTINCT model FROM " rows " WHERE costed_tokens = 0 AND tokens > 0 AND " SCOPE_HAS("session_id") " AND " SCOPE_TIME(                           \
-        time) " ORDER BY 1 = '', 1 LIMIT ?4"
+    "SELECT DISTINCT model FROM " rows " WHERE costed_tokens = 0 AND tokens > 0 AND " SCOPE_HAS(   \
+        "session_id") " AND " SCOPE_TIME(time) " ORDER BY 1 = '', 1 LIMIT ?4"
 
 int cost_percent(double share)
 {

@@ -38,18 +38,36 @@ static void keep_both(struct session_list *kept, const struct session_list *list
     kept->count = count;
 }
 
-int sessions_match(annal_index *index, const char *agent, const char *model,
-                   struct session_list *list)
+const char *session_project(const char *given, char room[PROJECT_BYTES])
+{
+    if (given == NULL)
+        return NULL;
+    if (given[0] == '.') {
+        char *path = realpath(given, NULL);
+        snprintf(room, PROJECT_BYTES, "%s", path == NULL ? given : path);
+        free(path);
+    } else {
+        snprintf(room, PROJECT_BYTES, "%s", given);
+    }
+    size_t len = strlen(room);
+    while (len > 1 && room[len - 1] == '/')
+        room[--len] = '\0';
+    return room;
+}
+
+int sessions_match(annal_index *index, const struct session_match *match, struct session_list *list)
 {
     struct session_list kept = {0};
     annal_error err = {0};
-    const annal_value params[] = {string_value(agent), string_value(model)};
-    annal_status status =
-        annal_sql(index,
-                  ANNAL_SLICE("SELECT id FROM sessions WHERE" SESSION_FITS(
-                      "agent_id", "?1") " AND" SESSION_FITS("model", "?2") " ORDER BY id"),
-                  &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true},
-                  keep_session, &kept, &err);
+    const annal_value params[] = {string_value(match->agent), string_value(match->model),
+                                  string_value(match->project)};
+    annal_status status = annal_sql(
+        index,
+        ANNAL_SLICE(
+            "SELECT id FROM sessions AS s WHERE" SESSION_FITS("agent_id", "?1") " AND" SESSION_FITS(
+                "model", "?2") " AND" SESSION_OF_PROJECT("s", "?3") " ORDER BY id"),
+        &(annal_sql_options){.params = params, .param_count = 3, .as_indexed = true}, keep_session,
+        &kept, &err);
     keep_both(&kept, list);
     sessions_done(list);
     *list = kept;
@@ -57,7 +75,8 @@ int sessions_match(annal_index *index, const char *agent, const char *model,
         return status < 0 ? fail_error(&err) : (int)status;
     return kept.count > 0
                ? EXIT_DONE
-               : fail_refused("no session fits --agent and --model; 'annal ls' shows them");
+               : fail_refused(
+                     "no session fits --agent, --model and --project; 'annal ls' shows them");
 }
 
 annal_slice session_begin(annal_slice id)

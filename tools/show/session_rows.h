@@ -95,11 +95,32 @@ enum {
 
 /*
  * Keep of list the sessions of this agent and model, each a part of its name or a pattern with *, ?
- * and [abc]; all of the store if list is empty. 0, or an exit status. What fits none is refused.
+ * and [abc], and of this project; all of the store if list is empty. 0, or an exit status. What
+ * fits none is refused.
  */
 struct session_list;
-int sessions_match(annal_index *index, const char *agent, const char *model,
+struct session_match {
+    const char *agent, *model; /* NULL: any */
+    const char *project;       /* as session_project() returns it */
+};
+int sessions_match(annal_index *index, const struct session_match *match,
                    struct session_list *list);
+
+/*
+ * Whether a session is of the project p: a directory, or one below it, or the last part of its
+ * name. Sessions in a directory that was moved are of the project under both of its names.
+ */
+#define SESSION_PROJECT_FITS(c, p)                                                                 \
+    c " = " p " OR substr(" c ", 1, length(" p ") + 1) = " p " || '/' OR " c " GLOB " p            \
+      " OR instr(" p ", '/') = 0 AND " c " GLOB '*/' || " p
+#define SESSION_OF_PROJECT(s, p)                                                                   \
+    " (" p " IS NULL OR " s ".id IN (SELECT session_id FROM session_projects WHERE project IN"     \
+    " (SELECT project FROM session_projects WHERE " SESSION_PROJECT_FITS(                          \
+        "project", p) " OR " SESSION_PROJECT_FITS("directory", p) ")))"
+
+/* The value of --project: of a relative directory its path, in room; else what was given. */
+#define PROJECT_BYTES 4096
+const char *session_project(const char *given, char room[PROJECT_BYTES]);
 
 /* Whether the text of column c is parameter p, which is a part of it or such a pattern. */
 #define SESSION_FITS(c, p) " (" p " IS NULL OR " c " GLOB " p " OR instr(" c ", " p ") > 0)"

@@ -94,6 +94,42 @@ CREATE INDEX idx_sessions_status ON sessions(status);
 CREATE INDEX idx_sessions_flow ON sessions(flow_id);
 CREATE INDEX idx_sessions_activity ON sessions(last_activity_at);
 
+-- Where a session worked: a row for each time that an event said another directory.
+CREATE TABLE session_directories (
+    session_id    TEXT NOT NULL,
+    seq           INTEGER NOT NULL,
+    timestamp     TEXT NOT NULL,
+    directory     TEXT NOT NULL,
+    PRIMARY KEY (session_id, seq)
+) WITHOUT ROWID;
+
+-- The project of each session: the directory in which it began, under its latest name. A directory
+-- was moved if a session began in it and ended in another one, neither of them within the other, and
+-- no session began in it after that.
+CREATE VIEW session_projects AS
+    WITH RECURSIVE ends AS MATERIALIZED (
+        SELECT a.session_id, a.directory AS begun, a.timestamp AS begun_at,
+               z.directory AS ended, z.timestamp AS ended_at
+        FROM (SELECT session_id, min(seq) AS first, max(seq) AS last FROM session_directories
+              GROUP BY session_id) s
+        JOIN session_directories a ON a.session_id = s.session_id AND a.seq = s.first
+        JOIN session_directories z ON z.session_id = s.session_id AND z.seq = s.last),
+    moves AS MATERIALIZED (
+        SELECT begun, ended, max(ended_at) AS at FROM ends AS e
+        WHERE begun <> ended AND substr(ended, 1, length(begun) + 1) <> begun || '/'
+          AND substr(begun, 1, length(ended) + 1) <> ended || '/'
+          AND NOT EXISTS (SELECT 1 FROM ends AS o
+                          WHERE o.begun = e.begun AND o.begun_at > e.ended_at)
+        GROUP BY begun),
+    names (directory, name, depth) AS (
+        SELECT DISTINCT begun, begun, 0 FROM ends
+        UNION ALL
+        SELECT n.directory, m.ended, n.depth + 1 FROM names n JOIN moves m ON m.begun = n.name
+        WHERE n.depth < 20),
+    latest AS MATERIALIZED (SELECT directory, name, max(depth) FROM names GROUP BY directory)
+    SELECT e.session_id, l.name AS project, e.begun AS directory
+    FROM ends e JOIN latest l ON l.directory = e.begun;
+
 CREATE TABLE turns (
     id            TEXT PRIMARY KEY,
     session_id    TEXT NOT NULL REFERENCES sessions(id),

@@ -16,6 +16,9 @@ UPDATE sessions SET
     title_from = CASE WHEN annal_title($title) IS NULL THEN title_from END,
     time_from = $time
 WHERE id = :session;
+INSERT INTO session_directories (session_id, seq, timestamp, directory)
+SELECT :session, :seq, :ts, COALESCE(NULLIF(rtrim($working_directory, '/'), ''), '/')
+WHERE $working_directory GLOB '?*';
 
 -- on session.updated
 UPDATE sessions SET
@@ -33,6 +36,10 @@ UPDATE sessions SET
                       THEN title_from END,
     time_from = CASE WHEN $set::created_at IS NULL THEN time_from END
 WHERE id = :session;
+INSERT INTO session_directories (session_id, seq, timestamp, directory)
+SELECT :session, :seq, :ts,
+       COALESCE(NULLIF(rtrim(COALESCE($set::working_directory, $working_directory), '/'), ''), '/')
+WHERE COALESCE($set::working_directory, $working_directory) GLOB '?*';
 
 -- on session.status_changed
 UPDATE sessions SET status = COALESCE($to, status) WHERE id = :session;
@@ -65,6 +72,7 @@ ON CONFLICT (session_id, model, since, tier, above) DO UPDATE SET
 -- on session.pruned
 DELETE FROM tool_calls WHERE session_id = :session;
 DELETE FROM usage_events WHERE session_id = :session;
+DELETE FROM session_directories WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
 DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;
