@@ -113,7 +113,7 @@ static annal_status prepare_events(annal_import *import, annal_slice section, an
         }
         import->statements[import->statement_count++] = statement;
         int columns = sqlite3_column_count(statement);
-        if (columns != 0 && columns != 7)
+        if (columns != 0 && columns != 7 && columns != 8)
             return annal__fail(err, ANNAL_ERR_SQL,
                                "importer: a SELECT of events returns %d columns, not session, ts, "
                                "type, id, cause, data, line",
@@ -128,7 +128,7 @@ static annal_status prepare_batch(annal_import *import, annal_slice section, ann
     annal_status status = prepare_events(import, section, err);
     import->batch_count = import->statement_count;
     for (size_t i = 0; i < import->batch_count; i++)
-        events = events || sqlite3_column_count(import->statements[i]) == 7;
+        events = events || sqlite3_column_count(import->statements[i]) >= 7;
     if (status >= 0 && !events)
         return annal__fail(err, ANNAL_ERR_SQL, "importer: no SELECT of events under '-- batch'");
     return status;
@@ -143,6 +143,27 @@ static const char ours[] =
     "CREATE TABLE lines (row INTEGER PRIMARY KEY, n INTEGER, hash TEXT, json TEXT, unreadable "
     "TEXT);"
     "CREATE TABLE _seen (hash TEXT PRIMARY KEY) WITHOUT ROWID;";
+
+static void sql_record_owner(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    annal_import *import = sqlite3_user_data(context);
+    const char *origin = (const char *)sqlite3_value_text(argv[0]);
+    const char *session = (const char *)sqlite3_value_text(argv[1]);
+    (void)argc;
+    if (origin == NULL || session == NULL)
+        return;
+    annal_slice owner = {session, (size_t)sqlite3_value_bytes(argv[1])};
+    if (import->owner != NULL)
+        owner = import->owner(import->owner_arg,
+                              (annal_slice){origin, (size_t)sqlite3_value_bytes(argv[0])}, owner);
+    sqlite3_result_text64(context, owner.ptr, owner.len, SQLITE_TRANSIENT, SQLITE_UTF8);
+}
+
+static void take_owner(annal_import *import, const annal_import_source *source)
+{
+    import->owner = source->owner;
+    import->owner_arg = source->owner_arg;
+}
 
 static annal_status describe_source(annal_import *import, const annal_import_source *source,
                                     annal_error *err)
@@ -214,6 +235,7 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         return annal__fail(err, status, "import of '%s': out of memory", source->file);
     import->scratch.limit = ANNAL_APPEND_BYTES_MAX;
     import->may_repeat = may_repeat(source);
+    take_owner(import, source);
 
     /* An empty name is a private database; what does not fit its cache goes to a temporary file. */
     if (annal__db_connect(NULL, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &import->db) !=
@@ -221,6 +243,8 @@ static annal_status open_ours(const annal_import_source *source, annal_import **
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL) != SQLITE_OK ||
         annal__import_functions(import->db) != SQLITE_OK ||
         annal__import_said(import->db) != SQLITE_OK ||
+        sqlite3_create_function(import->db, "record_owner", 2, SQLITE_UTF8 | SQLITE_INNOCUOUS,
+                                import, sql_record_owner, NULL, NULL) != SQLITE_OK ||
         sqlite3_exec(import->db, ours, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_db_config(import->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL) != SQLITE_OK) {
         status = annal__import_fail(import, err, "importer");
@@ -314,6 +338,7 @@ annal_status annal__import_again(annal_import *import, const annal_import_source
     import->last_counted = 0;
     import->refused = false;
     import->may_repeat = may_repeat(source);
+    take_owner(import, source);
     return status;
 }
 
@@ -380,6 +405,8 @@ static annal_status give_events(annal_import *import, sqlite3_stmt *statement, s
                       .data = annal__db_column(statement, 5)},
             .line = (uint64_t)sqlite3_column_int64(statement, 6),
         };
+        if (sqlite3_column_count(statement) > 7)
+            event.formerly = annal__db_column(statement, 7);
         if (event.draft.ts_us == 0)
             event.draft.ts_us = 1; /* 0 would be the time of the import, which differs each time */
         annal_status status = fn(arg, &event, err);

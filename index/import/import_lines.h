@@ -43,6 +43,8 @@ struct annal_import {
     bool refused;          /* a trigger failed on the current line */
     bool may_repeat;       /* lines with the same bytes are different lines */
     bool failed;
+    annal_import_owner_fn owner;
+    void *owner_arg;
 };
 
 /* The lines of a batch that were not skipped, and which of them yielded an event. */

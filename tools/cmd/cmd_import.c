@@ -36,6 +36,7 @@ struct work {
     struct unchanged *unchanged;
     struct deleted *deleted;
     struct import_spares spares;
+    struct owners *owners;
     annal_import *detector;
     struct table *table;
     struct progress progress;
@@ -278,6 +279,7 @@ static int import_log(struct work *work, const struct log *log, bool *out_end)
     struct importer importer = {0};
     annal_error err = {0};
     struct import_options options = {.spares = &work->spares,
+                                     .owners = work->owners,
                                      .progress = show_progress,
                                      .arg = work,
                                      .options = work->options,
@@ -340,12 +342,46 @@ static void end_table(struct work *work)
     work->table = NULL;
 }
 
+static unsigned depth_of(const char *path)
+{
+    unsigned depth = 0;
+    for (; *path != '\0'; path++)
+        depth += *path == '/';
+    return depth;
+}
+
+static bool is_of_agent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return strncmp(slash != NULL ? slash + 1 : path, "agent-", 6) == 0;
+}
+
+/*
+ * A conversation before its copies, because the first that is imported has the records: sub-agents,
+ * which are below it or named so, come after it, and so does the log that continues it, which is
+ * larger.
+ */
+static int compare_logs(const void *left, const void *right)
+{
+    const struct log *a = left, *b = right;
+    unsigned a_depth = depth_of(a->path), b_depth = depth_of(b->path);
+    bool a_agent = is_of_agent(a->path), b_agent = is_of_agent(b->path);
+    if (a_depth != b_depth)
+        return a_depth < b_depth ? -1 : 1;
+    if (a_agent != b_agent)
+        return a_agent ? 1 : -1;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? -1 : 1;
+    return strcmp(a->path, b->path);
+}
+
 static int import_logs(struct work *work, const struct logs *logs)
 {
     int exit_status = begin_table(work);
     bool end = exit_status != EXIT_DONE;
     progress_begin(&work->progress, "import", logs->bytes);
     work->unchanged = unchanged_open(work->store);
+    qsort(logs->all, logs->count, sizeof *logs->all, compare_logs);
     for (size_t i = 0; i < logs->count && !end; i++) {
         if (i > 0)
             store_wait_anew(work->args, work->store);
@@ -401,6 +437,7 @@ static int follow(struct work *work, int signals)
         .map = work->options,
         .map_count = work->option_count,
         .limits = &work->limits,
+        .owners = work->owners,
         .recheck = args_has(work->args, "recheck"),
         .deleted = work->deleted,
         .signals = signals,
@@ -473,12 +510,18 @@ static int work_in_store(struct work *work, struct logs *logs, int signals)
         return exit_status;
     if (annal_index_open(work->store, NULL, &index, &err) < 0)
         exit_status = fail_error(&err);
+    else if ((work->owners = owners_new(index)) == NULL)
+        exit_status = fail_storage("out of memory");
     else
         work->deleted = args_has(work->args, "again") ? NULL : deleted_open(work->store);
-    if (index != NULL)
+    if (work->owners != NULL)
         exit_status = signals >= 0 ? follow(work, signals) : import_logs(work, logs);
     deleted_close(work->deleted);
+    if (owners_failure(work->owners) != NULL)
+        say("records that other sessions have may be imported twice: %s",
+            owners_failure(work->owners)->message);
     exit_status = out_finish(exit_status);
+    owners_free(work->owners);
     annal_index_close(index);
     return store_close(work->store, exit_status);
 }

@@ -785,6 +785,7 @@ int follow_logs(const struct follow_options *options, struct follow_totals *out_
     follow.import = (struct import_options){.spares = &follow.spares,
                                             .stop = wants_to_stop,
                                             .arg = &follow,
+                                            .owners = options->owners,
                                             .options = options->map,
                                             .option_count = options->map_count,
                                             .limits = options->limits,

@@ -40,6 +40,7 @@ struct follow_options {
     int path_count;
     const annal_import_option *map;
     size_t map_count;
+    struct owners *owners;         /* as in import.h */
     const annal_limits *limits;    /* of a database's SQL */
     const struct deleted *deleted; /* sessions that are left out; may be NULL */
     bool recheck;                  /* read logs that did not change, too */

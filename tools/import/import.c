@@ -252,6 +252,7 @@ annal_status import_take(struct import_job *job, enum import_until until, annal_
         if (err != NULL)
             *err = second;
     }
+    owners_pause(job->options != NULL ? job->options->owners : NULL);
     annal_import_counts counts = annal_import_counts_get(job->import);
     job->report.imported = counts.imported;
     job->report.blank = counts.blank;
@@ -358,6 +359,10 @@ static annal_status open_importer(struct import_job *job, const struct importer 
                                   .file = slash != NULL ? slash + 1 : job->path,
                                   .container = job->report.container};
     size_t given = options != NULL ? options->option_count : 0;
+    if (options != NULL && options->owners != NULL) {
+        source.owner = owners_find;
+        source.owner_arg = options->owners;
+    }
     struct buf session = {0};
     annal_import_option *all = annal__realloc_array(NULL, given + 1, sizeof *all);
     job->batch_lines =

@@ -4,6 +4,7 @@
 #define TOOLS_IMPORT_IMPORT_H
 
 #include "tools/import/importers.h"
+#include "tools/import/owners.h"
 
 #include <annal/import.h>
 #include <annal/store.h>
@@ -79,6 +80,7 @@ struct import_options {
     import_progress_fn progress;
     import_stop_fn stop;
     void *arg;
+    struct owners *owners;              /* NULL: no record is looked for in other sessions */
     const annal_import_option *options; /* for the importer */
     size_t option_count;
     const annal_limits *limits;    /* of a database's SQL; NULL: the usual ones */

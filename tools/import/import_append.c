@@ -363,6 +363,8 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     }
     if (status >= 0 && event->draft.id.len > 0)
         status = annal__import_knows(job->import, event->session, event->draft.id, &known, err);
+    if (status >= 0 && !known && event->formerly.len > 0)
+        status = annal__import_knows(job->import, event->session, event->formerly, &known, err);
     if (status < 0 || known || is_pending(job, index, event->draft.id))
         goto done;
 

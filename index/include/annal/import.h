@@ -6,10 +6,11 @@
  * carried from line to line, triggers, views. "-- batch" runs for every batch of lines; its
  * statements that return columns return events, in this order:
  *
- *   session, ts, type, id, cause, data, line
+ *   session, ts, type, id, cause, data, line[, formerly]
  *
  * ts is in microseconds, 1 if no time is known (annal import then takes that of an event beside it,
- * or of the file). id and cause may be NULL, line is the n of the line that it came from. All of it
+ * or of the file). id and cause may be NULL, line is the n of the line that it came from. formerly
+ * is NULL or the id that an older version of the importer gave the event. All of it
  * runs in a private database in a temporary file, and finds there
  *
  *   source(kind, file, stem, container)
@@ -40,6 +41,10 @@
  *       the texts that the agent added before it. NULL if it added none, "" if nothing follows. The
  *       importer lists these texts in a view, added(begins, ends): ends is the text with which one
  *       ends, or NULL if it reaches to the end of the message
+ *   record_owner(origin, session)
+ *       the session that has the record with this identity (of the source, unique in the world):
+ *       another one, from which this line was copied, or session itself. The event that session
+ *       then has of the record must say it as data.origin. NULL for NULL
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
  *
@@ -91,12 +96,20 @@ typedef struct annal_import_option {
     annal_slice value;
 } annal_import_option;
 
+/*
+ * The session that has the record of this identity; session, if none has: then session has it from
+ * now on. Valid until the next call.
+ */
+typedef annal_slice (*annal_import_owner_fn)(void *arg, annal_slice origin, annal_slice session);
+
 typedef struct annal_import_source {
     const char *kind;      /* "claude-code" */
     const char *file;      /* base name of the log */
     const char *container; /* what the lines were made from: "lines" (default), "document", … */
     const annal_import_option *options;
     size_t option_count;
+    annal_import_owner_fn owner; /* for record_owner(); NULL: the session that asks has it */
+    void *owner_arg;
 } annal_import_source;
 
 /*
@@ -119,6 +132,7 @@ typedef struct annal_import_event {
     annal_slice session;
     annal_draft draft;
     uint64_t line;
+    annal_slice formerly; /* the id that an older importer gave it; empty: none */
 } annal_import_event;
 
 /* The event's slices are valid until it returns. A result below 0 stops the import, and is

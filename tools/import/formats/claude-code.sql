@@ -1,4 +1,4 @@
--- importer claude-code   version 4
+-- importer claude-code   version 5
 -- SPDX-License-Identifier: Apache-2.0
 -- records: attachment summary progress file-history-* system last-prompt pr-link queue-operation *-title permission-mode
 -- records: bridge-session mode agent-* tag result started worktree-* content-replacement
@@ -20,10 +20,14 @@
 --  (4) The first event made from a line carries the line under "extra", less what is in the
 --      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
 --      every escape.
---  (5) An event's id is made of the bytes of its line, so the same line imported again, from a copy or
---      a slice of the file too, is the same event. session.created has an id of its own.
+--  (5) An event's id is made of the uuid of its line, or of the bytes of one without uuid, so the same
+--      line imported again, from a copy, a slice or a moved project, is the same event, even if a path
+--      in it was rewritten. session.created has an id of its own; the id of usage is made of the
+--      message and the request. Ids that version 4 gave are recognized.
 --  (6) Usage is repeated on every line of a message. The first line's counts; when a later line
 --      has more output tokens, its usage replaces what was counted, and the difference is an event.
+--      What other models or a compaction used for the message (iterations) is no part of its usage, and
+--      an event of its own.
 --  (7) A turn starts with what a human (or a task notice) said, and ends with turn_duration, with an
 --      interruption, or with an answer. More lines of a message, and more work, may follow an answer, so
 --      the event of its end comes where the next turn starts or the log ends, with the time of the
@@ -36,8 +40,12 @@
 --  (9) A session is called as its user calls it (custom-title), else as the program does (ai-title),
 --      else as a summary says whose leaf is a line of that session. Most summaries at the head of a
 --      file are about other sessions.
--- (10) A session that is gone on with may copy lines that it has, under other uuids. A call of a tool
---      that it has already, or its result, is a record: it was called once.
+-- (10) A session that is continued may copy lines: its own under other uuids, or those of another
+--      session under its id. A call of a tool that the session has already, or its result, a line whose
+--      uuid was seen, a prompt of the same time and text, and a message that another session has
+--      (record_owner) are records: they count nothing. parent_session_id says which session had them.
+-- (11) The lines are a tree (parentUuid). A prompt that continues from before the last turn leaves the
+--      turns after that point abandoned, and those on its way to the root live.
 
 -- detect
 -- Qwen Code has message.parts; iFlow ids of sessions that begin with session-, and results of tools as Gemini has them.
@@ -88,8 +96,16 @@ SELECT session_id(coalesce((SELECT value FROM options WHERE name = 'session'), s
 CREATE TABLE sessions (
     session TEXT PRIMARY KEY, dated INTEGER, model TEXT, cwd TEXT, branch TEXT, name TEXT,
     rank INTEGER, turn TEXT, turns INTEGER, leaf TEXT, rest TEXT, rest_error TEXT, rest_ts INTEGER,
-    rest_n INTEGER, rested INTEGER
+    rest_n INTEGER, rested INTEGER, last_turn TEXT, parent TEXT
 ) WITHOUT ROWID;
+
+-- The lines that were seen: the turn that was the last one then; copied: another session has it.
+CREATE TABLE nodes (uuid TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
+
+-- The turns of the tree: the turn that each continues from, whether it was abandoned, and its prompt.
+CREATE TABLE branches (turn TEXT PRIMARY KEY, session TEXT, up TEXT, gone INTEGER) WITHOUT ROWID;
+CREATE INDEX branches_live ON branches(session, gone);
+CREATE TABLE prompts (key TEXT PRIMARY KEY) WITHOUT ROWID;
 
 -- Summaries whose leaf may come later.
 CREATE TABLE summaries (leaf TEXT PRIMARY KEY, summary TEXT) WITHOUT ROWID;
@@ -100,6 +116,7 @@ CREATE TABLE chains (uuid TEXT PRIMARY KEY, session TEXT) WITHOUT ROWID;
 -- What was counted for each message.
 CREATE TABLE usage (
     session TEXT, message TEXT, input INTEGER, cached INTEGER, written INTEGER, output INTEGER,
+    hour INTEGER, searches INTEGER, others INTEGER,
     PRIMARY KEY (session, message)
 ) WITHOUT ROWID;
 
@@ -118,12 +135,15 @@ CREATE TABLE facts (
     new_name TEXT, rank INTEGER, leaf TEXT, summary TEXT, message TEXT, input INTEGER,
     cached INTEGER, written INTEGER, output INTEGER, more_input INTEGER, more_cached INTEGER,
     more_written INTEGER, more_output INTEGER, call TEXT, main TEXT, rest TEXT, error TEXT,
-    end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT
+    end_type TEXT, end_id TEXT, end_ts INTEGER, end_error TEXT, label TEXT, origin TEXT, up TEXT,
+    rooted INTEGER, copied INTEGER, new_parent TEXT, last_turn TEXT, from_turn TEXT, taken TEXT, prompt TEXT,
+    hour INTEGER, searches INTEGER, others INTEGER, more_hour INTEGER, more_searches INTEGER,
+    told_others INTEGER, size INTEGER, again INTEGER
 );
 
 -- The events that a line may give, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (100000);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (99999), (100000), (100001);
 
 -- What each line of the batch says by itself.
 CREATE VIEW said AS
@@ -149,13 +169,17 @@ SELECT row, n, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.s
                                      ELSE 'o' END, '')
             FROM json_each(j, '$.message.content') b) END AS blocks,
        coalesce(j ->> '$.message.content[0].id', j ->> '$.message.content[0].tool_use_id') AS call,
-       CASE WHEN json_type(j, '$.message.usage') = 'object'
-           THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', hash)
+       CASE WHEN u IS NOT NULL THEN coalesce(j ->> '$.message.id', j ->> '$.uuid', hash)
                 || ' ' || coalesce(j ->> '$.requestId', '') END AS message,
-       CAST(coalesce(j ->> '$.message.usage.input_tokens', 0) AS INTEGER) AS input,
-       CAST(coalesce(j ->> '$.message.usage.cache_read_input_tokens', 0) AS INTEGER) AS cached,
-       CAST(coalesce(j ->> '$.message.usage.cache_creation_input_tokens', 0) AS INTEGER) AS written,
-       CAST(coalesce(j ->> '$.message.usage.output_tokens', 0) AS INTEGER) AS output,
+       j ->> '$.message.id' || ' ' || (j ->> '$.requestId') AS response,
+       CAST(u ->> '$.input_tokens' AS INTEGER) AS input,
+       CAST(u ->> '$.cache_read_input_tokens' AS INTEGER) AS cached,
+       CAST(u ->> '$.cache_creation_input_tokens' AS INTEGER) AS written,
+       CAST(u ->> '$.output_tokens' AS INTEGER) AS output,
+       CAST(nullif(u ->> '$.cache_creation.ephemeral_1h_input_tokens', 0) AS INTEGER) AS hour,
+       CAST(nullif(u ->> '$.server_tool_use.web_search_requests', 0) AS INTEGER) AS searches,
+       json_type(u, '$.iterations') AS iterations,
+       json_type(j, '$.parentUuid') IS 'null' AS rooted, j ->> '$.logicalParentUuid' AS logical_up,
        CASE WHEN j ->> '$.isApiErrorMessage' IS 1
                 THEN coalesce(j -> '$.message.content[0].text', j -> '$.error', '"API error"')
             WHEN j ->> '$.type' = 'system' AND j ->> '$.subtype' = 'api_error'
@@ -165,7 +189,9 @@ SELECT row, n, hash, j IS NULL AS unreadable, j ->> '$.type' AS type, j ->> '$.s
            coalesce(j ->> '$.message.stop_reason',
                     CASE WHEN j ->> '$.message.content[0].type' = 'text' THEN 'end_turn' END, '')
            END AS stop
-FROM (SELECT row, n, hash, line_json(row) AS j FROM lines) ORDER BY row;
+FROM (SELECT row, n, hash, j, CASE WHEN json_type(j, '$.message.usage') = 'object'
+                                   THEN j -> '$.message.usage' END AS u
+      FROM (SELECT row, n, hash, line_json(row) AS j FROM lines)) ORDER BY row;
 
 -- One line after the other: whose it is, then what it changes there. A LIMIT makes SQLite compute a
 -- column once, and not wherever the query around it uses it.
@@ -181,13 +207,14 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            CASE WHEN NEW.branch IS NOT s.branch THEN NEW.branch END,
            CASE WHEN x.name IS NOT s.name AND x.rank >= coalesce(s.rank, 0) THEN x.name END, x.rank,
            CASE WHEN x.summarizes IS NULL AND NEW.has_leaf THEN NEW.leaf END, NEW.summary,
-           CASE WHEN NEW.output > coalesce(u.output, -1) THEN NEW.message END,
+           CASE WHEN NOT x.copied AND coalesce(NEW.output, 0) > coalesce(u.output, -1) THEN NEW.message END,
            NEW.input, NEW.cached, NEW.written, NEW.output,
            NEW.input - coalesce(u.input, 0), NEW.cached - coalesce(u.cached, 0),
            NEW.written - coalesce(u.written, 0), NEW.output - coalesce(u.output, 0),
-           CASE WHEN NEW.blocks IN ('c', 'r') THEN NEW.blocks || ' ' || NEW.call END,
+           CASE WHEN NOT x.copied AND NEW.blocks IN ('c', 'r') THEN NEW.blocks || ' ' || NEW.call END,
            CASE
            WHEN NEW.unreadable THEN 'unreadable'
+           WHEN x.copied THEN 'record'
            WHEN NEW.blocks IN ('c', 'r') AND EXISTS (
                SELECT 1 FROM calls c
                WHERE c.session = x.session AND c.call = NEW.blocks || ' ' || NEW.call) THEN 'record'
@@ -199,25 +226,58 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            WHEN NEW.subtype = 'compact_boundary' THEN 'checkpoint'
            WHEN NEW.subtype = 'api_error' THEN 'failed'
            ELSE 'record' END,
-           CASE WHEN NEW.error IS NOT NULL THEN 'turn.failed'
+           CASE WHEN x.copied THEN NULL
+                WHEN NEW.error IS NOT NULL THEN 'turn.failed'
                 WHEN NEW.blocks LIKE '%c%' OR NEW.blocks LIKE '%r%' THEN 'open'
                 WHEN NEW.type = 'user' AND NEW.text LIKE '<local-command-std%' THEN 'turn.completed'
                 WHEN NEW.stop IN ('end_turn', 'stop_sequence', 'refusal') THEN 'turn.completed'
                 WHEN NEW.stop IS NOT NULL THEN 'open' END,
            NEW.error,
            CASE WHEN x.interrupted THEN 'turn.cancelled' ELSE coalesce(nullif(s.rest, 'open'), 'turn.completed') END,
-           CASE WHEN s.rested THEN s.turn || '.ends' ELSE NEW.hash || '.2' END,
+           CASE WHEN s.rested THEN s.turn || '.ends' ELSE x.label || '.2' END,
            CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_ts ELSE x.ts END,
-           CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_error END
+           CASE WHEN s.rest <> 'open' AND NOT x.interrupted THEN s.rest_error END,
+           x.label, CASE WHEN NOT x.copied THEN x.origin END, coalesce(NEW.up, NEW.logical_up), NEW.rooted, x.copied,
+           CASE WHEN x.owner <> x.session AND x.owner IS NOT coalesce(s.parent, x.parent)
+                     AND s.parent IS NULL AND x.parent IS NULL THEN x.owner END,
+           CASE WHEN x.human THEN coalesce(NEW.uuid, NEW.hash) ELSE s.last_turn END, s.last_turn, NULL, x.prompt,
+           NEW.hour, NEW.searches,
+           CASE WHEN NEW.iterations = 'array' AND NOT x.copied THEN
+               (SELECT count(*) FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
+                WHERE i.value ->> '$.type' <> 'message') END,
+           NEW.hour - coalesce(u.hour, 0), NEW.searches - coalesce(u.searches, 0), coalesce(u.others, 0),
+           CASE WHEN NEW.iterations = 'array' THEN
+               (SELECT max(coalesce(i.value ->> '$.input_tokens', 0) + coalesce(i.value ->> '$.cache_read_input_tokens', 0)
+                           + coalesce(i.value ->> '$.cache_creation_input_tokens', 0))
+                FROM json_each(line_json(NEW.row), '$.message.usage.iterations') i
+                WHERE i.value ->> '$.type' = 'message') END,
+           u.message IS NOT NULL
     FROM (
+        SELECT y.*, y.seen_before OR coalesce(y.owner <> y.session, 0)
+                    OR (coalesce(NEW.blocks LIKE '%r%', 0) OR NEW.type IS 'system') AND coalesce(y.up_copied, 0)
+                    AS copied,
+               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session, 0) AS human,
+               y.talks AND NOT y.seen_before AND NOT coalesce(y.owner <> y.session, 0)
+                   OR y.interrupted AND NOT y.seen_before OR NOT coalesce(y.up_copied, 0)
+                   AND (NEW.type IS 'system' AND NEW.subtype IS 'turn_duration') AS ends
+        FROM (
+        SELECT v.*, record_owner(v.origin, v.session) AS owner,
+               EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = NEW.uuid)
+                   OR EXISTS (SELECT 1 FROM prompts p WHERE p.key = v.prompt) AS seen_before,
+               (SELECT d.copied FROM nodes d WHERE d.uuid = NEW.up) AS up_copied
+        FROM (
         SELECT w.*, CASE WHEN NEW.side THEN w.base END AS parent,
                CASE WHEN NOT NEW.side THEN w.base ELSE session_id(coalesce(
                    w.base || '.agent-' || coalesce(NEW.agent,
                        (SELECT substr(stem, 7) FROM source WHERE stem LIKE 'agent-_%')),
                    (SELECT c.session FROM chains c WHERE c.uuid = NEW.up),
                    w.base || '.side-' || coalesce(NEW.uuid, NEW.hash))) END AS session,
-               w.human OR w.interrupted OR (NEW.type IS 'system' AND NEW.subtype IS 'turn_duration')
-                   AS ends
+               CASE WHEN NEW.uuid IN (SELECT d.uuid FROM nodes d) THEN NEW.hash ELSE coalesce(NEW.uuid, NEW.hash) END
+                   AS label,
+               CASE NEW.type WHEN 'assistant' THEN coalesce('claude ' || NEW.response, 'claude ' || NEW.uuid || ' ' || NEW.at)
+                    WHEN 'user' THEN CASE WHEN coalesce(NEW.blocks, '') NOT LIKE '%r%'
+                                          THEN 'claude ' || NEW.uuid || coalesce(' ' || NEW.at, '') END END AS origin,
+               CASE WHEN w.talks AND NEW.at IS NOT NULL THEN w.base || NEW.at || NEW.text END AS prompt
         FROM (
             SELECT coalesce(NEW.session, f.session) AS said, coalesce(NEW.at, f.ts) AS ts,
                    coalesce(f.summarizes, NEW.session, f.session) AS base,
@@ -231,16 +291,40 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                        AND NOT NEW.meta AND coalesce(NEW.blocks, '') NOT LIKE '%r%'
                        AND coalesce(NEW.text, '') NOT LIKE '[Request interrupted by user%'
                        AND coalesce(NEW.text, '') NOT LIKE '<local-command-%'
-                       AND coalesce(NEW.text, '') NOT LIKE '<bash-%' AS human
+                       AND coalesce(NEW.text, '') NOT LIKE '<bash-%' AS talks
             FROM (SELECT session, ts, CASE WHEN NEW.leaf IS NOT NULL THEN
                       (SELECT k.session FROM sessions k WHERE k.leaf = NEW.leaf) END AS summarizes
                   FROM file LIMIT 1) f
             LEFT JOIN summaries m ON m.leaf = NEW.uuid
             LIMIT 1) w
-        LIMIT 1) x
+        LIMIT 1) v LIMIT 1) y LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
+    INSERT INTO branched SELECT NEW.row WHERE EXISTS (
+        SELECT 1 FROM facts f WHERE f.row = NEW.row AND f.human AND f.from_turn IS NOT NULL
+          AND (f.rooted OR (SELECT d.turn FROM nodes d WHERE d.uuid = f.up) IS NOT f.from_turn));
     INSERT INTO left_behind VALUES (NEW.row);
+END;
+
+-- Rule (11): the turns that a prompt leaves behind, and those that it returns to. A prompt whose parent
+-- is unknown continues the last turn.
+CREATE VIEW branched (row) AS VALUES (0);
+CREATE TRIGGER branch INSTEAD OF INSERT ON branched BEGIN
+    UPDATE facts SET from_turn = CASE
+        WHEN EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = facts.up AND d.turn IS NOT NULL)
+            THEN (SELECT d.turn FROM nodes d WHERE d.uuid = facts.up)
+        WHEN NOT rooted THEN from_turn END
+    WHERE row = NEW.row;
+    UPDATE facts SET taken = (
+        WITH RECURSIVE way (turn) AS (
+            SELECT facts.from_turn WHERE facts.from_turn IS NOT NULL
+            UNION SELECT b.up FROM way JOIN branches b USING (turn) WHERE b.up IS NOT NULL)
+        SELECT nullif(json_group_array(json_array(b.turn, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END)), '[]')
+        FROM (SELECT turn, gone FROM branches b WHERE b.session = facts.session
+              AND b.gone = (b.turn IN (SELECT turn FROM way))) b)
+    WHERE row = NEW.row;
+    UPDATE branches SET gone = NOT gone
+    WHERE turn IN (SELECT t.value ->> 0 FROM facts f, json_each(f.taken) t WHERE f.row = NEW.row);
 END;
 
 -- What a line leaves behind. It is a trigger of its own because SQLite first puts aside the rows of
@@ -253,9 +337,10 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
            CASE WHEN new_name IS NOT NULL THEN rank END,
            CASE WHEN human OR ended IS NULL THEN turn END, turns,
            CASE WHEN type IN ('user', 'assistant') THEN uuid END,
-           rest, error, ts, n, coalesce(rest <> 'open', 0)
+           rest, error, ts, n, coalesce(rest <> 'open', 0), last_turn, new_parent
     FROM facts WHERE row = NEW.row
     ON CONFLICT DO UPDATE SET
+        last_turn = excluded.last_turn, parent = coalesce(excluded.parent, parent),
         dated = coalesce(excluded.dated, dated), model = coalesce(excluded.model, model),
         cwd = coalesce(excluded.cwd, cwd), branch = coalesce(excluded.branch, branch),
         name = coalesce(excluded.name, name), rank = coalesce(excluded.rank, rank),
@@ -266,8 +351,11 @@ CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
         rest_n = CASE WHEN excluded.rest IS NULL THEN rest_n ELSE excluded.rest_n END,
         rested = excluded.turn IS turn AND (rested OR excluded.rested);
     INSERT OR REPLACE INTO usage
-    SELECT session, message, input, cached, written, output FROM facts
-    WHERE row = NEW.row AND message IS NOT NULL;
+    SELECT session, message, input, cached, written, output, hour, searches, max(told_others, coalesce(others, 0))
+    FROM facts WHERE row = NEW.row AND message IS NOT NULL;
+    INSERT OR IGNORE INTO nodes SELECT uuid, last_turn, copied FROM facts WHERE row = NEW.row AND uuid IS NOT NULL;
+    INSERT OR IGNORE INTO branches SELECT turn, session, from_turn, 0 FROM facts WHERE row = NEW.row AND human;
+    INSERT OR IGNORE INTO prompts SELECT prompt FROM facts WHERE row = NEW.row AND prompt IS NOT NULL;
     INSERT OR IGNORE INTO calls SELECT session, call FROM facts WHERE row = NEW.row AND call IS NOT NULL;
     INSERT OR IGNORE INTO chains
     SELECT uuid, session FROM facts
@@ -281,11 +369,13 @@ END;
 INSERT INTO said SELECT * FROM said;
 
 -- CROSS JOIN keeps the order: line, kind, block.
-SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, id, NULL,
+SELECT session, CASE type_k WHEN 2 THEN end_ts ELSE ts END, type, CASE WHEN at_once THEN id ELSE label || id END, NULL,
        CASE WHEN at IS NULL AND ts > 1 AND (type_k <> 2 OR end_ts = ts)
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n,
+       CASE WHEN NOT at_once THEN hash || id WHEN type_k = 100000 THEN hash || '.usage'
+            WHEN type_k = 2 AND id = label || '.2' THEN hash || '.2' END
 FROM (
-    SELECT session, ts, at, w.n, end_ts, k.k AS type_k,
+    SELECT session, ts, at, w.n, end_ts, k.k AS type_k, w.label, w.hash, k.k IN (0, 2, 99999, 100000, 100001) AS at_once,
         CASE k.k
         WHEN 0 THEN 'session.created'
         WHEN 1 THEN 'session.updated'
@@ -298,27 +388,32 @@ FROM (
         WHEN 5 THEN CASE WHEN substr(blocks, b.key + 1, 1) = 'c' THEN 'tool.called'
                          WHEN b.value ->> '$.is_error' = 1 THEN 'tool.failed' ELSE 'tool.returned' END
         WHEN 6 THEN 'provider.failed'
+        WHEN 99999 THEN b.value ->> 1
         ELSE 'agent.turn.usage' END AS type,
-        CASE k.k WHEN 0 THEN 'session.created' WHEN 100000 THEN hash || '.usage'
-                 WHEN 2 THEN end_id WHEN 6 THEN hash || '.failed'
-                 WHEN 5 THEN hash || '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
-                 ELSE hash || '.' || k.k END AS id,
+        CASE k.k WHEN 0 THEN 'session.created'
+                 WHEN 100000 THEN message || '.usage' || CASE WHEN again THEN '.' || output ELSE '' END
+                 WHEN 100001 THEN message || '.usage#' || b.key
+                 WHEN 99999 THEN (b.value ->> 0) || substr(b.value ->> 1, 5) || '.' || w.turn
+                 WHEN 2 THEN end_id WHEN 6 THEN '.failed'
+                 WHEN 5 THEN '.' || (4 + length(replace(substr(blocks, 1, b.key + 1), 'o', '')))
+                 ELSE '.' || k.k END AS id,
         CASE k.k
         WHEN 0 THEN json_fields(
             'id', json_text(session), 'agent_id', '"claude-code"', 'provider', '"anthropic"',
             'model', json_text(new_model), 'status', '"idle"', 'working_directory', json_text(new_cwd),
-            'git_branch', json_text(new_branch), 'parent_session_id', json_text(w.parent),
+            'git_branch', json_text(new_branch), 'parent_session_id', json_text(coalesce(w.parent, new_parent)),
             'created_at', CASE WHEN dates THEN j -> '$.timestamp' END,
             'source', source)
         WHEN 1 THEN json_fields(
             'set', json_fields(
                 'created_at', CASE WHEN dates THEN j -> '$.timestamp' END,
                 'model', json_text(new_model), 'working_directory', json_text(new_cwd),
-                'git_branch', json_text(new_branch), 'title', json_text(new_name)),
+                'git_branch', json_text(new_branch), 'title', json_text(new_name),
+                'parent_session_id', CASE WHEN NOT is_new THEN json_text(new_parent) END),
             'source', source)
         WHEN 2 THEN json_fields(
             'turn_id', json_text(ended),
-            'reason', CASE WHEN interrupted THEN '"interrupted"' WHEN end_id = hash || '.2' THEN '"next_turn"'
+            'reason', CASE WHEN interrupted THEN '"interrupted"' WHEN end_id = w.label || '.2' THEN '"next_turn"'
                            ELSE '"answered"' END,
             'error', end_error, 'source', source)
         WHEN 3 THEN json_fields(
@@ -335,7 +430,8 @@ FROM (
                     ELSE j -> '$.message.content' END,
                 'said', CASE WHEN w.type = 'user' THEN said(j -> '$.message.content') END,
                 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
-                'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id, 'source', source,
+                'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id,
+                'origin', CASE WHEN w.type = 'user' THEN json_text(origin) END, 'source', source,
                 'extra', CASE WHEN tools
                     THEN json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
                                               '$.message.model', '$.message.stop_reason'),
@@ -359,7 +455,7 @@ FROM (
                 'call_id', (SELECT json_text(stem) FROM source), 'output', j -> '$.text', 'source', source,
                 'extra', json_remove(j, '$.text'))
             ELSE json_fields(
-                'kind', j -> '$.type', 'turn_id', turn_id, 'source', source,
+                'kind', j -> '$.type', 'turn_id', turn_id, 'copied', CASE WHEN copied THEN 'true' END, 'source', source,
                 'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type', '$.uuid') ELSE j END)
             END
         WHEN 5 THEN json_fields(
@@ -379,15 +475,33 @@ FROM (
                               '$.message.content', json(rest_blocks)) END END)
         WHEN 6 THEN json_fields(
             'provider', '"anthropic"', 'error', error, 'turn_id', turn_id, 'source', source)
+        WHEN 99999 THEN json_fields('turn_id', b.value -> 0, 'reason', '"edited"', 'source', source)
+        WHEN 100001 THEN json_fields(
+            'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'),
+            'model', coalesce(nullif(b.value -> '$.model', 'null'), j -> '$.message.model'), 'kind', b.value -> '$.type',
+            'input_tokens', coalesce(b.value ->> '$.input_tokens', 0) + coalesce(b.value ->> '$.cache_read_input_tokens', 0)
+                            + coalesce(b.value ->> '$.cache_creation_input_tokens', 0),
+            'output_tokens', b.value -> '$.output_tokens', 'cached_input_tokens', b.value -> '$.cache_read_input_tokens',
+            'cache_write_tokens', b.value -> '$.cache_creation_input_tokens',
+            'cache_write_1h_tokens', b.value -> '$.cache_creation.ephemeral_1h_input_tokens',
+            'tier', tier, 'turn_id', turn_id, 'source', source)
         ELSE json_fields(
             'message_id', coalesce(j -> '$.message.id', j -> '$.uuid'), 'model', j -> '$.message.model',
-            'input_tokens', more_input + more_cached + more_written, 'output_tokens', more_output,
-            'cached_input_tokens', more_cached, 'cache_write_tokens', more_written,
-            'total_tokens', more_input + more_cached + more_written + more_output,
-            'turn_id', turn_id, 'source', source)
+            'input_tokens', coalesce(more_input, 0) + coalesce(more_cached, 0) + coalesce(more_written, 0),
+            'output_tokens', more_output, 'cached_input_tokens', more_cached, 'cache_write_tokens', more_written,
+            'total_tokens', coalesce(more_input, 0) + coalesce(more_cached, 0) + coalesce(more_written, 0)
+                            + coalesce(more_output, 0),
+            'cache_write_1h_tokens', nullif(more_hour, 0), 'web_searches', nullif(more_searches, 0), 'tier', tier,
+            'prompt_tokens', CASE WHEN again THEN coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)
+                                  ELSE nullif(size, coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)) END,
+            'requests', CASE WHEN again THEN 0 END, 'turn_id', turn_id,
+            'origin', json_text(origin), 'source', source)
         END AS data
     FROM (
         SELECT f.*, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
+               CASE WHEN f.message IS NOT NULL THEN
+                   CASE WHEN l.j ->> '$.message.usage.speed' = 'fast' THEN '"fast"'
+                        ELSE nullif(nullif(l.j -> '$.message.usage.service_tier', 'null'), '"standard"') END END AS tier,
                f.blocks LIKE '%c%' OR f.blocks LIKE '%r%' AS tools,
                json_fields('kind', i.kind, 'file', i.name, 'line', f.n,
                            'record', l.j -> '$.uuid') AS source,
@@ -401,16 +515,22 @@ FROM (
     CROSS JOIN kinds k ON CASE k.k
         WHEN 0 THEN is_new
         WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates OR
-                    coalesce(new_model, new_cwd, new_branch) IS NOT NULL)
+                    coalesce(new_model, new_cwd, new_branch, new_parent) IS NOT NULL)
         WHEN 2 THEN ended IS NOT NULL AND main <> 'turn'
         WHEN 3 THEN human
         WHEN 4 THEN main <> 'tool'
         WHEN 5 THEN tools AND main <> 'record'
         WHEN 6 THEN error IS NOT NULL AND main = 'message'
-        ELSE message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
-                                      OR more_output <> 0) END
-    LEFT JOIN json_each(CASE k.k WHEN 5 THEN j END, '$.message.content') b
-        ON substr(blocks, b.key + 1, 1) <> 'o'
+        WHEN 99999 THEN taken IS NOT NULL
+        WHEN 100000 THEN message IS NOT NULL AND (more_input <> 0 OR more_cached <> 0 OR more_written <> 0
+                                                  OR more_output <> 0 OR more_hour <> 0 OR more_searches <> 0)
+        ELSE message IS NOT NULL AND others > told_others END
+    LEFT JOIN json_each(CASE k.k WHEN 99999 THEN taken WHEN 5 THEN j WHEN 100001 THEN j END,
+                        CASE k.k WHEN 99999 THEN '$' WHEN 5 THEN '$.message.content' ELSE '$.message.usage.iterations' END) b
+        ON CASE k.k WHEN 5 THEN substr(blocks, b.key + 1, 1) <> 'o' WHEN 99999 THEN 1
+           ELSE b.value ->> '$.type' <> 'message' AND (
+               SELECT count(*) FROM json_each(j, '$.message.usage.iterations') i
+               WHERE i.key < b.key AND i.value ->> '$.type' <> 'message') >= told_others END
 );
 
 DELETE FROM facts;

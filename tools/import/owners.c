@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Copies of records in other sessions.
+ *
+ * (1) The first session that is imported with a record has it. Its journal has the record's event,
+ *     and the pack core keeps data.origin of that event in record_origins, which is asked here.
+ * (2) What this run imports is remembered here, because the index follows later. 64 bits of hash
+ *     stand for a record.
+ * (3) The index is caught up once in a run, and only if an importer asks.
+ */
+#include "tools/import/owners.h"
+
+#include "index/sys/view.h"
+#include "journal/base/alloc.h"
+#include "journal/base/buf.h"
+#include "journal/base/hash.h"
+#include "journal/base/slice.h"
+#include "tools/import/places.h"
+
+#include <string.h>
+
+/* A name has another seed than a record. */
+enum { OF_RECORD, OF_NAME };
+
+struct owners {
+    annal_index *index;
+    annal__view *view;
+    bool caught_up;
+    bool empty; /* the view has no record of any session */
+    bool failed;
+    annal_error err;
+    struct places records; /* an index in names */
+    struct places by_name;
+    struct owner_name {
+        char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    } * names;
+    size_t name_count;
+    size_t last;      /* the name that was used last */
+    struct buf found; /* a name from the store */
+};
+
+struct owners *owners_new(annal_index *index)
+{
+    struct owners *owners = annal__zalloc(sizeof *owners);
+    if (owners != NULL)
+        owners->index = index;
+    return owners;
+}
+
+static int take_any(void *arg, const annal_row *row)
+{
+    bool *empty = arg;
+    *empty = row->values[0].integer == 0;
+    return 0;
+}
+
+static annal_status open_view(struct owners *owners)
+{
+    annal_status status = ANNAL_OK;
+    if (!owners->caught_up)
+        status = annal_index_catch_up(owners->index, (annal_slice){0}, NULL, &owners->err);
+    owners->caught_up = true;
+    if (status >= 0)
+        status = annal__view_open(owners->index, &owners->view, &owners->err);
+    if (status >= 0)
+        status = annal__view_sql(owners->view,
+                                 ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM record_origins)"), NULL,
+                                 take_any, &owners->empty, &owners->err);
+    return status;
+}
+
+static int take_found(void *arg, const annal_row *row)
+{
+    struct buf *found = arg;
+    annal__buf_clear(found);
+    return annal__buf_append_slice(found, row->values[0].bytes);
+}
+
+/* Empty: no session of the store. */
+static annal_slice find_in_store(struct owners *owners, annal_slice origin, annal_slice session)
+{
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = origin},
+                                  {.kind = ANNAL_VALUE_TEXT, .bytes = session}};
+    annal__buf_clear(&owners->found);
+    if (owners->failed || (owners->view != NULL && owners->empty))
+        return annal__buf_slice(&owners->found);
+    annal_status status = owners->view == NULL ? open_view(owners) : ANNAL_OK;
+    if (status >= 0 && !owners->empty)
+        status =
+            annal__view_sql(owners->view,
+                            ANNAL_SLICE("SELECT session_id FROM record_origins WHERE origin = ?1"
+                                        " ORDER BY session_id <> ?2, session_id LIMIT 1"),
+                            &(annal_sql_options){.params = params, .param_count = 2}, take_found,
+                            &owners->found, &owners->err);
+    owners->failed = owners->failed || status < 0;
+    return annal__buf_slice(&owners->found);
+}
+
+/* SIZE_MAX: out of memory, or not the id of a session. */
+static size_t name_of(struct owners *owners, annal_slice session)
+{
+    size_t at = 0, index = owners->last;
+    if (index < owners->name_count && annal__slice_is(session, owners->names[index].id))
+        return index;
+    uint64_t hash = annal__hash(session.ptr, session.len, OF_NAME);
+    while ((index = places_next(&owners->by_name, hash, &at)) != SIZE_MAX)
+        if (annal__slice_is(session, owners->names[index].id))
+            return owners->last = index;
+    if (session.len > ANNAL_SESSION_ID_BYTES_MAX)
+        return SIZE_MAX;
+    struct owner_name *name =
+        annal__array_add(&owners->names, &owners->name_count, sizeof *owners->names);
+    if (name == NULL || !places_add(&owners->by_name, hash, owners->name_count - 1))
+        return SIZE_MAX;
+    memcpy(name->id, session.ptr, session.len);
+    return owners->last = owners->name_count - 1;
+}
+
+annal_slice owners_find(void *arg, annal_slice origin, annal_slice session)
+{
+    struct owners *owners = arg;
+    uint64_t hash = annal__hash(origin.ptr, origin.len, OF_RECORD);
+    size_t index = places_next(&owners->records, hash, &(size_t){0});
+    if (index != SIZE_MAX)
+        return annal_slice_of(owners->names[index].id);
+    annal_slice found = find_in_store(owners, origin, session);
+    size_t name = name_of(owners, found.len > 0 ? found : session);
+    if (name != SIZE_MAX)
+        (void)!places_add(&owners->records, hash, name);
+    return found.len > 0 ? found : session;
+}
+
+void owners_pause(struct owners *owners)
+{
+    if (owners == NULL)
+        return;
+    annal__view_close(owners->view);
+    owners->view = NULL;
+}
+
+const annal_error *owners_failure(const struct owners *owners)
+{
+    return owners != NULL && owners->failed ? &owners->err : NULL;
+}
+
+void owners_free(struct owners *owners)
+{
+    if (owners == NULL)
+        return;
+    owners_pause(owners);
+    places_done(&owners->records);
+    places_done(&owners->by_name);
+    annal__free(owners->names);
+    annal__buf_done(&owners->found);
+    annal__free(owners);
+}
