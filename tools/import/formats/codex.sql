@@ -1,4 +1,4 @@
--- importer codex   version 2
+-- importer codex   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: event_msg turn_context session_meta compacted
 -- beside: history.jsonl session_index.jsonl
@@ -13,8 +13,10 @@
 --  (3) The first event made from a line carries the line under "extra", less what is in the
 --      fields of the line's events. Values are copied as JSON text (->), which keeps every digit and
 --      every escape.
---  (4) An event's id is made of the bytes of its line, so the same line imported again, from a copy or
---      a slice of the file too, is the same event. session.created has an id of its own.
+--  (4) An event's id is made of the place of its line in the rollout: its ordinal, else its time, its
+--      type, and how many of this type and time came before it. So the same line imported again, from
+--      a copy too in which a path was rewritten, is the same event. A line without time has an id of its
+--      bytes, and session.created one of its own. Ids that version 2 gave are recognized.
 --  (5) What was said stands twice in a rollout. response_item is what the model saw and becomes
 --      message.added, tool.called and tool.returned; its echoes in event_msg stay import.record.
 --  (6) token_count is cumulative: the difference to the one before is an event. Where the count falls
@@ -23,11 +25,13 @@
 --      starts from the last of them, or, where there is none, counts what its last request took.
 --  (7) A turn is what task_started and its kin say. Old files have none: there a user_message starts
 --      one, and ends the one before.
---  (8) The copied lines of a fork were written again at once when it was made, so their timestamps are
---      of that moment. They end at the first task_started, turn_context or user_message that is the
---      fork's own: its turn_id is later than the id of the thread (both are UUIDs of version 7, which
---      begin with a time), or its started_at is not before the fork was made, or, where it says nothing, it was written a second or more
---      after the line before it. "copied" in the source of an event marks these lines.
+--  (8) A fork, or a sub-agent, begins with lines of its parent, which forked_from_id or a second
+--      session_meta announces. They are import.record: they count nothing, and are no turns of the
+--      thread. They end at the first task_started, turn_context or user_message that is the
+--      thread's own: its turn_id is later than the id of the thread (both are UUIDs of version 7, which
+--      begin with a time), or its started_at is not before the thread was made, or, where it says nothing,
+--      it was written a second or more after the line before it. "copied" in the source of an event marks
+--      these lines.
 --  (9) A line without time has the time of the line before it; "time" in the data says so.
 -- (10) A call failed if its output says so: success, an exit code other than 0 in its head or its
 --      metadata, or words in which Codex reports that it could not run a tool. exec_command_end and
@@ -39,6 +43,7 @@
 --      ends the open turn.
 -- (12) agent_message is what another agent said to this one: message.added of the role agent, if it
 --      can be read.
+-- (13) thread_rolled_back takes back the last num_turns turns that are live.
 
 -- detect
 SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.type' IN
@@ -48,10 +53,10 @@ SELECT max(CASE WHEN json_type(json, '$.payload') = 'object' AND json ->> '$.typ
 
 -- What is known of the file so far. named: a session_meta has named the session.
 -- made: when the fork was made whose copied lines are being read; NULL: what comes is the file's own.
-CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER);
+CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, born INTEGER, parent TEXT);
 INSERT INTO file
 SELECT session_id(CASE WHEN stem GLOB '*-????????-????-????-????-????????????' THEN substr(stem, -36)
-                  ELSE stem END), 1, 0, NULL
+                  ELSE stem END), 1, 0, NULL, NULL, NULL
 FROM source;
 
 -- What is known of each session so far. turn: the open one; turns: how many have begun; marked: it
@@ -61,6 +66,10 @@ CREATE TABLE sessions (
     input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER, total INTEGER,
     forked INTEGER
 ) WITHOUT ROWID;
+
+-- How many lines of a time, type and kind there were; the turns that have begun, and which were taken back.
+CREATE TABLE seats (seat TEXT PRIMARY KEY, n INTEGER) WITHOUT ROWID;
+CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
 
 -- What an event said of the end of a call before its output came.
 CREATE TABLE ends (
@@ -105,7 +114,8 @@ CREATE TABLE facts (
     new_cwd TEXT, starts TEXT, ends TEXT, next_ends TEXT, turn TEXT, turns INTEGER, marked INTEGER,
     main TEXT,
     base INTEGER, input INTEGER, cached INTEGER, written INTEGER, output INTEGER, reasoning INTEGER,
-    said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER
+    said TEXT, inner_code INTEGER, exit_code INTEGER, ms INTEGER, failed INTEGER,
+    seat TEXT, label TEXT, foreign_meta TEXT, taken TEXT
 );
 
 -- What an output says of its call: in lines before "Output:", or as {"output", "metadata"}.
@@ -142,11 +152,12 @@ FROM (SELECT row, substr(said, 1, 100) AS said, inner_code,
 
 -- The events that a line may give, in their order.
 CREATE TABLE kinds (k INTEGER PRIMARY KEY);
-INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6);
+INSERT INTO kinds VALUES (0), (1), (2), (3), (4), (5), (6), (7);
 
 -- What each line of the batch says by itself. marks: it tells of a task; says: it may begin a turn.
 CREATE VIEW said AS
 SELECT row, n, hash, j, type, kind, time_us(j ->> '$.timestamp') AS at,
+       coalesce('o' || (j ->> '$.ordinal'), time_us(j ->> '$.timestamp') || '.' || type || coalesce('.' || kind, '')) AS seat,
        CASE WHEN type = 'session_meta' THEN session_id(nullif(j ->> '$.payload.id', '')) END AS session,
        CASE WHEN type = 'session_meta' THEN nullif(j ->> '$.payload.forked_from_id', '') END AS parent,
        CASE WHEN type = 'turn_context' THEN j ->> '$.payload.model' END AS model,
@@ -174,7 +185,8 @@ FROM (SELECT row, n, hash, j, j ->> '$.type' AS type, j ->> '$.payload.type' AS 
 -- the session, and what it does to the turn. A LIMIT makes SQLite compute a column once.
 CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     INSERT INTO facts (row, n, hash, kind, at, session, ts, made, first_meta, is_new, copied, model,
-                       new_model, new_cwd, starts, ends, next_ends, turn, turns, marked, main)
+                       new_model, new_cwd, starts, ends, next_ends, turn, turns, marked, main,
+                       seat, label, foreign_meta)
     SELECT NEW.row, NEW.n, NEW.hash, NEW.kind, NEW.at, x.session, x.ts,
            CASE WHEN x.first_meta AND NEW.parent IS NOT NULL
                THEN coalesce(time_us(NEW.j ->> '$.payload.timestamp'), x.ts) ELSE x.made END,
@@ -186,15 +198,24 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
            coalesce(x.starts, x.ends, s.turn), coalesce(s.turns, 0) + (x.starts IS NOT NULL),
            coalesce(s.marked, 0) OR NEW.marks IS 1,
            CASE WHEN x.first_meta THEN 'meta'
+                WHEN x.made IS NOT NULL AND NEW.main <> 'unreadable' THEN 'record'
                 WHEN NEW.main <> 'record' THEN NEW.main
                 WHEN NEW.type = 'turn_context' AND (coalesce(NEW.model, s.model) IS NOT s.model
                                                    OR coalesce(NEW.cwd, s.cwd) IS NOT s.cwd) THEN 'updated'
                 WHEN x.starts IS NOT NULL AND NOT NEW.says THEN 'start'
                 WHEN x.ends IS NOT NULL THEN 'end'
-                ELSE 'record' END
+                ELSE 'record' END,
+           NEW.seat,
+           coalesce(NEW.seat || coalesce('#' || (SELECT t.n FROM seats t WHERE t.seat = NEW.seat), ''), NEW.hash),
+           CASE WHEN x.foreign_meta AND x.parent IS NULL THEN NEW.session END
     FROM (
-        SELECT w.session, w.ts, w.first_meta, w.first_meta OR NEW.type IS 'turn_context' AS tells,
-               CASE WHEN NOT coalesce((NEW.type = 'turn_context' OR NEW.marks OR NEW.says)
+        SELECT v.session, v.ts, v.first_meta, v.made, v.foreign_meta, v.parent,
+               v.made IS NULL AND (v.first_meta OR NEW.type IS 'turn_context') AS tells,
+               CASE WHEN v.made IS NULL THEN v.starts END AS starts, CASE WHEN v.made IS NULL THEN v.ends END AS ends
+        FROM (
+        SELECT w.session, w.ts, w.first_meta, w.foreign_meta, w.parent,
+               CASE WHEN w.foreign_meta AND w.made IS NULL THEN coalesce(w.born, w.before)
+                    WHEN NOT coalesce((NEW.type = 'turn_context' OR NEW.marks OR NEW.says)
                                       AND w.ts >= w.made
                                       AND CASE
                                           WHEN w.session GLOB '????????-????-7*'
@@ -213,11 +234,19 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
                                               WHERE k.session = w.session) THEN NEW.turn END,
                    (SELECT k.turn FROM sessions k WHERE k.session = w.session)) END AS ends
         FROM (SELECT CASE WHEN named OR NEW.session IS NULL THEN session ELSE NEW.session END AS session,
-                     coalesce(NEW.at, ts) AS ts, ts AS before, made,
-                     NOT named AND NEW.session IS NOT NULL AS first_meta
+                     coalesce(NEW.at, ts) AS ts, ts AS before, made, born, parent,
+                     NOT named AND NEW.session IS NOT NULL AS first_meta,
+                     coalesce(named AND NEW.session <> session AND NOT EXISTS (SELECT 1 FROM turns), 0) AS foreign_meta
               FROM file LIMIT 1) w
-        LIMIT 1) x
+        LIMIT 1) v LIMIT 1) x
     LEFT JOIN sessions s ON s.session = x.session;
+    UPDATE facts SET taken = (
+        SELECT nullif(json_group_array(turn), '[]') FROM (
+            SELECT turn FROM turns WHERE NOT gone ORDER BY i DESC
+            LIMIT max(0, coalesce(CAST(NEW.j ->> '$.payload.num_turns' AS INTEGER), 0))))
+    WHERE row = NEW.row AND copied IS NULL AND NEW.type = 'event_msg' AND NEW.kind LIKE '%rolled_back';
+    UPDATE turns SET gone = 1
+    WHERE turn IN (SELECT t.value FROM facts f, json_each(f.taken) t WHERE f.row = NEW.row AND NEW.kind LIKE '%rolled_back');
     INSERT INTO left_behind VALUES (NEW.row);
     INSERT INTO counts SELECT NEW.row, NEW.j, NEW.type WHERE NEW.kind = 'token_count';
     UPDATE sessions SET review = NEW.turn
@@ -231,8 +260,16 @@ END;
 -- an INSERT into a table that its program has read.
 CREATE VIEW left_behind (row) AS VALUES (0);
 CREATE TRIGGER leave INSTEAD OF INSERT ON left_behind BEGIN
-    UPDATE file SET (session, ts, named, made) = (
-        SELECT f.session, f.ts, named OR f.first_meta, f.made FROM facts f WHERE row = NEW.row);
+    UPDATE file SET (session, ts, named, made, born, parent) = (
+        SELECT f.session, f.ts, named OR f.first_meta, f.made,
+               CASE WHEN f.first_meta THEN coalesce(time_us(j ->> '$.payload.timestamp'), f.ts) ELSE born END,
+               CASE WHEN f.first_meta THEN coalesce(j ->> '$.payload.parent_thread_id',
+                   j ->> '$.payload.source.subagent.thread_spawn.parent_thread_id', j ->> '$.payload.forked_from_id')
+                    ELSE coalesce(parent, f.foreign_meta) END
+        FROM facts f, (SELECT line_json(NEW.row) AS j) WHERE row = NEW.row);
+    INSERT INTO seats SELECT seat, 1 FROM facts WHERE row = NEW.row AND seat IS NOT NULL
+    ON CONFLICT DO UPDATE SET n = n + 1;
+    INSERT OR IGNORE INTO turns (turn, gone) SELECT starts, 0 FROM facts WHERE row = NEW.row AND starts IS NOT NULL;
     INSERT INTO sessions (session, model, cwd, turn, turns, marked, forked)
     SELECT session, new_model, new_cwd, starts, turns, marked,
            CASE WHEN first_meta AND made IS NOT NULL THEN 1 END
@@ -355,15 +392,17 @@ INSERT INTO said SELECT * FROM said;
 -- CROSS JOIN keeps the order: line, kind.
 SELECT session, ts, type, id, NULL,
        CASE WHEN at IS NULL AND ts > 1
-           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n
+           THEN substr(data, 1, length(data) - 1) || ',"time":"of the line before"}' ELSE data END, n, formerly
 FROM (
     SELECT session, ts, at, n,
+           CASE WHEN k = 4 THEN hash || '.usage' WHEN k < 7 AND NOT (k = 0 AND is_new) THEN hash || '.' || k END AS formerly,
            CASE k
            WHEN 0 THEN CASE WHEN is_new THEN 'session.created' ELSE 'session.updated' END
            WHEN 1 THEN 'session.updated'
            WHEN 2 THEN 'turn.completed'
            WHEN 3 THEN 'turn.started'
            WHEN 4 THEN 'agent.turn.usage'
+           WHEN 7 THEN 'turn.rolled_back'
            WHEN 5 THEN
                CASE main
                WHEN 'message' THEN 'message.added' WHEN 'reasoning' THEN 'message.added'
@@ -379,8 +418,8 @@ FROM (
                WHEN 'unreadable' THEN 'import.unreadable' ELSE 'import.record' END
            ELSE CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'tool.failed'
                      ELSE 'tool.returned' END END AS type,
-           CASE WHEN k = 0 AND is_new THEN 'session.created' WHEN k = 4 THEN hash || '.usage'
-                ELSE hash || '.' || k END AS id,
+           CASE WHEN k = 0 AND is_new THEN 'session.created' WHEN k = 4 THEN label || '.usage'
+                WHEN k = 7 THEN label || '.' || b.value ELSE label || '.' || k END AS id,
            CASE k
            WHEN 0 THEN
                CASE WHEN main <> 'meta' THEN json_fields(
@@ -388,22 +427,24 @@ FROM (
                WHEN is_new THEN json_fields(
                    'id', json_text(session), 'agent_id', '"codex"', 'provider', j -> '$.payload.model_provider',
                    'status', '"idle"', 'working_directory', j -> '$.payload.cwd',
-                   'git_branch', j -> '$.payload.git.branch', 'parent_session_id', parent,
+                   'git_branch', j -> '$.payload.git.branch', 'parent_session_id', work.parent,
                    'created_at', j -> '$.payload.timestamp', 'source', source, 'extra', rest)
                ELSE json_fields(
                    'set', json_fields('provider', j -> '$.payload.model_provider',
                                       'working_directory', j -> '$.payload.cwd',
                                       'git_branch', j -> '$.payload.git.branch',
-                                      'parent_session_id', parent, 'created_at', j -> '$.payload.timestamp'),
+                                      'parent_session_id', work.parent, 'created_at', j -> '$.payload.timestamp'),
                    'source', source, 'extra', rest) END
            WHEN 1 THEN json_fields(
                'set', json_fields('model', CASE WHEN new_model IS NOT NULL THEN j -> '$.payload.model' END,
                                   'working_directory', CASE WHEN new_cwd IS NOT NULL
-                                                           THEN j -> '$.payload.cwd' END),
+                                                           THEN j -> '$.payload.cwd' END,
+                                  'parent_session_id', json_text(session_id(foreign_meta))),
                'turn_id', turn_id, 'source', source,
-               'extra', json_remove(j, CASE WHEN new_model IS NOT NULL THEN '$.payload.model'
+               'extra', CASE WHEN main = 'updated' THEN json_remove(j, CASE WHEN new_model IS NOT NULL THEN '$.payload.model'
                                             ELSE '$." "' END,
-                                    CASE WHEN new_cwd IS NOT NULL THEN '$.payload.cwd' ELSE '$." "' END))
+                                    CASE WHEN new_cwd IS NOT NULL THEN '$.payload.cwd' ELSE '$." "' END) END)
+           WHEN 7 THEN json_fields('turn_id', json_text(b.value), 'reason', j -> '$.payload.type', 'source', source)
            WHEN 2 THEN json_fields(
                'turn_id', json_text(next_ends), 'reason', '"next_turn"', 'source', source)
            WHEN 3 THEN json_fields(
@@ -411,8 +452,14 @@ FROM (
                'extra', CASE WHEN main = 'start' THEN json_remove(j, '$.payload.turn_id') END)
            WHEN 4 THEN json_fields(
                'turn_id', turn_id, 'model', json_text(model), 'input_tokens', input,
-               'output_tokens', output, 'cached_input_tokens', cached,
-               'cache_write_tokens', written, 'reasoning_output_tokens', reasoning,
+               'output_tokens', output,
+               'cached_input_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cached_input_tokens')
+                                           IS NOT NULL THEN cached END,
+               'cache_write_tokens', CASE WHEN json_type(j, '$.payload.info.total_token_usage.cache_write_input_tokens')
+                                          IS NOT NULL THEN written END,
+               'reasoning_output_tokens', reasoning,
+               'prompt_tokens', CASE WHEN j ->> '$.payload.info.last_token_usage.input_tokens' <> input
+                                     THEN j -> '$.payload.info.last_token_usage.input_tokens' END,
                'total_tokens', input + output, 'source', source, 'extra', j)
            WHEN 5 THEN
            -- The event that carries the line.
@@ -482,10 +529,11 @@ FROM (
                'success', CASE WHEN j ->> '$.payload.status' IN ('failed', 'incomplete') THEN 'false'
                                WHEN j ->> '$.payload.status' = 'completed' THEN 'true' END,
                'turn_id', turn_id, 'source', source) END AS data
-    FROM work CROSS JOIN kinds
+    FROM work CROSS JOIN kinds LEFT JOIN json_each(CASE k WHEN 7 THEN taken END) b
     WHERE CASE k
           WHEN 0 THEN is_new OR main = 'meta'
-          WHEN 1 THEN main = 'updated'
+          WHEN 1 THEN main = 'updated' OR foreign_meta IS NOT NULL
+          WHEN 7 THEN taken IS NOT NULL
           WHEN 2 THEN next_ends IS NOT NULL
           WHEN 3 THEN starts IS NOT NULL
           WHEN 4 THEN main = 'usage'
