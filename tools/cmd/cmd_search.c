@@ -147,8 +147,28 @@ static void print_session(const struct search *search)
     annal__buf_done(&title);
 }
 
+static int note_status(void *arg, const annal_row *row)
+{
+    return annal__buf_append_slice(arg, row->values[0].bytes) < 0;
+}
+
+/* Whether the turn of a hit was taken back: "abandoned", "rolled_back", or nothing. */
+static void find_taken_back(struct search *search, const annal_search_hit *hit, struct buf *out)
+{
+    const annal_value params[] = {{.kind = ANNAL_VALUE_TEXT, .bytes = hit->session},
+                                  {.kind = ANNAL_VALUE_INTEGER, .integer = (int64_t)hit->seq}};
+    (void)!annal_sql(
+        search->index,
+        ANNAL_SLICE("SELECT status FROM (SELECT status FROM turns WHERE session_id = ?1 AND"
+                    " seq <= ?2 ORDER BY seq DESC LIMIT 1)"
+                    " WHERE status IN ('abandoned', 'rolled_back')"),
+        &(annal_sql_options){.params = params, .param_count = 2, .as_indexed = true}, note_status,
+        out, NULL);
+}
+
 static void print_hit(struct search *search, const annal_search_hit *hit)
 {
+    struct buf taken = {0};
     bool is_other = learn_session(search, hit->session);
     out_style("1");
     out_plain(out_columns() > 0 ? session_begin(hit->session) : hit->session);
@@ -162,6 +182,10 @@ static void print_hit(struct search *search, const annal_search_hit *hit)
         fputs("  ", stdout);
         out_plain(who);
     }
+    find_taken_back(search, hit, &taken);
+    if (taken.len > 0)
+        printf("  %.*s", (int)taken.len, taken.ptr);
+    annal__buf_done(&taken);
     fputc('\n', stdout);
     if (is_other)
         print_session(search);
@@ -187,6 +211,11 @@ static void print_hit_json(struct search *search, const annal_search_hit *hit)
     out_json_string(annal__buf_slice(&search->title));
     fputs(",\"snippet\":", stdout);
     out_json_string(hit->snippet);
+    struct buf taken = {0};
+    find_taken_back(search, hit, &taken);
+    if (taken.len > 0)
+        printf(",\"turn_status\":\"%.*s\"", (int)taken.len, taken.ptr);
+    annal__buf_done(&taken);
     fputs("}\n", stdout);
 }
 

@@ -23,6 +23,7 @@ struct transcript {
     struct spending spending;
     struct tally turn; /* since the turn began */
     uint64_t left_out; /* events of other types */
+    bool folded;       /* a turn that was taken back is under way */
 };
 
 /* ---- The head ---- */
@@ -272,10 +273,23 @@ static void put_result(const struct transcript *transcript, const annal_event *e
     put_output(transcript, event, error);
 }
 
-static void put_turn_begins(const annal_event *event)
+static void end_fold(struct transcript *transcript)
 {
+    if (transcript->folded)
+        fputs("</details>\n\n", stdout);
+    transcript->folded = false;
+}
+
+static void put_turn_begins(struct transcript *transcript, const annal_event *event)
+{
+    const char *taken = summary_taken_back(transcript->summary, event_member(event, "turn_id"));
+    end_fold(transcript);
     fputs("## Turn ", stdout);
     page_inline(event_either(event, "sequence", "turn_id"), NAME_CHARS);
+    if (taken != NULL)
+        printf(" (%s)\n\n<details><summary>No longer part of the conversation: %s</summary>", taken,
+               taken);
+    transcript->folded = taken != NULL;
     fputs("\n\n", stdout);
     put_place(event);
     put_content(event_member(event, "prompt"));
@@ -378,7 +392,7 @@ static void put_event(struct transcript *transcript, const annal_event *event)
         put_result(transcript, event);
         break;
     case FACT_TURN_BEGINS:
-        put_turn_begins(event);
+        put_turn_begins(transcript, event);
         break;
     case FACT_TURN_ENDS:
         put_turn_ends(transcript, event);
@@ -428,6 +442,7 @@ int export_markdown(struct export *export)
         else if (status == ANNAL_DAMAGE)
             put_damage(&reader);
     }
+    end_fold(&transcript);
     if (status >= 0)
         put_end(&transcript);
     export_reader_close(&reader);

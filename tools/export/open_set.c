@@ -123,6 +123,12 @@ bool open_set_has(const struct open_set *set, enum open_kind kind, annal_slice i
     return set->capacity > 0 && set->entries[place_of(set, id_of(kind, id, seq))].seq == seq;
 }
 
+bool open_set_knows(const struct open_set *set, enum open_kind kind, annal_slice id)
+{
+    return set->capacity > 0 && id.len > 0 &&
+           set->entries[place_of(set, id_of(kind, id, 0))].seq != 0;
+}
+
 static int by_seq(const void *a, const void *b)
 {
     uint64_t one = ((const struct open_entry *)a)->seq, other = ((const struct open_entry *)b)->seq;

@@ -8,7 +8,13 @@
 
 #include <annal/event.h>
 
-enum open_kind { OPEN_CALL = 1, OPEN_TURN = 2, OPEN_RESULT = 3 };
+enum open_kind {
+    OPEN_CALL = 1,
+    OPEN_TURN,
+    OPEN_RESULT,
+    OPEN_ROLLED_BACK, /* turns that were taken back */
+    OPEN_ABANDONED
+};
 
 /* No more than this many at once are remembered. */
 #define OPEN_ENTRIES_MAX (UINT32_C(1) << 20)
@@ -49,6 +55,9 @@ void open_set_sort(struct open_set *set);
 
 /* Whether that which began with event seq is still open. */
 bool open_set_has(const struct open_set *set, enum open_kind kind, annal_slice id, uint64_t seq);
+
+/* Whether there is one of this kind with this id. */
+bool open_set_knows(const struct open_set *set, enum open_kind kind, annal_slice id);
 
 uint32_t open_set_count(const struct open_set *set, enum open_kind kind);
 void open_set_done(struct open_set *set);

@@ -67,6 +67,19 @@ static void take_ends(struct summary *summary, const annal_event *event)
     }
 }
 
+static void take_back(struct summary *summary, const annal_event *event)
+{
+    annal_slice turn = event_member(event, "turn_id");
+    bool rolled = event_is(event, "turn.rolled_back"), left = event_is(event, "turn.abandoned");
+    if (turn.len == 0 || !(rolled || left || event_is(event, "turn.restored")))
+        return;
+    (void)open_set_end(&summary->open, OPEN_ROLLED_BACK, turn);
+    (void)open_set_end(&summary->open, OPEN_ABANDONED, turn);
+    if (rolled || left)
+        (void)open_set_begin(&summary->open, rolled ? OPEN_ROLLED_BACK : OPEN_ABANDONED, turn,
+                             event);
+}
+
 /* An importer gives the first microsecond of 1970 to events without a time. */
 static void take_time(struct summary *summary, int64_t ts_us)
 {
@@ -91,6 +104,7 @@ static annal_status take(struct summary *summary, const annal_event *event, anna
     struct tally used = spending_add(&summary->spending, event);
     summary->takes_back = summary->takes_back || used.input_tokens < 0 || used.output_tokens < 0;
     take_ends(summary, event);
+    take_back(summary, event);
     summary->rests = event_rests(summary->rests, event);
     return ANNAL_OK;
 }
@@ -125,6 +139,13 @@ void summary_done(struct summary *summary)
     for (int i = 0; i < FIELD_COUNT; i++)
         annal__buf_done(&summary->fields[i]);
     open_set_done(&summary->open);
+}
+
+const char *summary_taken_back(const struct summary *summary, annal_slice turn_id)
+{
+    return open_set_knows(&summary->open, OPEN_ROLLED_BACK, turn_id) ? "rolled back"
+           : open_set_knows(&summary->open, OPEN_ABANDONED, turn_id) ? "abandoned"
+                                                                     : NULL;
 }
 
 annal_slice summary_field(const struct summary *summary, enum session_field field)

@@ -37,6 +37,9 @@ struct summary {
 annal_status summary_make(struct summary *summary, struct export *export, annal_error *err);
 void summary_done(struct summary *summary);
 
+/* "rolled back" or "abandoned" if this turn, raw, was taken back; NULL if it is live. */
+const char *summary_taken_back(const struct summary *summary, annal_slice turn_id);
+
 /* The field, raw; empty if nobody said. */
 annal_slice summary_field(const struct summary *summary, enum session_field field);
 

@@ -44,7 +44,7 @@
  *   record_owner(origin, session)
  *       the session that has the record with this identity (of the source, unique in the world):
  *       another one, from which this line was copied, or session itself. The event that session
- *       then has of the record must say it as data.origin. NULL for NULL
+ *       then has of the record must say it as data.source.origin. NULL for NULL
  *   line_json(row)
  *       the json of a line of the batch. Unlike a column, it is not copied wherever it is used
  *

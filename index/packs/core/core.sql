@@ -40,7 +40,7 @@
 -- tokens, which were used; live_status is what its status was, and what turn.restored restores.
 --
 -- Records. record_origins says which records of other logs a session has, by the identity that their
--- source gave them (data.origin), so that an importer finds the session that has one already.
+-- source gave them (data.source.origin), so that an importer finds the session that has one already.
 --
 -- Tools. A call is a row from its tool.called on, which is written before the tool runs; a result
 -- belongs to the newest call of its call_id, and the first result stays. A result of a call that

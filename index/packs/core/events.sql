@@ -268,14 +268,14 @@ SELECT :session, :seq, :ts,
             THEN annal_cost($cost_microusd, $cost_usd) END
 WHERE COALESCE($input_tokens, $inputTokens, $output_tokens, $outputTokens,
                $cached_input_tokens, $cache_write_tokens, $cost_microusd, $cost_usd) IS NOT NULL;
-INSERT OR IGNORE INTO record_origins SELECT :session, $origin WHERE $origin IS NOT NULL;
+INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on message.added
 UPDATE sessions SET title = COALESCE(annal_said(:data), title), title_from = 'said'
 WHERE $role = 'user' AND id = :session
   AND (title IS NULL OR title_from = 'said' AND title NOT GLOB '* *'
                         AND (length(title) <= 8 OR title GLOB '/*'));
-INSERT OR IGNORE INTO record_origins SELECT :session, $origin WHERE $origin IS NOT NULL;
+INSERT OR IGNORE INTO record_origins SELECT :session, $source::origin WHERE $source::origin IS NOT NULL;
 
 -- on tool.called, tool_call
 INSERT INTO tool_calls (session_id, call_id, seq, tool, turn_id, status, called_at)

@@ -431,7 +431,7 @@ FROM (
                 'said', CASE WHEN w.type = 'user' THEN said(j -> '$.message.content') END,
                 'message_id', j -> '$.message.id', 'model', j -> '$.message.model',
                 'stop_reason', j -> '$.message.stop_reason', 'turn_id', turn_id,
-                'origin', CASE WHEN w.type = 'user' THEN json_text(origin) END, 'source', source,
+                'source', CASE WHEN w.type = 'user' AND origin IS NOT NULL THEN with_origin ELSE source END,
                 'extra', CASE WHEN tools
                     THEN json_set(json_remove(j, '$.uuid', '$.message.role', '$.message.id',
                                               '$.message.model', '$.message.stop_reason'),
@@ -455,7 +455,8 @@ FROM (
                 'call_id', (SELECT json_text(stem) FROM source), 'output', j -> '$.text', 'source', source,
                 'extra', json_remove(j, '$.text'))
             ELSE json_fields(
-                'kind', j -> '$.type', 'turn_id', turn_id, 'copied', CASE WHEN copied THEN 'true' END, 'source', source,
+                'kind', j -> '$.type', 'turn_id', turn_id,
+                'source', CASE WHEN copied THEN substr(source, 1, length(source) - 1) || ',"copied":true}' ELSE source END,
                 'extra', CASE json_type(j) WHEN 'object' THEN json_remove(j, '$.type', '$.uuid') ELSE j END)
             END
         WHEN 5 THEN json_fields(
@@ -494,10 +495,10 @@ FROM (
             'cache_write_1h_tokens', nullif(more_hour, 0), 'web_searches', nullif(more_searches, 0), 'tier', tier,
             'prompt_tokens', CASE WHEN again THEN coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)
                                   ELSE nullif(size, coalesce(input, 0) + coalesce(cached, 0) + coalesce(written, 0)) END,
-            'requests', CASE WHEN again THEN 0 END, 'turn_id', turn_id,
-            'origin', json_text(origin), 'source', source)
+            'requests', CASE WHEN again THEN 0 END, 'turn_id', turn_id, 'source', coalesce(with_origin, source))
         END AS data
     FROM (
+        SELECT *, substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}' AS with_origin FROM (
         SELECT f.*, l.hash, l.j, l.unreadable, json_text(f.turn) AS turn_id,
                CASE WHEN f.message IS NOT NULL THEN
                    CASE WHEN l.j ->> '$.message.usage.speed' = 'fast' THEN '"fast"'
@@ -511,7 +512,7 @@ FROM (
                     FROM json_each(l.j, '$.message.content') t
                     WHERE substr(f.blocks, t.key + 1, 1) <> 'o') END AS rest_blocks
         FROM (SELECT row, hash, unreadable, line_json(row) AS j FROM lines) l
-        CROSS JOIN facts f USING (row) CROSS JOIN file i) w
+        CROSS JOIN facts f USING (row) CROSS JOIN file i)) w
     CROSS JOIN kinds k ON CASE k.k
         WHEN 0 THEN is_new
         WHEN 1 THEN new_name IS NOT NULL OR NOT is_new AND (dates OR
