@@ -107,8 +107,7 @@ CREATE OR REPLACE VIEW annal.turns AS
            coalesce(nullif(t.taken[2], 'restored'), t.status, CASE WHEN t.streaming THEN 'streaming' END, t.status_said,
                     'started') AS status,
            annal._time(coalesce(t.created_said, t.begun_at)) AS created_at,
-           annal._time(coalesce(t.completed_at, CASE WHEN t.taken[2] <> 'restored' THEN t.taken[3]::timestamptz END))
-               AS completed_at,
+           annal._time(t.completed_at) AS completed_at,
            t.input_tokens, t.output_tokens, t.cost_microusd / 1e6::float8 AS cost_usd,
            CASE WHEN t.turn <> '#' || t.seq THEN t.turn END AS turn_id, t.cached_input_tokens,
            t.cache_write_tokens, t.cost_microusd, t.error, t.seq, h.store, t.timing,

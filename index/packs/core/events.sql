@@ -106,9 +106,9 @@ WHERE id = :session
 
 -- on turn.streaming   guarded "the turn is not one that has begun and waits for an answer"
 UPDATE turns SET status = 'streaming'
-WHERE completed_at IS NULL AND status <> 'streaming'
+WHERE completed_at IS NULL AND status <> 'streaming' AND live_status IS NULL
   AND id = COALESCE(:session || ':' || $turn_id,
-                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
+                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL AND live_status IS NULL
                      ORDER BY sequence DESC LIMIT 1));
 
 -- on turn.completed, turn.failed, turn.cancelled, turn_complete, turn_error   guarded "the turn has ended already"
@@ -167,8 +167,12 @@ UPDATE sessions SET total_turns = total_turns + 1
 WHERE id = :session
   AND EXISTS (SELECT 1 FROM turns WHERE id = :session || ':' || $turn_id AND seq = :seq);
 UPDATE turns SET
-    status = CASE :type WHEN 'turn.failed' THEN 'failed' WHEN 'turn_error' THEN 'failed'
-                        WHEN 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
+    status = CASE WHEN live_status IS NOT NULL THEN status
+                  WHEN :type IN ('turn.failed', 'turn_error') THEN 'failed'
+                  WHEN :type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
+    live_status = CASE WHEN live_status IS NULL THEN NULL
+                       WHEN :type IN ('turn.failed', 'turn_error') THEN 'failed'
+                       WHEN :type = 'turn.cancelled' THEN 'cancelled' ELSE 'completed' END,
     completed_at = :ts,
     input_tokens = CASE WHEN $input_tokens IS NULL THEN input_tokens
                         ELSE COALESCE(input_tokens, 0) + annal_count($input_tokens) END,
@@ -190,21 +194,17 @@ UPDATE turns SET
     timing = COALESCE($timing, timing)
 WHERE completed_at IS NULL
   AND id = COALESCE(:session || ':' || $turn_id,
-                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL
+                    (SELECT id FROM turns WHERE session_id = :session AND completed_at IS NULL AND live_status IS NULL
                      ORDER BY sequence DESC LIMIT 1));
 
 -- on turn.rolled_back, turn.abandoned
 UPDATE turns SET
     live_status = COALESCE(live_status, status),
-    status = CASE :type WHEN 'turn.abandoned' THEN 'abandoned' ELSE 'rolled_back' END,
-    completed_at = COALESCE(completed_at, :ts)
+    status = CASE :type WHEN 'turn.abandoned' THEN 'abandoned' ELSE 'rolled_back' END
 WHERE id = :session || ':' || $turn_id;
 
 -- on turn.restored
-UPDATE turns SET
-    status = live_status, live_status = NULL,
-    completed_at = CASE WHEN live_status IN ('completed', 'failed', 'cancelled')
-                        THEN completed_at END
+UPDATE turns SET status = live_status, live_status = NULL
 WHERE id = :session || ':' || $turn_id AND live_status IS NOT NULL;
 
 -- on agent.turn.usage

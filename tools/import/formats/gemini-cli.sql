@@ -1,4 +1,4 @@
--- importer gemini-cli   version 2
+-- importer gemini-cli   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: info error warning
 -- files: session-*.json session-*.jsonl
@@ -17,7 +17,10 @@
 --  (4) A user's message begins a turn, but not one that only hands results to the model, and not the
 --      context that the program puts in front. An answer that asks for no tool ends it, too; the event
 --      comes where the next turn begins or the log ends.
---  (5) "$rewindTo" takes messages back in the program; here they stay, and it is an import.record.
+--  (5) "$rewindTo" takes back the message that it names and all after it: the turns that began there are
+--      rolled back. It is an import.record, too.
+--  (6) A message that another session has (record_owner: its id) is an import.record, without its calls and
+--      tokens; parent_session_id says which session has it.
 
 -- detect
 SELECT max(CASE
@@ -37,6 +40,9 @@ CREATE TABLE file (session TEXT, ts INTEGER, named INTEGER, made INTEGER, turn T
                    rest_ts INTEGER, rest_n INTEGER, rested INTEGER);
 INSERT INTO file SELECT session_id(stem), 1, 0, 0, NULL, 0, NULL, NULL, 0 FROM source;
 
+CREATE TABLE turns (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, gone INTEGER);
+CREATE TABLE places (id TEXT PRIMARY KEY, turn INTEGER) WITHOUT ROWID; -- of messages: the turn that each is in
+CREATE TABLE continued (session TEXT);
 CREATE TABLE seen (id TEXT PRIMARY KEY, content TEXT, input INTEGER, output INTEGER, cached INTEGER)
     WITHOUT ROWID;
 CREATE TABLE calls (id TEXT PRIMARY KEY, returned INTEGER) WITHOUT ROWID;
@@ -45,7 +51,8 @@ CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, i
 CREATE TABLE now (source TEXT, main TEXT, j TEXT);
 
 -- The messages of the line. i: its place; fresh: its content is not known; human: it begins a turn.
-CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh INTEGER, human INTEGER);
+CREATE TABLE messages (i INTEGER PRIMARY KEY, m TEXT, id TEXT, role TEXT, fresh INTEGER, human INTEGER,
+                       owner TEXT);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -83,6 +90,10 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                   ELSE coalesce(session_id(coalesce(NEW.json -> '$.value', NEW.json) ->> '$.sessionId'), session) END,
         named = named OR (SELECT main FROM now) = 'meta';
 
+    UPDATE messages SET owner = nullif(record_owner('gemini ' || (m ->> '$.id'), (SELECT session FROM file)),
+                                       (SELECT session FROM file));
+    UPDATE messages SET fresh = 0, human = 0 WHERE owner IS NOT NULL;
+
     INSERT INTO out
     SELECT NEW.row, 0, f.session, f.ts, 'session.created', 'session.created',
            CASE main WHEN 'meta' THEN json_fields(
@@ -94,6 +105,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n WHERE NOT f.made;
     UPDATE now SET main = 'record' WHERE main = 'meta' AND (SELECT made FROM file);
     UPDATE file SET made = 1;
+    INSERT INTO out
+    SELECT NEW.row, 0, f.session, f.ts, 'session.updated', 'session.continues',
+           json_fields('set', json_fields('parent_session_id', json_text(m.owner)), 'source', n.source), NEW.n
+    FROM file f, now n, messages m WHERE m.owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
+    INSERT INTO continued SELECT owner FROM messages WHERE owner IS NOT NULL AND NOT EXISTS (SELECT 1 FROM continued) LIMIT 1;
 
     -- Turns: of the messages of one line only the last one's stays open.
     INSERT INTO out
@@ -114,6 +130,18 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     FROM file f, now n, messages m WHERE m.human AND m.fresh;
     UPDATE file SET turns = turns + (SELECT count(*) FROM messages WHERE human AND fresh),
         turn = coalesce((SELECT id FROM messages WHERE human AND fresh ORDER BY i DESC LIMIT 1), turn);
+    INSERT OR IGNORE INTO turns (turn, gone) SELECT id, 0 FROM messages WHERE human AND fresh ORDER BY i;
+    INSERT OR IGNORE INTO places
+    SELECT m.id, (SELECT max(t.i) FROM turns t) FROM messages m WHERE NOT (m.human AND m.fresh);
+    INSERT INTO out
+    SELECT NEW.row, 1000001 + t.i, f.session, f.ts, 'turn.rolled_back', NEW.hash || '.back.' || t.turn,
+           json_fields('turn_id', json_text(t.turn), 'reason', '"rewind"', 'source', n.source), NEW.n
+    FROM file f, now n, turns t
+    WHERE NOT t.gone AND t.i >= coalesce((SELECT k.i FROM turns k WHERE k.turn = n.j ->> '$."$rewindTo"'),
+                                         (SELECT p.turn + 1 FROM places p WHERE p.id = n.j ->> '$."$rewindTo"'));
+    UPDATE turns SET gone = 1
+    WHERE i >= coalesce((SELECT k.i FROM turns k, now n WHERE k.turn = n.j ->> '$."$rewindTo"'),
+                        (SELECT p.turn + 1 FROM places p, now n WHERE p.id = n.j ->> '$."$rewindTo"'));
     UPDATE file SET rest_ts = NULL, rested = 0 WHERE EXISTS (SELECT 1 FROM messages WHERE human AND fresh);
     UPDATE file SET (rest_ts, rest_n) = (
         SELECT CASE WHEN m.role = 'assistant' AND json_type(m.m, '$.toolCalls[0]') IS NULL
@@ -130,11 +158,15 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE WHEN m.fresh THEN json_fields(
                'id', json_text(m.id), 'role', json_text(m.role), 'content', coalesce(m -> '$.content', '""'),
                'said', CASE WHEN m.role = 'user' THEN said(m -> '$.content') END,
-               'model', m -> '$.model', 'turn_id', json_text(f.turn), 'source', n.source,
+               'model', m -> '$.model', 'turn_id', json_text(f.turn),
+               'source', CASE WHEN m ->> '$.id' IS NULL THEN n.source
+                         ELSE substr(n.source, 1, length(n.source) - 1) || ',"origin":' || json_text('gemini ' || m.id) || '}' END,
                'extra', json_remove(m, '$.id', '$.content', '$.model',
                        CASE WHEN json_type(m, '$.toolCalls') = 'array'
                                  AND NOT EXISTS (SELECT 1 FROM json_each(m, '$.toolCalls') x WHERE x.type <> 'object')
                             THEN '$.toolCalls' ELSE '$.content' END))
+           WHEN m.owner IS NOT NULL THEN json_fields('kind', '"message"',
+               'source', substr(n.source, 1, length(n.source) - 1) || ',"copied":true}', 'extra', m)
            ELSE json_fields('kind', '"message"', 'turn_id', json_text(f.turn), 'source', n.source,
                             'extra', json_remove(m, '$.content',
                        CASE WHEN json_type(m, '$.toolCalls') = 'array'
@@ -163,7 +195,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                            CASE WHEN c.value ->> '$.status' IN ('success', 'error', 'cancelled')
                            THEN '$.result' ELSE '$.id' END)), NEW.n
     FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
-    WHERE c.type = 'object' AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id');
+    WHERE m.owner IS NULL AND c.type = 'object' AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id');
     INSERT OR IGNORE INTO calls
     SELECT c.value ->> '$.id', 0 FROM messages m, json_each(m.m, '$.toolCalls') c
     WHERE c.type = 'object' AND c.value ->> '$.id' IS NOT NULL;
@@ -175,7 +207,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'success', CASE WHEN c.value ->> '$.status' = 'success' THEN 'true' ELSE 'false' END,
                        'output', c.value -> '$.result', 'turn_id', json_text(f.turn), 'source', n.source), NEW.n
     FROM file f, now n, messages m, json_each(m.m, '$.toolCalls') c
-    WHERE c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled')
+    WHERE m.owner IS NULL AND c.type = 'object' AND c.value ->> '$.status' IN ('success', 'error', 'cancelled')
       AND NOT EXISTS (SELECT 1 FROM calls k WHERE k.id = c.value ->> '$.id' AND k.returned);
     UPDATE calls SET returned = 1
     WHERE id IN (SELECT c.value ->> '$.id' FROM messages m, json_each(m.m, '$.toolCalls') c
@@ -188,7 +220,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('message_id', json_text(mid), 'model', model, 'input_tokens', input - coalesce(before, 0),
                        'output_tokens', output - coalesce(output_before, 0),
                        'cached_input_tokens', cached - coalesce(cached_before, 0),
-                       'reasoning_output_tokens', thoughts, 'turn_id', json_text(turn), 'source', source), NEW.n
+                       'reasoning_output_tokens', thoughts,
+                       'prompt_tokens', CASE WHEN before IS NOT NULL THEN input END,
+                       'requests', CASE WHEN before IS NOT NULL THEN 0 END, 'turn_id', json_text(turn), 'source', source), NEW.n
     FROM (SELECT m.i, f.session, coalesce(time_us(m.m ->> '$.timestamp'), f.ts) AS ts, m.id AS mid, m.m -> '$.model' AS model,
                  CAST(coalesce(m.m ->> '$.tokens.input', 0) + coalesce(m.m ->> '$.tokens.tool', 0) AS INTEGER) AS input,
                  CAST(coalesce(m.m ->> '$.tokens.output', 0) + coalesce(m.m ->> '$.tokens.thoughts', 0) AS INTEGER)
@@ -196,7 +230,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                  CAST(coalesce(m.m ->> '$.tokens.cached', 0) AS INTEGER) AS cached, m.m -> '$.tokens.thoughts' AS thoughts,
                  s.input AS before, s.output AS output_before, s.cached AS cached_before, f.turn, n.source
           FROM file f, now n, messages m LEFT JOIN seen s ON s.id = m.id
-          WHERE json_type(m.m, '$.tokens') = 'object')
+          WHERE m.owner IS NULL AND json_type(m.m, '$.tokens') = 'object')
     WHERE input IS NOT coalesce(before, 0) OR output IS NOT coalesce(output_before, 0);
     INSERT INTO seen
     SELECT id, coalesce(m -> '$.content', ''),

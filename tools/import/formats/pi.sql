@@ -1,4 +1,4 @@
--- importer pi   version 2
+-- importer pi   version 3
 -- SPDX-License-Identifier: Apache-2.0
 -- records: thinking_level_change label custom* session_info branch_summary session
 --
@@ -7,12 +7,19 @@
 -- docs/events.md lists what comes out; annal/import.h says what an importer finds.
 --
 --  (1) The session is the one that the first line of type session names, else the file.
+--      parentSession names the session that it was forked from.
 --  (2) The first event made from a line carries it under "extra", less what is in the fields of its
 --      events. All branches of the tree are imported, in the order of the file.
 --  (3) A user's message begins a turn and ends the one before. An answer that asks for no tool ends it,
 --      too; the event comes where the next turn begins or the log ends.
+--      A message that another session has (record_owner: its id and time), as a fork copies them, and the
+--      results of its calls, are import.record.
 --  (4) A session is as old as the first time of its lines, which may be before that of its own line.
 --  (5) input_tokens are input, cache reads and cache writes together: pi counts them apart.
+
+--  (6) A message that continues from before the last turn leaves the turns after that point abandoned,
+--      and those on its way to the root live.
+--  (7) An event's id is made of the line's own, else of its bytes.  Ids that version 2 gave are recognized.
 
 -- detect
 -- The harness of DeepSeek writes a session with createdAt, Droid of Factory blocks tool_use and tool_result.
@@ -33,7 +40,11 @@ INSERT INTO file SELECT session_id(stem), 1, NULL, 0, 0, NULL, 0, NULL, NULL, NU
 
 CREATE TABLE out (row INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
 -- The small columns first: SQLite reads them without what is behind them.
-CREATE TABLE now (type TEXT, role TEXT, source TEXT, main TEXT, j TEXT, m TEXT);
+CREATE TABLE now (type TEXT, role TEXT, source TEXT, main TEXT, owner TEXT, up_turn TEXT, origin TEXT, j TEXT, m TEXT);
+
+-- The lines that were seen, and the turn of each; the turns, what each continues from, and whether it was abandoned.
+CREATE TABLE nodes (id TEXT PRIMARY KEY, turn TEXT, copied INTEGER) WITHOUT ROWID;
+CREATE TABLE branches (i INTEGER PRIMARY KEY, turn TEXT UNIQUE, up TEXT, gone INTEGER);
 
 CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     DELETE FROM now;
@@ -55,6 +66,14 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
         WHEN type = 'message' AND role = 'toolResult' THEN 'result'
         WHEN type = 'message' AND role IS NOT NULL AND json_type(m, '$.content') IS NOT NULL THEN 'message'
         ELSE 'record' END;
+    UPDATE now SET origin = 'pi ' || (j ->> '$.id') || ' ' || (j ->> '$.timestamp') WHERE main = 'message';
+    UPDATE now SET source = substr(source, 1, length(source) - 1) || ',"origin":' || json_text(origin) || '}'
+    WHERE origin IS NOT NULL;
+    UPDATE now SET owner = nullif(record_owner(origin, (SELECT session FROM file)), (SELECT session FROM file)),
+        up_turn = (SELECT d.turn FROM nodes d WHERE d.id = j ->> '$.parentId');
+    UPDATE now SET main = 'record', source = substr(source, 1, length(source) - 1) || ',"copied":true}'
+    WHERE owner IS NOT NULL OR EXISTS (SELECT 1 FROM nodes d WHERE d.id = j ->> '$.id')
+       OR main = 'result' AND (SELECT d.copied FROM nodes d WHERE d.id = j ->> '$.parentId');
 
     -- The session, by its own line or before the first other one.
     INSERT INTO out
@@ -62,7 +81,9 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            CASE main WHEN 'meta' THEN json_fields(
                'id', json_text(f.session), 'agent_id', '"pi"', 'provider', j -> '$.provider',
                'model', j -> '$.modelId', 'status', '"idle"', 'working_directory', j -> '$.cwd',
-               'created_at', j -> '$.timestamp', 'source', n.source,
+               'created_at', j -> '$.timestamp',
+               'parent_session_id', CASE WHEN j ->> '$.parentSession' LIKE '%\_%' ESCAPE '\' THEN json_text(session_id(
+                   replace(substr(j ->> '$.parentSession', -42), '.jsonl', ''))) END, 'source', n.source,
                'extra', json_remove(j, '$.provider', '$.modelId', '$.cwd', '$.timestamp'))
            ELSE json_fields('id', json_text(f.session), 'agent_id', '"pi"', 'status', '"idle"',
                             'source', n.source) END, NEW.n
@@ -75,6 +96,31 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
            json_fields('set', json_fields('created_at', j -> '$.timestamp'), 'source', n.source), NEW.n
     FROM file f, now n WHERE f.ts < f.first;
     UPDATE file SET first = min(coalesce(first, ts), ts) WHERE ts > 1;
+
+    -- The turns that a message leaves behind, and those that it returns to.
+    INSERT INTO out
+    SELECT NEW.row, 99999 + b.i, f.session, f.ts, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END,
+           b.turn || CASE WHEN b.gone THEN '.restored.' ELSE '.abandoned.' END || coalesce(NEW.json ->> '$.id', NEW.hash),
+           json_fields('turn_id', json_text(b.turn), 'reason', '"edited"', 'source', n.source), NEW.n
+    FROM file f, now n, branches b
+    WHERE n.main = 'message' AND n.role = 'user' AND f.turn IS NOT NULL AND n.up_turn IS NOT f.turn
+      AND (n.up_turn IS NOT NULL OR json_type(NEW.json, '$.parentId') IS 'null')
+      AND b.gone = (b.turn IN (
+        WITH RECURSIVE way (turn) AS (
+            SELECT n.up_turn UNION SELECT p.up FROM way JOIN branches p USING (turn) WHERE p.up IS NOT NULL)
+        SELECT turn FROM way WHERE turn IS NOT NULL));
+    UPDATE branches SET gone = NOT gone
+    WHERE turn IN (SELECT o.data ->> '$.turn_id' FROM out o WHERE o.row = NEW.row AND o.type IN ('turn.restored', 'turn.abandoned'));
+    INSERT OR IGNORE INTO branches (turn, up, gone)
+    SELECT coalesce(NEW.json ->> '$.id', NEW.hash),
+           CASE WHEN json_type(NEW.json, '$.parentId') IS 'null' THEN NULL ELSE coalesce(n.up_turn, f.turn) END, 0
+    FROM file f, now n WHERE n.main = 'message' AND n.role = 'user';
+    INSERT OR IGNORE INTO nodes
+    SELECT NEW.json ->> '$.id',
+           CASE WHEN n.main = 'message' AND n.role = 'user' THEN NEW.json ->> '$.id' ELSE coalesce(n.up_turn, f.turn) END,
+           n.owner IS NOT NULL OR coalesce((SELECT d.copied FROM nodes d WHERE d.id = NEW.json ->> '$.parentId'), 0)
+               AND n.main = 'record'
+    FROM file f, now n WHERE NEW.json ->> '$.id' IS NOT NULL;
 
     -- A turn ends where the next one begins.
     INSERT INTO out
@@ -158,7 +204,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                        'input_tokens', CAST(coalesce(u ->> '$.input', 0) + coalesce(u ->> '$.cacheRead', 0)
                                             + coalesce(u ->> '$.cacheWrite', 0) AS INTEGER),
                        'output_tokens', u -> '$.output', 'cached_input_tokens', u -> '$.cacheRead',
-                       'cache_write_tokens', u -> '$.cacheWrite', 'cost_usd', u -> '$.cost.total',
+                       'cache_write_tokens', u -> '$.cacheWrite',
+                       'cache_write_1h_tokens', nullif(u -> '$.cacheWrite1h', '0'), 'cost_usd', u -> '$.cost.total',
                        'turn_id', json_text(f.turn), 'source', n.source), NEW.n
     FROM file f, now n, (SELECT NEW.json -> '$.message.usage' AS u)
     WHERE main = 'message' AND json_type(u) = 'object'
@@ -166,7 +213,11 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
 END;
 
 -- batch
-SELECT session, ts, type, id, NULL, data, n FROM out ORDER BY row, k;
+SELECT session, ts, type, CASE WHEN made_of_line AND name IS NOT NULL THEN name || substr(id, 33) ELSE id END, NULL, data, n,
+       CASE WHEN made_of_line THEN id END
+FROM (SELECT o.*, o.id GLOB l.hash || '.*' AS made_of_line,
+             CASE WHEN o.data ->> '$.source.copied' IS NULL THEN l.json ->> '$.id' END AS name
+      FROM out o CROSS JOIN lines l USING (row)) ORDER BY row, k;
 DELETE FROM out;
 
 -- end
