@@ -1,4 +1,4 @@
--- importer otel   version 4
+-- importer otel   version 5
 -- SPDX-License-Identifier: Apache-2.0
 -- records: *
 -- files: *.json *.jsonl
@@ -15,7 +15,9 @@
 --      created_at in a session.updated; that of a trace follows again where a later span of it began earlier.
 --  (2) A span of a tool is a call and its result; one of a model the messages that it was asked with and that
 --      were not there yet, its answer, and its tokens; one of an agent a turn. Others are import.record.
---  (3) Tokens are those of the models' spans alone: agents' spans sum up what theirs have used.
+--  (3) Tokens are those of the models' spans: agents' spans sum up what theirs have used. An agent's span is
+--      the source of tokens exactly where no span below it has any, which the end of the log shows. One
+--      that another session has (record_owner: its trace and id) counts there.
 --  (4) The names of attributes have changed and go on changing: rule (2) looks under all of them. Messages are an
 --      attribute, events of the span, or attributes with a number in their names.
 --  (5) The first event made from a span carries all of it under "extra".
@@ -56,6 +58,11 @@ CREATE TABLE inputs (span INTEGER, i INTEGER, m TEXT);
 CREATE TABLE parts (span INTEGER, name TEXT, json TEXT, PRIMARY KEY (span, name)) WITHOUT ROWID;
 -- What a session was asked first in this line, and how the first of its spans with a name is called.
 CREATE TABLE titles (session TEXT PRIMARY KEY, text TEXT, name TEXT) WITHOUT ROWID;
+
+-- Rule (3): all spans, the span above each, and whether it has tokens; the usage of agents' spans.
+CREATE TABLE tree (key TEXT PRIMARY KEY, up TEXT, used INTEGER, n INTEGER) WITHOUT ROWID;
+CREATE INDEX tree_up ON tree(up);
+CREATE TABLE agents (key TEXT PRIMARY KEY, session TEXT, ts INTEGER, data TEXT, n INTEGER) WITHOUT ROWID;
 
 -- What a trace or a span was asked: its input as an object or an array, or the text of it.
 CREATE VIEW told AS
@@ -313,14 +320,24 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                    a ->> '$."llm.token_count.prompt_details.cache_read"', s ->> '$.usageDetails.input_cached_tokens') AS INTEGER),
                'cost_usd', coalesce((a ->> '$."gen_ai.usage.input_cost"') + (a ->> '$."gen_ai.usage.output_cost"'),
                                     a -> '$."gen_ai.usage.cost"', nullif(s -> '$.totalCost', 'null')),
-               'source', source), NEW.n
+               'source', substr(source, 1, length(source) - 1) || ',"origin":' || json_text('otel ' || key) || '}'), NEW.n
     FROM now, (SELECT *,
         CAST(coalesce(a ->> '$."gen_ai.usage.input_tokens"', a ->> '$."gen_ai.usage.prompt_tokens"', a ->> '$."llm.token_count.prompt"',
-                      s ->> '$.inputUsage', s ->> '$.usageDetails.input', 0) AS INTEGER) AS input_tokens,
+                      s ->> '$.inputUsage', s ->> '$.usageDetails.input') AS INTEGER) AS input_tokens,
         CAST(coalesce(a ->> '$."gen_ai.usage.output_tokens"', a ->> '$."gen_ai.usage.completion_tokens"',
-                      a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output', 0) AS INTEGER)
+                      a ->> '$."llm.token_count.completion"', s ->> '$.outputUsage', s ->> '$.usageDetails.output') AS INTEGER)
             AS output_tokens FROM spans)
-    WHERE class = 'model' AND (input_tokens > 0 OR output_tokens > 0);
+    WHERE class IN ('model', 'agent') AND (input_tokens > 0 OR output_tokens > 0)
+      AND record_owner('otel ' || key, session) = session;
+    INSERT OR IGNORE INTO tree
+    SELECT key, coalesce(trace, '') || '.' || coalesce(s ->> '$.parentSpanId', s ->> '$.parent_id', s ->> '$.context.parent_id',
+                                                       s ->> '$.parent_span_id', s ->> '$.parentObservationId', ''),
+           EXISTS (SELECT 1 FROM out o WHERE o.row = NEW.row AND o.i = spans.i AND o.type = 'agent.turn.usage'), NEW.n
+    FROM spans;
+    INSERT OR IGNORE INTO agents
+    SELECT p.key, o.session, o.ts, o.data, o.n FROM spans p JOIN out o ON o.row = NEW.row AND o.i = p.i
+    WHERE p.class = 'agent' AND o.type = 'agent.turn.usage';
+    DELETE FROM out WHERE row = NEW.row AND type = 'agent.turn.usage' AND i IN (SELECT i FROM spans WHERE class = 'agent');
 END;
 
 -- batch
@@ -329,3 +346,22 @@ ORDER BY row, i > 0, CASE WHEN i > 0 THEN ts END,
          CASE type WHEN 'turn.started' THEN 0 WHEN 'turn.completed' THEN 2 WHEN 'turn.failed' THEN 2 ELSE 1 END,
          CASE WHEN type IN ('turn.completed', 'turn.failed') THEN -i ELSE i END, k;
 DELETE FROM out;
+
+-- end
+
+-- What is below an agent may come after it, and after an earlier end: then what that end told is taken back.
+WITH below AS MATERIALIZED (
+    SELECT a.*, (WITH RECURSIVE down (key, used, n) AS (
+            SELECT t.key, t.used, t.n FROM tree t WHERE t.up = a.key
+            UNION SELECT t.key, t.used, t.n FROM down JOIN tree t ON t.up = down.key)
+        SELECT max(n) FROM down WHERE used) AS last
+    FROM agents a)
+SELECT session, ts, 'agent.turn.usage', key || '.usage', NULL, data, n FROM below WHERE last IS NULL OR last > n
+UNION ALL
+SELECT session, ts, 'agent.turn.usage', key || '.usage.below', NULL,
+       json_remove(json_set(data, '$.input_tokens', -(data ->> '$.input_tokens'), '$.output_tokens', -(data ->> '$.output_tokens'),
+                            '$.cached_input_tokens', -(data ->> '$.cached_input_tokens'),
+                            '$.cache_write_tokens', -(data ->> '$.cache_write_tokens'), '$.requests', -1),
+                   '$.source.origin', '$.cost_usd'), n
+FROM below WHERE last > n
+ORDER BY 7, 4;
