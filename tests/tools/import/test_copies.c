@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Logs that repeat each other, take turns back, or name more than one source of tokens:
+ * tests/data/copies has a small log for each.
+ */
+#include "tests/support/runner.h"
+#include "tests/tools/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FILES_MAX 2
+
+static void import_copy(const char *kind, const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, ANNAL_SOURCE "/tests/data/copies/%s", name);
+    DONE(&cli, "import", kind, path, "--recheck");
+}
+
+/* ---- One response is counted once ---- */
+
+static const struct repeat {
+    const char *kind, *files[FILES_MAX];
+    const char *tokens; /* input, output and turns that are live or not, of the whole store */
+    const char *parent; /* of the session of the second log, if the first is imported first */
+} repeats[] = {
+    {"claude-code",
+     {"claude-code-1.jsonl", "claude-code-2.jsonl"},
+     "700,3",
+     "5a5a5a5a-0001-4000-8000-000000000001"},
+    {"claude-code", {"claude-code-1.jsonl", "claude-code-moved.jsonl"}, "1100,3", ""},
+    {"codex", {"codex-1.jsonl", "codex-2.jsonl"}, "3500,3", "019d0000-0000-7000-8000-000000000001"},
+    {"codex", {"codex-1.jsonl", "codex-moved.jsonl"}, "3900,4", ""},
+    {"pi", {"pi-1.jsonl", "pi-2.jsonl"}, "150,4", "11111111-1111-4111-8111-111111111111"},
+    {"gemini-cli", {"gemini-1.jsonl", "gemini-2.jsonl"}, "150,4", "g1"},
+};
+
+static void assert_totals(const struct repeat *repeat, const char *when)
+{
+    static const char *const sources[] = {
+        "(SELECT sum(input_tokens) FROM usage_by_session)",
+        "(SELECT sum(input_tokens) FROM sessions)",
+        "(SELECT sum(input_tokens) FROM turns)",
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        char sql[256];
+        snprintf(sql, sizeof sql, "SELECT %s, (SELECT sum(total_turns) FROM sessions)", sources[i]);
+        DONE(&cli, "sql", sql, "--format", "csv");
+        ck_assert_msg(strstr(cli.out, repeat->tokens) != NULL, "%s, %s, %s: no %s in %s",
+                      repeat->files[0], when, sources[i], repeat->tokens, cli.out);
+    }
+}
+
+START_TEST(a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_a_rebuild)
+{
+    const struct repeat *repeat = &repeats[_i];
+    for (int first = 0; first < FILES_MAX; first++) {
+        import_copy(repeat->kind, repeat->files[first]);
+        import_copy(repeat->kind, repeat->files[1 - first]);
+        assert_totals(repeat, first == 0 ? "in order" : "the other way round");
+        import_copy(repeat->kind, repeat->files[first]);
+        assert_totals(repeat, "again");
+        DONE(&cli, "reindex");
+        assert_totals(repeat, "after a rebuild");
+        DONE(&cli, "verify");
+        if (first == 0) {
+            DONE(&cli, "sql", "--format", "csv",
+                 "SELECT coalesce(max(parent_session_id), '') FROM sessions");
+            ck_assert_ptr_nonnull(strstr(cli.out, repeat->parent));
+        }
+        cli_teardown();
+        cli_setup();
+    }
+}
+END_TEST
+
+START_TEST(what_was_copied_is_told_apart_and_gives_no_title_call_or_message)
+{
+    import_copy("codex", "codex-1.jsonl");
+    import_copy("codex", "codex-2.jsonl");
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT title, (SELECT count(*) FROM tool_calls c WHERE c.session_id = id), (SELECT "
+         "count(*) FROM events e WHERE e.session_id = id AND e.data->>'$.source.copied') "
+         "FROM sessions WHERE parent_session_id IS NOT NULL");
+    ck_assert_msg(strstr(cli.out, "Count the knots.,1,14\r\n") != NULL, "%s", cli.out);
+}
+END_TEST
+
+/* ---- Complete or unknown ---- */
+
+START_TEST(an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marked)
+{
+    import_copy("claude-code", "claude-code-usage.jsonl");
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT model, tier, input_tokens, output_tokens, cache_write_1h_tokens, web_searches, "
+         "cost_microusd FROM usage_costs ORDER BY 1, 2");
+    ck_assert_str_eq(cli.out,
+                     "model,tier,input_tokens,output_tokens,cache_write_1h_tokens,web_searches,"
+                     "cost_microusd\r\n"
+                     "claude-opus-4-5,,1002,30,600,2,29260\r\n"
+                     "claude-opus-4-5,fast,7,7,,,\r\n"
+                     "claude-opus-4-7,,5000,50,,,26250\r\n");
+    DONE(&cli, "ls");
+    ck_assert_msg(strstr(cli.out, "~$0.06 of 99%") != NULL, "%s", cli.out);
+}
+END_TEST
+
+START_TEST(an_agents_span_is_the_source_of_tokens_where_nothing_below_it_has_any)
+{
+    import_copy("otel", "otel-agents.jsonl");
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT session_id, sum(input_tokens), sum(output_tokens) FROM usage GROUP BY 1");
+    ck_assert_msg(strstr(cli.out, "t1,100,10\r\nt2,30,3\r\n") != NULL, "%s", cli.out);
+}
+END_TEST
+
+/* ---- Live or taken back ---- */
+
+static const struct taken {
+    const char *kind, *file, *statuses;
+} takens[] = {
+    {"claude-code", "claude-code-edited.jsonl", "completed completed abandoned completed"},
+    {"codex", "codex-moved.jsonl", "completed rolled_back rolled_back completed"},
+    {"pi", "pi-1.jsonl", "completed abandoned completed"},
+    {"gemini-cli", "gemini-1.jsonl", "completed rolled_back completed"},
+};
+
+START_TEST(a_turn_that_a_log_takes_back_stays_and_says_so)
+{
+    const struct taken *taken = &takens[_i];
+    import_copy(taken->kind, taken->file);
+    DONE(&cli, "sql", "--format", "csv",
+         "SELECT group_concat(status, ' ') FROM (SELECT status FROM turns ORDER BY sequence)");
+    ck_assert_msg(strstr(cli.out, taken->statuses) != NULL, "%s: %s", taken->file, cli.out);
+    DONE(&cli, "verify");
+}
+END_TEST
+
+START_TEST(a_transcript_folds_and_a_hit_names_what_was_taken_back)
+{
+    import_copy("claude-code", "claude-code-edited.jsonl");
+    DONE(&cli, "export", "5e5e5e5e-0003-4000-8000-000000000003", "--format", "markdown");
+    ck_assert_ptr_nonnull(strstr(cli.out, "## Turn 3 (abandoned)\n\n<details>"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "</details>\n\n## Turn 4\n"));
+    ck_assert_ptr_null(strstr(cli.out, "## Turn 2 ("));
+    DONE(&cli, "search", "swim");
+    ck_assert_ptr_nonnull(strstr(cli.out, "  user  abandoned\n"));
+    DONE(&cli, "search", "sink");
+    ck_assert_ptr_null(strstr(cli.out, "abandoned"));
+    DONE(&cli, "search", "swim", "--json");
+    ck_assert_ptr_nonnull(strstr(cli.out, ",\"turn_status\":\"abandoned\"}"));
+}
+END_TEST
+
+Suite *suite_copies(void)
+{
+    Suite *suite = suite_create("copies");
+    TCase *tc = suite_case(suite, "copies", cli_setup, cli_teardown);
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(
+        tc, a_response_that_two_logs_have_is_counted_once_in_any_order_and_after_a_rebuild, 0,
+        sizeof repeats / sizeof *repeats);
+    tcase_add_test(tc, what_was_copied_is_told_apart_and_gives_no_title_call_or_message);
+    tcase_add_test(tc, an_advisor_counts_under_its_model_and_a_tier_without_a_price_is_marked);
+    tcase_add_test(tc, an_agents_span_is_the_source_of_tokens_where_nothing_below_it_has_any);
+    tcase_add_loop_test(tc, a_turn_that_a_log_takes_back_stays_and_says_so, 0,
+                        sizeof takens / sizeof *takens);
+    tcase_add_test(tc, a_transcript_folds_and_a_hit_names_what_was_taken_back);
+    return suite;
+}
