@@ -80,10 +80,11 @@ START_TEST(what_was_copied_is_told_apart_and_gives_no_title_call_or_message)
     import_copy("codex", "codex-1.jsonl");
     import_copy("codex", "codex-2.jsonl");
     DONE(&cli, "sql", "--format", "csv",
-         "SELECT title, (SELECT count(*) FROM tool_calls c WHERE c.session_id = id), (SELECT "
-         "count(*) FROM events e WHERE e.session_id = id AND e.data->>'$.source.copied') "
+         "SELECT title, (SELECT count(*) FROM tool_calls c WHERE c.session_id = sessions.id), "
+         "(SELECT "
+         "count(*) FROM events e WHERE e.session_id = sessions.id AND e.data->>'$.source.copied') "
          "FROM sessions WHERE parent_session_id IS NOT NULL");
-    ck_assert_msg(strstr(cli.out, "Count the knots.,1,14\r\n") != NULL, "%s", cli.out);
+    ck_assert_msg(strstr(cli.out, "Count the knots.,1,15\r\n") != NULL, "%s", cli.out);
 }
 END_TEST
 

@@ -337,7 +337,7 @@ CREATE TRIGGER end INSTEAD OF INSERT ON ended WHEN NEW.type = 'event_msg' BEGIN
     UPDATE facts SET main = 'late', (exit_code, ms, failed) = (
         SELECT exit_code, ms, failed FROM ends e
         WHERE e.session = facts.session AND e.call = NEW.j ->> '$.payload.call_id')
-    WHERE row = NEW.row AND EXISTS (SELECT 1 FROM waiting w WHERE w.session = facts.session
+    WHERE row = NEW.row AND copied IS NULL AND EXISTS (SELECT 1 FROM waiting w WHERE w.session = facts.session
                                     AND w.call = NEW.j ->> '$.payload.call_id');
     DELETE FROM waiting WHERE session = (SELECT session FROM facts WHERE row = NEW.row)
         AND call = NEW.j ->> '$.payload.call_id';
