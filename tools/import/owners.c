@@ -3,7 +3,7 @@
  * Copies of records in other sessions.
  *
  * (1) The first session that is imported with a record has it. Its journal has the record's event,
- *     and the pack core keeps data.source.origin of that event in record_origins, which is asked here.
+ *     and the pack core keeps source.origin of that event in record_origins, which is asked here.
  * (2) What this run imports is remembered here, because the index follows later. 64 bits of hash
  *     stand for a record.
  * (3) The index is caught up once in a run, and only if an importer asks.
