@@ -256,13 +256,23 @@ static void count_record(struct import_job *job, struct import_session *session,
         memcpy(report->kinds[report->kind_count++], kind, sizeof kind);
 }
 
+/* The importer knows what a copy of a record in another session is. */
+static bool is_copied(annal_slice data)
+{
+    annal_slice source = annal__json_member(data, "source");
+    return source.len > 0 && source.ptr[0] == '{' &&
+           annal__slice_is(annal__json_member(source, "copied"), "true");
+}
+
 static void count_content(struct import_job *job, struct import_session *session,
                           const annal_import_event *event)
 {
     static const char *const about[] = {"session.", "import."};
-    if (annal__slice_is(event->draft.type, "import.record"))
+    bool record = annal__slice_is(event->draft.type, "import.record");
+    bool copied = record && is_copied(event->draft.data);
+    if (record && !copied)
         count_record(job, session, event->draft.data);
-    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+    for (size_t i = 0; i < sizeof about / sizeof *about && !copied; i++)
         if (annal__slice_begins(event->draft.type, about[i]))
             return;
     if (event->line != job->own_line) {
