@@ -206,6 +206,30 @@ def test_other_names_and_origins_are_refused():
         server.get("/sessions", headers={"Host": f"localhost:{server.port}"})
 
 
+def test_a_line_of_tokens_is_whole_or_is_refused():
+    with Server() as server:
+        server.stop()
+        path = os.path.join(server.store, "serve.token")
+        for line in ("read " + "r" * 600, "# " + "c" * 600, "read " + "r" * 40 + " " * 600 + "w" * 40):
+            with open(path, "w", encoding="ascii") as file:
+                file.write("write " + "w" * 40 + "\n" + line + "\n")
+            ran = subprocess.run([ANNAL, "--store", server.store, "serve", "--listen", "127.0.0.1:0"], text=True, capture_output=True,
+                                 check=False, timeout=60)
+            assert ran.returncode != 0 and "line 2 is longer than 511 bytes" in ran.stderr, ran
+        with open(path, "w", encoding="ascii") as file:
+            file.write("write " + server.token + "\n")
+        server.start()
+
+
+def test_a_request_with_too_many_parameters_is_answered():
+    with Server() as server:
+        for query in ("&".join(f"p{i}=v" for i in range(1500)), "&" * 8000, "x=" + "y" * 11000, "=" * 9000):
+            assert server.ask("/api/v1/sessions?" + query)[0] in (400, 414), query[:20]
+        status, text, _ = server.ask("/api/v1/sessions?" + "&".join(["agent=a"] * 60))
+        assert status == 400 and b"given twice" in text, text
+        server.get("/sessions")
+
+
 def test_the_page_has_a_strict_policy():
     with Server() as server:
         status, text, headers = server.ask("/", token=False)

@@ -37,6 +37,7 @@ int command_main(int argc, char **argv)
     setlocale(LC_CTYPE,
               "C.UTF-8");     /* for wcwidth(3); journals are UTF-8 whatever the locale says */
     signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not skip closing the store */
+    signal(SIGXFSZ, SIG_IGN); /* so that a write says that there is no room */
     out_open();
     int exit_status = args_parse(&args, argc, argv);
     if (exit_status == 0)

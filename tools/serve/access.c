@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -16,8 +17,9 @@
 
 #define TOKENS_MAX     256u
 #define TOKEN_LEAST    16u
-#define FILE_BYTES_MAX 65536u
+#define FILE_BYTES_MAX (1u << 20)
 #define RANDOM_BYTES   32
+#define LINE_BYTES_MAX 511
 
 /* ---- Tokens ---- */
 
@@ -41,7 +43,8 @@ static annal_status add_token(struct access *access, const char *text, enum righ
     return ANNAL_OK;
 }
 
-static annal_status read_line(struct access *access, char *line, const char *path, annal_error *err)
+static annal_status read_line(struct access *access, char *line, unsigned number, const char *path,
+                              annal_error *err)
 {
     char *rest = NULL;
     line[strcspn(line, "#\r\n")] = '\0';
@@ -53,23 +56,46 @@ static annal_status read_line(struct access *access, char *line, const char *pat
         return add_token(access, first, RIGHT_WRITE, path, err);
     if (strcmp(first, "read") == 0 || strcmp(first, "write") == 0)
         return add_token(access, second, *first == 'r' ? RIGHT_READ : RIGHT_WRITE, path, err);
-    return annal__fail(err, ANNAL_ERR_INVALID, "'%s': a line is TOKEN, read TOKEN or write TOKEN",
-                       path);
+    return annal__fail(err, ANNAL_ERR_INVALID,
+                       "'%s', line %u: a line is TOKEN, read TOKEN or write TOKEN", path, number);
+}
+
+/* A line is whole or is refused: the end of a long one must not become a token of its own. */
+annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err)
+{
+    char *line = NULL;
+    size_t room = 0;
+    annal_status status = ANNAL_OK;
+    ssize_t len;
+    for (unsigned number = 1; status >= 0 && (len = getline(&line, &room, file)) >= 0; number++) {
+        if (len > LINE_BYTES_MAX)
+            status = annal__fail(err, ANNAL_ERR_LIMIT, "'%s', line %u is longer than %d bytes",
+                                 path, number, LINE_BYTES_MAX);
+        else if (memchr(line, '\0', (size_t)len) != NULL)
+            status =
+                annal__fail(err, ANNAL_ERR_INVALID, "'%s', line %u has a zero byte", path, number);
+        else
+            status = read_line(access, line, number, path, err);
+    }
+    if (status >= 0 && ferror(file))
+        status = annal__fail_errno(err, "read '%s'", path);
+    free(line);
+    return status;
 }
 
 static annal_status read_tokens(struct access *access, FILE *file, const char *path,
                                 annal_error *err)
 {
-    char line[512];
     struct stat info;
-    annal_status status = ANNAL_OK;
     if (fstat(fileno(file), &info) != 0)
         return annal__fail_errno(err, "read '%s'", path);
     if ((info.st_mode & 077) != 0)
         return annal__fail(err, ANNAL_ERR_INVALID,
                            "'%s' can be read by others: chmod 600 makes it yours alone", path);
-    while (status >= 0 && fgets(line, sizeof line, file) != NULL)
-        status = read_line(access, line, path, err);
+    if (info.st_size > FILE_BYTES_MAX)
+        return annal__fail(err, ANNAL_ERR_LIMIT, "'%s' is longer than %u bytes", path,
+                           FILE_BYTES_MAX);
+    annal_status status = access_read(access, file, path, err);
     if (status >= 0 && access->token_count == 0)
         status = annal__fail(err, ANNAL_ERR_INVALID, "'%s' has no token", path);
     return status;

@@ -21,6 +21,8 @@
 
 #include <annal/base.h>
 
+#include <stdio.h>
+
 enum right { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE };
 
 #define TOKEN_TEXT_BYTES 65
@@ -43,6 +45,9 @@ struct access {
 
 /* Read the file of tokens; make it if it is not there. */
 annal_status access_tokens(struct access *access, const char *path, annal_error *err);
+
+/* The same of an open file, whose path is for messages. */
+annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err);
 
 /* A name by which the server is known; port is added if it has none. */
 annal_status access_host(struct access *access, const char *host, unsigned port, annal_error *err);

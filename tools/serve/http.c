@@ -14,7 +14,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTION_BYTES ((size_t)16 << 10)  /* request line, headers and what is being written */
+#define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and what is being written */
+#define TARGET_BYTES_MAX ((size_t)10 << 10) /* of these: the path, the query, and its parameters, */
+#define PARAMETER_BYTES  ((size_t)80)       /* each of which takes this much */
 #define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all requests at once */
 #define KEEP_BYTES       ((size_t)64 << 10)  /* of an empty flow, before it gives memory back */
 
@@ -50,6 +52,8 @@ struct flow {
     bool gone;
     int users;
 };
+
+static const char too_many; /* marks a request: see_target() */
 
 /* ---- Flows ---- */
 
@@ -343,7 +347,7 @@ static void completed(void *arg, struct MHD_Connection *connection, void **state
     struct request *request = *state;
     (void)connection;
     (void)why;
-    if (request == NULL)
+    if (request == NULL || *state == &too_many)
         return;
     uint64_t bytes = request->answer.len + request->still.len + request->fd_bytes;
     if (request->flow != NULL) {
@@ -448,6 +452,31 @@ static enum MHD_Result run_request(struct http *http, struct request *request)
     return MHD_YES;
 }
 
+/*
+ * The library keeps each parameter of the query in the memory of the connection. If that is too
+ * little it answers nothing, so a query with too many is made one parameter before the library
+ * reads it, and is refused in handle().
+ */
+bool http_crowds(char *target)
+{
+    char *query = strchr(target, '?');
+    size_t bytes = strlen(target);
+    for (const char *at = query; at != NULL; at = strchr(at + 1, '&'))
+        bytes += PARAMETER_BYTES;
+    if (bytes <= TARGET_BYTES_MAX)
+        return false;
+    for (char *at = query; at != NULL && (at = strchr(at, '&')) != NULL;)
+        *at = '_';
+    return true;
+}
+
+static void *see_target(void *arg, const char *target, struct MHD_Connection *connection)
+{
+    (void)arg;
+    (void)connection;
+    return http_crowds((char *)(uintptr_t)target) ? (void *)(uintptr_t)&too_many : NULL;
+}
+
 /* One that is refused is answered before its body, and its connection ends with that. */
 static bool has_body(const struct request *request)
 {
@@ -463,11 +492,13 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     struct http *http = arg;
     struct request *request = *state;
     (void)version;
-    if (request == NULL) {
+    if (request == NULL || *state == &too_many) {
+        bool refused = *state == &too_many;
         request = new_request(http, connection, path, method);
+        *state = request;
         if (request == NULL)
             return MHD_NO;
-        *state = request;
+        request->too_long = refused;
         http->program.admit(http->program.arg, request);
         return request->status != 0 && has_body(request) ? send_answer(request) : MHD_YES;
     }
@@ -584,13 +615,9 @@ static int hex_of(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* %xx in a path or parameter, in place; a NUL stays as it was written, for it would cut the text
- * short. */
-static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
+size_t http_unescape(char *text)
 {
     char *to = text;
-    (void)arg;
-    (void)connection;
     for (const char *at = text; *at != '\0';) {
         int high = *at == '%' ? hex_of(at[1]) : -1;
         int low = high < 0 ? -1 : hex_of(at[2]);
@@ -603,6 +630,13 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
     }
     *to = '\0';
     return (size_t)(to - text);
+}
+
+static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
+{
+    (void)arg;
+    (void)connection;
+    return http_unescape(text);
 }
 
 static struct MHD_Daemon *start(struct http *http, const struct http_options *options)
@@ -621,8 +655,9 @@ static struct MHD_Daemon *start(struct http *http, const struct http_options *op
         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_NOTIFY_CONNECTION, connected, http,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->of_one_max, MHD_OPTION_CONNECTION_LIMIT,
         options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_UNESCAPE_CALLBACK,
-        unescape, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
+        see_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
 }
 
 annal_status http_open(const struct http_options *options, const struct http_program *program,

@@ -36,6 +36,7 @@ struct request {
     struct buf body;
     int body_fd;       /* the body goes to this file, not to body; closed at the end; -1: none */
     size_t body_limit; /* set by admit(); a longer body is refused */
+    bool too_long;     /* its address: the parameters were not read */
     int64_t begun_us, whole_us; /* its head came; its body, too */
     _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
 
@@ -126,6 +127,15 @@ int http_query_all(const struct request *request, http_param_fn fn, void *arg);
 void http_sweep(struct http *http);
 
 unsigned http_connections(const struct http *http);
+
+/* ---- What is read before there is a request ---- */
+
+/* %xx in a path or parameter, in place; a NUL stays as it was written, for it would cut the text
+ * short. */
+size_t http_unescape(char *text);
+
+/* Whether the parameters of an address take too much memory; then they are made one. */
+bool http_crowds(char *target);
 
 /* ---- Flows ---- */
 

@@ -258,6 +258,10 @@ static void find(struct serve *serve, struct request *request)
     }
     if (!is_ours(serve, request))
         return;
+    if (request->too_long) {
+        answer_error(request, 414, "limit", "the address is too long, or has too many parameters");
+        return;
+    }
     request->route = find_route(request, &other);
     if (request->route == NULL && !other && is_method("GET", request->method) &&
         web_answer(request))

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Arbitrary bytes as the address of a request.
+ *
+ * (1) One that is taken has few parameters, and stays as it is; one that is refused has one.
+ * (2) What is unescaped is not longer, ends where it says, and is the same without a %.
+ */
+#include "tests/fuzz/fuzz.h"
+#include "tools/serve/http.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    char *text = malloc(len + 1), *copy = malloc(len + 1);
+    MUST(text != NULL && copy != NULL);
+    memcpy(text, bytes, len);
+    text[len] = '\0';
+    memcpy(copy, text, len + 1);
+    size_t whole = strlen(text);
+    if (http_crowds(text)) {
+        char *query = strchr(text, '?');
+        MUST(whole > 100 && strlen(text) == whole);
+        MUST(query == NULL || strchr(query, '&') == NULL);
+    } else {
+        MUST(memcmp(text, copy, len + 1) == 0);
+    }
+    size_t got = http_unescape(text);
+    MUST(got <= whole && strlen(text) == got);
+    MUST(strchr(copy, '%') != NULL || got == whole);
+    free(text);
+    free(copy);
+    return 0;
+}
