@@ -24,6 +24,8 @@
  * (8) What users wrote into the session's own database goes first, even before an event that no
  *     pack asks for: what they saw is then in the journal before what they did. If that fails, the
  *     log says so, and the rows stay where they are.
+ * (9) A pack whose file has an error cannot be asked. The types that it guards or fills, as far as
+ *     the file can be read, are refused until it is mended; if it cannot be read, every type is.
  *
  * guard_decide.c describes what happens between (2) and (4) if several stores share the session;
  * guard_tables.c describes how the tables are brought up to date, and what the append waits for.
@@ -499,6 +501,31 @@ static void drain_own(struct guard_call *call)
     }
 }
 
+/* Rule 9. */
+static const struct pack_slot *find_bar(const struct guard_call *call, annal_slice *out_type)
+{
+    for (size_t i = 0; i < call->set->slot_count; i++)
+        for (size_t j = 0; j < call->count; j++)
+            if (annal__slot_bars(&call->set->slots[i], call->given[j].type)) {
+                *out_type = call->given[j].type;
+                return &call->set->slots[i];
+            }
+    return NULL;
+}
+
+static annal_status check_bars(const struct guard_call *call, annal_error *err)
+{
+    annal_slice type;
+    const struct pack_slot *slot = find_bar(call, &type);
+    if (slot == NULL)
+        return ANNAL_OK;
+    return annal__fail(
+        err, ANNAL_ERR_REFUSED,
+        "pack '%s' has an error, so what it says about '%.*s' cannot be asked, and no such "
+        "event is taken until its file is mended: %s",
+        slot->name, ANNAL_FMT(type), slot->error.message);
+}
+
 static annal_status append(const struct guard_call *as, annal_appended *out, annal_error *err)
 {
     struct guard_call call = *as;
@@ -507,6 +534,9 @@ static annal_status append(const struct guard_call *as, annal_appended *out, ann
     annal_status status = annal__packs_get(index, &call.set, err);
     if (status < 0)
         return status;
+    status = check_bars(&call, err);
+    if (status < 0)
+        goto done;
     if (call.count > 0 && !annal__store_is_read_only(index->store))
         drain_own(&call);
     if (call.count == 0 || annal__store_is_read_only(index->store) ||
@@ -567,6 +597,8 @@ annal_status annal__pack_asks(annal_index *index, annal_slice session, annal_sli
         if (annal__guard_cares(&call, pack_at(&call, i), false) ||
             annal__guard_cares(&call, pack_at(&call, i), true))
             *out_asks = true;
+    annal_slice unused;
+    *out_asks = *out_asks || find_bar(&call, &unused) != NULL;
     annal__packs_put(index, call.set);
     return ANNAL_OK;
 }

@@ -395,6 +395,56 @@ static annal_status parse_sections(annal_pack *pack, struct text *text, const ch
     return ANNAL_OK;
 }
 
+/* The line of a fill or of a section with a guard, as far as it can be read; a word too many may be
+ * one, too. */
+static bool may_guard(annal_slice line, annal_slice *out_types)
+{
+    annal_slice rest = line;
+    if (!annal__slice_is(annal__take_word(&rest), "--"))
+        return false;
+    annal_slice word = annal__take_word(&rest), after = rest;
+    bool fills = is_nearly(word, "fill");
+    if (!fills && !is_nearly(word, "on"))
+        return false;
+    do {
+        (void)annal__take_word(&after);
+        *out_types = (annal_slice){rest.ptr, (size_t)(after.ptr - rest.ptr)};
+        word = annal__take_word(&after);
+    } while (annal__slice_is(word, ","));
+    bool reads = annal__slice_is(word, "reads");
+    while (!fills && reads && word.len > 0 && sqlite3_strnicmp(word.ptr, "guard", 5) != 0)
+        word = annal__take_word(&after);
+    return fills || word.len > 0;
+}
+
+annal_status annal__pack_guarded(annal_slice bytes, char **out_types, annal_error *err)
+{
+    struct text text = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
+    struct buf list = {0};
+    annal_slice types;
+    annal_status status = ANNAL_OK;
+    while (status >= 0 && text.at < text.end) {
+        bool guards = may_guard(take_line(&text), &types);
+        for (annal_slice type; guards && status >= 0;) {
+            type = annal__take_word(&types);
+            if (type.len == 0)
+                break;
+            if (type.ptr[0] != ',')
+                status = annal__buf_append_slice(&list, type);
+            if (status >= 0 && type.ptr[0] != ',')
+                status = annal__buf_append(&list, "", 1);
+        }
+    }
+    if (status >= 0)
+        status = annal__buf_append(&list, "", 1);
+    if (status < 0) {
+        annal__buf_done(&list);
+        return annal__fail(err, status, "the guards of a pack");
+    }
+    *out_types = list.ptr;
+    return ANNAL_OK;
+}
+
 bool annal__section_takes(const struct pack_section *section, annal_slice type)
 {
     const char *at = section->types == NULL ? "" : section->types;

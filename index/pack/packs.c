@@ -233,7 +233,14 @@ static annal_status parse_slot(struct pack_set *set, struct pack_slot *slot, con
         annal_pack_free(slot->pack);
         slot->pack = NULL;
     }
-    return ANNAL_OK;
+    return annal__pack_guarded(text, &slot->guarded, err);
+}
+
+bool annal__slot_bars(const struct pack_slot *slot, annal_slice type)
+{
+    const struct pack_section guarded = {.types = slot->guarded};
+    return slot->pack == NULL &&
+           (slot->guarded == NULL ? slot->is_file : annal__section_takes(&guarded, type));
 }
 
 /* One line of packs/enabled. */
@@ -283,6 +290,7 @@ static annal_status add_wrong(struct pack_set *set, annal_slice name, const anna
     if (slot == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%.*s'", ANNAL_FMT(name));
     slot->error = *why;
+    slot->is_file = true;
     set->again = set->again || why->status == ANNAL_ERR_IO;
     return ANNAL_OK;
 }
@@ -318,6 +326,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
     struct pack_slot *slot = add_slot(set, (annal_slice){name, strlen(name) - 4}, path);
     if (slot == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "pack '%s'", name);
+    slot->is_file = true;
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
     if (status >= 0)
         status = parse_slot(set, slot, path, annal__buf_slice(&text), err);
@@ -427,6 +436,7 @@ static void free_set(struct pack_set *set)
         annal__free(set->slots[i].name);
         annal__free(set->slots[i].source);
         annal__free(set->slots[i].at);
+        annal__free(set->slots[i].guarded);
         annal_pack_free(set->slots[i].pack);
     }
     annal__free(set->slots);

@@ -26,6 +26,8 @@ struct pack_slot {
     char *at;         /* the directory of `enable --at`; NULL: none */
     annal_pack *pack; /* NULL: it is wrong, and error says why */
     annal_error error;
+    char *guarded; /* of a wrong one: the types that it guards or fills; NULL: it cannot be read */
+    bool is_file;  /* or the list of packs; a wrong one may guard */
 };
 
 /* The part of one pack in a database of packs. */
@@ -69,6 +71,9 @@ struct packs {
 };
 
 /* ---- packs.c ---- */
+
+/* Whether a pack that is wrong may guard this type: it cannot be asked, so the event is refused. */
+bool annal__slot_bars(const struct pack_slot *slot, annal_slice type);
 
 /* The packs that are on now; release them with annal__packs_put(). */
 annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, annal_error *err);

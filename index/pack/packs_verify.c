@@ -12,8 +12,8 @@
  * (4) What handlers could not accept, and rows that name rows which do not exist, are reported too:
  *     worth knowing, and not a contradiction. (Sessions come in any order, so foreign keys are not
  *     enforced while tables are filled.)
- * (5) So are events that a guard would have refused: they were appended without asking a pack. They
- *     are facts nevertheless.
+ * (5) An event that a guard would have refused was appended without asking the pack. It is a fact
+ *     nevertheless, but the guard's promise does not hold, so it is a finding.
  * (6) While what users wrote into a database waits to be drained, its tables cannot be what the
  *     journal yields, and are not compared.
  */
@@ -220,7 +220,7 @@ static annal_status tell_unguarded(void *arg, annal_slice session, const annal_e
         return ANNAL_OK;
     snprintf(what, sizeof what, "event %llu of session '%.*s' (%.*s) is there past its guard: %s",
              (unsigned long long)event->seq, ANNAL_FMT(session), ANNAL_FMT(event->type), sentence);
-    return tell(part, NULL, true, what);
+    return tell(part, NULL, false, what);
 }
 
 static annal_status tell_more_unguarded(const struct part *part)
@@ -230,7 +230,7 @@ static annal_status tell_more_unguarded(const struct part *part)
         return ANNAL_OK;
     snprintf(what, sizeof what, "%llu further events are there past their guards",
              (unsigned long long)(part->unguarded - UNGUARDED_TOLD));
-    return tell(part, NULL, true, what);
+    return tell(part, NULL, false, what);
 }
 
 static annal_status fill_up_to(struct part *part, struct pack_fill *fill, const char *select,

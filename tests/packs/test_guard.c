@@ -566,6 +566,52 @@ START_TEST(a_store_that_is_open_for_reading_takes_no_guarded_event)
 }
 END_TEST
 
+/* ---- A file with an error ---- */
+
+static void write_tasks(const char *find, const char *replacement)
+{
+    const char *at = strstr(TASKS, find);
+    ck_assert_ptr_nonnull(at);
+    struct text text = {0};
+    text_add(&text, TASKS, (size_t)(at - TASKS));
+    text_add(&text, replacement, strlen(replacement));
+    text_add(&text, at + strlen(find), strlen(at + strlen(find)));
+    file_write(tmpdir_path(&p.dir, "store/packs/tasks.sql"), text.ptr, text.len);
+    free(text.ptr);
+    packs_reopen(&p);
+}
+
+START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended)
+{
+    static const char *const errors[][2] = {
+        {"DELETE FROM notes", "DELETE FRM notes"},         /* SQL */
+        {"guarded \"the task", "guraded \"the task"},      /* the guard itself */
+        {"-- on task.claimed", "-- onn task.claimed"},     /* its section */
+        {"database tasks.db", "database sessions.db"},     /* the first line */
+        {"-- forget\n", "-- on task.claimed   guarded\n"}, /* a guard without a sentence */
+    };
+    setup();
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    ck_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r1\"}");
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        annal_error error = {0};
+        write_tasks(errors[i][0], errors[i][1]);
+        ck_assert_msg(packs_append(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}",
+                                   &error) == ANNAL_ERR_REFUSED,
+                      "%s", errors[i][1]);
+        ck_assert_ptr_nonnull(strstr(error.message, "pack 'tasks' has an error"));
+        ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql:"));
+        ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
+                         ANNAL_ERR_REFUSED); /* nor what it fills */
+        ck_append(&p, "proj", "other.event", "{}");
+    }
+    write_tasks("-- pack tasks", "-- pack tasks");
+    ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}",
+               "the task is not ready, or another run has claimed it");
+    ck_append(&p, "proj", "task.added", ADD("b"));
+}
+END_TEST
+
 /* ---- Afterwards ---- */
 
 static int collect(void *arg, const annal_pack_finding *finding)
@@ -588,8 +634,9 @@ START_TEST(verify_tells_of_events_that_are_there_past_their_guard)
     free(packs_rows(&p, "SELECT 1 FROM tasks"));
     text_add(&text, "", 0);
     ck_ok(annal_packs_verify(p.index, collect, &text, err));
-    ck_assert_str_eq(text.ptr, "remark: event 3 of session 'proj' (task.claimed) is there past its "
-                               "guard: the task is not ready, or another run has claimed it\n");
+    ck_assert_str_eq(text.ptr,
+                     "finding: event 3 of session 'proj' (task.claimed) is there past its "
+                     "guard: the task is not ready, or another run has claimed it\n");
     free(text.ptr);
 }
 END_TEST
@@ -681,6 +728,7 @@ Suite *suite_guard(void)
     tcase_add_test(all, a_full_disk_refuses_the_event_and_no_row_is_there);
     tcase_add_test(all, a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other);
     tcase_add_test(all, a_store_that_is_open_for_reading_takes_no_guarded_event);
+    tcase_add_test(all, a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended);
     tcase_add_test(all, verify_tells_of_events_that_are_there_past_their_guard);
     tcase_add_test(
         all, no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason);
