@@ -28,7 +28,8 @@ class Count:
         self.own_title, self.said = None, []
         self.calls, self.results, self.failed = set(), set(), set()
         self.end = None
-        self.used = []  # day, model, input, output, from cache, to cache, cost or None
+        # day, model, input, output, from cache, to cache, cost or None[, to the cache of an hour, tier, searches]
+        self.used = []
         self.times = []
 
     def tokens(self):
@@ -43,14 +44,16 @@ class Count:
 
 def priced(used, prices):
     day, model = used[0], (used[1] or "").split("/")[-1]
-    fit = [p for p in prices if fnmatch.fnmatchcase(model, p["model"]) and p["since"] <= day]
+    hour, tier, searches = used[7:] if len(used) > 7 else (0, "", 0)
+    fit = [p for p in prices if fnmatch.fnmatchcase(model, p["model"]) and p["since"] <= day
+           and p["tier"] == tier and p["above"] <= used[2]]
     if not fit:
         return None
-    price = max(fit, key=lambda p: (len(p["model"]), p["since"]))
-    kinds = [price["input"], price["output"], price["cache_read"], price["cache_write"]]
+    price = max(fit, key=lambda p: (len(p["model"]), p["since"], p["above"]))
+    kinds = [price["input"], price["output"], price["cache_read"], price["cache_write"], price["cache_write_1h"]]
     each = [price["input"] if k is None else k for k in kinds]
-    amounts = [used[2] - used[4] - used[5], used[3], used[4], used[5]]
-    return sum(a * e for a, e in zip(amounts, each)) / 1e6
+    amounts = [used[2] - used[4] - used[5], used[3], used[4], used[5] - hour, hour]
+    return sum(a * e for a, e in zip(amounts, each)) / 1e6 + searches * 0.01
 
 
 def text_of(content):
@@ -71,6 +74,8 @@ def count_claude_code(records):
         blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
         if r.get("timestamp"):
             count.times.append(r["timestamp"])
+        if kind == "custom-title":
+            count.own_title = r.get("customTitle")
         if kind == "ai-title" or kind == "summary" and r.get("leafUuid") in ids:
             count.own_title = r.get("aiTitle") or r.get("summary")
         for b in blocks:
@@ -91,8 +96,15 @@ def count_claude_code(records):
     for r, u in best.values():
         cached, written = number(u.get("cache_read_input_tokens")), number(u.get("cache_creation_input_tokens"))
         count.used.append((r["timestamp"][:10], r["message"].get("model"), number(u.get("input_tokens")) + cached + written,
-                           number(u.get("output_tokens")), cached, written, None))
+                           number(u.get("output_tokens")), cached, written, None,
+                           number(at(u, "cache_creation", "ephemeral_1h_input_tokens")), claude_tier(u),
+                           number(at(u, "server_tool_use", "web_search_requests"))))
     return count
+
+
+def claude_tier(usage):
+    tier = "fast" if usage.get("speed") == "fast" else usage.get("service_tier")
+    return "" if tier in (None, "standard") else tier
 
 
 def claude_end(count, r, kind, content, blocks):
@@ -114,13 +126,25 @@ def claude_end(count, r, kind, content, blocks):
 
 
 FAILED_CALL = re.compile(r"aborted|execution error|tool call error|exec_command failed|write_stdin failed|"
-                         r"apply_patch verification failed|unsupported call|failed to parse function arguments")
+                         r"apply_patch verification failed|unsupported call|failed to parse function arguments|"
+                         r"failed in sandbox|Script failed|Script error")
 EXIT_CODE = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.M)
+
+
+def inner_code(text):
+    """Of a command that a script ran, which printed it as an object."""
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        return None
+    code = value.get("exit_code") if isinstance(value, dict) else None
+    return code if isinstance(code, int) else None
 
 
 def codex_failed(output):
     if isinstance(output, dict) and isinstance(output.get("success"), bool):
         return not output["success"]
+    inner = [inner_code(b.get("text")) for b in output if isinstance(b, dict)] if isinstance(output, list) else []
     text = output if isinstance(output, str) else text_of(output) or at(output, "content") or ""
     try:
         code = at(json.loads(text), "metadata", "exit_code")
@@ -129,20 +153,30 @@ def codex_failed(output):
     said = EXIT_CODE.search(text.split("\nOutput:")[0][:2000])
     if code is None and said:
         code = int(said[1])
+    if code is None and any(c is not None for c in inner):
+        code = next((c for c in inner if c), 0)
     return bool(code) if code is not None else True if FAILED_CALL.match(text) else None
 
 
 def count_codex(records):
-    count, before, model, ended = Count(), {}, None, {}
+    count, before, model, ended, waiting = Count(), {}, None, {}, set()
+    head = (records[0].get("payload") or {}) if records else {}
+    copied = bool(head.get("forked_from_id"))  # a fork begins with lines of its parent
     for r in records:
         kind, p = r.get("type"), r.get("payload") or {}
         what = p.get("type")
+        copied = copied and not (p.get("turn_id") or "") > head.get("id", "")
+        if copied and r is not records[0]:
+            before = at(p, "info", "total_token_usage") or before if what == "token_count" else before
+            continue
         if r.get("timestamp"):
             count.times.append(r["timestamp"])
         if kind == "session_meta" and p.get("timestamp"):
             count.times.append(p["timestamp"])
         if kind == "turn_context":
             model = p.get("model")
+        if what == "thread_name_updated":
+            count.own_title = p.get("thread_name")
         if what == "user_message" or kind == "response_item" and p.get("role") == "user":
             count.said.append(p.get("message") or text_of(p.get("content")))
         if kind == "response_item" and (what or "").endswith("_call"):
@@ -155,8 +189,12 @@ def count_codex(records):
             failed = codex_failed(p.get("output"))
             if failed or failed is None and ended.get(p["call_id"]):
                 count.failed.add(p["call_id"])
+            if failed is None and p["call_id"] not in ended:
+                waiting.add(p["call_id"])
         if what in ("exec_command_end", "patch_apply_end"):
             ended[p.get("call_id")] = bool(p.get("exit_code")) or p.get("success") is False
+            if ended[p.get("call_id")] and p.get("call_id") in waiting:
+                count.failed.add(p["call_id"])
         count.end = {"task_started": "running", "task_complete": "completed", "turn_aborted": "cancelled"}.get(what, count.end)
         total = at(p, "info", "total_token_usage") if what == "token_count" else None
         if total and total != before:
