@@ -22,7 +22,7 @@ shown=$(nm --dynamic --defined-only "$2" | awk '$3 !~ /^annal_[a-z]/ && $3 !~ /a
 
 # What the loader has to load costs every start: tools/load/library.h.
 needed=$(objdump -p "$2" "$3" | awk '$1 == "NEEDED" { print $2 }' |
-    grep -vE '^lib(annal|sqlite3|zstd|xxhash|msgpackc|md|utf8proc|m|c|pthread|[atu]b?san|gcc_s|rt|dl)\.so|^ld-linux' || true)
+    grep -vE '^lib(annal|sqlite3|zstd|xxhash|md|utf8proc|m|c|pthread|[atu]b?san|gcc_s|rt|dl)\.so|^ld-linux' || true)
 [ -z "$needed" ] || {
     echo "libraries that not every verb needs:"
     echo "$needed"

@@ -2,6 +2,7 @@
 /* The SQL functions of importers; annal/import.h describes them. */
 #include "index/import/import.h"
 
+#include "index/import/import_json.h"
 #include "journal/base/alloc.h"
 #include "journal/base/base64.h"
 #include "journal/base/hash.h"
@@ -153,7 +154,7 @@ static const struct {
 
 int annal__import_functions(sqlite3 *db)
 {
-    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS | SQLITE_RESULT_SUBTYPE;
     int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < sizeof functions / sizeof *functions; i++)
         code = sqlite3_create_function(db, functions[i].name, functions[i].args, flags, NULL,

@@ -480,7 +480,7 @@ struct import_json *annal__import_json_new(sqlite3 *db)
     } functions[] = {
         {"->", 2, sql_json},        {"->>", 2, sql_value},           {"json_type", 1, sql_type},
         {"json_type", 2, sql_type}, {"json_remove", -1, sql_remove}, {"line_json", 1, sql_line}};
-    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
+    int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS | SQLITE_RESULT_SUBTYPE;
     struct import_json *json = annal__zalloc(sizeof *json);
     if (json == NULL)
         return NULL;

@@ -17,6 +17,11 @@
 
 #include <sqlite3.h>
 
+/* Without this flag SQLite 3.45 and later may refuse the result of a function that sets a subtype. Older ones ignore it. */
+#ifndef SQLITE_RESULT_SUBTYPE
+#define SQLITE_RESULT_SUBTYPE 0x001000000
+#endif
+
 struct import_json;
 
 /* Give db these functions. NULL if there is no memory; close db before you free it. */

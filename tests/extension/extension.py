@@ -43,7 +43,7 @@ class Case(unittest.TestCase):
         return db
 
     def shell(self, sql, name=":memory:"):
-        return subprocess.run([SHELL, name], input=f".load {EXTENSION}\n{sql}\n", capture_output=True, text=True)
+        return subprocess.run([SHELL, name], input=f".load '{EXTENSION}'\n{sql}\n", capture_output=True, text=True)
 
     def fill(self, sessions=4, events=40):
         """Sessions with events of five types; each data says where it stands."""

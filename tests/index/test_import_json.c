@@ -9,17 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ?1 is the text, ?2 and ?3 are paths. */
+/* ?1 is the text, ?2 and ?3 are paths. The columns id and parent of json_each differ between versions of
+ * SQLite, and no importer asks for them. */
 static const char *const questions[] = {
     "SELECT quote(?1 -> ?2)",
     "SELECT typeof(?1 ->> ?2) || quote(?1 ->> ?2)",
     "SELECT json_type(?1) || coalesce(json_type(?1, ?2), '')",
     "SELECT json_array(?1 -> ?2, json_remove(?1, ?3), (?1 -> ?2) ->> ?3)",
     "SELECT quote(json_remove(?1, ?2, ?3)) || coalesce(json_remove(?1 -> ?2, ?3), '')",
-    "SELECT group_concat(quote(key) || quote(value) || type || quote(atom) || id || quote(parent) "
-    "|| "
+    "SELECT group_concat(quote(key) || quote(value) || type || quote(atom) || "
     "fullkey || path || json || root || quote(value -> ?3), x'0a') FROM json_each(?1)",
-    "SELECT group_concat(quote(key) || quote(value) || type || quote(atom) || quote(parent) || "
+    "SELECT group_concat(quote(key) || quote(value) || type || quote(atom) || "
     "fullkey || path || json || root, x'0a') FROM json_each(?1, ?2)",
     "SELECT json_group_array(value) FROM json_each(?1, ?2)",
     "SELECT group_concat(a.fullkey || b.fullkey) FROM json_each(?1) a, json_each(a.value) b "

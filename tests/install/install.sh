@@ -70,7 +70,7 @@ cp "$source/user.c" "$work/package"
 cat >"$work/package/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C)
-find_package(annal 0.1 REQUIRED)
+find_package(annal 0.2 REQUIRED)
 add_executable(user user.c)
 target_link_libraries(user annal::annal)
 add_executable(user_shared user.c)

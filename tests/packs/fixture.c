@@ -234,8 +234,11 @@ char *packs_shell(struct packs *packs, const char *database, const char *sql)
     struct text text = {0};
     text_add(&text, "", 0);
     file_write(script, sql, strlen(sql));
-    snprintf(command, sizeof command, "sqlite3 -batch '%s/%s' < '%s' 2>&1", packs->path, database,
-             script);
+    /* The shell of some systems is defensive. */
+    snprintf(command, sizeof command,
+             "sqlite3 -batch -cmd '.output /dev/null' -cmd '.dbconfig defensive off' "
+             "-cmd '.output stdout' '%s/%s' < '%s' 2>&1",
+             packs->path, database, script);
     FILE *shell = popen(command, "r");
     ck_assert_ptr_nonnull(shell);
     for (size_t got; (got = fread(bytes, 1, sizeof bytes, shell)) > 0;)

@@ -56,7 +56,7 @@ const struct command cmd_version = {
              "SQLite 3.38 or later the table events(session_id, seq, timestamp, type, id,\n"
              "data), and annal_events('DIR') for any store.",
     .examples = "  annal version\n"
-                "  sqlite3 -cmd \".load $(annal version --extension)\" :memory: \\\n"
+                "  sqlite3 -cmd \".load '$(annal version --extension)'\" :memory: \\\n"
                 "          \"SELECT type, count(*) FROM events GROUP BY type\"\n",
     .fields = fields,
     .run = run};

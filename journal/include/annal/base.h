@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define ANNAL_VERSION "0.1.0"
+#define ANNAL_VERSION "0.2.0"
 
 #if defined(__GNUC__)
 #define ANNAL_API          __attribute__((visibility("default")))
@@ -97,7 +97,7 @@ typedef enum annal_log_level {
  */
 typedef void (*annal_log_fn)(void *arg, annal_log_level level, const char *message);
 
-/* The version of the running library, "0.1.0". Static. Any thread. */
+/* The version of the running library, "0.2.0". Static. Any thread. */
 ANNAL_API const char *annal_version(void);
 
 /* "2026-01-06T07:24:00.123456Z" is 27 characters; 28 with the final NUL. */
