@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words before the cursor, and what is offered. */
+/* Words before the cursor, and which words that begin like the last one are offered. Fish 4 also offers words with
+ * its letters further apart. */
 static const struct {
     const char *words, *offered;
 } completions[] = {
@@ -21,6 +22,7 @@ static const struct {
 
 START_TEST(fish_offers_what_may_follow)
 {
+    const char *words = completions[_i].words;
     char script[2048], line[400] = "";
     if (system("command -v fish >/dev/null") != 0) {
         printf("skipped: there is no fish\n");
@@ -30,8 +32,8 @@ START_TEST(fish_offers_what_may_follow)
     snprintf(script, sizeof script,
              "function annal; '" ANNAL_COMMAND "' $argv; end; source '" ANNAL_SOURCE
              "/tools/completion/annal.fish'; set -x ANNAL_STORE '%s'; "
-             "string join -- ' ' (complete -C '%s' | string match -rv '^$' | sort) ''",
-             cli.store, completions[_i].words);
+             "string join -- ' ' (complete -C '%s' | string match -- '%s*' | sort) ''",
+             cli.store, words, strrchr(words, ' ') + 1);
     const char *path = tmpdir_path(&cli.dir, "script");
     file_write(path, script, strlen(script));
     snprintf(script, sizeof script, "HOME='%s' fish --no-config '%s'", cli.dir.path, path);
