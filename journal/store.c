@@ -20,6 +20,7 @@
 
 #define BATCH_MS_DEFAULT   10
 #define WAIT_MS_DEFAULT    10000
+#define NO_ADVICE 0x7fff /* madvise(2) knows no such advice */
 #define SAME_PROCESS_BYTES sizeof(uint32_t)
 
 /* ---- Opening ---- */
@@ -83,7 +84,8 @@ static uint32_t descriptor_limit(void)
 
 /*
  * Every call checks whether this is still the process that opened the store. getpid() is a system
- * call, and costs as much as reading an event.
+ * call, and costs as much as reading an event. NULL: use getpid(), since the kernel does not know the
+ * advice, or accepts any number as advice and does nothing, as emulators of Linux do.
  */
 static uint32_t *map_same_process(void)
 {
@@ -91,7 +93,8 @@ static uint32_t *map_same_process(void)
         mmap(NULL, SAME_PROCESS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return NULL;
-    if (madvise(page, SAME_PROCESS_BYTES, MADV_WIPEONFORK) < 0) {
+    if (madvise(page, SAME_PROCESS_BYTES, NO_ADVICE) == 0 ||
+        madvise(page, SAME_PROCESS_BYTES, MADV_WIPEONFORK) < 0) {
         munmap(page, SAME_PROCESS_BYTES);
         return NULL;
     }

@@ -85,8 +85,13 @@ annal_status annal__fail_errno(annal_error *err, const char *format, ...)
         va_start(args, format);
         fill(err, ANNAL_ERR_IO, os_errno, format, args);
         va_end(args);
-        char space[128]; /* GNU's strerror_r() uses it only for unknown numbers */
+        char space[128];
+#ifdef __GLIBC__ /* returns the text, and uses space only for an unknown number */
         const char *reason = strerror_r(os_errno, space, sizeof space);
+#else
+        const char *reason =
+            strerror_r(os_errno, space, sizeof space) == 0 ? space : "unknown error";
+#endif
         size_t used = strlen(err->message);
         snprintf(err->message + used, sizeof err->message - used, ": %s", reason);
     }

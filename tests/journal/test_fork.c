@@ -551,7 +551,7 @@ struct model {
 
 static const char *id_of(size_t session)
 {
-    static char ids[SESSIONS][8];
+    static char ids[SESSIONS][24];
     snprintf(ids[session], sizeof ids[session], "s%zu", session);
     return ids[session];
 }

@@ -34,10 +34,10 @@
 #include "tools/cli/out.h"
 #include "tools/export/duckdb.h"
 #include "tools/export/parquet.h"
+#include "tools/ship/walk.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,9 +17,9 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "tools/ship/walk.h"
 
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <string.h>
 

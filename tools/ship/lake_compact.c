@@ -19,9 +19,9 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/export/parquet.h"
+#include "tools/ship/walk.h"
 
 #include <inttypes.h>
-#include <search.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -16,10 +16,10 @@
 #include "journal/base/error.h"
 #include "journal/base/slice.h"
 #include "tools/export/parquet.h"
+#include "tools/ship/walk.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

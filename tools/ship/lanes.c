@@ -4,10 +4,10 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "tools/ship/ship.h"
+#include "tools/ship/walk.h"
 
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
