@@ -44,7 +44,7 @@ export DESTDIR
 	picture man reference format clean setup
 
 build: setup
-	cmake --workflow --preset release
+	cmake --preset release && cmake --build --preset release
 
 # The last lines are what ran in each folder. Tests that belong to make check have the label check: annal_add_test() in
 # tests/CMakeLists.txt.
@@ -117,7 +117,7 @@ fuzz: setup
 demo: setup
 	@mkdir -p build
 	@echo 'Building; what the compiler says goes to build/demo.log.'
-	@cmake --workflow --preset release >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
+	@(cmake --preset release && cmake --build --preset release) >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
 	@LOGS='$(LOGS)' KIND='$(KIND)' tools/demo.sh build/release/tools/annal
 
 # Stores in memory: nothing is ever synced.
@@ -204,7 +204,7 @@ bench-growth:
 	mkdir -p docs/performance && cp build/bench-growth/*.svg docs/performance/
 
 bench-parts: setup
-	cmake --workflow --preset bench
+	cmake --preset bench && cmake --build --preset bench
 	cmake --build build/bench --target bench
 
 picture: build

@@ -9,6 +9,9 @@ target_compile_definitions(annal_flags INTERFACE _GNU_SOURCE)
 target_compile_options(annal_flags INTERFACE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
     -Wvla -Wformat=2 -fno-common)
+if(CMAKE_COMPILE_WARNING_AS_ERROR AND CMAKE_VERSION VERSION_LESS 3.24) # later ones know the variable
+    target_compile_options(annal_flags INTERFACE -Werror)
+endif()
 if(ANNAL_SANITIZE)
     target_compile_options(annal_flags INTERFACE
         -fsanitize=${ANNAL_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -79,8 +82,13 @@ function(annal_library name)
     endforeach()
     add_library(${name} STATIC ${objects})
     add_library(${name}_shared SHARED ${objects})
+    # docs/versions.md: before 1.0 each minor version is an ABI of its own.
+    set(so_version ${PROJECT_VERSION_MAJOR})
+    if(so_version EQUAL 0)
+        set(so_version 0.${PROJECT_VERSION_MINOR})
+    endif()
     set_target_properties(${name}_shared PROPERTIES
-        OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+        OUTPUT_NAME ${name} VERSION ${PROJECT_VERSION} SOVERSION ${so_version})
     target_link_libraries(${name}_shared PRIVATE annal_flags)
     foreach(target ${name} ${name}_shared)
         target_link_libraries(${target} PRIVATE ${libs} Threads::Threads)

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Install the Debian packages that are missing. Says nothing when none is.
+# Install the packages of Debian or Ubuntu that are missing. Says nothing when none is. Elsewhere it says what to install.
 #   setup.sh       what building and testing need
+#   setup.sh --list     these packages
 #   setup.sh ci    what .ci/run needs besides
 #   setup.sh model      what make model needs besides
 #   setup.sh coverage   what make coverage needs besides
@@ -10,6 +11,7 @@
 #   setup.sh web        what make web and make test-web need besides
 #   setup.sh bench      what make bench compares with
 #   setup.sh cluster    what make test-cluster needs besides
+#   setup.sh systems    what tests/systems.sh needs besides
 set -eu
 
 packages="cmake ninja-build gcc libc6-dev pkg-config
@@ -19,6 +21,11 @@ ci_packages="ccache git g++ clang libclang-rt-dev clang-format shellcheck valgri
 bench_packages="liblmdb-dev librocksdb-dev libhiredis-dev redis-server nats-server postgresql"
 
 case ${1:-} in
+--list)
+    # shellcheck disable=SC2086 # words on purpose
+    echo $packages
+    exit
+    ;;
 ci) packages="$packages $ci_packages" ;;
 model) packages="$packages spin" ;;
 coverage) packages="$packages gcovr" ;;
@@ -31,7 +38,47 @@ web)
     ;;
 bench) packages="$packages $bench_packages" ;;
 cluster) packages="$packages $ci_packages python3-venv nats-server pgbouncer libfaketime" ;;
+systems) packages="$packages debootstrap debian-archive-keyring clang" ;;
 esac
+
+# Ubuntu 22.04 has 3.37.
+check_sqlite() {
+    pkg-config --atleast-version=3.40 sqlite3 || {
+        echo "annal: SQLite $(pkg-config --modversion sqlite3) is too old: 3.40 or later is needed. Install its autoconf source" \
+            "package below /usr/local (README.md, Where it runs), or use the image that Containerfile makes." >&2
+        exit 1
+    }
+}
+
+# Without apt-get: nothing to do if a program and the header of each package are there.
+check_elsewhere() {
+    lacking=
+    for program in cmake ninja cc pkg-config; do
+        command -v "$program" >/dev/null || lacking="$lacking $program"
+    done
+    for module in sqlite3 libzstd libxxhash libmd libutf8proc libarchive libmicrohttpd zlib check yajl; do
+        pkg-config --exists "$module" 2>/dev/null || lacking="$lacking $module"
+    done
+    [ -n "$lacking" ] || {
+        check_sqlite
+        exit 0
+    }
+    cat >&2 <<END
+annal: this system has no apt-get, so nothing was installed. What is missing, as programs and modules of pkg-config:
+   $lacking
+and, if you do not have them, the headers of msgpack-c and, for annal ship, of libpq, libcurl and NATS. Install them:
+    Fedora   dnf install cmake ninja-build gcc pkgconf sqlite-devel libzstd-devel xxhash-devel msgpack-devel libmd-devel
+             utf8proc-devel libarchive-devel libmicrohttpd-devel zlib-devel libpq-devel libcurl-devel check-devel yajl-devel
+    Arch     pacman -S cmake ninja gcc pkgconf sqlite zstd xxhash msgpack-c libmd libutf8proc libarchive libmicrohttpd zlib
+             postgresql-libs curl check yajl
+    Alpine   apk add build-base cmake samurai pkgconf sqlite-dev zstd-dev xxhash-dev msgpack-c-dev libmd-dev utf8proc-dev
+             libarchive-dev libmicrohttpd-dev zlib-dev libpq-dev curl-dev check-dev yajl-dev
+These three were not tried. On macOS and Windows, and where this does not work, use the image: README.md, Where it runs.
+END
+    exit 1
+}
+
+command -v apt-get >/dev/null || check_elsewhere
 
 missing=
 for package in $packages; do
@@ -42,14 +89,18 @@ for package in $packages; do
     *) missing="$missing $package" ;;
     esac
 done
-[ -n "$missing" ] || exit 0
+[ -n "$missing" ] || {
+    check_sqlite
+    exit 0
+}
 
 if [ "$(id -u)" = 0 ]; then
     as_root=
 elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }; then
     as_root=sudo
 else
-    echo "annal: these Debian packages are missing, and this user is neither root nor may use sudo:$missing" >&2
+    echo "annal: packages are missing, and this user is neither root nor may use sudo. Ask an administrator to run:" >&2
+    echo "    apt-get install --no-install-recommends$missing" >&2
     exit 1
 fi
 
@@ -66,3 +117,4 @@ trap 'rm -f "$log"' EXIT
     echo "annal: apt-get could not install:$missing" >&2
     exit 1
 }
+check_sqlite

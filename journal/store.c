@@ -20,7 +20,7 @@
 
 #define BATCH_MS_DEFAULT   10
 #define WAIT_MS_DEFAULT    10000
-#define NO_ADVICE 0x7fff /* madvise(2) knows no such advice */
+#define NO_ADVICE          0x7fff /* madvise(2) knows no such advice */
 #define SAME_PROCESS_BYTES sizeof(uint32_t)
 
 /* ---- Opening ---- */
@@ -84,8 +84,8 @@ static uint32_t descriptor_limit(void)
 
 /*
  * Every call checks whether this is still the process that opened the store. getpid() is a system
- * call, and costs as much as reading an event. NULL: use getpid(), since the kernel does not know the
- * advice, or accepts any number as advice and does nothing, as emulators of Linux do.
+ * call, and costs as much as reading an event. NULL: use getpid(), because the kernel does not know
+ * the advice, or accepts any number as advice and does nothing, as emulators of Linux do.
  */
 static uint32_t *map_same_process(void)
 {

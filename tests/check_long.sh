@@ -33,6 +33,7 @@ serve       annal serve: cuts of streams, kills, random requests, clients that l
 web         the page of annal serve with 100,000 events in one session and 5,000 sessions: how quick it is
 python      the Python package: 500 kills in the calls of each adapter, a million operations, address sanitizer
 loaded      make test 20 times beside busy processes and a busy disk; tests in which time passes, 20 times each
+systems     other systems, fresh, in roots of their own: README's commands, make install, the wheel; clang; aarch64
 imports     ten logs made of each log of tests/data: nothing is lost; titles, failures, ends, costs counted again
 END
 }
@@ -85,6 +86,7 @@ run_part() {
         tests/serve/leave.py build/dev/tools/annal 300 "$SEED"
         make bench-serve
         ;;
+    systems) tests/systems.sh ;;
     web) make test-web PART=long ;;
     python)
         LIBANNAL_FULL=1 SEED="$SEED" make test-python TESTS=tests/test_loads.py

@@ -17,7 +17,7 @@
 
 #include <sqlite3.h>
 
-/* Without this flag SQLite 3.45 and later may refuse the result of a function that sets a subtype. Older ones ignore it. */
+/* SQLite 3.45 refuses a function that sets a subtype without it; older ones ignore it. */
 #ifndef SQLITE_RESULT_SUBTYPE
 #define SQLITE_RESULT_SUBTYPE 0x001000000
 #endif

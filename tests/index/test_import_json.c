@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ?1 is the text, ?2 and ?3 are paths. The columns id and parent of json_each differ between versions of
- * SQLite, and no importer asks for them. */
+/* ?1 is the text, ?2 and ?3 are paths. The columns id and parent of json_each() differ between
+ * versions of SQLite, and no importer asks for them. */
 static const char *const questions[] = {
     "SELECT quote(?1 -> ?2)",
     "SELECT typeof(?1 ->> ?2) || quote(?1 ->> ?2)",

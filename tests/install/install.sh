@@ -68,7 +68,7 @@ try "pkg-config, static" "$work/static"
 mkdir "$work/package"
 cp "$source/user.c" "$work/package"
 cat >"$work/package/CMakeLists.txt" <<END
-cmake_minimum_required(VERSION 3.25)
+cmake_minimum_required(VERSION 3.22)
 project(user LANGUAGES C)
 find_package(annal 0.2 REQUIRED)
 add_executable(user user.c)

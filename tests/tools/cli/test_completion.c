@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words before the cursor, and which words that begin like the last one are offered. Fish 4 also offers words with
- * its letters further apart. */
+/* Words before the cursor, and which words that begin like the last one are offered: fish 4 also
+ * offers words that have its letters further apart. */
 static const struct {
     const char *words, *offered;
 } completions[] = {
