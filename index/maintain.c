@@ -102,6 +102,33 @@ annal_status annal__index_databases(annal_index *index, annal__database_fn fn, v
     return each_database(index, look_at, &(struct look){fn, arg}, err);
 }
 
+/* ---- Whether they are sound ---- */
+
+struct proving {
+    annal__damaged_fn fn;
+    void *arg;
+};
+
+static int prove(void *arg, struct derived *derived, const char *name, annal_error *err)
+{
+    const struct proving *proving = arg;
+    annal_error damage = {0};
+    annal_status status = annal__derived_prove(derived, &damage, err);
+    if (status != ANNAL_DAMAGE)
+        return status;
+    return proving->fn(proving->arg, name, derived->rollback, damage.message);
+}
+
+annal_status annal__index_prove(annal_index *index, annal__damaged_fn fn, void *arg,
+                                annal_error *err)
+{
+    struct proving proving = {fn, arg};
+    annal_status status = (annal_status)prove(&proving, &index->search.derived, "search.db", err);
+    if (status == ANNAL_OK)
+        status = annal__search_check(&index->search, fn, arg, err);
+    return status != ANNAL_OK ? status : each_database(index, prove, &proving, err);
+}
+
 /* ---- What is in them ---- */
 
 struct tables {

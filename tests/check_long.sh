@@ -19,7 +19,7 @@ threads     every suite of the library under the thread sanitizer
 memory      every suite and fuzz corpus under Valgrind; every command of the tests searched for leaks
 faults      every call of every scene fails in every way that fits it
 flips       every bit of a journal, a commit log and a snapshot
-large       what make test leaves out: real logs, logs of 100 MB, long histories
+large       what make test leaves out: real logs, logs of 100 MB, long histories, every page of every database
 contend     eight processes that want the same task, 1,000 rounds; a reader behind a million appends
 soak        writers are killed with SIGKILL for 20 minutes; what was acknowledged is there
 stops       processes are stopped for 20 s, 300 times; nobody waits for them beyond a limit
@@ -62,7 +62,7 @@ run_part() {
     large)
         cmake --preset bench
         cmake --build --preset bench
-        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|tools[.](im|ex)port)'
+        ANNAL_TEST_FULL=1 ctest --preset bench -R '^(replay[.]|journal[.]json_msgpack|tools[.]((im|ex)port|sweep))'
         ;;
     cluster) make test-cluster SEED="$SEED" ;;
     faults | flips | contend | model | mutate) make "$1" ;;

@@ -66,7 +66,9 @@ annal_status annal__db_fail(annal_error *err, sqlite3 *db, int rc, const char *f
     annal_status status = status_of(rc);
     if (status == ANNAL_ERR_BUSY)
         return annal__fail(err, status, "%s: another program keeps the database to itself", what);
-    annal__fail(err, status, "%s: %s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db));
+    annal__fail(err, status, "%s: %s%s", what, db == NULL ? sqlite3_errstr(rc) : sqlite3_errmsg(db),
+                status == ANNAL_ERR_CORRUPT ? "; ask again: it is made again from the journals"
+                                            : "");
     if (err != NULL && status == ANNAL_ERR_IO)
         err->os_errno = errno_of(db, rc);
     return status;

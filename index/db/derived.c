@@ -13,8 +13,8 @@
  *     the writer compares all three with what it opened, and if only a part is gone, removes the
  *     rest, too. A reader compares the stamp of what it opened with that of what was caught up.
  * (6) A file that is ours by application_id and user_version is kept. One of ours with another
- *     version, or found corrupt, is deleted. Any other file belongs to somebody else, and is moved
- *     to <name>.foreign.
+ *     version, or found corrupt (proof.h), is deleted. Any other file belongs to somebody else,
+ *     and is moved to <name>.foreign.
  * (7) A link in the place of a database is refused, not followed: its target is not ours. (Not by
  *     SQLITE_OPEN_NOFOLLOW, which would also refuse a store that is reached through a link.)
  * (8) If other programs write the file too, there is no WAL (in SQLite before 3.51.3 two
@@ -25,6 +25,7 @@
 #include "index/db/derived_file.h"
 
 #include "index/db/database.h"
+#include "index/db/proof.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
@@ -64,7 +65,9 @@ static annal_status make_schema(struct derived *derived, annal_error *err)
     snprintf(ids, sizeof ids, "PRAGMA application_id = %d; PRAGMA user_version = %lld; COMMIT",
              (int)derived->application_id, (long long)derived->user_version);
     annal_status status = ANNAL_OK;
-    if (!derived->private)
+    if (!derived->private && !derived->rollback)
+        status = annal__db_exec(derived->db, "PRAGMA page_size = 4096", err);
+    if (!derived->private && status >= 0)
         status = annal__db_exec(
             derived->db,
             derived->rollback ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL", err);
@@ -90,6 +93,8 @@ static annal_status open_writer(struct derived *derived, int flags, annal_error 
              "PRAGMA synchronous = %s; PRAGMA cache_size = -%d; PRAGMA temp_store = MEMORY; "
              "PRAGMA secure_delete = ON", /* nothing of a deleted session may stay */
              derived->rollback ? "FULL" : "NORMAL", CACHE_KIB);
+    if (!derived->private && !derived->rollback)
+        (void)annal__proof_reserve(derived->db);
     sqlite3_wal_hook(derived->db, note_wal_pages, derived);
     return annal__db_exec(derived->db, sql, err);
 }
@@ -131,6 +136,8 @@ static enum moved was_moved(const struct derived *derived)
     int moved = 0;
     if (derived->private)
         return IN_PLACE;
+    if (annal__derived_is_marked(derived))
+        return TORN_APART;
     if (sqlite3_file_control(derived->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
         moved)
         return MOVED;
@@ -194,6 +201,8 @@ static annal_status ensure_writer(struct derived *derived, annal_error *err)
     }
     if (!derived->private)
         status = annal__file_check(derived_io(derived), derived->path, derived->given_bytes, err);
+    if (status >= 0 && annal__derived_is_marked(derived))
+        status = annal__files_remove(derived_io(derived), derived->path, err);
     if (status >= 0 &&
         (derived->private || annal__file_is_there(derived_io(derived), derived->path)))
         status = open_existing(derived, &whose, err);

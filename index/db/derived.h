@@ -133,6 +133,13 @@ bool annal__derived_exists(const struct derived *derived);
 bool annal__derived_heal_if_corrupt(struct derived *derived);
 
 /*
+ * Read the whole file as it is. ANNAL_DAMAGE: *out_damage says what is wrong with it; the next
+ * annal__derived_begin() deletes it, unless other programs write it. A missing file is sound.
+ */
+annal_status annal__derived_prove(struct derived *derived, annal_error *out_damage,
+                                  annal_error *err);
+
+/*
  * Open a connection that only reads; the caller closes it with annal__db_close(). Creates the file
  * if it is missing. Waits up to wait_ms for other programs, but no longer than the database's own
  * wait_ms, which is also what each statement waits later: a caller with less time sets a limit for

@@ -2,6 +2,7 @@
 #include "index/db/derived_file.h"
 
 #include "index/db/database.h"
+#include "index/db/proof.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/base/lock_holder.h"
@@ -24,8 +25,15 @@ bool annal__index_is_hopeless(const annal_error *why)
 annal_status annal__derived_open_db(struct derived *derived, const char *uri, int flags,
                                     sqlite3 **out_db, annal_error *err)
 {
+    derived->patience.proves = !derived->rollback;
     return annal__db_open_on(derived->private ? NULL : annal__patience_vfs(&derived->patience), uri,
                              flags | SQLITE_OPEN_URI, out_db, err);
+}
+
+bool annal__derived_is_marked(const struct derived *derived)
+{
+    return !derived->private && !derived->rollback &&
+           annal__file_id(derived_io(derived), derived->path, PROOF_MARK).inode != 0;
 }
 
 annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, enum whose *out,
@@ -35,14 +43,21 @@ annal_status annal__derived_inspect(const struct derived *derived, sqlite3 *db, 
     annal_status status = annal__db_integer(db, "PRAGMA application_id", &application, err);
     if (status >= 0)
         status = annal__db_integer(db, "PRAGMA user_version", &version, err);
+    bool ours = status >= 0 && application == derived->application_id;
     if (status >= 0)
         status = annal__db_integer(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, err);
+    if (status == ANNAL_ERR_CORRUPT && ours) {
+        *out = STALE;
+        return ANNAL_OK;
+    }
     if (status < 0)
         return status;
-    if (application == derived->application_id)
+    if (ours)
         *out = version == derived->user_version ? OURS : STALE;
     else
         *out = application == 0 && tables == 0 ? EMPTY : FOREIGN;
+    if (*out != FOREIGN && !annal__proof_holds(db)) /* of an older program */
+        *out = STALE;
     return ANNAL_OK;
 }
 

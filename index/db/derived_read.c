@@ -39,6 +39,8 @@ static annal_status open_reader(struct derived *derived, const char *uri, sqlite
     annal_status status = derived->private ? ANNAL_OK
                                            : annal__file_check(derived_io(derived), derived->path,
                                                                derived->given_bytes, err);
+    if (status >= 0 && annal__derived_is_marked(derived))
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is damaged", derived->path);
     if (status >= 0)
         status = annal__derived_open_db(derived, uri, SQLITE_OPEN_READONLY, &db, err);
     if (status < 0)
@@ -130,15 +132,19 @@ annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sq
     return status;
 }
 
-static annal_status check(sqlite3 *db, annal_error *err)
+/* A page that is read must prove itself (proof.h); without proofs the rows are compared with the
+ * indexes, too. */
+static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    annal_status status = annal__db_prepare(db, "PRAGMA integrity_check(1)", &stmt, err);
+    annal_status status = annal__db_prepare(
+        db, derived->rollback ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)", &stmt, err);
     int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
-    if (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(stmt, 0), "ok") != 0)
-        status = ANNAL_ERR_CORRUPT;
-    else if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : "ok";
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "check a database");
+    else if (found == NULL || strcmp(found, "ok") != 0)
+        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s", found == NULL ? "?" : found);
     sqlite3_finalize(stmt);
     return status;
 }
@@ -149,11 +155,62 @@ bool annal__derived_heal_if_corrupt(struct derived *derived)
     sqlite3 *db = NULL;
     if (derived->frozen)
         return false;
+    if (annal__derived_is_marked(derived))
+        return annal__derived_heal(derived);
     annal_status status = annal__derived_reader(derived, derived->wait_ms, &db, &unused, NULL);
     if (status >= 0)
-        status = check(db, NULL);
+        status = check(derived, db, NULL);
     annal__db_close(db);
     return status == ANNAL_ERR_CORRUPT && annal__derived_heal(derived);
+}
+
+/* Open the file as it is: nothing is created, deleted or moved. */
+static annal_status open_as_is(struct derived *derived, sqlite3 **out_db, enum whose *out_whose,
+                               annal_error *err)
+{
+    struct buf uri = {0};
+    annal_status status =
+        annal__derived_open_db(derived, derived->path, SQLITE_OPEN_READONLY, out_db, err);
+    if (status >= 0)
+        annal__patience_on(&derived->patience, *out_db);
+    if (status >= 0)
+        status = annal__derived_inspect(derived, *out_db, out_whose, err);
+    if (status != ANNAL_ERR_IO || !derived->frozen)
+        return status;
+    annal__db_close(*out_db);
+    *out_db = NULL;
+    status = immutable_uri(derived, &uri, err);
+    if (status >= 0)
+        status = annal__derived_open_db(derived, uri.ptr, SQLITE_OPEN_READONLY, out_db, err);
+    if (status >= 0)
+        status = annal__derived_inspect(derived, *out_db, out_whose, err);
+    annal__buf_done(&uri);
+    return status;
+}
+
+annal_status annal__derived_prove(struct derived *derived, annal_error *out_damage,
+                                  annal_error *err)
+{
+    sqlite3 *db = NULL;
+    enum whose whose = EMPTY;
+    annal_error why = {0};
+    annal_status status = ANNAL_OK;
+    if (derived->private || !annal__file_is_there(derived_io(derived), derived->path))
+        return ANNAL_OK;
+    if (!annal__derived_is_marked(derived))
+        status = open_as_is(derived, &db, &whose, &why);
+    if (status >= 0 && whose == OURS)
+        status = check(derived, db, &why);
+    annal__db_close(db);
+    if (status != ANNAL_ERR_CORRUPT && annal__derived_is_marked(derived))
+        status = annal__fail(&why, ANNAL_ERR_CORRUPT, "a page of it does not match its hash");
+    if (status == ANNAL_ERR_CORRUPT) {
+        *out_damage = why;
+        return ANNAL_DAMAGE;
+    }
+    if (status < 0 && err != NULL)
+        *err = why;
+    return status;
 }
 
 /* The tables are looked at again only if the schema has changed. */
@@ -174,7 +231,8 @@ static annal_status borrow_until(struct derived *derived, int64_t deadline_us, s
     struct reader *reader =
         annal__readers_take(&derived->readers, derived_io(derived), derived->path);
     if (reader != NULL) {
-        if (annal__stamp_step(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
+        if (!annal__derived_is_marked(derived) &&
+            annal__stamp_step(reader->db, reader->get_stamp, out_stamp, NULL) >= 0 &&
             is_still_current(derived, reader)) {
             *out_db = reader->db;
             return ANNAL_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "index/db/files.h"
 
+#include "index/db/proof.h"
+
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 
@@ -85,6 +87,8 @@ static annal_status remove_satellites(const struct io *io, const char *database,
         status = remove_file(io, database, "-shm", err);
     if (status >= 0)
         status = remove_file(io, database, "-journal", err);
+    if (status >= 0)
+        status = remove_file(io, database, PROOF_MARK, err);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include "index/db/patience.h"
 
 #include "index/db/lock.h"
+#include "index/db/proof.h"
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/sys/seam.h"
@@ -43,11 +44,25 @@ static void pause_for(struct patience *patience, int64_t us)
         annal__store_wait_end(patience->store);
 }
 
+static struct patience *patience_of(sqlite3_vfs *vfs)
+{
+    return (struct patience *)(void *)((char *)vfs - offsetof(struct patience, vfs));
+}
+
+static int open_proven(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags,
+                       int *out_flags)
+{
+    struct patience *patience = patience_of(vfs);
+    int rc = patience->open(vfs, name, file, flags, out_flags);
+    if (rc == SQLITE_OK && patience->proves && (flags & SQLITE_OPEN_MAIN_DB) != 0)
+        annal__proof_begin(vfs, file, name);
+    return rc;
+}
+
 /* Rule (2). A series of tries begins with sleeps of a microsecond. */
 static int sleep_within(sqlite3_vfs *vfs, int us)
 {
-    struct patience *patience =
-        (struct patience *)(void *)((char *)vfs - offsetof(struct patience, vfs));
+    struct patience *patience = patience_of(vfs);
     if (us <= 1)
         atomic_store(&patience->begun_us, annal__monotonic_us());
     int64_t least_us = left_of(patience, atomic_load(&patience->begun_us), us);
@@ -86,6 +101,9 @@ annal_status annal__patience_init(struct patience *patience, annal_store *store,
     patience->vfs.zName = patience->name;
     patience->sleep = patience->vfs.xSleep;
     patience->vfs.xSleep = sleep_within;
+    patience->open = patience->vfs.xOpen;
+    patience->vfs.xOpen = open_proven;
+    annal__proof_init(&patience->vfs);
     sqlite3_vfs_register(&patience->vfs, 0);
     return ANNAL_OK;
 }

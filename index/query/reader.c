@@ -322,9 +322,8 @@ annal_status annal_index_lag_each(annal_index *index, annal_slice session, annal
 
 typedef int (*step_fn)(void *arg, sqlite3_stmt *stmt);
 
-/* Run sql, whose ?1 is the session or NULL for all, and pass on each row. */
-static annal_status each_row(annal_index *index, annal_slice session, const char *sql, step_fn fn,
-                             void *arg, annal_error *err)
+static annal_status each_row_once(annal_index *index, annal_slice session, const char *sql,
+                                  step_fn fn, void *arg, bool *out_begun, annal_error *err)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
@@ -338,10 +337,22 @@ static annal_status each_row(annal_index *index, annal_slice session, const char
         int rc = sqlite3_step(stmt);
         if (rc == SQLITE_DONE)
             break;
+        *out_begun = *out_begun || rc == SQLITE_ROW;
         status = rc == SQLITE_ROW ? (annal_status)fn(arg, stmt)
                                   : annal__db_fail(err, db, rc, "read '%s'", index->derived.path);
     }
     annal__derived_give(&index->derived, db, true);
+    return status;
+}
+
+/* Run sql, whose ?1 is the session or NULL for all, and pass on each row. */
+static annal_status each_row(annal_index *index, annal_slice session, const char *sql, step_fn fn,
+                             void *arg, annal_error *err)
+{
+    bool begun = false;
+    annal_status status = each_row_once(index, session, sql, fn, arg, &begun, err);
+    if (status == ANNAL_ERR_CORRUPT && !begun && annal__derived_heal(&index->derived))
+        status = each_row_once(index, session, sql, fn, arg, &begun, err);
     return status;
 }
 

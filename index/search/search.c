@@ -423,6 +423,29 @@ annal_status annal_search_info_get(annal_index *index, annal_search_info *out_in
     return status;
 }
 
+annal_status annal__search_check(struct search *search, annal__damaged_fn fn, void *arg,
+                                 annal_error *err)
+{
+    annal_error why = {0};
+    if (search->derived.frozen || search->derived.private ||
+        !annal__file_is_there(annal__store_io(search->derived.store), search->derived.path))
+        return ANNAL_OK;
+    annal_status status =
+        annal__derived_hold(&search->derived, annal__deadline_after(search->derived.wait_ms), &why);
+    if (status >= 0) {
+        status = annal__db_exec(search->derived.db,
+                                "INSERT INTO said (said) VALUES ('integrity-check')", &why);
+        annal__derived_release(&search->derived);
+    }
+    if (status == ANNAL_ERR_CORRUPT) {
+        (void)annal__derived_heal(&search->derived);
+        return (annal_status)fn(arg, "search.db", false, why.message);
+    }
+    if (status < 0 && status != ANNAL_ERR_NOTFOUND && err != NULL)
+        *err = why;
+    return status == ANNAL_ERR_NOTFOUND ? ANNAL_OK : status;
+}
+
 static annal_status merge_all(struct search *search, int64_t deadline_us)
 {
     sqlite3 *db = search->derived.db;

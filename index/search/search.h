@@ -4,6 +4,7 @@
 #define INDEX_SEARCH_SEARCH_H
 
 #include "index/follow/follower.h"
+#include "index/sys/databases.h"
 
 struct search {
     struct derived derived;
@@ -24,6 +25,10 @@ void annal__search_done(struct search *search);
  * search rebuilds it.
  */
 annal_status annal__search_wipe(struct search *search, int64_t deadline_us, annal_error *err);
+
+/* FTS5's own check of its tables, which damage of annal__index_prove() includes. */
+annal_status annal__search_check(struct search *search, annal__damaged_fn fn, void *arg,
+                                 annal_error *err);
 
 bool annal__search_is_off(const struct search *search);
 

@@ -37,6 +37,16 @@ typedef int (*annal__database_fn)(void *arg, const annal__database_info *info);
 ANNAL_MUST_CHECK annal_status annal__index_databases(annal_index *index, annal__database_fn fn,
                                                      void *arg, annal_error *err);
 
+/* users_write: it is not rebuilt by itself. Return 0 to continue. */
+typedef int (*annal__damaged_fn)(void *arg, const char *name, bool users_write, const char *what);
+
+/*
+ * Read each database as it is, from the first page to the last, before anything else of the index
+ * is used, and pass on those that are damaged: the next question rebuilds them. Any thread.
+ */
+ANNAL_MUST_CHECK annal_status annal__index_prove(annal_index *index, annal__damaged_fn fn,
+                                                 void *arg, annal_error *err);
+
 /*
  * Return 0 to continue; any other value stops, and is returned. Slices are valid until it returns.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/tools/cli.h"
+#include "index/db/database.h"
+#include "index/db/patience.h"
 
 #include "tests/support/runner.h"
 #include "tools/cli/command.h"
@@ -199,4 +201,23 @@ char *cli_journal(struct cli *self, const char *session, size_t *out_len)
 void cli_journal_write(struct cli *self, const char *session, const void *bytes, size_t len)
 {
     file_write(journal_path(self, session), bytes, len);
+}
+
+void cli_change_database(struct cli *run, const char *name, const char *sql)
+{
+    struct patience patience;
+    uint32_t wait_ms = 1000;
+    sqlite3 *db = NULL;
+    char inside[64];
+    snprintf(inside, sizeof inside, "store/%s", name);
+    ck_assert_int_eq(annal__patience_init(&patience, NULL, &wait_ms, NULL), 0);
+    patience.proves = true;
+    ck_assert_int_eq(annal__db_open_on(annal__patience_vfs(&patience),
+                                       tmpdir_path(&run->dir, inside), SQLITE_OPEN_READWRITE, &db,
+                                       NULL),
+                     0);
+    ck_assert_int_eq(annal__db_exec(db, sql, NULL), 0);
+    ck_assert_int_eq(annal__db_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL), 0);
+    annal__db_close(db);
+    annal__patience_done(&patience);
 }

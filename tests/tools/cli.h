@@ -62,6 +62,9 @@ void cli_assert_done(const struct cli *cli);
     } while (0)
 #define DONE(cli, ...) DONE_WITH(cli, NULL, __VA_ARGS__)
 
+/* Run SQL that changes a database of the store, as Annal itself would write it. */
+void cli_change_database(struct cli *cli, const char *name, const char *sql);
+
 /* How many journals there are; 0 also when there is no store. */
 int cli_journals(const struct cli *cli);
 

@@ -10,6 +10,7 @@
  *     the turn. So memory is bounded whatever there is to find.
  * (3) stdout and the progress bar are touched under `lock` only.
  */
+#include "index/sys/databases.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/json.h"
@@ -424,6 +425,40 @@ static int verify_logs(struct verify *verify)
     return annal__store_logs(verify->store, found_log, verify, &err) < 0 ? fail_error(&err) : 0;
 }
 
+/* ---- Databases ---- */
+
+static int found_damaged(void *arg, const char *name, bool users_write, const char *what)
+{
+    struct verify *verify = arg;
+    const char *advice = users_write
+                             ? "other programs write it: 'annal pack rebuild' moves it aside"
+                             : "the next question rebuilds it from the journals";
+    verify->findings++;
+    if (verify->args->json) {
+        printf("{\"database\":");
+        out_json_string(annal_slice_of(name));
+        printf(",\"what\":");
+        out_json_string(annal_slice_of(what));
+        printf("}\n");
+    } else {
+        out_plain(annal_slice_of(name));
+        printf(": damaged, %s: ", advice);
+        out_plain(annal_slice_of(what));
+        printf("\n");
+    }
+    return 0;
+}
+
+/* Before they are used: whoever uses a damaged one has it made again. */
+static int verify_databases(struct verify *verify)
+{
+    annal_error err = {0};
+    if (verify->index == NULL)
+        return EXIT_DONE;
+    return annal__index_prove(verify->index, found_damaged, verify, &err) < 0 ? fail_error(&err)
+                                                                              : EXIT_DONE;
+}
+
 /* ---- Packs ---- */
 
 static int found_in_pack(void *arg, const annal_pack_finding *finding)
@@ -580,10 +615,10 @@ static int verify_all(struct verify *verify)
     int exit_status = sessions_collect(verify->store, verify->args, &verify->list);
     progress_begin(&verify->progress, "verify", verify->list.bytes);
     if (exit_status == 0) {
-        int logs = 0;
+        int logs = verify_databases(verify);
         exit_status = verify_sessions(verify);
         if (verify->args->operand_count == 0)
-            logs = verify_logs(verify);
+            logs = verify_logs(verify) > logs ? EXIT_STORAGE : logs;
         if (verify->args->operand_count == 0 && verify_strays(verify) != EXIT_DONE)
             logs = EXIT_STORAGE;
         int packs = verify->args->operand_count == 0 ? verify_packs(verify) : 0;
@@ -653,7 +688,8 @@ const struct command cmd_verify = {
              "the commit logs and the artifacts are read too, also whether one is missing\n"
              "that an event names, and the tables of the store's packs are compared with a\n"
              "second filling of them; a journal that was copied or renamed within events/ is\n"
-             "a finding.\n"
+             "a finding. Every page of sessions.db, search.db and the databases of packs is\n"
+             "read: a damaged one is a finding, and is made again by the next question.\n"
              "\n"
              "Exit status: 0 nothing found, 1 findings, 3 something could not be read. What\n"
              "is damaged stays readable but for the events that it hit; 'annal repair' copies\n"
