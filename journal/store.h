@@ -136,6 +136,7 @@ struct annal_store {
 
     struct tails_place tails;
     struct strays strays;
+    _Atomic uint64_t damages_said; /* events that were missing in an answer */
     struct seek_tables seek_tables;
     struct bell bell;
     struct metrics metrics;

@@ -133,6 +133,19 @@ void annal__say(const annal_store *store, annal_log_level level, const char *for
     store->log(store->log_arg, level, message);
 }
 
+void annal__say_damage(annal_store *store, annal_slice session, uint64_t seq, uint64_t offset)
+{
+    atomic_fetch_add(&store->damages_said, 1);
+    annal__say(store, ANNAL_LOG_WARNING,
+               "session '%.*s', event %llu at byte %llu: the journal does not prove it",
+               ANNAL_FMT(session), (unsigned long long)seq, (unsigned long long)offset);
+}
+
+uint64_t annal__damages_said(const annal_store *store)
+{
+    return atomic_load(&store->damages_said);
+}
+
 const uint8_t *annal__store_boot(const annal_store *store)
 {
     return store->boot;

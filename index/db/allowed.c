@@ -223,8 +223,11 @@ int annal__allowed_select(void *arg, int action, const char *first, const char *
         return SQLITE_OK;
     case SQLITE_READ: /* SQLite asks nothing about a pragma when such a table runs it */
         if (sqlite3_strnicmp(first, pragma, sizeof pragma - 1) != 0 ||
-            annal__allowed_pragma(first + sizeof pragma - 1))
+            annal__allowed_pragma(first + sizeof pragma - 1)) {
+            allowed->counts = allowed->counts || sqlite3_stricmp(first, "event_index") == 0 ||
+                              sqlite3_stricmp(first, "_counts") == 0;
             return SQLITE_OK;
+        }
         return refuse(allowed, "the table ", first);
     case SQLITE_FUNCTION:
         if (annal__allowed_function(second) || is_further(allowed->functions, second))

@@ -15,6 +15,7 @@ struct allowed {
     /* further functions, each ended by \0, and the list by another; NULL: none */
     const char *functions;
     bool refused;
+    bool counts; /* it reads the rows or the number of indexed events, without the table events */
     char what[120]; /* was refused, if there is a name for it; empty: writing was */
 };
 

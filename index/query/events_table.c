@@ -13,7 +13,7 @@
  *     that does not prove itself yields NULL.
  * (4) Such a line is reported in the log of the store. So is damage that was there before the
  *     events could be indexed, in the sessions and seqs of the question: a second SELECT after the
- *     first.
+ *     first. If no line is read (a count) this is done once for each cursor.
  * (5) A rowid means the same event in every scan of a statement: SQLite joins the scans of an OR by
  *     it.
  * (6) All cursors of a statement see the same rows, as far as the source can tell what a statement
@@ -48,6 +48,7 @@ struct events {
     sqlite3_stmt *damages; /* if lines are used */
     uint64_t told_at;      /* offset of the last damage that was reported */
     unsigned told;
+    bool looked; /* for damage, since it was opened */
     bool at_end;
     bool have_line; /* line and event belong to this row */
     bool damaged;
@@ -160,9 +161,7 @@ static void tell_damage(struct events *events, annal_slice session, sqlite3_int6
         return;
     events->told++;
     events->told_at = (uint64_t)offset;
-    annal__say(events->reading->store, ANNAL_LOG_WARNING,
-               "session '%.*s', event %lld at byte %lld: the journal does not prove it",
-               ANNAL_FMT(session), (long long)seq, (long long)offset);
+    annal__say_damage(events->reading->store, session, (uint64_t)seq, (uint64_t)offset);
 }
 
 static int tell_damages(struct events *events)
@@ -339,7 +338,9 @@ static int run(struct events *events, const char *plan, const struct values *val
                  ? SQLITE_NOMEM
                  : prepare(reading->db, sql.ptr, &events->stmt);
     annal__buf_clear(&sql);
-    if (rc == SQLITE_OK && (values->number & EVENT_LINES) != 0) { /* rule 4 */
+    bool look = (values->number & EVENT_LINES) != 0 || !events->looked;
+    events->looked = true;
+    if (rc == SQLITE_OK && look) { /* rule 4 */
         rc = put_damages(&sql, plan) < 0 ? SQLITE_NOMEM
                                          : prepare(reading->db, sql.ptr, &events->damages);
         if (rc == SQLITE_OK)

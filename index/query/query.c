@@ -10,9 +10,11 @@
 #include "index/follow/history.h"
 #include "index/index.h"
 #include "index/query/event_rows.h"
+#include "index/sys/damages.h"
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 
 #include <annal/journal.h>
 
@@ -433,6 +435,31 @@ static annal_status start(annal_index *index, const annal_filter *filter, annal_
     query->limit = filter->limit;
     query->limits = filter->where_limits;
     return annal__event_rows_begin(&query->found, index->store, query->stmt, err);
+}
+
+annal_status annal__query_say_damages(annal_index *index, const annal_filter *filter,
+                                      annal_error *err)
+{
+    struct history history = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    annal_filter own = *filter;
+    annal_lag lag;
+    bool with_rest = false;
+    int rc = SQLITE_DONE;
+    own.as_indexed = true;
+    annal_status status = annal__query_connect(index, &own, &history, &db, &with_rest, &lag, err);
+    if (status >= 0)
+        status = prepare_damages(db, &own, &history, &stmt, err);
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        annal__say_damage(index->store, annal__db_column(stmt, 0),
+                          (uint64_t)sqlite3_column_int64(stmt, 1),
+                          (uint64_t)sqlite3_column_int64(stmt, 4));
+    if (status >= 0 && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "read the findings");
+    annal__derived_give(&index->derived, db, !history.forked);
+    annal__history_done(&history);
+    return status;
 }
 
 static void stop(annal_query *query)

@@ -5,6 +5,7 @@
 #include "index/sys/view.h"
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/sys/say.h"
 
 #include <string.h>
 
@@ -54,6 +55,24 @@ static bool asks_packs(sqlite3 *db, annal_slice sql, const annal_sql_options *op
     return asks || annal__db_prepare_select(db, sql, allowed, out_stmt, NULL) < 0;
 }
 
+/* What the SELECT could not find in event_index. */
+static annal_status say_damages(annal_index *index, sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    annal_status status = annal__db_prepare(
+        db, "SELECT session_id, seq, offset FROM main._findings WHERE kind = 'damage' LIMIT 20",
+        &stmt, err);
+    int rc = SQLITE_DONE;
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        annal__say_damage(index->store, annal__db_column(stmt, 0),
+                          (uint64_t)sqlite3_column_int64(stmt, 1),
+                          (uint64_t)sqlite3_column_int64(stmt, 2));
+    if (rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "read the findings");
+    sqlite3_finalize(stmt);
+    return status;
+}
+
 static annal_status run(annal_index *index, annal_slice sql, struct call *call, annal_error *err)
 {
     sqlite3 *db = NULL;
@@ -80,8 +99,11 @@ static annal_status run(annal_index *index, annal_slice sql, struct call *call, 
         if (status >= 0)
             status = annal__db_prepare_select(db, sql, &allowed, &stmt, err);
     }
+    bool counts = options.damages && allowed.counts; /* as it was compiled */
     if (status >= 0)
         status = annal__db_select_with(stmt, &options, hand_on_row, call, err);
+    if (status >= 0 && counts)
+        status = say_damages(index, db, err) < 0 ? ANNAL_ERR_CORRUPT : status;
     annal__db_close(db);
     annal__buf_done(&functions);
     return status;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
+#include "journal/base/slice.h"
 #include "journal/sys/inspect.h"
+#include "journal/sys/lineage.h"
 #include "journal/sys/seam.h"
 #include "snapshot/sys/snapshot.h"
 #include "tools/cli/fields.h"
@@ -161,6 +163,16 @@ static int check_log(void *arg, const annal__log_info *log)
 
 /* ---- Journals ---- */
 
+/* For a fork, whether its ancestors have the history that it was created from. */
+static void check_lineage(struct doctor *doctor, const annal_session_info *info)
+{
+    annal_error why = {0};
+    if (info->fork_session[0] != '\0' &&
+        annal__session_lineage_check(doctor->store, annal_slice_of(info->session), NULL, &why) ==
+            ANNAL_ERR_CORRUPT)
+        tell(doctor, "fork", "its own events are read, those before it are not", "%s", why.message);
+}
+
 static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
 {
     struct doctor *doctor = arg;
@@ -174,6 +186,8 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     doctor->bytes += journal_bytes;
     if (status < 0 && !corrupt)
         return 0;
+    if (!corrupt)
+        check_lineage(doctor, &info);
     if (!corrupt && info.end_offset == info.bytes && info.file[0] != '\0')
         return 0;
     if (!corrupt && info.torn) {
@@ -270,6 +284,43 @@ static annal_status check_runs(struct doctor *doctor, annal_index *index, annal_
     return ANNAL_OK;
 }
 
+struct finding_sum {
+    uint64_t findings, sessions;
+    char last[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    char named[NAMED_SESSIONS * (ANNAL_SESSION_ID_BYTES_MAX + 2)];
+};
+
+/* They come by session. */
+static int add_finding(void *arg, const annal_index_finding *finding)
+{
+    struct finding_sum *sum = arg;
+    size_t len = strlen(sum->named);
+    sum->findings++;
+    if (annal__slice_is(finding->session, sum->last))
+        return 0;
+    snprintf(sum->last, sizeof sum->last, "%.*s", ANNAL_FMT(finding->session));
+    if (sum->sessions++ < NAMED_SESSIONS)
+        snprintf(sum->named + len, sizeof sum->named - len, "%s%s", len > 0 ? " " : "", sum->last);
+    return 0;
+}
+
+/* What annal ls shows as HEALTH. */
+static annal_status check_findings(struct doctor *doctor, annal_index *index, annal_error *err)
+{
+    char findings[HUMAN_BYTES], sessions[HUMAN_BYTES];
+    struct finding_sum sum = {0};
+    annal_status status = annal_index_catch_up(index, (annal_slice){0}, NULL, NULL);
+    if (status < 0) /* as far as it is */
+        status = ANNAL_OK;
+    status = annal_index_findings(index, (annal_slice){0}, add_finding, &sum, err);
+    if (status == ANNAL_OK && sum.findings > 0)
+        tell(doctor, "findings", "'annal show SESSION' lists them, 'annal verify' reads all again",
+             "%s in %s session%s: %s%s", human_count(findings, sum.findings),
+             human_count(sessions, sum.sessions), sum.sessions == 1 ? "" : "s", sum.named,
+             sum.sessions > NAMED_SESSIONS ? " …" : "");
+    return status;
+}
+
 static int tell_failed(void *arg, const annal_pack_info *pack)
 {
     if (pack->state == ANNAL_PACK_FAILED)
@@ -336,6 +387,8 @@ static annal_status check_index(struct doctor *doctor, annal_error *err)
              lag.sessions == 0 ? "%s, knows everything" : "%s, behind by %s, sessions: %" PRIu64,
              human_bytes(text, (uint64_t)info.st_size), human_bytes(bytes, lag.bytes),
              lag.sessions);
+    if (status == ANNAL_OK)
+        status = check_findings(doctor, index, err);
     if (status == ANNAL_OK)
         status = annal_index_packs(index, tell_failed, doctor, err);
     if (status == ANNAL_OK)

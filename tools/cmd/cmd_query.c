@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "index/sys/damages.h"
 #include "journal/base/alloc.h"
+#include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
@@ -148,6 +150,15 @@ static int fail_query(const struct query *query, const annal_error *err)
     return query->filter.where.len > 0 ? fail_limited(err) : fail_error(err);
 }
 
+/* A number cannot show that damaged events are missing: they are named, and the status is 1. */
+static int say_damages(struct query *query)
+{
+    annal_error err = {0};
+    if (annal__query_say_damages(query->index, &query->filter, &err) < 0)
+        return fail_error(&err);
+    return annal__damages_said(query->store) > 0 ? EXIT_REFUSED : EXIT_DONE;
+}
+
 static int print_count(struct query *query)
 {
     annal_error err = {0};
@@ -157,7 +168,7 @@ static int print_count(struct query *query)
         return fail_query(query, &err);
     say_lag(&lag);
     printf(query->args->json ? "{\"events\":%" PRIu64 "}\n" : "%" PRIu64 "\n", count);
-    return EXIT_DONE;
+    return say_damages(query);
 }
 
 /* ---- Groups ---- */
@@ -197,7 +208,7 @@ static int print_groups(struct query *query)
     if (status < 0)
         return fail_query(query, &err);
     say_lag(&lag);
-    return EXIT_DONE;
+    return say_damages(query);
 }
 
 static int collect_group(void *arg, annal_slice key, uint64_t events)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "journal/sys/say.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
 #include "tools/cli/open.h"
@@ -15,7 +16,8 @@ static annal_status ask(const struct args *args, const annal_limits *limits, ann
     const annal_sql_options options = {.columns = columns,
                                        .session = args_text(args, "session"),
                                        .limits = *limits,
-                                       .extension = args_get(args, "extension")};
+                                       .extension = args_get(args, "extension"),
+                                       .damages = true};
     return annal_sql(index, annal_slice_of(args->operands[0]), &options, row, arg, err);
 }
 
@@ -83,6 +85,8 @@ static int run(const struct args *args)
     if (exit_status == 0)
         exit_status = parquet != NULL ? write_answer(args, &limits, parquet, index)
                                       : print_answer(args, &limits, format, index);
+    if (exit_status == EXIT_DONE && annal__damages_said(store) > 0)
+        exit_status = EXIT_REFUSED;
     parquet_close(parquet);
     annal_index_close(index);
     return store_close(store, exit_status);
@@ -115,7 +119,8 @@ const struct command cmd_sql = {
              "--format parquet needs DuckDB's library, which ANNAL_DUCKDB names or the\n"
              "system's loader finds. A column's type is what holds all of its values.\n"
              "A SELECT that runs for more than --timeout seconds, or takes more memory or\n"
-             "temporary files than --memory and --temp allow, is stopped; exit status 1.",
+             "temporary files than --memory and --temp allow, is stopped; exit status 1. So it\n"
+             "is if damaged events are missing in the answer, which standard error names.",
     .examples = "  annal sql \"SELECT status, count(*) FROM sessions GROUP BY status\"\n"
                 "  annal sql \"SELECT data->>'tool' AS tool, count(*) AS calls FROM events\n"
                 "             WHERE type = 'tool.called' GROUP BY tool ORDER BY calls DESC\"\n"

@@ -8,11 +8,13 @@
  * is this command again, which finds QUESTION in its environment: so no other user of the host
  * reads the statement in the list of processes.
  */
+#include "index/sys/open.h"
 #include "journal/base/alloc.h"
 #include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "journal/base/json_walk.h"
 #include "journal/base/number.h"
+#include "journal/sys/say.h"
 #include "tools/cli/open.h"
 #include "tools/cli/out.h"
 #include "tools/cli/overdue.h"
@@ -21,6 +23,7 @@
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -132,7 +135,8 @@ static void answer(annal_index *index, struct request *request)
         return;
     }
     struct rows_json rows = {.out = &request->answer, .limit = question.limit};
-    annal_sql_options options = {.params = question.params,
+    annal_sql_options options = {.damages = true,
+                                 .params = question.params,
                                  .param_count = question.param_count,
                                  .columns = rows_json_columns,
                                  .limits = {.run_ms = (uint32_t)question.timeout_ms,
@@ -143,9 +147,11 @@ static void answer(annal_index *index, struct request *request)
     if (status >= 0)
         status = rows_json_end(&rows);
     if (status >= 0)
-        status = annal__buf_printf(&request->answer, ",\"truncated\":%s,\"elapsed_ms\":%.3f}",
-                                   rows.truncated ? "true" : "false",
-                                   (double)(annal__monotonic_us() - begun_us) / 1000);
+        status = annal__buf_printf(
+            &request->answer,
+            ",\"truncated\":%s,\"damaged_events\":%" PRIu64 ",\"elapsed_ms\":%.3f}",
+            rows.truncated ? "true" : "false", annal__damages_said(annal__index_store(index)),
+            (double)(annal__monotonic_us() - begun_us) / 1000);
     annal__buf_done(&question.texts);
     answer_json(request, status, &err);
 }

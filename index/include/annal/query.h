@@ -193,6 +193,9 @@ typedef struct annal_sql_options {
     /* Path of a loadable extension of SQLite, for this statement; NULL: none. Its code runs in this
      * process. */
     const char *extension;
+    /* Also name damaged events in the store's log if the SELECT reads event_index or event_counts,
+     * which have no rows for them; for the table events that is always done. */
+    bool damages;
 } annal_sql_options;
 
 /*
@@ -200,8 +203,8 @@ typedef struct annal_sql_options {
  * store's packs (see annal/pack.h), after catching up; fn gets each row.
  * Besides the tables there is events(session_id, seq, timestamp, type, id, data): every event with
  * its payload, which is read from the journal only if id or data is used. If the line of an event
- * is damaged these are NULL, or there is no row if it was damaged already when it was indexed; if
- * id or data is used, the store's log names both. arg is also passed to options->columns. Any
+ * is damaged these are NULL, or there is no row if it was damaged already when it was indexed; the
+ * store's log names both. arg is also passed to options->columns. Any
  * thread.
  *
  * A statement that uses no table of a pack waits for none. One that does waits up to timeout_ms for
