@@ -123,6 +123,8 @@ annal_status annal__index_open_private(annal_store *store, uint32_t wait_ms,
     annal_status status = index_new(store, wait_ms, &index, err);
     if (status >= 0)
         status = annal__derived_make_private(&index->derived, err);
+    if (status >= 0)
+        status = annal__derived_make_private(&index->search.derived, err);
     if (status < 0)
         annal_index_close(index);
     else

@@ -178,7 +178,7 @@ static annal_status begin_copy(struct conversion *conversion, annal_error *err)
     if (status < 0)
         return status;
     conversion->fd =
-        store->io->open(store->io->arg, conversion->path.ptr, O_RDWR | O_CREAT | O_EXCL, 0600);
+        store->io->open(store->io->arg, conversion->path.ptr, O_RDWR | O_CREAT | O_EXCL, 0660);
     if (conversion->fd < 0)
         return annal__fail_errno(err, "create %s", conversion->path.ptr);
     status = conversion->to->encode_header(&conversion->out, &header, &conversion->h);

@@ -83,7 +83,7 @@ static annal_status lock_file(annal_store *store, struct file_lock *lock, annal_
             break;
         }
         if (lock->fd < 0)
-            lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+            lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
         if (lock->fd < 0 || store->io->flock(store->io->arg, lock->fd, LOCK_EX | LOCK_NB) < 0) {
             status = lock->fd >= 0 && errno == EWOULDBLOCK
                          ? ANNAL_ERR_BUSY
@@ -165,7 +165,7 @@ annal_status annal__file_lock_reach(annal_store *store, struct file_lock *lock, 
     annal_status status = annal__store_path(store, &path, "locks", lock->name, err);
     bool opens = status == ANNAL_OK && !lock->taken && lock->fd < 0;
     if (opens)
-        lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+        lock->fd = store->io->open(store->io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (opens && lock->fd < 0)
         status = annal__fail_errno(err, "lock %s", path.ptr);
     pthread_mutex_unlock(&lock->mutex);

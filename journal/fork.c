@@ -163,7 +163,7 @@ static annal_status put_journal(annal_store *store, const uint8_t file[FRAME_FIL
     annal_status status = annal__store_path(store, &unfinished, "events", name, err);
     if (status < 0)
         goto done;
-    fd = io->open(io->arg, unfinished.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    fd = io->open(io->arg, unfinished.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     there = fd >= 0;
     if (!there || annal__write_all(io, fd, frame.ptr, frame.len, 0) < 0 ||
         io->fsync(io->arg, fd) < 0) {

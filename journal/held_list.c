@@ -46,7 +46,7 @@ annal_status annal__held_open(const struct io *io, const char *path, bool create
     annal_status status = ANNAL_OK;
     void *map = MAP_FAILED;
     struct stat file;
-    int fd = io->open(io->arg, path, O_RDWR | (create ? O_CREAT : 0), 0600);
+    int fd = io->open(io->arg, path, O_RDWR | (create ? O_CREAT : 0), 0660);
     if (fd < 0 && errno == ENOENT) {
         *out_held = (struct held){.io = io, .fd = -1};
         return ANNAL_OK;

@@ -36,7 +36,7 @@ static annal_status make_directory(const annal_store *store, annal_error *err)
         return annal__fail(err, ANNAL_ERR_NOTFOUND,
                            "create store %.200s: there is no directory %.*s; create it first",
                            store->path, (int)(slash - store->path), store->path);
-    return annal__make_dir(io, store->path, err);
+    return annal__make_private_dir(io, store->path, err);
 }
 
 /* Through a link we would write and delete outside the store. */
@@ -62,7 +62,7 @@ annal_status annal__layout_make(const annal_store *store, annal_error *err)
     annal_status status = make_directory(store, err);
     for (size_t i = 0; status == ANNAL_OK && i < sizeof directories / sizeof *directories; i++) {
         status = annal__store_path(store, &path, directories[i], "", err);
-        if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0700) == 0)
+        if (status == ANNAL_OK && io->mkdir(io->arg, path.ptr, 0770) == 0)
             made = true;
         else if (status == ANNAL_OK)
             status = annal__check_dir(io, path.ptr, errno, err);
@@ -92,16 +92,14 @@ annal_status annal__layout_find(const annal_store *store, annal_error *err)
 struct filesystem {
     uint64_t type; /* statfs f_type; linux/magic.h and statfs(2) */
     const char *name;
-    bool refused;
 };
 
-/* Locks, syncs and shared memory do not work across machines; copy-on-write is only slower. */
+/* Their locks, syncs or shared memory may not work, or not across machines. Others are slow at the
+ * most: annal doctor says so. */
 static const struct filesystem filesystems[] = {
-    {0x6969, "NFS", true},        {0x517b, "SMB", true},      {0xff534d42, "CIFS", true},
-    {0xfe534d42, "SMB2", true},   {0x564c, "NCP", true},      {0x73757245, "Coda", true},
-    {0x5346414f, "AFS", true},    {0x00c36400, "Ceph", true}, {0x0bd00bd0, "Lustre", true},
-    {0x01021997, "9P", true},     {0x65735546, "FUSE", true}, {0x47504653, "GPFS", true},
-    {0x9123683e, "Btrfs", false}, {0x2fc12fc1, "ZFS", false}, {0xca451a4e, "bcachefs", false},
+    {0x6969, "NFS"},        {0x517b, "SMB"},      {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"},
+    {0x564c, "NCP"},        {0x73757245, "Coda"}, {0x5346414f, "AFS"},  {0x00c36400, "Ceph"},
+    {0x0bd00bd0, "Lustre"}, {0x01021997, "9P"},   {0x65735546, "FUSE"}, {0x47504653, "GPFS"},
 };
 
 annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err)
@@ -113,19 +111,16 @@ annal_status annal__layout_check_filesystem(annal_store *store, annal_error *err
         uint64_t part = space.total_bytes / FREE_RESERVE_PART;
         store->keep_free_bytes = part > 0 && part < FREE_RESERVE_BYTES ? part : FREE_RESERVE_BYTES;
     }
-    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++) {
-        const struct filesystem *known = &filesystems[i];
-        if (known->type != space.fs_type)
-            continue;
-        if (known->refused)
+    if (store->read_only || store->unsafe_filesystem)
+        return ANNAL_OK;
+    for (size_t i = 0; i < sizeof filesystems / sizeof *filesystems; i++)
+        if (filesystems[i].type == space.fs_type)
             return annal__fail(err, ANNAL_ERR_UNSUPPORTED,
-                               "store %s is on a network filesystem (%s), where locks and syncs "
-                               "cannot be trusted; put it on a local disk",
-                               store->path, known->name);
-        annal__say(store, ANNAL_LOG_WARNING,
-                   "store %s is on %s, which copies on write: syncs cost more there", store->path,
-                   known->name);
-    }
+                               "store %s is on %s, where locks and syncs cannot be trusted: it can "
+                               "be read there. To write, put it on a local disk (for a container: "
+                               "in a named volume), or give --unsafe-filesystem, which promises "
+                               "nothing after a crash or beside another process",
+                               store->path, filesystems[i].name);
     return ANNAL_OK;
 }
 
@@ -134,7 +129,7 @@ static annal_status write_version(const annal_store *store, const char *path, an
 {
     char text[16];
     int length = snprintf(text, sizeof text, "%d\n", STORE_VERSION);
-    int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0600);
+    int fd = store->io->open(store->io->arg, path, O_WRONLY | O_CREAT, 0660);
     if (fd < 0 || annal__write_all(store->io, fd, text, (size_t)length, 0) < 0) {
         annal_status status = annal__fail_errno(err, "write %s", path);
         if (fd >= 0)

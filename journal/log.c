@@ -79,9 +79,9 @@ static annal_status reserve_scratch(struct log *log, size_t bytes, annal_error *
  */
 static int open_log(const struct io *io, const char *path, int flags)
 {
-    int fd = io->open(io->arg, path, flags | O_DIRECT, 0600);
+    int fd = io->open(io->arg, path, flags | O_DIRECT, 0660);
     if (fd < 0 && errno == EINVAL)
-        fd = io->open(io->arg, path, flags, 0600);
+        fd = io->open(io->arg, path, flags, 0660);
     return fd;
 }
 

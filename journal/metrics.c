@@ -167,7 +167,7 @@ void annal__metrics_open(annal_store *store)
     const struct io *io = store->io;
     int fd = -1;
     if (annal__store_path(store, &path, "locks", "metrics", NULL) == ANNAL_OK)
-        fd = io->open(io->arg, path.ptr, store->read_only ? O_RDONLY : O_RDWR | O_CREAT, 0600);
+        fd = io->open(io->arg, path.ptr, store->read_only ? O_RDONLY : O_RDWR | O_CREAT, 0660);
     if (fd >= 0 && store->read_only)
         copy(store, fd);
     else if (fd >= 0)

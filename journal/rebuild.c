@@ -70,7 +70,7 @@ static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec
                           codec->suffix) < 0 ||
         annal__buf_cstr(&rebuild->path) == NULL)
         return no_memory(&rebuild->info, err);
-    rebuild->fd = annal__system_io.open(NULL, rebuild->path.ptr, O_RDWR | flags, 0600);
+    rebuild->fd = annal__system_io.open(NULL, rebuild->path.ptr, O_RDWR | flags, 0660);
     if (rebuild->fd < 0 && (errno != ENOENT || flags != 0))
         return annal__fail_errno(err, "open %s", rebuild->path.ptr);
     return ANNAL_OK;

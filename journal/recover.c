@@ -161,7 +161,7 @@ static annal_status open_journal(struct redo *redo, struct target *target, int f
     make_room(redo);
     annal_status status = find_journal(redo, target, &path, &failure);
     if (status == ANNAL_OK) {
-        target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0600);
+        target->fd = io->open(io->arg, path.ptr, O_RDWR | flags, 0660);
         redo->open += target->fd >= 0;
         if (target->fd < 0 && errno != ENOENT)
             status = annal__fail_errno(&failure, "open %s", path.ptr);

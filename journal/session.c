@@ -179,7 +179,7 @@ static annal_status open_journal(annal_store *store, struct session *session, bo
     int fd = store->io->open(store->io->arg, session->path, O_RDWR, 0);
     *out_found = fd >= 0;
     if (fd < 0 && errno == ENOENT && create) {
-        fd = store->io->open(store->io->arg, session->path, O_RDWR | O_CREAT | O_EXCL, 0600);
+        fd = store->io->open(store->io->arg, session->path, O_RDWR | O_CREAT | O_EXCL, 0660);
         atomic_store(&store->events_dirty, true);
     }
     if (fd < 0 && errno == ENOENT)

@@ -56,7 +56,10 @@ static annal_status read_boot_id(uint8_t out[16], annal_error *err)
     if (fd >= 0)
         close(fd);
     if (got < 36)
-        return annal__fail_errno(err, "read the boot id of the system");
+        return annal__fail(
+            err, ANNAL_ERR_UNSUPPORTED,
+            "the system does not tell its boot id, without which nothing is written: "
+            "mount /proc");
     int nibbles = 0;
     memset(out, 0, 16);
     for (const char *at = text; *at != '\0' && nibbles < 32; at++) {
@@ -82,6 +85,26 @@ static uint32_t descriptor_limit(void)
     return (uint32_t)limit.rlim_cur / 2;
 }
 
+bool annal__store_was_forked(const annal_store *store)
+{
+    return store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid();
+}
+
+/*
+ * An emulator may accept any advice and do nothing. Linux refuses this one for a shared page: what
+ * accepts it there does not do it.
+ */
+static bool wipes_on_fork(void)
+{
+    void *page =
+        mmap(NULL, SAME_PROCESS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    bool refused = madvise(page, SAME_PROCESS_BYTES, MADV_WIPEONFORK) < 0;
+    munmap(page, SAME_PROCESS_BYTES);
+    return refused;
+}
+
 /*
  * Every call checks whether this is still the process that opened the store. getpid() is a system
  * call, and costs as much as reading an event. NULL: use getpid(), because the kernel does not know
@@ -89,6 +112,8 @@ static uint32_t descriptor_limit(void)
  */
 static uint32_t *map_same_process(void)
 {
+    if (!wipes_on_fork())
+        return NULL;
     void *page =
         mmap(NULL, SAME_PROCESS_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
@@ -119,6 +144,7 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
     if (store->region_bytes < LOG_REGION_FIRST)
         store->region_bytes = LOG_REGION_FIRST;
     store->keep_free_bytes = options->keep_free_bytes;
+    store->unsafe_filesystem = options->unsafe_filesystem;
     store->log = options->log;
     store->log_arg = options->log_arg;
     store->pid = getpid();
@@ -147,8 +173,8 @@ static annal_status init_store(annal_store *store, const annal_store_options *op
         return annal__fail(err, ANNAL_ERR_NOMEM, "open a store: no memory");
     if (seams->boot != NULL)
         memcpy(store->boot, seams->boot, 16);
-    else
-        return read_boot_id(store->boot, err);
+    else if (read_boot_id(store->boot, err) < 0 && !store->read_only) /* readers lock nothing */
+        return ANNAL_ERR_UNSUPPORTED;
     return ANNAL_OK;
 }
 

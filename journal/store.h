@@ -104,6 +104,7 @@ struct annal_store {
     pid_t pid;
     /* a page that fork() wipes: 0 in a child. NULL: the system has none, and getpid() is asked */
     uint32_t *same_process;
+    bool unsafe_filesystem;
     int events_dir; /* a descriptor, for syncing and for free space */
     uint32_t descriptors_max;
 
@@ -141,6 +142,9 @@ struct annal_store {
     struct bell bell;
     struct metrics metrics;
 };
+
+/* Whether this is a child of the process that opened it. */
+bool annal__store_was_forked(const annal_store *store);
 
 /* annal_store_open() with other seams. */
 annal_status annal__store_open(const char *path, const annal_store_options *options,

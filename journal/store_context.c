@@ -266,7 +266,7 @@ annal_status annal__store_wait_on(annal_store *store, pthread_cond_t *cond, pthr
 
 annal_status annal__store_check(const annal_store *store, annal_error *err)
 {
-    if (store->same_process != NULL ? *store->same_process == 0 : store->pid != getpid())
+    if (annal__store_was_forked(store))
         return annal__fail(err, ANNAL_ERR_CLOSED,
                            "this store was opened by process %d; open it again after fork()",
                            (int)store->pid);

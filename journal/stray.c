@@ -18,7 +18,8 @@
 /* ---- One file ---- */
 
 struct found {
-    bool there; /* and not empty */
+    bool there;  /* and not empty */
+    bool denied; /* this user may not read it */
     bool has_header;
     struct frame_header header;
     char bytes[FRAME_ENVELOPE_BYTES]; /* which the header points into */
@@ -29,10 +30,12 @@ static void read_found(const annal_store *store, annal_slice session, const stru
 {
     struct buf path = {0};
     uint64_t h;
-    out->there = out->has_header = false;
+    out->there = out->has_header = out->denied = false;
+    errno = 0;
     int fd = annal__journal_path(store, session, codec, &path, NULL) < 0
                  ? -1
                  : store->io->open(store->io->arg, path.ptr, O_RDONLY, 0);
+    out->denied = fd < 0 && errno == EACCES;
     annal__buf_done(&path);
     if (fd < 0)
         return;
@@ -53,7 +56,7 @@ static bool replaces(const struct frame_header *one, const struct frame_header *
     return one->is_replacement && memcmp(one->replaces, other->file, sizeof other->file) == 0;
 }
 
-enum kind { NO_STRAY, STRAY, DOUBLE };
+enum kind { NO_STRAY, STRAY, DOUBLE, DENIED };
 
 /* What is wrong with the files that have this session's name: a sentence in out_why. */
 static enum kind look(const annal_store *store, annal_slice session, annal_error *out_why)
@@ -66,6 +69,13 @@ static enum kind look(const annal_store *store, annal_slice session, annal_error
             read = annal__codecs[i];
     }
     const struct found *a = &found[0], *b = &found[1];
+    if (read == NULL && (a->denied || b->denied)) {
+        (void)annal__fail(out_why, ANNAL_ERR_IO,
+                          "this user may not read the journal of session '%.*s'; its owner or root "
+                          "can let the group of the store read it",
+                          ANNAL_FMT(session));
+        return DENIED;
+    }
     if (read == NULL)
         return a->there || b->there ? STRAY : NO_STRAY;
     if (!a->there || !b->there ||
@@ -135,10 +145,18 @@ static void say(annal_store *store, annal_slice name, const char *sentence)
 bool annal__store_is_stray(annal_store *store, annal_slice session)
 {
     annal_error why;
-    if (look(store, session, &why) != STRAY)
+    enum kind kind = look(store, session, &why);
+    if (kind != STRAY && kind != DENIED)
         return false;
+    if (kind == DENIED)
+        atomic_store(&store->strays.denied, true);
     say(store, session, why.message);
     return true;
+}
+
+bool annal__store_was_denied(const annal_store *store)
+{
+    return atomic_load(&store->strays.denied);
 }
 
 void annal__stray_note_double(annal_store *store, annal_slice session)

@@ -16,6 +16,8 @@
  * (5) If a session's name has two journals, in two formats, the one that is the session's is read,
  *     and the first if both are. While a conversion replaces one by the other both exist for a
  *     moment, and neither is a stray.
+ * (6) A journal that this user may not read is left out in the same way. But it is nobody else's:
+ *     rows that another user indexed stay, and nothing that it may name is removed.
  */
 #ifndef JOURNAL_STRAY_H
 #define JOURNAL_STRAY_H
@@ -26,12 +28,14 @@
 #include <annal/store.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* Of a store object: the strays that were named in its log. */
 struct strays {
     pthread_mutex_t lock;
     struct buf said; /* names of files, each with its NUL */
     unsigned count;
+    _Atomic bool denied; /* a journal that this user may not read was left out */
 };
 
 /* Whether the journal in this format says that it belongs to another session. */

@@ -46,7 +46,7 @@ static annal_status keep_bytes(annal_store *store, const char *name, int fd, uin
         status = annal__fail(err, ANNAL_ERR_NOMEM, "save the torn bytes as %s: no memory", name);
         goto done;
     }
-    copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    copy = io->open(io->arg, temporary.ptr, O_RDWR | O_CREAT | O_TRUNC, 0660);
     if (copy < 0 || copy_range(io, fd, from, to, copy, &piece) < 0 ||
         io->fsync(io->arg, copy) < 0 || io->rename(io->arg, temporary.ptr, path.ptr) < 0) {
         status = annal__fail_errno(err, "keep torn bytes as %s", path.ptr);

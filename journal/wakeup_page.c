@@ -98,7 +98,7 @@ static void look_at_name(annal_store *store, const char *path, bool make)
     if (now != NULL && io->identify(io->arg, path, &device, &inode) == 0 && device == now->device &&
         inode == now->inode)
         return;
-    int fd = io->open(io->arg, path, O_RDWR | (make && !store->read_only ? O_CREAT : 0), 0600);
+    int fd = io->open(io->arg, path, O_RDWR | (make && !store->read_only ? O_CREAT : 0), 0660);
     if (fd < 0)
         return;
     struct bell_map *fresh = map_file(store, fd);

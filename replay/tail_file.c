@@ -58,7 +58,7 @@ annal_status annal__cursor_lock(annal_store *store, annal_slice name, int *out_f
         status = annal__fail(err, status, "cursor '%.*s'", ANNAL_FMT(name));
         goto done;
     }
-    fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+    fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0)
         status = annal__fail_errno(err, "open %s", path.ptr);
     else if (io->flock(io->arg, fd, LOCK_EX | LOCK_NB) < 0)

@@ -70,7 +70,7 @@ static int open_turn(const annal_store *store, const struct io *io)
     int fd = -1;
     if (annal__buf_printf(&path, "%s/locks/snapshots", annal_store_path(store)) >= 0 &&
         annal__buf_cstr(&path) != NULL)
-        fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+        fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     annal__buf_done(&path);
     return fd;
 }

@@ -292,7 +292,7 @@ static annal_status copy_all(struct backup *backup)
     annal_time_format(clock->wall_us(clock->arg), created);
     annal_status status = annal__must_be_empty(io, backup->directory, &there, backup->err);
     if (status >= 0 && !there)
-        status = annal__make_dir(io, backup->directory, backup->err);
+        status = annal__make_private_dir(io, backup->directory, backup->err);
     if (status >= 0)
         status = annal__manifest_begin(&backup->manifest, created);
     if (status >= 0)
@@ -447,7 +447,7 @@ static annal_status restore_beside(struct copying *copying, struct manifest *man
         status = annal__fail(err, status, "restore %s: its name is too long", path);
         goto done;
     }
-    status = annal__make_dir(io, target.ptr, err);
+    status = annal__make_private_dir(io, target.ptr, err);
     if (status >= 0) /* it is what makes a directory a store */
         status = annal__make_parents(io, target.ptr, "events/", err);
     if (status >= 0)

@@ -166,7 +166,7 @@ annal_status annal__files_make(const struct io *io, const char *database, size_t
         status = remove_satellites(io, database, err);
     if (status < 0)
         return status;
-    int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0600);
+    int fd = io->open(io->arg, database, O_RDWR | O_CREAT | O_EXCL, 0660);
     if (fd < 0)
         return annal__fail_errno(err, "make '%s'", database);
     io->close(io->arg, fd);

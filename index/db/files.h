@@ -29,7 +29,7 @@ struct file_id annal__file_id(const struct io *io, const char *database, const c
 bool annal__file_is_same(struct file_id a, struct file_id b);
 
 /*
- * Create an empty file of mode 0600, which SQLite then fills, and the directories above it below
+ * Create an empty file, which SQLite then fills, and the directories above it below
  * the first root_bytes of its name; removes the remains of an older one.
  */
 annal_status annal__files_make(const struct io *io, const char *database, size_t root_bytes,

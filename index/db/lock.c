@@ -79,7 +79,7 @@ static annal_status open_lock_file(struct index_lock *lock, const char *store_pa
     if (name == NULL) {
         status = annal__fail(err, ANNAL_ERR_NOMEM, "the lock of the index");
     } else if (status >= 0) {
-        lock->fd = io->open(io->arg, name, O_RDWR | O_CREAT, 0600);
+        lock->fd = io->open(io->arg, name, O_RDWR | O_CREAT, 0660);
         if (lock->fd < 0)
             status = annal__fail_errno(err, "open '%s'", name);
     }

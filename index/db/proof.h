@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages that prove themselves: a page of a derived database that was damaged on the disk is noticed
  * when it is read, before a row of it is in an answer.

@@ -171,6 +171,8 @@ static annal_status plan_one(const struct follower *follower, sqlite3 *db, annal
     status = annal_session_info_get(follower->derived->store, session, &info, err);
     if (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(follower->derived->store, session))
         status = ANNAL_ERR_NOTFOUND;
+    if (status == ANNAL_ERR_IO && annal__store_is_stray(follower->derived->store, session))
+        return ANNAL_OK; /* rule 6 of stray.h */
     if (status == ANNAL_ERR_NOTFOUND && !known)
         return ANNAL_OK;
     if (status == ANNAL_ERR_NOTFOUND)
@@ -198,6 +200,8 @@ static bool has_more(const struct follower *follower, annal_slice session, const
     annal_status status =
         annal_cursor_open_at(follower->derived->store, session, task->from.seq, task->from.offset,
                              task->from.h_before, &cursor, NULL);
+    if (status == ANNAL_ERR_IO && annal__store_is_stray(follower->derived->store, session))
+        return false;
     if (status >= 0)
         status = annal_cursor_next(cursor, &event, NULL);
     annal_cursor_close(cursor);

@@ -385,10 +385,13 @@ static int read_line(struct events *events)
         (uint64_t)sqlite3_column_int64(events->stmt, OFFSET),
         (uint64_t)sqlite3_column_int64(events->stmt, LENGTH), &events->buffer, &events->event,
         &err);
-    events->damaged = status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
+    bool denied = status == ANNAL_ERR_IO &&
+                  annal__store_is_stray(events->reading->store,
+                                        annal__db_column(events->stmt, EVENT_SESSION_ID));
+    events->damaged = denied || status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND;
     if (status < 0 && !events->damaged)
         return fail_table(events->base.pVtab, status, err.message);
-    if (events->damaged)
+    if (events->damaged && !denied)
         tell_damage(events, annal__db_column(events->stmt, EVENT_SESSION_ID),
                     sqlite3_column_int64(events->stmt, EVENT_SEQ),
                     sqlite3_column_int64(events->stmt, OFFSET));
@@ -448,7 +451,7 @@ static bool is_away(annal_store *store, annal_slice session)
     annal_session_info info;
     annal_status status = annal_session_info_get(store, session, &info, NULL);
     return status == ANNAL_ERR_NOTFOUND ||
-           (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(store, session));
+           (annal__may_be_stray(status) && annal__store_is_stray(store, session));
 }
 
 /*

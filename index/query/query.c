@@ -15,6 +15,7 @@
 #include "journal/base/buf.h"
 #include "journal/base/error.h"
 #include "journal/sys/say.h"
+#include "journal/sys/seam.h"
 
 #include <annal/journal.h>
 
@@ -654,10 +655,13 @@ static annal_status read_next(annal_query *query, annal_slice *out_session, anna
         if (status < 0)
             return status;
     }
-    status = annal__event_rows_next(&query->found, out_session, out_event, err);
-    if (status != ANNAL_OK)
-        return status;
-    status = annal__event_rows_read(&query->found, out_event, err);
+    do { /* a journal that may not be read is left out, and named once */
+        status = annal__event_rows_next(&query->found, out_session, out_event, err);
+        if (status != ANNAL_OK)
+            return status;
+        status = annal__event_rows_read(&query->found, out_event, err);
+    } while (!query->one_session && status == ANNAL_ERR_IO &&
+             annal__store_is_stray(query->index->store, *out_session));
     if (status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_NOTFOUND)
         return ANNAL_DAMAGE;
     return status;

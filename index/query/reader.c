@@ -282,7 +282,7 @@ static int tell_lag(void *arg, annal_slice session, uint64_t bytes)
     annal_session_info info;
     annal_status status = annal_session_info_get(each->index->store, session, &info, each->err);
     if (status == ANNAL_ERR_NOTFOUND ||
-        (status == ANNAL_ERR_CORRUPT && annal__store_is_stray(each->index->store, session)))
+        (annal__may_be_stray(status) && annal__store_is_stray(each->index->store, session)))
         return 0;
     if (status < 0)
         return status;

@@ -287,6 +287,7 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
                           annal_search_fn fn, void *arg, annal_lag *out_lag, annal_error *err)
 {
     struct asking asking = {.index = index, .options = options, .fn = fn, .arg = arg};
+    annal_error why = {0};
     annal_lag lag = {0};
     annal_status status;
     if (annal__search_is_off(&index->search))
@@ -297,13 +298,23 @@ annal_status annal_search(annal_index *index, const annal_search_options *option
                                                 .session_count = options->session_count,
                                                 .types = options->types,
                                                 .type_count = options->type_count},
-                                err);
+                                &why);
     if (status >= 0)
-        status = put_expression(&asking, err);
+        status = put_expression(&asking, &why);
     if (status >= 0)
-        status = ask(&asking, &lag, err);
+        status = ask(&asking, &lag, &why);
     if (status == ANNAL_ERR_CORRUPT && !asking.begun && annal__derived_heal(&index->search.derived))
-        status = ask(&asking, &lag, err);
+        status = ask(&asking, &lag, &why);
+    if (status < 0 && err != NULL)
+        *err = why;
+    if (status == ANNAL_ERR_IO && !asking.begun && !index->search.derived.frozen &&
+        annal__index_is_hopeless(&why)) { /* no space, no right: as for sessions.db, in memory */
+        struct stamp unused;
+        status = annal__fallback_begin(index, &why, err);
+        asking.index = annal__fallback_or_self(index, &unused);
+        if (status >= 0)
+            status = ask(&asking, &lag, err);
+    }
     annal__buf_done(&asking.expression);
     if (out_lag != NULL)
         *out_lag = lag;

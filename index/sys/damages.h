@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Events that an answer of numbers lacks. */
 #ifndef INDEX_SYS_DAMAGES_H
 #define INDEX_SYS_DAMAGES_H

@@ -183,7 +183,7 @@ annal_status annal_artifact_put_stream(annal_store *store, annal_slice session,
         status = annal__artifact_path(store, session, name, &path, err);
     if (status < 0)
         goto done;
-    fd = io->open(io->arg, path.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    fd = io->open(io->arg, path.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     if (fd < 0) {
         status = annal__fail_errno(err, "create %s", path.ptr);
         goto done;

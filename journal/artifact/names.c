@@ -142,7 +142,7 @@ static annal_status open_lock(const annal_store *store, int *out_fd, annal_error
         status = annal__fail(err, status, "the lock of the artifacts");
         goto done;
     }
-    fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0600);
+    fd = io->open(io->arg, path.ptr, O_RDWR | O_CREAT, 0660);
     if (fd < 0)
         status = annal__fail_errno(err, "open %s", path.ptr);
     else

@@ -18,14 +18,60 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static int sys_open(void *arg, const char *path, int flags, mode_t mode)
+static int open_plain(const char *path, int flags, mode_t mode)
 {
-    (void)arg;
     int fd;
     do {
         fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode);
     } while (fd < 0 && errno == EINTR);
     return fd;
+}
+
+/* What a new file or directory may be for others than its owner: as much as the directory that it
+ * is created in, which they may write. *out_directory: the mode of that. */
+static mode_t shared_mode(const char *path, mode_t most, mode_t *out_directory)
+{
+    char parent[4096];
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
+    mode_t mode = most & 0700;
+    *out_directory = 0;
+    if (len >= sizeof parent)
+        return mode;
+    memcpy(parent, slash == NULL ? "." : path, slash == NULL ? 1 : len);
+    parent[slash == NULL ? 1 : len] = '\0';
+    if (stat(parent, &info) != 0)
+        return mode;
+    *out_directory = info.st_mode;
+    if ((info.st_mode & 030) == 030)
+        mode |= most & 070;
+    if ((info.st_mode & 03) == 03 && (info.st_mode & S_ISVTX) == 0)
+        mode |= (most & 070) >> 3;
+    return mode;
+}
+
+/* A file that exists keeps its mode. Of a new one umask must not take what its directory gives. */
+static int open_shared(const char *path, int flags, mode_t most)
+{
+    for (;;) {
+        int fd = (flags & O_EXCL) != 0 ? -1 : open_plain(path, flags & ~O_CREAT, 0);
+        if ((flags & O_EXCL) == 0 && (fd >= 0 || errno != ENOENT))
+            return fd;
+        mode_t directory, mode = shared_mode(path, most, &directory);
+        fd = open_plain(path, flags | O_EXCL, most & 0700);
+        if (fd >= 0 && mode != (most & 0700))
+            (void)fchmod(fd, mode);
+        if (fd >= 0 || errno != EEXIST || (flags & O_EXCL) != 0)
+            return fd;
+    }
+}
+
+static int sys_open(void *arg, const char *path, int flags, mode_t mode)
+{
+    (void)arg;
+    return (flags & O_CREAT) != 0 && (mode & 070) != 0 ? open_shared(path, flags, mode)
+                                                       : open_plain(path, flags, mode);
 }
 
 static int sys_close(void *arg, int fd)
@@ -148,7 +194,11 @@ static int sys_unlink(void *arg, const char *path)
 static int sys_mkdir(void *arg, const char *path, mode_t mode)
 {
     (void)arg;
-    return mkdir(path, mode);
+    mode_t directory = 0, shared = (mode & 070) != 0 ? shared_mode(path, mode, &directory) : mode;
+    int rc = mkdir(path, mode & 0700);
+    if (rc == 0 && shared != (mode & 0700))
+        (void)chmod(path, shared | (directory & S_ISGID));
+    return rc;
 }
 
 static int sys_list(void *arg, const char *path, io_list_fn fn, void *fn_arg)
@@ -340,11 +390,21 @@ annal_status annal__check_dir(const struct io *io, const char *path, int why, an
         err, link ? "%s is a symbolic link, which is not followed" : "create directory %s", path);
 }
 
-annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)
+static annal_status make_dir(const struct io *io, const char *path, mode_t mode, annal_error *err)
 {
-    if (io->mkdir(io->arg, path, 0700) < 0)
+    if (io->mkdir(io->arg, path, mode) < 0)
         return annal__check_dir(io, path, errno, err);
     return sync_parent(io, path, err);
+}
+
+annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err)
+{
+    return make_dir(io, path, 0770, err);
+}
+
+annal_status annal__make_private_dir(const struct io *io, const char *path, annal_error *err)
+{
+    return make_dir(io, path, 0700, err);
 }
 
 bool annal__is_temporary(const char *name)
@@ -368,7 +428,7 @@ annal_status annal__publish_file(const struct io *io, const char *path, const vo
     if (status < 0)
         return annal__fail(err, status, "write %.200s…: its name is too long", path);
 
-    int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    int fd = io->open(io->arg, temporary.ptr, O_WRONLY | O_CREAT | O_EXCL, 0660);
     if (fd < 0) {
         status = annal__fail_errno(err, "create %s", temporary.ptr);
         goto done;

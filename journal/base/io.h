@@ -27,7 +27,11 @@ typedef int (*io_list_fn)(void *arg, const char *name);
 
 struct io {
     void *arg;
-    /* Adds O_CLOEXEC, O_NOFOLLOW, and O_NONBLOCK: opening a FIFO does not wait. */
+    /*
+     * Adds O_CLOEXEC, O_NOFOLLOW, and O_NONBLOCK: opening a FIFO does not wait. A new file gets
+     * what the mode gives its group (0660) only if the group may write its directory, whatever the
+     * umask is; the same holds for mkdir.
+     */
     int (*open)(void *arg, const char *path, int flags, mode_t mode);
     int (*close)(void *arg, int fd);
     ssize_t (*pread)(void *arg, int fd, void *bytes, size_t len, uint64_t offset);
@@ -91,8 +95,11 @@ annal_status annal__sync_dir(const struct io *io, const char *path, annal_error 
  */
 annal_status annal__check_dir(const struct io *io, const char *path, int why, annal_error *err);
 
-/* Create a directory (0700) if it is missing, and sync its parent. */
+/* Create a directory (0770: see open) if it is missing, and sync its parent. */
 annal_status annal__make_dir(const struct io *io, const char *path, annal_error *err);
+
+/* As above, for its owner alone, whatever the directory above it is: a store, a backup. */
+annal_status annal__make_private_dir(const struct io *io, const char *path, annal_error *err);
 
 /* Whether a file has a name that annal__publish_file() gives for a moment: ….tmp-, 16 digits. */
 bool annal__is_temporary(const char *name);

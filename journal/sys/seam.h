@@ -29,11 +29,20 @@ const uint8_t *annal__store_boot(const annal_store *store);
 bool annal__store_has_keeper(const annal_store *store);
 
 /*
- * Whether the file named for this session is the journal of another session, copied or renamed. If
- * so, it is named in the log, once. Functions that go through all sessions leave it out; see
- * stray.h.
+ * Whether the file named for this session is the journal of another session, copied or renamed, or
+ * one that this user may not read. If so, it is named in the log, once. Functions that go through
+ * all sessions leave it out; see stray.h.
  */
 bool annal__store_is_stray(annal_store *store, annal_slice session);
+
+/* Whether a journal failed with what a stray fails with: then ask. */
+static inline bool annal__may_be_stray(annal_status status)
+{
+    return status == ANNAL_ERR_CORRUPT || status == ANNAL_ERR_IO;
+}
+
+/* Whether a journal was left out because this user may not read it: the answer may be short. */
+bool annal__store_was_denied(const annal_store *store);
 
 /*
  * Call fn with the path of each file in events/ that has the name of a journal and is not the one

@@ -30,14 +30,17 @@ static void remember_message(void *arg, annal_log_level level, const char *messa
     snprintf(arg, 512, "%s", message);
 }
 
-static annal_status open_on(uint64_t fs_type, char log[512], annal_error *err)
+static annal_status open_with(uint64_t fs_type, const annal_store_options *given, char log[512],
+                              annal_error *err)
 {
     struct named_disk disk = {.io = annal__system_io, .fs_type = fs_type};
     disk.io.arg = &disk;
     disk.io.space = named_space;
     const struct seams seams = {&disk.io, &annal__system_clock, NULL};
-    const annal_store_options options = {
-        .create = true, .no_keeper = true, .log = remember_message, .log_arg = log};
+    annal_store_options options = given == NULL ? (annal_store_options){0} : *given;
+    options.create = options.no_keeper = true;
+    options.log = remember_message;
+    options.log_arg = log;
     annal_store *store = NULL;
     annal_status status =
         annal__store_open(tmpdir_path(&dir, "store"), &options, &seams, &store, err);
@@ -46,30 +49,33 @@ static annal_status open_on(uint64_t fs_type, char log[512], annal_error *err)
     return status;
 }
 
-START_TEST(a_network_filesystem_is_refused_and_named)
+START_TEST(a_filesystem_without_locks_is_written_only_on_request_and_is_read_by_all)
 {
     static const struct {
         uint64_t type;
         const char *name;
-    } cases[] = {{0x6969, "(NFS)"},      {0x517b, "(SMB)"},    {0xff534d42, "(CIFS)"},
-                 {0xfe534d42, "(SMB2)"}, {0x01021997, "(9P)"}, {0x65735546, "(FUSE)"},
-                 {0x00c36400, "(Ceph)"}};
+    } cases[] = {{0x6969, "on NFS,"},      {0x517b, "on SMB,"},    {0xff534d42, "on CIFS,"},
+                 {0xfe534d42, "on SMB2,"}, {0x01021997, "on 9P,"}, {0x65735546, "on FUSE,"},
+                 {0x00c36400, "on Ceph,"}};
+    static const annal_store_options reader = {.read_only = true},
+                                     insists = {.unsafe_filesystem = true};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         annal_error err = {0};
         char log[512] = "";
-        ck_assert_int_eq(open_on(cases[i].type, log, &err), ANNAL_ERR_UNSUPPORTED);
+        ck_assert_int_eq(open_with(cases[i].type, NULL, log, &err), ANNAL_ERR_UNSUPPORTED);
         ck_assert_msg(strstr(err.message, cases[i].name) != NULL, "%s", err.message);
+        ck_assert_msg(strstr(err.message, "--unsafe-filesystem") != NULL, "%s", err.message);
+        ck_assert_int_eq(open_with(cases[i].type, &insists, log, &err), ANNAL_OK);
+        ck_assert_int_eq(open_with(cases[i].type, &reader, log, &err), ANNAL_OK);
     }
 }
 END_TEST
 
-START_TEST(a_filesystem_that_copies_on_write_is_used_with_a_warning)
+START_TEST(a_filesystem_that_copies_on_write_is_used_without_a_word)
 {
     char log[512] = "";
-    ck_ok(open_on(0x9123683e, log, err));
-    ck_assert_msg(strstr(log, "Btrfs") != NULL, "%s", log);
-    log[0] = '\0';
-    ck_ok(open_on(0xef53, log, err)); /* ext4 */
+    ck_ok(open_with(0x9123683e, NULL, log, err)); /* Btrfs */
+    ck_ok(open_with(0xef53, NULL, log, err));     /* ext4 */
     ck_assert_str_eq(log, "");
 }
 END_TEST
@@ -85,13 +91,13 @@ START_TEST(a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is
                  {"123", ANNAL_ERR_UNSUPPORTED}};
     const char *version = tmpdir_path(&dir, "store/locks/version");
     char log[512];
-    ck_ok(open_on(0xef53, log, err));
+    ck_ok(open_with(0xef53, NULL, log, err));
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         file_write(version, cases[i].text, strlen(cases[i].text));
-        ck_status(cases[i].status, open_on(0xef53, log, err));
+        ck_status(cases[i].status, open_with(0xef53, NULL, log, err));
     }
     ck_assert_int_eq(unlink(version), 0);
-    ck_ok(open_on(0xef53, log, err));
+    ck_ok(open_with(0xef53, NULL, log, err));
     ck_assert_int_eq(access(version, F_OK), 0);
 }
 END_TEST
@@ -127,8 +133,8 @@ Suite *suite_layout(void)
 {
     Suite *suite = suite_create("layout");
     TCase *tests = suite_case(suite, "layout", tmpdir_setup, tmpdir_teardown);
-    tcase_add_test(tests, a_network_filesystem_is_refused_and_named);
-    tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_with_a_warning);
+    tcase_add_test(tests, a_filesystem_without_locks_is_written_only_on_request_and_is_read_by_all);
+    tcase_add_test(tests, a_filesystem_that_copies_on_write_is_used_without_a_word);
     tcase_add_test(tests, a_store_of_a_newer_version_is_not_opened_and_one_without_a_version_is);
     tcase_add_test(tests, the_directories_of_a_store_are_private);
     tcase_add_test(tests, a_file_where_a_directory_should_be_is_said_so);

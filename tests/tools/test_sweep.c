@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each page of each database of a store is damaged, one after the other. No answer is wrong: it is
  * the one from before, or the question is refused and the next one is right. verify names the page.

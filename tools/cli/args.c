@@ -18,6 +18,7 @@ const struct option args_common[] = {
     {"utc", NULL, "days, hours and times without a zone in UTC", false},
     {"zone", "NAME", "the same in this zone, such as Europe/Berlin or +05:30", false},
     {"keep-free", "MIB", "how much of the disk appends leave free (16)", false},
+    {"unsafe-filesystem", NULL, "write also on FUSE or NFS: a crash may lose events", false},
     {NULL, NULL, NULL, false}};
 
 static size_t least(size_t a, size_t b)

@@ -148,6 +148,7 @@ int store_try(const struct args *args, enum open_mode mode, uint32_t wait_ms,
         .no_keeper = mode != OPEN_CREATE,
         .wait_ms = wait_ms != 0 && wait_ms < args->wait_ms ? wait_ms : args->wait_ms,
         .keep_free_bytes = args->keep_free_bytes,
+        .unsafe_filesystem = args_has(args, "unsafe-filesystem"),
         .log = say_log};
     if (mode == OPEN_CREATE && args_has(args, "format"))
         args_journal_format(args, &options.format);
@@ -192,6 +193,8 @@ int store_open(const struct args *args, enum open_mode mode, uint32_t wait_ms,
 int store_close(annal_store *store, int exit_status)
 {
     annal_error err = {0};
+    if (exit_status == EXIT_DONE && store != NULL && annal__store_was_denied(store))
+        exit_status = EXIT_REFUSED; /* it was named; the answer may be short */
     if (annal_store_close(store, &err) < 0) {
         int failed = fail_error(&err);
         return exit_status == EXIT_DONE ? failed : exit_status;

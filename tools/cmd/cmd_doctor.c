@@ -180,7 +180,8 @@ static int check_session(void *arg, annal_slice session, uint64_t journal_bytes)
     size_t len = strlen(doctor->named);
     annal_status status = annal_session_info_get(doctor->store, session, &info, NULL);
     bool corrupt = status == ANNAL_ERR_CORRUPT;
-    if (corrupt && annal__store_is_stray(doctor->store, session)) /* check_stray() names it */
+    if (annal__may_be_stray(status) &&
+        annal__store_is_stray(doctor->store, session)) /* check_stray() names it */
         return 0;
     doctor->sessions++;
     doctor->bytes += journal_bytes;

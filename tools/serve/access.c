@@ -101,6 +101,19 @@ static annal_status read_tokens(struct access *access, FILE *file, const char *p
     return status;
 }
 
+annal_status access_token_in_memory(struct access *access, annal_error *err)
+{
+    uint8_t random[RANDOM_BYTES];
+    char text[2 * RANDOM_BYTES + 1];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return annal__fail_errno(err, "make a token");
+    annal__hex_text(random, sizeof random, text);
+    annal_status status = add_token(access, text, RIGHT_READ, "a token in memory", err);
+    if (status >= 0)
+        snprintf(access->first, sizeof access->first, "%s", text);
+    return status;
+}
+
 static annal_status make_tokens(const char *path, annal_error *err)
 {
     uint8_t random[RANDOM_BYTES];

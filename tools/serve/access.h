@@ -49,6 +49,9 @@ annal_status access_tokens(struct access *access, const char *path, annal_error 
 /* The same of an open file, whose path is for messages. */
 annal_status access_read(struct access *access, FILE *file, const char *path, annal_error *err);
 
+/* Where no file can be made: a token that may read, for as long as the server runs. */
+annal_status access_token_in_memory(struct access *access, annal_error *err);
+
 /* A name by which the server is known; port is added if it has none. */
 annal_status access_host(struct access *access, const char *host, unsigned port, annal_error *err);
 

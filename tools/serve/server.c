@@ -47,8 +47,9 @@ struct server {
     struct listener_of listeners[PLACES_MAX];
     size_t count;
     char *token_path;
-    pid_t opener;        /* of the browser; 0: none, or ended */
-    char open_page[400]; /* the file that it gets; "": none */
+    bool token_in_memory; /* the store cannot be written */
+    pid_t opener;         /* of the browser; 0: none, or ended */
+    char open_page[400];  /* the file that it gets; "": none */
 };
 
 extern char **environ;
@@ -67,8 +68,15 @@ static int read_access(struct server *server)
     if (status < 0 || annal__buf_cstr(&path) == NULL)
         return fail_storage("serve: out of memory");
     server->token_path = path.ptr;
-    return access_tokens(&server->serve.access, server->token_path, &err) < 0 ? fail_error(&err)
-                                                                              : 0;
+    status = access_tokens(&server->serve.access, server->token_path, &err);
+    if (status < 0 && server->serve.read_only && given == NULL &&
+        (err.os_errno == EROFS || err.os_errno == EACCES)) {
+        say("serve: %s: the token is kept in memory, and a new one is made at the next start",
+            err.message);
+        server->token_in_memory = true;
+        status = access_token_in_memory(&server->serve.access, &err);
+    }
+    return status < 0 ? fail_error(&err) : 0;
 }
 
 static int name_hosts(struct server *server, const struct place *place)
@@ -250,11 +258,13 @@ static void start_browser(struct server *server, const char *url)
     posix_spawnattr_destroy(&attributes);
 }
 
-/* The token is shown on a terminal only: what else is written may be read by others. */
+/* The token is shown on a terminal only: what else is written may be read by others. But one that
+ * is in no file has to be shown. */
 static void say_where(struct server *server)
 {
     char url[400];
     const char *token = server->serve.access.first;
+    bool shows = isatty(STDOUT_FILENO) || server->token_in_memory;
     for (size_t i = 0; i < server->count; i++) {
         const struct place *place = &server->listeners[i].place;
         if (place->is_unix) {
@@ -264,8 +274,7 @@ static void say_where(struct server *server)
         snprintf(url, sizeof url, "http%s://%s:%u/", server->certificate == NULL ? "" : "s",
                  place->host, place->port);
         printf("serving %s at %s%s%s\n", annal_store_path(server->serve.store), url,
-               isatty(STDOUT_FILENO) && token[0] != '\0' ? "#token=" : "",
-               isatty(STDOUT_FILENO) ? token : "");
+               shows && token[0] != '\0' ? "#token=" : "", shows ? token : "");
         if (i > 0 || !args_has(server->args, "open"))
             continue;
         if (token[0] == '\0')

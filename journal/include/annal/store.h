@@ -52,6 +52,12 @@ typedef struct annal_store_options {
      * sixteenth of the disk. 1 keeps nothing free
      */
     uint64_t keep_free_bytes;
+    /*
+     * write on a filesystem where locks, syncs or shared memory may not work (FUSE, NFS, 9P).
+     * Nothing is promised there: after a crash, or with a second process or host, acknowledged
+     * events may be lost and journals damaged
+     */
+    bool unsafe_filesystem;
     annal_log_fn log;
     void *log_arg;
 } annal_store_options;
@@ -66,8 +72,10 @@ typedef struct annal_store_options {
  * ANNAL_ERR_NOTFOUND     there is no store at path, and create is false; or no directory to create
  *                        it in
  * ANNAL_ERR_IO           the directory cannot be read, or, without read_only, not be written
- * ANNAL_ERR_UNSUPPORTED  a network filesystem; or a store of a newer version, which read_only opens
- *                        with a warning, as far as this library can read it
+ * ANNAL_ERR_UNSUPPORTED  a filesystem that only read_only or unsafe_filesystem opens; a store of a
+ *                        newer version, which read_only opens with a warning, as far as this
+ *                        library can read it; or a system that does not tell its boot id (no
+ *                        /proc), where read_only works
  */
 ANNAL_API ANNAL_MUST_CHECK annal_status annal_store_open(const char *path,
                                                          const annal_store_options *options,

@@ -443,6 +443,7 @@ def open(
     batch_ms: int = 0,
     wait_ms: int = 0,
     follow: bool = True,
+    unsafe_filesystem: bool = False,
 ) -> Store:
     """Open the store in a directory, and recover what processes that died left.
 
@@ -450,6 +451,8 @@ def open(
     `batch_ms` how long an append of level "batch" may stay in memory (default: 10 ms); `wait_ms` how long to
     wait for another process (default: 10,000 ms). With `follow` the tables are kept up to date in the
     background once they are needed; without it each question brings them up to date first.
+    With `unsafe_filesystem` it also writes on FUSE and network filesystems, where a crash or a second process may
+    lose acknowledged events.
 
     Raises `NotFound` if there is no store and `create` is false, `IOFailed` if the directory cannot be read or
     written, `Unsupported` on a network filesystem, for a store of a newer version, and in a child of fork() whose
@@ -471,6 +474,7 @@ def open(
             "format": choice(FORMATS, format, "format"),
             "batch_ms": batch_ms,
             "wait_ms": wait_ms,
+            "unsafe_filesystem": unsafe_filesystem,
         },
     )
     out, err = ffi.new("annal_store **"), new_error()
