@@ -9,6 +9,7 @@ so must a tail that begins then. The servers drop repeats for two seconds only, 
 import base64
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -238,9 +239,8 @@ def try_gap(scene):
     def is_said():
         """Of three copies of the stream, the one that the tail is given may lose it a moment later."""
         nonlocal answer
-        tail = scene.annal.start("tail", "--from", scene.url, "gap", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        out, err = tail.communicate()
-        answer = ([json.loads(line)["seq"] for line in out.splitlines()], err, tail.returncode)
+        out, err, status = tail(scene, "gap")
+        answer = ([json.loads(line)["seq"] for line in out.splitlines()], err, status)
         return answer[0] != [1, 2, 3]
 
     answer = None
@@ -278,19 +278,63 @@ def try_lost_stream(scene):
     wait_until("the tail goes on with a new stream", lambda: scene.has_caught_up("lost stream"))
 
 
+def publish(scene, messages):
+    """Messages as anyone may send them: headers of an event, and a text."""
+    with socket.create_connection(("127.0.0.1", scene.cluster.ports[0])) as client:
+        client.sendall(b'CONNECT {"verbose":false,"headers":true}\r\n')
+        for headers, text in messages:
+            lines = "NATS/1.0\r\n" + "".join(f"Annal-{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+            client.sendall(f"HPUB annal.events.1 {len(lines)} {len(lines) + len(text)}\r\n{lines}{text}\r\n".encode())
+        client.sendall(b"PING\r\n")
+        while b"PONG" not in client.recv(4096):
+            pass
+
+
+def sent(session, seq, **more):
+    return {"Store": "x", "Session": session, "Seq": seq, "H": f"{seq:016x}", "H-Before": f"{seq - 1:016x}"} | more
+
+
+def tail(scene, *words):
+    process = scene.annal.start("tail", "--from", scene.url, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate()
+    return out, err, process.returncode
+
+
 def try_strange_messages(scene):
-    """What is not an event, or cannot be one, is skipped."""
-    for more, text in (("", ""), ("Annal-Part: 1/2305843009213693952\r\n", "{}")):
-        headers = ("NATS/1.0\r\nAnnal-Store: x\r\nAnnal-Session: x\r\nAnnal-Seq: 1\r\nAnnal-H: 1\r\nAnnal-H-Before: 0\r\n"
-                   f"{more}\r\n")
-        with socket.create_connection(("127.0.0.1", scene.cluster.ports[0])) as client:
-            client.sendall(f'CONNECT {{"verbose":false,"headers":true}}\r\nHPUB annal.events.1 {len(headers)} '
-                           f'{len(headers) + len(text)}\r\n{headers}{text}\r\nPING\r\n'.encode())
-            while b"PONG" not in client.recv(4096):
-                pass
-    out = scene.annal.run("tail", "--from", scene.url)
-    if '"store":"x"' in out or '"store":"h1"' not in out:
-        sys.exit(f"FAILED: strange messages: {out[:200]}")
+    """What is not an event, or cannot be one, is left out, and this is said once."""
+    good = '{"type":"t"}'
+    bad = [({"Part": "1/2305843009213693952"}, good), ({"Part": "0/1"}, good), ({"Part": "2/1"}, good), ({"Part": "1"}, good),
+           ({"Part": "-1/1"}, good), ({"Part": "1/10001"}, good), ({"Seq": "0"}, good), ({"Seq": "-1"}, good),
+           ({"Seq": "18446744073709551615"}, good), ({"Seq": "1x"}, good), ({"Seq": "01"}, good), ({"H": "1"}, good),
+           ({"H": "zzzzzzzzzzzzzzzz"}, good), ({"H-Before": "0x00000000000000"}, good), ({"Session": "../x"}, good),
+           ({"Session": ""}, good), ({"Session": "y" * 201}, good), ({"Store": ""}, good), ({"Store": "s" * 5000}, good),
+           ({}, ""), ({}, "{}"), ({}, "x"), ({}, "[1]"), ({}, '{"a":1'), ({}, '{"a":1}\n{"store":"h1"}'), ({}, '{"a":"\x1b[2J"}'),
+           ({}, '{"a":' + "[" * 100000)]
+    publish(scene, [(sent(f"x{i}", 1) | headers, text) for i, (headers, text) in enumerate(bad)])
+    out, err, status = tail(scene)
+    if '"store":"x"' in out or '"store":"h1"' not in out or "\x1b" in out + err or status != 0:
+        sys.exit(f"FAILED: strange messages: {status}: {out[:200]}")
+    if err.count("is not an event that annal shipped") != 1:
+        sys.exit(f"FAILED: strange messages: {err[:500]}")
+
+
+def try_many_gaps(scene):
+    """No more than 10,000 events wait for others; and all are printed."""
+    count = 30000
+    publish(scene, ((sent("holes", 2 * i), '{"n":%d}' % i) for i in range(1, count + 1)))
+    out, err, status = tail(scene, "holes")
+    got = [json.loads(line)["n"] for line in out.splitlines()]
+    if got != list(range(1, count + 1)) or status != 1 or err.count("came before what they continue") != 1:
+        sys.exit(f"FAILED: many gaps: {status}: {len(got)} events: {err[:500]}")
+
+
+def try_many_parts(scene):
+    """Parts that never become whole do not fill the memory."""
+    publish(scene, ((sent("parts", i, Part="1/10000"), '{"n":1') for i in range(1, 4001)))
+    out, err, _ = tail(scene, "parts")
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    if out != "" or "came before what they continue" not in err or most > 800:
+        sys.exit(f"FAILED: many parts: {most} MiB: {out[:200]}: {err[:500]}")
 
 
 def try_long_name(scene):
@@ -324,6 +368,8 @@ def main():
         try_lost_stream(scene)
         end(scene.tail)
         try_strange_messages(scene)
+        try_many_gaps(scene)
+        try_many_parts(scene)
         try_long_name(scene)
         for process in scene.cluster.processes:
             end(process)

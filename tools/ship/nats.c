@@ -6,6 +6,7 @@
 #include "journal/base/clock.h"
 #include "journal/base/error.h"
 #include "journal/base/hash.h"
+#include "tools/cli/outside.h"
 #include "tools/ship/ship.h"
 #include "tools/show/event_out.h"
 
@@ -22,6 +23,7 @@ enum {
     UNACKED_MAX = 512,
     PART_ROOM = 8192, /* of a message, for its headers */
     INBOX_BYTES = 100,
+    ACK_BYTES = 1000,
     HEAD_BYTES = SHIP_STORE_BYTES_MAX + 400,
     NO_REPLICAS = 10074 /* the error of a server that is not in a cluster */
 };
@@ -229,14 +231,22 @@ static bool read_head(struct ship_target *target, kvEntry *entry, struct place *
                       int64_t *message, char session[ANNAL_SESSION_ID_BYTES_MAX + 1])
 {
     char text[HEAD_BYTES];
-    int begin = 0;
-    int64_t created;
+    struct outside line = {.at = text};
     snprintf(text, sizeof text, "%.*s", kvEntry_ValueLen(entry),
              (const char *)kvEntry_Value(entry));
-    return sscanf(text,
-                  "%" SCNu64 "\n%" SCNx64 "\n%" SCNu64 "\n%" SCNd64 "\n%" SCNd64 "\n%200[^\n]\n%n",
-                  &there->seq, &there->h, &there->at, message, &created, session, &begin) == 6 &&
-           created == target->created && strcmp(text + begin, target->store) == 0;
+    there->seq = outside_number(&line, OUTSIDE_SEQ_MAX);
+    outside_skip(&line, "\n");
+    there->h = outside_hash(&line);
+    outside_skip(&line, "\n");
+    there->at = outside_number(&line, OUTSIDE_BYTES_MAX);
+    outside_skip(&line, "\n");
+    *message = (int64_t)outside_number(&line, INT64_MAX);
+    outside_skip(&line, "\n");
+    int64_t created = outside_signed(&line);
+    outside_skip(&line, "\n");
+    outside_session(&line, session);
+    outside_skip(&line, "\n");
+    return !line.is_bad && created == target->created && strcmp(line.at, target->store) == 0;
 }
 
 static annal_status take_head(struct ship_target *target, kvEntry *entry, uint64_t last, head_fn fn,
@@ -337,7 +347,9 @@ static annal_status take_ack(struct ship_target *target, annal_error *err)
     natsStatus code = natsSubscription_NextMsg(&message, target->acks, target->quiet_ms);
     if (code != NATS_OK)
         return fail_nats(target, "no acknowledgement", code, err);
-    const char *text = natsMsg_GetData(message), *seq = strstr(text, "\"seq\":");
+    char text[ACK_BYTES];
+    snprintf(text, sizeof text, "%.*s", natsMsg_GetDataLength(message), natsMsg_GetData(message));
+    const char *seq = strstr(text, "\"seq\":");
     const char *why = strstr(text, "\"description\":\"");
     annal_status status = ANNAL_OK;
     if (strstr(text, "\"error\"") != NULL || seq == NULL) {
@@ -345,10 +357,14 @@ static annal_status take_ack(struct ship_target *target, annal_error *err)
         status = annal__fail(err, ANNAL_ERR_BUSY, "ship to %s: %.*s", nats_name(target->url),
                              (int)strcspn(why, "\""), why);
     } else {
-        size_t i = strtoul(strrchr(natsMsg_GetSubject(message), '.') + 1, NULL, 10);
-        if (i < target->count)
-            target->lanes[i]->key = strtoll(seq + strlen("\"seq\":"), NULL, 10);
-        target->unacked--;
+        const char *lane = strrchr(natsMsg_GetSubject(message), '.');
+        struct outside of = {.at = lane != NULL ? lane + 1 : ""};
+        struct outside key = {.at = seq + strlen("\"seq\":")};
+        size_t i = outside_number(&of, SIZE_MAX / 16);
+        int64_t number = (int64_t)outside_number(&key, INT64_MAX);
+        if (outside_end(&of) && !key.is_bad && i < target->count)
+            target->lanes[i]->key = number;
+        target->unacked -= target->unacked > 0;
     }
     natsMsg_Destroy(message);
     return status;

@@ -9,16 +9,21 @@
  *     stream is read again from the last event of the session that was printed; if that does not
  *     have it either, the gap is said, and the session goes on after it. With follow a shipper has
  *     half a minute before that: after a failure it sends again what the stream did not take.
+ *     At HELD_MAX held events of a session, or HELD_BYTES_MAX of all, no gap is waited for.
  * (3) The first event of a session that is seen need not be its first: the stream has limits. So
  *     unless nothing is before it, it is held for a moment, too.
+ * (4) Others may write to the stream. A message whose headers or event annal would not have written
+ *     is left out, which is said once; at most SESSIONS_MAX sessions are followed.
  */
 #include "tools/ship/nats_tail.h"
 
 #include "journal/base/alloc.h"
 #include "journal/base/buf.h"
 #include "journal/base/clock.h"
+#include "journal/base/json.h"
 #include "tools/cli/command.h"
 #include "tools/cli/out.h"
+#include "tools/cli/outside.h"
 #include "tools/ship/nats.h"
 #include "tools/ship/ship.h"
 
@@ -31,23 +36,35 @@
 enum { QUIET_MS = 5000, LOOK_MS = 250, AGAIN_MS = 500 };
 /* An event has 64 MiB at most, and a part of it 8 KiB at least. */
 enum { PARTS_MAX = 10000 };
-#define SETTLE_US INT64_C(1000000) /* without a message, before a gap is one */
-#define STUCK_US  INT64_C(5000000)
-#define GAP_US    INT64_C(30000000)
+enum { SESSIONS_MAX = 1000000, HELD_MAX = 10000 };
+#define HELD_BYTES_MAX ((size_t)512 << 20)
+#define SETTLE_US      INT64_C(1000000) /* without a message, before a gap is one */
+#define STUCK_US       INT64_C(5000000)
+#define GAP_US         INT64_C(30000000)
+
+/* The headers of a message. */
+struct sent {
+    uint64_t seq, h, before, stream_seq;
+    size_t part, part_count; /* from 1 */
+};
 
 struct held {
-    uint64_t seq, h, before, stream_seq;
-    size_t part_count, part_have;
+    struct sent sent;
+    size_t part_have, bytes;
     struct buf *parts;
     struct held *next; /* by seq */
 };
 
+#define NAME_BYTES (SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2)
+
 struct followed {
     char *name; /* STORE\nSESSION */
     uint64_t seq, h, stream_seq;
-    bool is_begun, was_read_again, was_told;
+    bool is_begun, was_told;
+    uint64_t read_to;      /* the stream was read again for all gaps before this seq */
     int64_t read_again_us; /* when it was */
     struct held *held;
+    size_t held_count;
     struct followed *next;
 };
 
@@ -61,7 +78,8 @@ struct following {
     uint64_t next;             /* in the stream */
     int64_t created;           /* the stream, which may be another one after a while */
     int64_t heard_us;          /* when the last message came */
-    bool is_away, was_bad;
+    size_t session_count, held_bytes;
+    bool is_away, was_bad, was_not_ours, was_full, was_many;
 };
 
 /* ---- Sessions ---- */
@@ -73,10 +91,20 @@ static int compare(const void *a, const void *b)
 
 static void free_held(struct held *held)
 {
-    for (size_t i = 0; held->parts != NULL && i < held->part_count; i++)
+    for (size_t i = 0; held->parts != NULL && i < held->sent.part_count; i++)
         annal__buf_done(&held->parts[i]);
     annal__free(held->parts);
     annal__free(held);
+}
+
+/* Free the first that is held. */
+static void drop_first(struct following *following, struct followed *session)
+{
+    struct held *held = session->held;
+    session->held = held->next;
+    session->held_count--;
+    following->held_bytes -= held->bytes;
+    free_held(held);
 }
 
 static void free_followed(void *arg)
@@ -91,12 +119,15 @@ static void free_followed(void *arg)
     annal__free(session);
 }
 
-static struct followed *session_of(struct following *following, const char *name)
+static struct followed *find_session(const struct following *following, const char *name)
 {
     struct followed **found =
         tfind(&(struct followed){.name = (char *)(uintptr_t)name}, &following->tree, compare);
-    if (found != NULL)
-        return *found;
+    return found != NULL ? *found : NULL;
+}
+
+static struct followed *add_session(struct following *following, const char *name)
+{
     struct followed *session = annal__zalloc(sizeof *session);
     if (session != NULL)
         session->name = annal__strndup(name, strlen(name));
@@ -108,22 +139,50 @@ static struct followed *session_of(struct following *following, const char *name
     }
     session->next = following->sessions;
     following->sessions = session;
+    following->session_count++;
     return session;
 }
 
 /* ---- Printing ---- */
 
-static void print(const struct followed *session, const struct held *held)
+/* Rule 4. */
+static void say_not_ours(struct following *following, uint64_t stream_seq)
 {
+    if (!following->was_not_ours)
+        say("message %" PRIu64 " of the stream is not an event that annal shipped; such messages "
+            "are left out",
+            stream_seq);
+    following->was_not_ours = true;
+}
+
+/* Whether it is a line that annal ships: an object, on one line. */
+static bool is_event(annal_slice text)
+{
+    return text.len > 2 && text.ptr[0] == '{' && text.ptr[1] == '"' &&
+           memchr(text.ptr, '\n', text.len) == NULL &&
+           annal__json_check(text, JSON_DEPTH_MAX, NULL) == JSON_VALID;
+}
+
+/* False: there is no memory. */
+static bool print(struct following *following, const struct followed *session, struct held *held)
+{
+    struct buf *text = &held->parts[0];
     size_t store = strcspn(session->name, "\n");
+    for (size_t i = 1; i < held->sent.part_count; i++) {
+        if (annal__buf_append_slice(text, annal__buf_slice(&held->parts[i])) < 0)
+            return false;
+        annal__buf_done(&held->parts[i]);
+    }
+    if (!is_event(annal__buf_slice(text))) {
+        say_not_ours(following, held->sent.stream_seq);
+        return true;
+    }
     fputs("{\"store\":", stdout);
     out_json_string((annal_slice){session->name, store});
     putchar(',');
-    for (size_t i = 0; i < held->part_count; i++) {
-        size_t skip = i == 0; /* its brace */
-        fwrite(held->parts[i].ptr + skip, 1, held->parts[i].len - skip, stdout);
-    }
+    fwrite(text->ptr + 1, 1, text->len - 1, stdout); /* without its brace */
     putchar('\n');
+    return true;
 }
 
 static void say_of(struct following *following, const struct followed *session, const char *what)
@@ -133,90 +192,111 @@ static void say_of(struct following *following, const struct followed *session, 
     following->was_bad = true;
 }
 
-/* Rule 1: everything that continues. */
-static void print_ready(struct following *following, struct followed *session)
+/* Rule 1: everything that continues. False: there is no memory. */
+static bool print_ready(struct following *following, struct followed *session)
 {
-    for (struct held *held; (held = session->held) != NULL;) {
-        bool is_old = session->is_begun && held->seq <= session->seq;
-        bool is_next = session->is_begun ? held->seq == session->seq + 1 : held->before == 0;
-        if (!is_old && (!is_next || held->part_have < held->part_count))
-            return;
-        bool is_other = is_old ? held->seq == session->seq && held->h != session->h
-                               : session->is_begun && held->before != session->h;
+    bool good = true;
+    for (struct held *held; good && (held = session->held) != NULL;) {
+        const struct sent *sent = &held->sent;
+        bool is_old = session->is_begun && sent->seq <= session->seq;
+        bool is_next = session->is_begun ? sent->seq == session->seq + 1 : sent->before == 0;
+        if (!is_old && (!is_next || held->part_have < sent->part_count))
+            break;
+        bool is_other = is_old ? sent->seq == session->seq && sent->h != session->h
+                               : session->is_begun && sent->before != session->h;
         if (is_other && !session->was_told) {
             session->was_told = true;
             say_of(following, session, "another history of it was shipped, and is left out");
         }
-        session->held = held->next;
         if (!is_old && !is_other) {
-            print(session, held);
+            good = print(following, session, held);
             session->is_begun = true;
-            session->was_read_again = false;
-            session->seq = held->seq;
-            session->h = held->h;
-            session->stream_seq = held->stream_seq;
+            session->seq = sent->seq;
+            session->h = sent->h;
+            session->stream_seq = sent->stream_seq;
         }
-        free_held(held);
+        drop_first(following, session);
     }
+    return good;
 }
 
 /* ---- A message ---- */
 
-static uint64_t number_of(natsMsg *message, const char *header, int base)
+static struct outside header_of(natsMsg *message, const char *header)
 {
     const char *text = NULL;
-    return natsMsgHeader_Get(message, header, &text) == NATS_OK ? strtoull(text, NULL, base) : 0;
+    return natsMsgHeader_Get(message, header, &text) == NATS_OK ? (struct outside){.at = text}
+                                                                : (struct outside){"", true};
 }
 
-static const char *text_of(natsMsg *message, const char *header)
+/* STORE\nSESSION of a message, and where it stands there. False: annal did not send it. */
+static bool read_sent(natsMsg *message, char name[NAME_BYTES], struct sent *out)
 {
-    const char *text = NULL;
-    return natsMsgHeader_Get(message, header, &text) == NATS_OK ? text : NULL;
+    char id[ANNAL_SESSION_ID_BYTES_MAX + 1];
+    struct outside store = header_of(message, "Annal-Store");
+    struct outside session = header_of(message, "Annal-Session");
+    struct outside seq = header_of(message, "Annal-Seq"), h = header_of(message, "Annal-H");
+    struct outside before = header_of(message, "Annal-H-Before");
+    struct outside part = header_of(message, "Annal-Part");
+    size_t store_bytes = strlen(store.at);
+    if (part.is_bad) /* it is the only one */
+        part = (struct outside){.at = "1/1"};
+    outside_session(&session, id);
+    out->seq = outside_number(&seq, OUTSIDE_SEQ_MAX);
+    out->h = outside_hash(&h);
+    out->before = outside_hash(&before);
+    out->part = outside_number(&part, PARTS_MAX);
+    outside_skip(&part, "/");
+    out->part_count = outside_number(&part, PARTS_MAX);
+    snprintf(name, NAME_BYTES, "%s\n%s", store.at, id);
+    return store_bytes > 0 && store_bytes < SHIP_STORE_BYTES_MAX &&
+           strchr(store.at, '\n') == NULL && outside_end(&session) && outside_end(&seq) &&
+           outside_end(&h) && outside_end(&before) && outside_end(&part) && out->seq > 0 &&
+           out->part > 0 && out->part <= out->part_count && natsMsg_GetDataLength(message) > 0;
 }
 
-static struct held *hold(struct followed *session, natsMsg *message, size_t part_count)
+static struct held *hold(struct following *following, struct followed *session,
+                         const struct sent *sent)
 {
-    uint64_t seq = number_of(message, "Annal-Seq", 10), h = number_of(message, "Annal-H", 16);
+    uint64_t seq = sent->seq;
     struct held **at = &session->held;
-    while (*at != NULL && ((*at)->seq < seq || ((*at)->seq == seq && (*at)->h != h)))
+    while (*at != NULL &&
+           ((*at)->sent.seq < seq || ((*at)->sent.seq == seq && (*at)->sent.h != sent->h)))
         at = &(*at)->next;
-    if (*at != NULL && (*at)->seq == seq)
+    if (*at != NULL && (*at)->sent.seq == seq)
         return *at;
     struct held *held = annal__zalloc(sizeof *held);
-    struct buf *parts = annal__zalloc(part_count * sizeof *parts);
+    struct buf *parts = annal__zalloc(sent->part_count * sizeof *parts);
     if (held == NULL || parts == NULL) {
         annal__free(held);
         annal__free(parts);
         return NULL;
     }
-    *held = (struct held){.seq = seq,
-                          .h = h,
-                          .before = number_of(message, "Annal-H-Before", 16),
-                          .part_count = part_count,
+    *held = (struct held){.sent = *sent,
+                          .bytes = sizeof *held + sent->part_count * sizeof *parts,
                           .parts = parts,
                           .next = *at};
+    session->held_count++;
+    following->held_bytes += held->bytes;
     *at = held;
     return held;
 }
 
-static bool take_part(struct followed *session, natsMsg *message, uint64_t stream_seq)
+static bool take_part(struct following *following, struct followed *session, natsMsg *message,
+                      const struct sent *sent)
 {
-    size_t number = 1, count = 1;
-    const char *part = text_of(message, "Annal-Part");
-    if (natsMsg_GetDataLength(message) < 1 ||
-        (part != NULL && (sscanf(part, "%zu/%zu", &number, &count) != 2 || number < 1 ||
-                          number > count || count > PARTS_MAX)))
-        return true; /* not ours */
-    struct held *held = hold(session, message, count);
-    if (held == NULL || held->part_count != count)
+    size_t bytes = (size_t)natsMsg_GetDataLength(message);
+    struct held *held = hold(following, session, sent);
+    if (held == NULL || held->sent.part_count != sent->part_count)
         return held != NULL;
-    struct buf *piece = &held->parts[number - 1];
-    held->stream_seq = stream_seq;
+    struct buf *piece = &held->parts[sent->part - 1];
+    held->sent.stream_seq = sent->stream_seq;
     if (piece->len > 0)
         return true; /* again */
     held->part_have++;
-    return annal__buf_append(piece, natsMsg_GetData(message),
-                             (size_t)natsMsg_GetDataLength(message)) >= 0;
+    held->bytes += bytes;
+    following->held_bytes += bytes;
+    return annal__buf_append(piece, natsMsg_GetData(message), bytes) >= 0;
 }
 
 static bool is_wanted(const struct following *following, const char *session)
@@ -229,73 +309,117 @@ static bool is_wanted(const struct following *following, const char *session)
     return options->session_count == 0;
 }
 
-static bool take(struct following *following, natsMsg *message)
-{
-    char name[SHIP_STORE_BYTES_MAX + ANNAL_SESSION_ID_BYTES_MAX + 2];
-    jsMsgMetaData *meta = NULL;
-    const char *store = text_of(message, "Annal-Store"), *id = text_of(message, "Annal-Session");
-    if (natsMsg_GetMetaData(&meta, message) != NATS_OK)
-        return true;
-    uint64_t stream_seq = meta->Sequence.Stream;
-    jsMsgMetaData_Destroy(meta);
-    following->next = stream_seq + 1;
-    following->heard_us = annal__monotonic_us();
-    if (store == NULL || id == NULL || !is_wanted(following, id))
-        return true;
-    snprintf(name, sizeof name, "%s\n%s", store, id);
-    struct followed *session = session_of(following, name);
-    if (session == NULL)
-        return false;
-    if (session->is_begun && number_of(message, "Annal-Seq", 10) < session->seq)
-        return true;
-    bool good = take_part(session, message, stream_seq);
-    print_ready(following, session);
-    return good;
-}
-
 /* ---- Gaps ---- */
 
+enum patience { WAIT, NO_WAIT, NO_WHOLE }; /* NO_WHOLE: the last event need not be whole, either */
+
 /* True: the stream has to be read again, from following->next on. */
-static bool settle_gap(struct following *following, struct followed *session)
+static bool must_wait(struct following *following, struct followed *session, bool *out_again)
 {
-    char what[200];
-    struct held *held = session->held;
-    if (held == NULL)
-        return false;
-    if (session->is_begun && !session->was_read_again) {
-        session->was_read_again = true;
+    const struct held *last = session->held;
+    if (session->is_begun && last->sent.seq > session->read_to) {
+        while (last->next != NULL)
+            last = last->next;
+        session->read_to = last->sent.seq;
         session->read_again_us = annal__monotonic_us();
         following->next =
             session->stream_seq + 1 < following->next ? session->stream_seq + 1 : following->next;
-        return true;
+        return *out_again = true;
     }
-    if (session->is_begun && following->options->follow &&
-        annal__monotonic_us() < session->read_again_us + GAP_US)
-        return false;
-    if (held->part_have < held->part_count) {
-        session->held = held->next;
-        free_held(held);
-        return settle_gap(following, session);
-    }
-    if (session->is_begun) {
-        snprintf(what, sizeof what,
-                 "events %" PRIu64 " to %" PRIu64 " are not in the stream; it goes on after them",
-                 session->seq + 1, held->seq - 1);
-        say_of(following, session, what);
-    }
-    session->is_begun = true; /* rule 3 */
-    session->seq = held->seq - 1;
-    session->h = held->before;
-    print_ready(following, session);
-    return settle_gap(following, session);
+    return session->is_begun && following->options->follow &&
+           annal__monotonic_us() < session->read_again_us + GAP_US;
 }
 
-static bool settle(struct following *following)
+/* Rule 2. False: there is no memory. */
+static bool settle_gaps(struct following *following, struct followed *session,
+                        enum patience patience, bool *out_again)
 {
-    bool again = false;
-    for (struct followed *session = following->sessions; session != NULL; session = session->next)
-        again = settle_gap(following, session) || again;
-    return again;
+    char what[200];
+    bool good = true;
+    for (struct held *held; good && (held = session->held) != NULL;) {
+        bool is_whole = held->part_have == held->sent.part_count;
+        if (patience == WAIT && must_wait(following, session, out_again))
+            break;
+        if (patience == NO_WAIT && !is_whole && held->next == NULL)
+            break; /* it may be arriving */
+        if (!is_whole) {
+            drop_first(following, session);
+            continue;
+        }
+        if (session->is_begun && held->sent.seq > session->seq + 1) {
+            snprintf(what, sizeof what,
+                     "events %" PRIu64 " to %" PRIu64
+                     " are not in the stream; it goes on after them",
+                     session->seq + 1, held->sent.seq - 1);
+            say_of(following, session, what);
+        }
+        session->is_begun = true; /* rule 3 */
+        session->seq = held->sent.seq - 1;
+        session->h = held->sent.before;
+        good = print_ready(following, session);
+    }
+    return good;
+}
+
+static bool settle_all(struct following *following, enum patience patience, bool *out_again)
+{
+    bool good = true;
+    for (struct followed *session = following->sessions; session != NULL && good;
+         session = session->next)
+        good = settle_gaps(following, session, patience, out_again);
+    return good;
+}
+
+/* Rule 2: print what is held when that is too much, the gaps in it as gaps. */
+static bool limit_held(struct following *following, struct followed *session)
+{
+    bool again = false, is_full = following->held_bytes > HELD_BYTES_MAX;
+    if (session->held_count <= HELD_MAX && !is_full)
+        return true;
+    if (!following->was_full)
+        say("more than %d events of a session, or %zu MiB, came before what they continue; gaps "
+            "are no longer waited for",
+            HELD_MAX, HELD_BYTES_MAX >> 20);
+    following->was_full = true;
+    return settle_gaps(following, session, NO_WAIT, &again) &&
+           (!is_full || settle_all(following, NO_WAIT, &again)) &&
+           (following->held_bytes <= HELD_BYTES_MAX || settle_all(following, NO_WHOLE, &again));
+}
+
+static bool say_too_many(struct following *following)
+{
+    if (!following->was_many)
+        say("the stream has more than %d sessions; the others are left out", SESSIONS_MAX);
+    return following->was_many = following->was_bad = true;
+}
+
+/* False: there is no memory. */
+static bool take(struct following *following, natsMsg *message)
+{
+    char name[NAME_BYTES];
+    struct sent sent;
+    jsMsgMetaData *meta = NULL;
+    if (natsMsg_GetMetaData(&meta, message) != NATS_OK)
+        return true;
+    sent.stream_seq = meta->Sequence.Stream;
+    jsMsgMetaData_Destroy(meta);
+    following->next = sent.stream_seq + 1;
+    following->heard_us = annal__monotonic_us();
+    if (!read_sent(message, name, &sent)) {
+        say_not_ours(following, sent.stream_seq);
+        return true;
+    }
+    if (!is_wanted(following, strchr(name, '\n') + 1))
+        return true;
+    struct followed *session = find_session(following, name);
+    if (session == NULL && following->session_count >= SESSIONS_MAX)
+        return say_too_many(following);
+    if (session == NULL && (session = add_session(following, name)) == NULL)
+        return false;
+    if (session->is_begun && sent.seq < session->seq)
+        return true;
+    return take_part(following, session, message, &sent) && print_ready(following, session) &&
+           limit_held(following, session);
 }
 
 /* ---- The stream ---- */
@@ -363,6 +487,7 @@ static annal_status come(struct following *following, annal_error *err)
 /* Nothing came for a moment. ANNAL_END: there is nothing more. */
 static annal_status rest(struct following *following)
 {
+    bool again = false;
     int64_t silent_us = annal__monotonic_us() - following->heard_us;
     if (silent_us < SETTLE_US)
         return ANNAL_OK;
@@ -374,7 +499,9 @@ static annal_status rest(struct following *following)
     jsStreamInfo_Destroy(info);
     if (is_another || (!at_end && silent_us > STUCK_US))
         return meet(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
-    if (at_end && settle(following))
+    if (at_end && !settle_all(following, WAIT, &again))
+        return ANNAL_ERR_NOMEM;
+    if (again)
         return subscribe(following) == NATS_OK ? ANNAL_OK : ANNAL_ERR_BUSY;
     return at_end && !following->options->follow ? ANNAL_END : ANNAL_OK;
 }
