@@ -13,7 +13,10 @@ if(NOT DOXYGEN)
     return()
 endif()
 
-list(JOIN annal_INCLUDES " " reference_inputs)
+set(reference_inputs "")
+foreach(directory IN LISTS annal_INCLUDES)
+    string(APPEND reference_inputs "\"${directory}\" ")
+endforeach()
 configure_file(docs/api/Doxyfile.in ${reference_dir}/Doxyfile @ONLY)
 file(GLOB_RECURSE reference_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/*/include/annal/*.h)
 add_custom_command(OUTPUT ${reference_dir}/made
