@@ -190,7 +190,7 @@ class Audit:
 
     def check_values(self, path, texts, unfinished):
         have, held = set(), []
-        for line in self.run("query").stdout.decode("utf-8", "surrogatepass").split("\n"):
+        for line in self.run("query", "--raw").stdout.decode("utf-8", "surrogatepass").split("\n"):
             if line:
                 event = dict(parse(line))
                 have.update(scalars(event.get("data")))
