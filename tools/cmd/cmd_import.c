@@ -496,6 +496,7 @@ static int find_all(const struct args *args, struct logs *logs)
         exit_status = fail_refused("import '%s': there is no log of kind %s in it",
                                    args->operands[1], args->operands[0]);
     logs->store = NULL;
+    logs_found_all(logs);
     annal__free(store);
     return exit_status;
 }

@@ -228,15 +228,47 @@ bool detect_wants_text(const char *path)
 
 /* ---- Files beside logs ---- */
 
-/* Whether it names a session at its head, as only logs of this kind do; or is a database. */
-static bool is_known_by_its_head(const struct importer *importer, const char *path)
+static bool is_database(int fd)
 {
     static const char magic[] = "SQLite format 3";
     char head[sizeof magic];
+    return pread(fd, head, sizeof head, 0) == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
+bool detect_database(const struct importer *importer, const char *path)
+{
+    struct detected detected = {0};
+    annal_import *spare = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool found = fd >= 0 && is_database(fd);
+    if (fd >= 0)
+        close(fd);
+    if (found && importer->kind != NULL)
+        found = detect_how_sure(&spare, importer, path, &detected.sure, NULL) >= 0 &&
+                detected.sure >= SURE_ENOUGH;
+    else if (found)
+        found = detect_log(&spare, path, &detected, NULL) >= 0 && detected.importer.kind != NULL;
+    annal_import_close(spare);
+    return found;
+}
+
+bool detect_keeps_beside(const char *path)
+{
+    struct importer importer;
+    for (size_t i = 0; importer_texts[i].kind != NULL; i++)
+        if (importer_find(importer_texts[i].kind, &importer) &&
+            importer_keeps_beside(&importer, path))
+            return true;
+    return false;
+}
+
+/* Whether it names a session at its head, as only logs of this kind do; or is a database. */
+static bool is_known_by_its_head(const struct importer *importer, const char *path)
+{
+    char first;
     struct buf session = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t got = fd >= 0 ? pread(fd, head, sizeof head, 0) : -1;
-    bool known = got <= 0 || (got == sizeof head && memcmp(head, magic, sizeof head) == 0) ||
+    bool known = fd < 0 || pread(fd, &first, 1, 0) <= 0 || is_database(fd) ||
                  (detect_session(importer, fd, &session, NULL) >= 0 && session.len > 0);
     if (fd >= 0)
         close(fd);

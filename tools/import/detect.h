@@ -45,6 +45,15 @@ bool detect_directory(const char *path);
 bool detect_wants_file(const char *path);
 
 /* Whether a file is a text beside a log of some importer. */
+/*
+ * Whether a file is a database with a log of this kind, or of any if it has no kind: some have
+ * other names than those that the program gives them.
+ */
+bool detect_database(const struct importer *importer, const char *path);
+
+/* Whether it is a file that some program keeps beside its logs. */
+bool detect_keeps_beside(const char *path);
+
 bool detect_wants_text(const char *path);
 
 /*

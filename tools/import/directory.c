@@ -79,11 +79,24 @@ static void make_one_line(struct buf *text)
             text->ptr[i] = ' ';
 }
 
+/* Of a file that is too large: who imports the line makes it shorter, or keeps it in pieces. */
+static void write_unchecked(FILE *file, annal_slice head, struct buf *text, FILE *lines)
+{
+    rewind(file);
+    fwrite(head.ptr, 1, head.len, lines);
+    for (annal__buf_clear(text); (text->len = fread(text->ptr, 1, 65536, file)) > 0;) {
+        make_one_line(text);
+        fwrite(text->ptr, 1, text->len, lines);
+    }
+    fputs("}\n", lines);
+}
+
 static annal_status write_value(FILE *file, const char *path, annal_slice head, bool only_whole,
                                 FILE *lines, annal_error *err)
 {
     struct buf text = {.limit = ANNAL_IMPORT_LINE_BYTES_MAX};
     annal_status status = read_whole(file, &text);
+    bool too_large = status == ANNAL_ERR_LIMIT;
     bool valid = status >= 0 && annal__json_check(annal__buf_slice(&text), ANNAL_DATA_DEPTH_MAX - 8,
                                                   NULL) == JSON_VALID;
     if (ferror(file))
@@ -92,7 +105,9 @@ static annal_status write_value(FILE *file, const char *path, annal_slice head, 
         status = annal__fail(err, ANNAL_ERR_NOMEM, "'%s': out of memory", path);
     else
         status = !valid && only_whole ? ANNAL_END : ANNAL_OK;
-    if (status == ANNAL_OK) {
+    if (status == ANNAL_OK && too_large) {
+        write_unchecked(file, head, &text, lines);
+    } else if (status == ANNAL_OK) {
         if (valid)
             make_one_line(&text);
         fwrite(head.ptr, 1, head.len, lines);

@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,10 +44,38 @@ static int add_log(struct logs *logs, const char *path, uint64_t bytes, bool nam
 /* Where the walk is. */
 struct place_in_walk {
     int depth;   /* below what the user named */
+    bool hidden; /* below a name that begins with a dot */
     bool linked; /* behind a link: only what was not found before */
 };
 
 static int find_at(struct logs *logs, const char *path, struct place_in_walk at);
+
+/* A file that no program keeps with its logs is counted, and the first one named. */
+static void count_other(struct logs *logs, const char *path, const struct stat *st,
+                        struct place_in_walk at)
+{
+    static const char *const of_database[] = {"-wal", "-shm", "-journal"};
+    size_t len = strlen(path);
+    if (logs->quiet || at.hidden || !S_ISREG(st->st_mode) || detect_keeps_beside(path))
+        return;
+    for (size_t i = 0; i < sizeof of_database / sizeof *of_database; i++)
+        if (len > strlen(of_database[i]) &&
+            strcmp(path + len - strlen(of_database[i]), of_database[i]) == 0)
+            return;
+    if (logs->others++ == 0)
+        logs->other = annal__strndup(path, len);
+}
+
+static void say_others(struct logs *logs, const char *path)
+{
+    if (logs->others > 0)
+        say("import '%s': %" PRIu64 " file%s no name of a log, such as '%s': left out", path,
+            logs->others, logs->others == 1 ? " has" : "s have",
+            logs->other != NULL ? logs->other : "");
+    annal__free(logs->other);
+    logs->other = NULL;
+    logs->others = 0;
+}
 
 static int find_in_directory(struct logs *logs, const char *path, struct place_in_walk at)
 {
@@ -60,11 +89,13 @@ static int find_in_directory(struct logs *logs, const char *path, struct place_i
     for (int i = 0; i < count; i++) {
         const char *name = names[i]->d_name;
         bool wanted = exit_status == EXIT_DONE && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+        struct place_in_walk place = at;
+        place.hidden = at.hidden || name[0] == '.';
         annal__buf_clear(&below);
         if (wanted && annal__buf_printf(&below, "%s/%s", path, name) < 0)
             exit_status = fail_storage("out of memory");
         else if (wanted)
-            exit_status = find_at(logs, annal__buf_cstr(&below), at);
+            exit_status = find_at(logs, annal__buf_cstr(&below), place);
         free(names[i]);
     }
     free(names);
@@ -169,8 +200,11 @@ static int find_at(struct logs *logs, const char *path, struct place_in_walk at)
     }
     if (S_ISLNK(st.st_mode))
         return keep_link(logs, path);
-    if (at.depth > 0 && !S_ISDIR(st.st_mode) && !wants_file(logs, path))
+    if (at.depth > 0 && !S_ISDIR(st.st_mode) && !wants_file(logs, path) &&
+        (!S_ISREG(st.st_mode) || !detect_database(logs->importer, path))) {
+        count_other(logs, path, &st, at);
         return EXIT_DONE;
+    }
     int known = note_found(logs, &st);
     if (known < 0)
         return fail_storage("out of memory");
@@ -202,23 +236,32 @@ int find_logs(struct logs *logs, const char *path)
     size_t first = logs->count;
     int exit_status = find_at(logs, path, (struct place_in_walk){0});
     for (size_t i = 0; i < logs->link_count && exit_status == EXIT_DONE; i++) /* it may find more */
-        exit_status = find_at(logs, logs->links[i], (struct place_in_walk){1, true});
+        exit_status =
+            find_at(logs, logs->links[i], (struct place_in_walk){.depth = 1, .linked = true});
     for (size_t i = 0; i < logs->link_count; i++)
         annal__free(logs->links[i]);
     annal__free(logs->links);
     logs->links = NULL;
     logs->link_count = 0;
     put_texts_last(logs, first);
+    say_others(logs, path);
     return exit_status == EXIT_DONE && logs->left_out > left_out ? EXIT_REFUSED : exit_status;
+}
+
+void logs_found_all(struct logs *logs)
+{
+    annal__free(logs->found);
+    places_done(&logs->places);
+    logs->found = NULL;
+    logs->found_count = 0;
 }
 
 void logs_done(struct logs *logs)
 {
+    logs_found_all(logs);
     for (size_t i = 0; i < logs->count; i++)
         annal__free(logs->all[i].path);
     annal__free(logs->all);
-    annal__free(logs->found);
-    places_done(&logs->places);
     logs->all = NULL;
     logs->count = 0;
     logs->bytes = 0;

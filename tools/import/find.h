@@ -23,6 +23,9 @@ struct logs {
     bool quiet;                      /* what cannot be read is left out without a word */
     uint64_t left_out;               /* files, directories and links that could not be read */
 
+    uint64_t others; /* files that are no logs by their names, and */
+    char *other;     /* the first of them */
+
     /* Called for every directory that was looked into; may be NULL. */
     void (*looked)(void *arg, const char *path);
     void *arg;
@@ -44,6 +47,9 @@ struct logs {
  * status: EXIT_REFUSED if something was left out.
  */
 int find_logs(struct logs *logs, const char *path);
+
+/* All paths were looked at: free what only finding needs. */
+void logs_found_all(struct logs *logs);
 
 void logs_done(struct logs *logs);
 

@@ -3,8 +3,9 @@
  * Importing a file.
  *
  * (1) Memory does not grow with the file: it is read in chunks, its lines go to the importer in
- *     batches, their events to the store in appends of bounded size. A line that is longer than
- *     ANNAL_IMPORT_LINE_BYTES_MAX goes in pieces.
+ *     batches, their events to the store in appends of bounded size. Of a line that is longer than
+ *     ANNAL_IMPORT_LINE_BYTES_MAX long strings become artifacts (long_strings.h); if it is still
+ *     longer, it goes in pieces.
  * (2) Nothing is appended twice. The id of an event says what it was made from; the ids that a
  *     session has are read from its journal when the file first touches it. (unchanged.h is a hint
  *     that saves reading a log; nothing depends on it.)
@@ -86,14 +87,43 @@ static annal_status add_pieces(struct import_job *job, annal_slice *inout, bool 
 static annal_status end_line(struct import_job *job, annal_slice bytes, annal_error *err)
 {
     annal_status status = ANNAL_OK;
+    struct buf own = {0};
     if (bytes.len > 0 && bytes.ptr[bytes.len - 1] == '\r')
         bytes.len--;
-    if (job->parts > 0 || bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX)
+    if (job->parts == 0 && bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX) {
+        status = annal__buf_append_slice(&own, bytes);
+        if (status >= 0)
+            status = long_strings_move(&job->strings, &own, err);
+        bytes = annal__buf_slice(&own);
+    }
+    if (status >= 0 && (job->parts > 0 || bytes.len > ANNAL_IMPORT_LINE_BYTES_MAX))
         status = add_pieces(job, &bytes, true, err);
-    else
+    else if (status >= 0)
         status = add_line(job, bytes, 0, err);
+    if (status >= 0 && own.len > 0)
+        status = feed(job, err);
+    annal__buf_done(&own);
     job->number++;
     job->parts = 0;
+    return status;
+}
+
+/* What begins a line that is too long: without its long strings, else in pieces. */
+static annal_status shorten_rest(struct import_job *job, annal_error *err)
+{
+    annal_status status = ANNAL_OK;
+    if (job->strings.open)
+        return status;
+    if (job->parts == 0 && job->read.len > ANNAL_IMPORT_LINE_BYTES_MAX)
+        status = long_strings_move(&job->strings, &job->read, err);
+    if (status < 0 || job->strings.open ||
+        (job->parts == 0 && job->read.len <= ANNAL_IMPORT_LINE_BYTES_MAX))
+        return status;
+    annal_slice rest = annal__buf_slice(&job->read);
+    status = add_pieces(job, &rest, false, err);
+    if (status >= 0)
+        status = feed(job, err);
+    annal__buf_consume(&job->read, job->read.len - rest.len);
     return status;
 }
 
@@ -103,6 +133,7 @@ static annal_status take_lines(struct import_job *job, annal_error *err)
     annal_status status = ANNAL_OK;
     annal_slice rest = annal__buf_slice(&job->read);
     size_t scanned = job->scanned;
+    uint64_t first = job->number;
     while (status >= 0) {
         const char *from = rest.ptr + scanned;
         const char *newline = rest.len > scanned ? memchr(from, '\n', rest.len - scanned) : NULL;
@@ -113,12 +144,14 @@ static annal_status take_lines(struct import_job *job, annal_error *err)
         status = end_line(job, (annal_slice){rest.ptr, len}, err);
         rest = (annal_slice){rest.ptr + len + 1, rest.len - len - 1};
     }
-    if (status >= 0 && (job->parts > 0 || rest.len > ANNAL_IMPORT_LINE_BYTES_MAX))
-        status = add_pieces(job, &rest, false, err);
     if (status >= 0)
         status = feed(job, err);
     annal__buf_consume(&job->read, job->read.len - rest.len);
-    job->scanned = rest.len;
+    if (job->number > first)
+        long_strings_done(&job->strings);
+    if (status >= 0)
+        status = shorten_rest(job, err);
+    job->scanned = job->read.len;
     return status;
 }
 
@@ -182,9 +215,10 @@ static annal_status read_more(struct import_job *job, annal_error *err)
     if (got < 0)
         return annal__fail_errno(err, "cannot be read");
     note_seen(job, into, (size_t)got);
+    size_t from = job->read.len;
     job->read.len += (size_t)got;
     job->at_end = got == 0;
-    return ANNAL_OK;
+    return job->strings.open ? long_strings_more(&job->strings, &job->read, from, err) : ANNAL_OK;
 }
 
 /* Rule 5. */
@@ -449,6 +483,7 @@ void import_close(struct import_job *job)
     leave_spare(job);
     annal_import_close(job->import);
     annal__buf_done(&job->read);
+    long_strings_done(&job->strings);
     annal__buf_done(&job->pending.bytes);
     annal__free(job->lines);
     places_done(&job->places);

@@ -21,6 +21,9 @@
 #define APPEND_BYTES ((size_t)4 << 20)
 #define SYNC_BYTES   ((uint64_t)16 << 20)
 
+/* Of data; its time and its source are added to it. */
+#define EVENT_BYTES_MAX ((size_t)ANNAL_DATA_BYTES_MAX - ((size_t)32 << 10))
+
 /* Another importer may append the same events between our look at the journal and our append. */
 #define APPEND_TRIES 3
 
@@ -347,11 +350,62 @@ annal_status import_note_unknown(struct import_job *job, annal_error *err)
     return status;
 }
 
+/* ---- Taking an event ---- */
+
+/* Long strings of its line, and its own if it is too long, become artifacts of its session. */
+static annal_status store_strings(struct import_job *job, const annal_import_event *event,
+                                  struct buf *shortened, annal_slice *data, annal_error *err)
+{
+    struct long_strings own = {0};
+    annal_status status = long_strings_store(&job->strings, job->store, event->session, *data, err);
+    if (status >= 0 && data->len > EVENT_BYTES_MAX) {
+        status = annal__buf_append_slice(shortened, *data);
+        if (status >= 0)
+            status = long_strings_move(&own, shortened, err);
+        *data = annal__buf_slice(shortened);
+        if (status >= 0)
+            status = long_strings_store(&own, job->store, event->session, *data, err);
+        long_strings_done(&own);
+    }
+    job->report.store_failed |= status < 0;
+    return status;
+}
+
+static annal_status add_waiting(struct import_job *job, const annal_import_event *event,
+                                size_t session, annal_slice data, annal_error *err)
+{
+    struct pending *pending = &job->pending;
+    struct waiting *waiting = &pending->events[pending->count];
+    pending->session = session;
+    waiting->ts_us = event->draft.ts_us;
+    waiting->time_from = NULL;
+    if (event->draft.ts_us == 1 && job->last_us > 1) {
+        waiting->ts_us = job->last_us;
+        waiting->time_from = "of the line before";
+    }
+    annal_status status =
+        keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
+    if (status >= 0)
+        status = keep(&pending->bytes, data, &waiting->data, &waiting->data_len);
+    if (status >= 0 && annal__slice_is(event->draft.type, "session.created"))
+        status = say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
+    if (status < 0)
+        return annal__fail(err, status, "import: out of memory");
+    pending->count++;
+    return ANNAL_OK;
+}
+
 /* The importer returned an event. */
 annal_status import_take_event(void *arg, const annal_import_event *event, annal_error *err)
 {
     struct import_job *job = arg;
     struct pending *pending = &job->pending;
+    struct buf shortened = {0};
+    annal_slice data = event->draft.data;
     bool known = false;
     size_t index = 0;
     annal_status status = find_session(job, event->session, &index, err);
@@ -378,35 +432,19 @@ annal_status import_take_event(void *arg, const annal_import_event *event, annal
     if (status < 0 || known || is_pending(job, index, event->draft.id))
         goto done;
 
+    status = store_strings(job, event, &shortened, &data, err);
+    if (status < 0)
+        goto done;
     if (pending->count == APPEND_EVENTS || pending->session != index ||
-        pending->bytes.len + event->draft.data.len > APPEND_BYTES)
+        pending->bytes.len + data.len > APPEND_BYTES)
         status = import_flush(job, err);
     if (status < 0)
         goto done;
-    pending->session = index;
-    struct waiting *waiting = &pending->events[pending->count];
-    waiting->ts_us = event->draft.ts_us;
-    waiting->time_from = NULL;
-    if (event->draft.ts_us == 1 && job->last_us > 1) {
-        waiting->ts_us = job->last_us;
-        waiting->time_from = "of the line before";
-    }
-    status = keep(&pending->bytes, event->draft.type, &waiting->type, &waiting->type_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.id, &waiting->id, &waiting->id_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.cause, &waiting->cause, &waiting->cause_len);
-    if (status >= 0)
-        status = keep(&pending->bytes, event->draft.data, &waiting->data, &waiting->data_len);
-    if (status >= 0 && annal__slice_is(event->draft.type, "session.created"))
-        status = say_source(&pending->bytes, job->path, &waiting->data, &waiting->data_len);
-    if (status < 0)
-        status = annal__fail(err, status, "import: out of memory");
-    else
-        pending->count++;
+    status = add_waiting(job, event, index, data, err);
 
 done:
     if (status < 0)
         annal__error_context(err, "line %" PRIu64, event->line);
+    annal__buf_done(&shortened);
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include "journal/base/buf.h"
 #include "tools/import/import.h"
+#include "tools/import/long_strings.h"
 #include "tools/import/places.h"
 
 #include <annal/journal.h>
@@ -54,6 +55,7 @@ struct import_job {
     uint64_t offset; /* so many bytes of it were read */
     char head[SEEN_BYTES], tail[SEEN_BYTES]; /* the first and the last of them */
     struct buf read;                         /* what was read and not yet made into lines */
+    struct long_strings strings;             /* of the line that begins there */
     size_t scanned;                          /* so many bytes of it contain no line break */
     bool at_end;
     uint64_t own_line; /* the last that was counted as own */

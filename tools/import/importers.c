@@ -110,6 +110,11 @@ static const char *last_parts(const char *path, int parts)
     return from;
 }
 
+bool importer_keeps_beside(const struct importer *importer, const char *path)
+{
+    return fits(importer, "beside", last_parts(path, 1));
+}
+
 bool importer_wants_text(const struct importer *importer, const char *path)
 {
     return fits(importer, "texts", last_parts(path, 2));
@@ -119,7 +124,7 @@ bool importer_wants_file(const struct importer *importer, const char *path)
 {
     size_t at = 0;
     const char *name = last_parts(path, 1);
-    if (fits(importer, "beside", name))
+    if (importer_keeps_beside(importer, path))
         return false;
     if (importer_wants_text(importer, path))
         return true;

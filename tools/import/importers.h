@@ -39,6 +39,9 @@ annal_slice importer_word(const struct importer *importer, const char *directive
  */
 bool importer_wants_file(const struct importer *importer, const char *path);
 
+/* Whether it is a file that the program keeps beside its logs, by its name: "-- beside: NAME". */
+bool importer_keeps_beside(const struct importer *importer, const char *path);
+
 /*
  * Whether a file is a text that a log of this kind refers to, by the name of its directory and its
  * own, as "-- texts: DIRECTORY/NAME". The directory around that one has the name of the session.
