@@ -97,9 +97,9 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     const annal__chore chore = {.name = "never", .run = run_never};
     const annal_draft draft = {.type = ANNAL_SLICE("t"), .data = ANNAL_SLICE("1")};
     ck_ok(annal_writer_open(store, ANNAL_SLICE("s"), NULL, &writer, err));
-    ck_assert_ptr_nonnull(store->same_process);
     store->pid++; /* what a child sees */
-    *store->same_process = 0;
+    if (store->same_process != NULL)
+        *store->same_process = 0;
     ck_reads_are(ANNAL_ERR_CLOSED);
     ck_writes_are(ANNAL_ERR_CLOSED);
     ck_status(ANNAL_ERR_CLOSED, annal_writer_append(writer, &draft, 1, NULL, &seq, err));
@@ -107,18 +107,22 @@ START_TEST(a_child_of_fork_may_do_nothing_with_the_store_of_its_parent)
     ck_status(ANNAL_ERR_CLOSED, annal__chore_add(store, &chore, err));
     annal__chore_remove(store, NULL);
     store->pid--;
-    *store->same_process = 1;
+    if (store->same_process != NULL)
+        *store->same_process = 1;
     annal_writer_close(writer);
     ck_numbers(store, "s", 3);
 }
 END_TEST
 
+/* Under an emulator that cannot wipe memory it is found out by its id. */
 START_TEST(a_child_of_fork_is_found_out_without_asking_for_its_id)
 {
     pid_t child = fork();
     if (child == 0)
-        _exit(*store->same_process == 0 && annal__store_check(store, NULL) == ANNAL_ERR_CLOSED ? 0
-                                                                                               : 1);
+        _exit((store->same_process == NULL || *store->same_process == 0) &&
+                      annal__store_check(store, NULL) == ANNAL_ERR_CLOSED
+                  ? 0
+                  : 1);
     int outcome;
     ck_assert_int_eq(waitpid(child, &outcome, 0), child);
     ck_assert(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
