@@ -863,6 +863,39 @@ def test_a_bundle_goes_to_another_store_in_pieces():
         assert not os.path.exists(os.path.join(other.store, "serve.uploads"))
         put(whole)
         put(b"no bundle", "?upload=../x", 400)
+        for part in ("bytes 0-8", "bytes 9-8/99", "bytes 0-8/8", "bytes -1-8/99", "bytes 0-8/99x", "bytes 0-8/9223372036854775808",
+                     "bytes 18446744073709551616-18446744073709551617/18446744073709551618", "bytes 00-8/99", "bytes  0-8/99", ""):
+            put(b"123456789", "?upload=u", 400, **{"Content-Range": part})
+        for part in ("bytes=9-8", f"bytes={len(whole)}-", "bytes=9223372036854775806-9223372036854775807"):
+            assert server.ask(path, headers={"Range": part})[0] == 416, part
+        for part in ("bytes=-0", "bytes=--1", "bytes=-18446744073709551615", "bytes=0-18446744073709551615", "bytes=0-1,3-4",
+                     "bytes=0x1-", "bytes=", "bytes=-", "BYTES=0-1", "bytes= 0-1"):
+            status, text, _ = server.ask(path, headers={"Range": part})
+            assert status == 200 and text == whole, part
+
+
+def test_an_upload_does_not_follow_links_of_the_store():
+    with Server() as server:
+        uploads, aside = os.path.join(server.store, "serve.uploads"), os.path.join(server.dir, "aside")
+        os.mkdir(aside)
+        part = {"Content-Range": "bytes 0-8/99"}
+
+        def put():
+            return server.ask("/api/v1/bundle?upload=u", method="PUT", body=b"123456789", headers=part)[0]
+        os.symlink(aside, uploads)
+        with open(os.path.join(aside, "u"), "wb") as file:
+            file.write(b"mine")
+        assert put() == 507
+        assert server.get("/bundle?upload=u") == {"received": 0}
+        os.unlink(uploads)
+        os.mkdir(uploads)
+        os.symlink(os.path.join(aside, "u"), os.path.join(uploads, "u"))
+        assert put() == 507
+        os.unlink(os.path.join(uploads, "u"))
+        os.mkfifo(os.path.join(uploads, "u"))
+        assert put() == 409
+        with open(os.path.join(aside, "u"), "rb") as file:
+            assert file.read() == b"mine"
 
 
 def journal(store, session):

@@ -152,18 +152,17 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
                              const char *expected)
 {
     const char *name = NULL;
+    int fd = -1;
     uint64_t said = 0;
     uint8_t hash[SHA256_BYTES];
     char text[SHA256_TEXT_BYTES];
     annal_status status = tar_next(taking->tar, &name, &said, taking->err);
     if (status == ANNAL_END || (status == ANNAL_OK && (strcmp(name, within) != 0 || said != bytes)))
         return refuse(taking, "its files are not those of its manifest");
-    const char *path = status == ANNAL_OK ? staging_path(&taking->staging, within) : NULL;
-    if (path == NULL)
-        return taking->err->status;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return annal__fail_errno(taking->err, "create %s", path);
+    if (status == ANNAL_OK)
+        status = staging_create_file(&taking->staging, within, &fd);
+    if (status < 0)
+        return status;
     struct sha256 *sha256 = annal__sha256_begin();
     status = sha256 == NULL
                  ? annal__fail(taking->err, ANNAL_ERR_NOMEM, "import a bundle: no memory")
@@ -195,11 +194,8 @@ static annal_status lay_all_down(struct taking *taking)
     }
     for (size_t i = 0; i < bundle->artifact_count && status == ANNAL_OK; i++) {
         const struct bundle_artifact *artifact = &bundle->artifacts[i];
-        snprintf(within, sizeof within, "artifacts/%s", artifact->session);
-        status = staging_make_directory(&taking->staging, within);
         bundle_artifact_path(artifact, within);
-        if (status == ANNAL_OK)
-            status = lay_down(taking, within, artifact->bytes, artifact->sha256);
+        status = lay_down(taking, within, artifact->bytes, artifact->sha256);
     }
     if (status == ANNAL_OK && tar_next(taking->tar, &name, &bytes, taking->err) != ANNAL_END)
         status = refuse(taking, "it has more files than its manifest");

@@ -3,6 +3,7 @@
 
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
+#include "journal/base/open_below.h"
 #include "journal/sys/adopt.h"
 #include "journal/sys/artifact.h"
 #include "journal/sys/seam.h"
@@ -89,14 +90,28 @@ void bundle_remove_stale(const annal_store *store)
         closedir(directory);
 }
 
-annal_status staging_make_directory(struct staging *staging, const char *within)
+static const struct below_mode OWN = {.file = 0600, .folder = 0700};
+
+static struct below below_of(const struct staging *staging)
 {
-    const char *path = staging_path(staging, within);
-    if (path == NULL)
-        return ANNAL_ERR_NOMEM;
-    return mkdir(path, 0700) == 0 || errno == EEXIST
-               ? ANNAL_OK
-               : annal__fail_errno(staging->err, "make %s", path);
+    return (struct below){.root = staging->stage.ptr, .fd = staging->stage_lock};
+}
+
+annal_status staging_create_file(struct staging *staging, const char *within, int *out_fd)
+{
+    struct below below = below_of(staging);
+    return annal__below_open_file(&below, within, O_RDWR | O_CREAT | O_EXCL, &OWN, out_fd,
+                                  staging->err);
+}
+
+static annal_status make_directory(struct staging *staging, const char *within)
+{
+    int fd = -1;
+    struct below below = below_of(staging);
+    annal_status status = annal__below_folder(&below, within, &OWN, &fd, staging->err);
+    if (status == ANNAL_OK)
+        close(fd);
+    return status;
 }
 
 annal_status staging_begin(struct staging *staging, uint64_t key)
@@ -118,9 +133,9 @@ annal_status staging_begin(struct staging *staging, uint64_t key)
     if (staging->stage_lock < 0)
         return annal__fail_errno(staging->err, "lock %s", staging->stage.ptr);
     bundle_remove_stale(staging->store);
-    annal_status status = staging_make_directory(staging, "events");
+    annal_status status = make_directory(staging, "events");
     if (status == ANNAL_OK)
-        status = staging_make_directory(staging, "artifacts");
+        status = make_directory(staging, "artifacts");
     return status;
 }
 

@@ -36,7 +36,9 @@ annal_status staging_begin(struct staging *staging, uint64_t key);
 
 /* stage/within; NULL: no memory, which is reported. Valid until the next call. */
 const char *staging_path(struct staging *staging, const char *within);
-annal_status staging_make_directory(struct staging *staging, const char *within);
+
+/* Create a file below stage, and the directories above it. No link is followed. */
+annal_status staging_create_file(struct staging *staging, const char *within, int *out_fd);
 
 /* The files of the bundle are there: prove them, compare them with what the store has, move them in
  * and read the store again. */

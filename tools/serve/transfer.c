@@ -13,6 +13,8 @@
 #include "journal/base/alloc.h"
 #include "journal/base/error.h"
 #include "journal/base/json.h"
+#include "journal/base/open_below.h"
+#include "tools/cli/outside.h"
 #include "tools/export/bundle.h"
 #include "tools/serve/child.h"
 #include "tools/serve/serve.h"
@@ -81,24 +83,23 @@ static annal_status make_bundle(struct serve *serve, struct request *request,
 /* "bytes=A-B", "bytes=A-", "bytes=-N". False: it is something else, and is ignored. */
 static bool read_range(const char *text, uint64_t bytes, uint64_t *out_from, uint64_t *out_to)
 {
-    static const char unit[] = "bytes=";
-    char *end = NULL;
-    if (text == NULL || strncmp(text, unit, sizeof unit - 1) != 0)
-        return false;
-    text += sizeof unit - 1;
-    if (*text == '-') {
-        uint64_t last = strtoull(text + 1, &end, 10);
-        *out_from = last < bytes ? bytes - last : 0;
-        *out_to = bytes;
-        return end != text + 1 && *end == '\0' && last > 0;
+    uint64_t from = 0, to = bytes;
+    struct outside range = {.at = text != NULL ? text : ""};
+    outside_skip(&range, "bytes=");
+    if (outside_has(&range, "-")) {
+        uint64_t last = outside_number(&range, OUTSIDE_BYTES_MAX);
+        from = last < bytes ? bytes - last : 0;
+        range.is_bad = range.is_bad || last == 0;
+    } else {
+        from = outside_number(&range, OUTSIDE_BYTES_MAX);
+        outside_skip(&range, "-");
+        to = outside_end(&range) ? bytes : outside_number(&range, OUTSIDE_BYTES_MAX) + 1;
     }
-    *out_from = strtoull(text, &end, 10);
-    if (end == text || *end != '-')
+    if (!outside_end(&range))
         return false;
-    text = end + 1;
-    *out_to = *text == '\0' ? bytes : strtoull(text, &end, 10) + 1;
-    *out_to = *out_to > bytes ? bytes : *out_to;
-    return *end == '\0' || *text == '\0';
+    *out_from = from;
+    *out_to = to > bytes ? bytes : to;
+    return true;
 }
 
 void bundle_get(struct serve *serve, struct request *request)
@@ -140,41 +141,62 @@ void bundle_get(struct serve *serve, struct request *request)
 
 /* ---- In ---- */
 
-static void upload_path(const struct serve *serve, const char *name, char path[PATH_BYTES])
+static const struct below_mode OWN = {.file = 0600, .folder = 0700};
+
+/* Open the directory of uploads; no link is followed. -1: it is missing, or cannot be created. */
+static int open_uploads(const struct serve *serve, bool to_write)
 {
-    snprintf(path, PATH_BYTES, "%s/" UPLOADS "/%s", annal_store_path(serve->store), name);
+    int fd = -1;
+    struct below store = {0};
+    if (annal__below_open(annal_store_path(serve->store), &store, NULL) < 0)
+        return -1;
+    (void)annal__below_folder(&store, UPLOADS, to_write ? &OWN : NULL, &fd, NULL);
+    annal__below_close(&store);
+    return fd;
 }
 
-static void remove_old(const struct serve *serve)
+static void remove_old(const struct serve *serve, const char *done)
 {
-    char place[PATH_BYTES], path[PATH_BYTES + 256];
     struct stat info;
     const struct dirent *entry;
-    snprintf(place, sizeof place, "%s/" UPLOADS, annal_store_path(serve->store));
-    DIR *directory = opendir(place);
-    while (directory != NULL && (entry = readdir(directory)) != NULL) {
-        snprintf(path, sizeof path, "%s/%s", place, entry->d_name);
-        if (entry->d_name[0] != '.' && stat(path, &info) == 0 &&
+    int fd = open_uploads(serve, false), uploads = fd >= 0 ? dup(fd) : -1;
+    DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+    if (done != NULL && uploads >= 0)
+        (void)unlinkat(uploads, done, 0);
+    while (directory != NULL && uploads >= 0 && (entry = readdir(directory)) != NULL)
+        if (entry->d_name[0] != '.' &&
+            fstatat(uploads, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             info.st_mtime + UPLOAD_S < time(NULL))
-            (void)unlink(path);
-    }
+            (void)unlinkat(uploads, entry->d_name, 0);
     if (directory != NULL)
         closedir(directory);
-    (void)rmdir(place); /* if it is empty */
+    else if (fd >= 0)
+        close(fd);
+    if (uploads >= 0)
+        close(uploads);
+    if ((fd = open(annal_store_path(serve->store), O_DIRECTORY | O_CLOEXEC)) < 0)
+        return;
+    (void)unlinkat(fd, UPLOADS, AT_REMOVEDIR); /* if it is empty */
+    close(fd);
 }
 
 /* "bytes A-B/TOTAL" */
 static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out_total)
 {
     const char *text = http_header(request, "Content-Range");
-    uint64_t to = 0;
+    struct outside part = {.at = text != NULL ? text : ""};
     if (text == NULL) {
         *out_from = 0;
         *out_total = 0;
         return true;
     }
-    if (sscanf(text, "bytes %" SCNu64 "-%" SCNu64 "/%" SCNu64, out_from, &to, out_total) == 3 &&
-        *out_from <= to && to < *out_total)
+    outside_skip(&part, "bytes ");
+    *out_from = outside_number(&part, OUTSIDE_BYTES_MAX);
+    outside_skip(&part, "-");
+    uint64_t to = outside_number(&part, OUTSIDE_BYTES_MAX);
+    outside_skip(&part, "/");
+    *out_total = outside_number(&part, OUTSIDE_BYTES_MAX);
+    if (outside_end(&part) && *out_from <= to && to < *out_total)
         return true;
     answer_error(request, 400, "invalid", "Content-Range must be bytes FIRST-LAST/TOTAL");
     return false;
@@ -184,19 +206,18 @@ static bool read_part(struct request *request, uint64_t *out_from, uint64_t *out
 static int open_upload(struct serve *serve, struct request *request, const char *name,
                        uint64_t from)
 {
-    char path[PATH_BYTES];
     struct stat info = {0};
-    upload_path(serve, name, path);
-    *strrchr(path, '/') = '\0';
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+    int uploads = open_uploads(serve, true);
+    if (uploads < 0)
         return -1;
-    upload_path(serve, name, path);
-    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = openat(uploads, name,
+                    O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    close(uploads);
     if (fd < 0)
         return -1;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         answer_error(request, 409, "busy", "another request sends this upload");
-    else if (fstat(fd, &info) != 0 || (uint64_t)info.st_size != from)
+    else if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size != from)
         answer_error(request, 409, "conflict", "%" PRIu64 " bytes of this upload are here",
                      (uint64_t)info.st_size);
     return fd;
@@ -219,7 +240,7 @@ void bundle_admit(struct serve *serve, struct request *request)
         name != NULL ? open_upload(serve, request, name, from)
                      : open(annal_store_path(serve->store), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (request->body_fd < 0)
-        answer_error(request, 507, "i/o", "the store has no place for the upload: %s",
+        answer_error(request, 507, "io", "the store has no place for the upload: %s",
                      strerror(errno));
 }
 
@@ -275,32 +296,30 @@ void bundle_put(struct serve *serve, struct request *request)
         return;
     }
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), request->body_fd);
-    if (name != NULL)
-        upload_path(serve, name, path);
     const char *const words[] = {"import", "bundle", path, "--json", NULL};
     annal_status status = child_run(annal_store_path(serve->store), words, NULL, &report, &err);
     if (status >= 0)
         status = put_report(&request->answer, annal__buf_slice(&report));
     else
         hide_paths(serve, path, err.message);
-    if (name != NULL)
-        (void)unlink(path);
-    remove_old(serve);
+    remove_old(serve, name);
     annal__buf_done(&report);
     answer_json(request, status, &err);
 }
 
 void bundle_received(struct serve *serve, struct request *request)
 {
-    char path[PATH_BYTES];
     struct stat info = {0};
     const char *name = http_query(request, "upload");
     if (name == NULL || annal_session_id_check(annal_slice_of(name), NULL) < 0) {
         answer_error(request, 400, "invalid", "upload needs the name of an upload");
         return;
     }
-    upload_path(serve, name, path);
-    (void)stat(path, &info);
+    int uploads = open_uploads(serve, false);
+    if (uploads >= 0)
+        (void)fstatat(uploads, name, &info, AT_SYMLINK_NOFOLLOW);
+    if (uploads >= 0)
+        close(uploads);
     answer_json(
         request,
         annal__buf_printf(&request->answer, "{\"received\":%" PRIu64 "}", (uint64_t)info.st_size),
