@@ -62,7 +62,7 @@ START_TEST(health_says_that_requests_failed_and_that_lines_were_unreadable)
     DONE(&cli, "ls");
     ASSERT_OUT("  1 unreadable\n");
     DONE(&cli, "ls", "--json", "--agent", "claude");
-    ASSERT_OUT("\"findings\":0,\"failed_requests\":2,\"unreadable_lines\":1}\n");
+    ASSERT_OUT("\"findings\":0,\"failed_requests\":2,\"unreadable_lines\":1,");
 }
 END_TEST
 

@@ -74,10 +74,17 @@ bool parse_time(const char *text, int64_t *out_us);
 /*
  * Which times: since_us <= time < until_us; 0: no bound. Every range that a user names is read
  * here, so neighbours share no instant and leave none out.
+ *
+ * A time before 1970-01-02, or later than a day from now, cannot be right. An event with such a
+ * time is newer or older than nothing: a range without an end ends a day from now, and a range
+ * without a beginning begins on 1970-01-02, unless the other bound is itself such a time.
  */
+#define TIME_LEAST_US INT64_C(86400000000)
+#define TIME_AHEAD_US INT64_C(86400000000)
 struct time_range {
     int64_t since_us;
     int64_t until_us;
+    bool has_since, has_until; /* the user named it */
 };
 
 /* The range between two texts, either of which may be NULL; false: one of them is not a time. */

@@ -64,7 +64,15 @@ static bool parse_bound(const char *text, int64_t now_us, int64_t *out_us)
 bool parse_range(const char *since, const char *until, struct time_range *out)
 {
     const int64_t now_us = annal__system_clock.wall_us(annal__system_clock.arg);
-    return parse_bound(since, now_us, &out->since_us) && parse_bound(until, now_us, &out->until_us);
+    if (!parse_bound(since, now_us, &out->since_us) || !parse_bound(until, now_us, &out->until_us))
+        return false;
+    out->has_since = since != NULL;
+    out->has_until = until != NULL;
+    if (!out->has_since && out->until_us > TIME_LEAST_US)
+        out->since_us = TIME_LEAST_US;
+    if (!out->has_until && out->since_us != 0 && out->since_us < now_us + TIME_AHEAD_US)
+        out->until_us = now_us + TIME_AHEAD_US;
+    return true;
 }
 
 bool range_is_backward(const struct time_range *range)

@@ -26,9 +26,6 @@ enum {
     AT_AFTER
 };
 
-/* What has no time was once imported as of the epoch. */
-#define TIME_KNOWN_US INT64_C(86400000000)
-
 /* A time of it cannot be right: its last activity is that of its other events. */
 #define IMPLAUSIBLE "implausible"
 
@@ -142,7 +139,7 @@ static void time_cell(struct ls *ls, const annal_value *value, const annal_value
     rows_cell(ls->table, value);
     if (annal_time_parse(value->bytes, &time_us, NULL) < 0)
         return;
-    if (time_us < TIME_KNOWN_US ||
+    if (time_us < TIME_LEAST_US ||
         (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, SESSION_GUESSED)))
         table_shown(ls->table, "-");
     else if (from->kind == ANNAL_VALUE_TEXT && annal__slice_is(from->bytes, IMPLAUSIBLE))

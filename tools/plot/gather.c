@@ -17,7 +17,8 @@ static bool read_time(const annal_value *value, int64_t *out_us)
 
 static bool is_untimed(const struct gathered *gathered, int64_t time_us)
 {
-    return time_us < UNTIMED_BEFORE_US || time_us >= gathered->latest_us;
+    return gathered->latest_us != 0 &&
+           (time_us < UNTIMED_BEFORE_US || time_us >= gathered->latest_us);
 }
 
 static int add(struct points *points, const struct point *point)
@@ -77,9 +78,8 @@ annal_status gather_charts(annal__view *view, const struct time_range *range, st
     annal_value params[2];
     const annal_sql_options options = {.params = params, .param_count = 2};
     bind_range(range, texts, params);
-    out->latest_us = range->until_us;
-    if (range->until_us == 0)
-        out->latest_us = annal__system_clock.wall_us(annal__system_clock.arg) + DAY_US;
+    if (!range->has_since && !range->has_until)
+        out->latest_us = annal__system_clock.wall_us(annal__system_clock.arg) + TIME_AHEAD_US;
     int status = annal__view_sql(
         view,
         ANNAL_SLICE(
@@ -89,17 +89,19 @@ annal_status gather_charts(annal__view *view, const struct time_range *range, st
     if (status >= 0)
         status = annal__view_sql(
             view,
-            ANNAL_SLICE("SELECT annal_period_begin(timestamp, 'hour') AS hour, SUM(input_tokens), "
-                        "SUM(output_tokens), SUM(cached_input_tokens), SUM(cache_write_tokens), "
-                        "CAST(round(SUM(cost_microusd)) AS INTEGER) FROM usage_event_costs "
-                        "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
+            ANNAL_SLICE(
+                "SELECT annal_period_begin(timestamp, 'hour') AS hour, SUM(input_tokens), "
+                "SUM(output_tokens), SUM(cached_input_tokens), SUM(cache_write_tokens), "
+                "CAST(round(round(SUM(cost_microusd), 6)) AS INTEGER) FROM usage_event_costs "
+                "WHERE timestamp >= ?1 AND timestamp < ?2 GROUP BY hour ORDER BY hour"),
             &options, add_usage, out, err);
     if (status >= 0)
         status = annal__view_sql(
             view,
-            ANNAL_SLICE("SELECT SUM(tokens), SUM(costed_tokens), "
-                        "CAST(round(SUM(computed_microusd)) AS INTEGER) FROM usage_event_costs "
-                        "WHERE timestamp >= ?1 AND timestamp < ?2"),
+            ANNAL_SLICE(
+                "SELECT SUM(tokens), SUM(costed_tokens), "
+                "CAST(round(round(SUM(computed_microusd), 6)) AS INTEGER) FROM usage_event_costs "
+                "WHERE timestamp >= ?1 AND timestamp < ?2"),
             &options, add_costed, out, err);
     if (status == ANNAL_ERR_NOMEM)
         return annal__fail(err, ANNAL_ERR_NOMEM, "a picture of the store");

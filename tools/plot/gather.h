@@ -26,7 +26,7 @@ enum { INPUT_TOKENS, OUTPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, COS
 struct gathered {
     struct points events; /* per hour */
     struct points usage;  /* per hour */
-    int64_t latest_us;    /* later ones are not in the pictures */
+    int64_t latest_us;    /* later ones are not in the pictures; 0: a range says which are */
     int64_t untimed;      /* events, if there is no bound */
     int64_t tokens, costed_tokens;
     int64_t computed_microusd; /* of the cost, from prices */

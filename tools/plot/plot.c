@@ -39,10 +39,10 @@ void plot_say_empty(const struct plot *plot, struct drawing *out)
 {
     char text[TEXT_BYTES];
     drawing_put(out, "There are no events");
-    if (plot->range.since_us != 0)
+    if (plot->range.has_since)
         drawing_put(out, " since %s", text_time(text, plot->range.since_us));
-    if (plot->range.until_us != 0)
-        drawing_put(out, "%s before %s", plot->range.since_us != 0 ? " and" : "",
+    if (plot->range.has_until)
+        drawing_put(out, "%s before %s", plot->range.has_since ? " and" : "",
                     text_time(text, plot->range.until_us));
     drawing_put(out, ".\n");
 }

@@ -21,9 +21,9 @@ static bool find_range(const struct plot *plot, const struct points *events, int
 {
     if (events->count == 0)
         return false;
-    *from_us = plot->range.since_us != 0 ? plot->range.since_us : events->at[0].time_us;
-    *to_us = plot->range.until_us != 0 ? plot->range.until_us - 1
-                                       : events->at[events->count - 1].time_us;
+    *from_us = plot->range.has_since ? plot->range.since_us : events->at[0].time_us;
+    *to_us =
+        plot->range.has_until ? plot->range.until_us - 1 : events->at[events->count - 1].time_us;
     return true;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "journal/base/buf.h"
-#include "journal/base/clock.h"
 #include "journal/base/json.h"
 #include "tools/cli/catch_up.h"
 #include "tools/cli/fields.h"
@@ -9,8 +8,6 @@
 #include "tools/report/report.h"
 #include "tools/show/session_rows.h"
 #include "tools/show/values.h"
-
-#define DAY_US (INT64_C(86400) * 1000000)
 
 enum { ROWS_USUAL = 10 };
 
@@ -35,8 +32,6 @@ static void read_scope(struct report *report)
     int by = args_choice(args, "by");
     report->scope.by = by < 0 ? PERIOD_DAY : (enum period)by;
     args_range(args, &range);
-    if (range.since_us != 0 && range.until_us == 0) /* an event of the future is not newer */
-        range.until_us = annal__system_clock.wall_us(annal__system_clock.arg) + DAY_US;
     report->scope.since = time_or_null(range.since_us, report->since).bytes;
     report->scope.until = time_or_null(range.until_us, report->until).bytes;
 }

@@ -23,7 +23,8 @@
 #define DATA  "(SELECT e.data FROM events AS e WHERE e.session_id = c.session_id AND e.seq = "
 #define SHARE "1.0 * sum(costed_tokens) / NULLIF(sum(tokens), 0)"
 #define COST                                                                                       \
-    "CAST(round(sum(cost_microusd)) AS INTEGER), CAST(round(sum(computed_microusd)) AS "           \
+    "CAST(round(round(sum(cost_microusd), 6)) AS INTEGER), "                                       \
+    "CAST(round(round(sum(computed_microusd), 6)) AS "                                             \
     "INTEGER), " SHARE
 #define USAGE "usage_event_costs WHERE " IN_SESSIONS " AND " IN_TIME
 #define USED                                                                                       \
@@ -65,8 +66,10 @@
                                        "+ "                                                        \
                                        "sum(output_tokens), sum(input_tokens), "                   \
                                        "sum(output_tokens)) AS tokens, "                           \
-                                       "CAST(round(sum(cost_microusd)) AS INTEGER) AS cost, "      \
-                                       "CAST(round(sum(computed_microusd)) AS INTEGER) AS "        \
+                                       "CAST(round(round(sum(cost_microusd), 6)) AS INTEGER) AS "  \
+                                       "cost, "                                                    \
+                                       "CAST(round(round(sum(computed_microusd), 6)) AS INTEGER) " \
+                                       "AS "                                                       \
                                        "computed, " SHARE " AS share FROM " USAGE                  \
                                        " GROUP BY 1) AS u ON u.session_id = id "                   \
                                        "WHERE " IDS " AND " SESSION_ACTIVE_IN(                     \

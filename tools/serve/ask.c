@@ -63,8 +63,8 @@ void schema_get(struct serve *serve, struct request *request)
     " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
     " sum(u.output_tokens) AS output_tokens, sum(u.cached_input_tokens) AS cached_input_tokens,"   \
     " sum(u.cache_write_tokens) AS cache_write_tokens,"                                            \
-    " round(sum(u.cost_microusd)) / 1e6 AS cost_usd,"                                              \
-    " round(sum(u.computed_microusd)) / 1e6 AS computed_cost_usd,"                                 \
+    " round(round(sum(u.cost_microusd), 6)) / 1e6 AS cost_usd,"                                    \
+    " round(round(sum(u.computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                       \
     " sum(u.costed_tokens) AS costed_tokens"                                                       \
     " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
     " WHERE (?1 IS NULL OR u.timestamp >= ?1) AND (?2 IS NULL OR u.timestamp < ?2)"                \

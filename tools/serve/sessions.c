@@ -69,8 +69,10 @@ static const char alone[] = ", down (root, id) AS (SELECT page_id, page_id FROM 
 
 /* The usage of those alone: prices are looked up for each row of it. */
 static const char costs[] =
-    ", costs AS MATERIALIZED (SELECT session_id, sum(cost_microusd) / 1e6 AS cost_usd,"
-    " sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens"
+    ", costs AS MATERIALIZED (SELECT session_id,"
+    " round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,"
+    " round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,"
+    " sum(costed_tokens) AS costed_tokens"
     " FROM usage_costs WHERE session_id IN (SELECT id FROM down) GROUP BY session_id)";
 
 /* Of each session of the page the totals over itself and all below it, as JSON; none where nothing

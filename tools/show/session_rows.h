@@ -33,14 +33,13 @@
 
 /*
  * Whether a session was active in a range, that is, whether an event of it is in the range; either
- * parameter may be NULL. A session whose time is a guess is in no range, and neither is an event
- * whose time cannot be right.
+ * parameter may be NULL. A session whose time is a guess is in no range.
  */
 #define SESSION_ACTIVE_IN(s, since, until)                                                         \
     " (" since " IS NULL AND " until " IS NULL OR " s ".time_from IS NOT '" SESSION_GUESSED "'"    \
     " AND EXISTS (SELECT 1 FROM event_index AS x WHERE x.session_id = " s ".id"                    \
     " AND (" since " IS NULL OR x.timestamp >= " since ")"                                         \
-    " AND x.timestamp < coalesce(" until ", " SESSION_LATEST ")))"
+    " AND (" until " IS NULL OR x.timestamp < " until ")))"
 
 /* Of events: a request to a model that failed. */
 #define REQUEST_FAILED "type IN ('provider.failed', 'provider_error')"

@@ -80,8 +80,20 @@ def test_query(store: annal.Store) -> None:
     assert store.query(since=middle).count() + store.query(until=middle).count() == 602
     with pytest.raises(annal.SQLError):
         list(store.query(where="no such thing"))
+    assert store.query(since=0).count() == 602 and store.query(until=0).count() == 0
     question = store.query(limit=1)
     assert list(question) == list(question)
+
+
+def test_ranges_are_half_open(store: annal.Store) -> None:
+    session = store.session("s1")
+    moments = ["2026-10-24T00:00:00Z", "2026-10-25T00:00:00Z", "2026-10-26T00:00:00Z", "2099-01-01T00:00:00Z"]
+    for moment in moments:
+        session.append("note.added", {"text": "tide"}, ts=moment)
+    bounds = [None, *moments, None]
+    for ask in (lambda **range_: store.query(**range_).count(), lambda **range_: len(store.search("tide", **range_))):
+        counts = [ask(since=since, until=until) for since, until in zip(bounds, bounds[1:])]
+        assert counts == [0, 1, 1, 1, 1]
 
 
 def test_sql(store: annal.Store) -> None:

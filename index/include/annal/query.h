@@ -49,8 +49,13 @@ typedef struct annal_filter {
     const annal_slice
         *types; /* any of these, each a type or a pattern with *, ? and [abc]: "tool.*" */
     size_t type_count;
-    int64_t since_us;  /* ts >= since_us; the range [since_us, until_us) is half-open, */
-    int64_t until_us;  /* ts < until_us:  so neighbours share no event and leave none out */
+    /*
+     * ts >= since_us and ts < until_us: the range is half-open, so neighbours share no event and
+     * leave none out. 0 is no bound, so give -1 for 1970-01-01T00:00:00Z. Times that cannot be
+     * right, such as the year 2099, are in a range that has no bound before them.
+     */
+    int64_t since_us;
+    int64_t until_us;
     uint64_t from_seq; /* seq >= from_seq */
     uint64_t to_seq;   /* seq <= to_seq */
     uint64_t limit;    /* at most this many events */

@@ -48,7 +48,7 @@ typedef struct annal_search_options {
     size_t type_count;
     /* Also import.* and agent.turn.usage, which are left out unless types name them. */
     bool bookkeeping;
-    int64_t since_us; /* ts >= since_us */
+    int64_t since_us; /* ts >= since_us; a half-open range, as in annal_filter */
     int64_t until_us; /* ts < until_us */
     uint64_t limit;   /* at most this many hits */
     annal_search_order order;

@@ -1,4 +1,4 @@
--- pack core   version 11  database sessions.db
+-- pack core   version 12  database sessions.db
 -- SPDX-License-Identifier: Apache-2.0
 --
 -- What every store keeps: one row per session, per turn, per call of a tool, and what was stored
@@ -301,14 +301,15 @@ CREATE VIEW usage_totals AS
 
 -- usage with what it cost. Where the log did not say, it is computed from usage_rates. A tier, a cache
 -- or a search without a price leaves the cost unknown: then cost_microusd is NULL. costed_tokens of
--- tokens are those that it is the cost of.
+-- tokens are those that it is the cost of. What is computed is not rounded here: sums of it are, to six
+-- digits of a microdollar and then to microdollars, so that each grouping of the same events has the
+-- same cost.
 CREATE VIEW usage_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates),
     computed AS (
         SELECT u.*, u.session_id IN (SELECT session_id FROM totals) AS in_total,
                coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) AS tokens,
-               CAST(round(
                (coalesce(u.input_tokens, 0) - coalesce(u.cached_input_tokens, 0)
                 - coalesce(u.cache_write_tokens, 0)) * r.input
                + coalesce(u.cached_input_tokens, 0) * r.cache_read
@@ -318,7 +319,7 @@ CREATE VIEW usage_costs AS
                       THEN u.cache_write_1h_tokens * r.cache_write_1h ELSE 0 END
                + CASE WHEN u.web_searches <> 0
                       THEN u.web_searches * 1000 * r.web_search ELSE 0 END
-               + coalesce(u.output_tokens, 0) * r.output) AS INTEGER) AS computed_microusd
+               + coalesce(u.output_tokens, 0) * r.output AS computed_microusd
         FROM usage u LEFT JOIN rates r
              ON NOT u.has_cost AND r.model = u.model AND r.day = u.day
              AND r.tier = u.tier AND r.prompt_over = u.prompt_over
@@ -331,7 +332,7 @@ CREATE VIEW usage_costs AS
            tokens
     FROM computed;
 
--- The same for each event: what is computed is not rounded, so that sums over any range are right.
+-- The same for each event.
 CREATE VIEW usage_event_costs AS
     WITH totals AS MATERIALIZED (SELECT session_id FROM usage_totals),
     rates AS MATERIALIZED (SELECT * FROM usage_rates),
@@ -364,24 +365,30 @@ CREATE VIEW usage_by_day AS
     SELECT day, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
-           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+           sum(cache_write_tokens) AS cache_write_tokens,
+           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY day;
 
 CREATE VIEW usage_by_model AS
     SELECT model, count(DISTINCT session_id) AS sessions, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
-           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+           sum(cache_write_tokens) AS cache_write_tokens,
+           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY model;
 
 CREATE VIEW usage_by_session AS
     SELECT session_id, min(day) AS first_day, max(day) AS last_day, sum(requests) AS requests,
            sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
            sum(cached_input_tokens) AS cached_input_tokens,
-           sum(cache_write_tokens) AS cache_write_tokens, sum(cost_microusd) / 1e6 AS cost_usd,
-           sum(computed_microusd) / 1e6 AS computed_cost_usd, sum(costed_tokens) AS costed_tokens
+           sum(cache_write_tokens) AS cache_write_tokens,
+           round(round(sum(cost_microusd), 6)) / 1e6 AS cost_usd,
+           round(round(sum(computed_microusd), 6)) / 1e6 AS computed_cost_usd,
+           sum(costed_tokens) AS costed_tokens
     FROM usage_costs GROUP BY session_id;
 
 -- What a call took: as its result says, else from the times of the two events, if the log has any. A

@@ -110,6 +110,11 @@ def microseconds(moment: Time) -> int:
     return moment
 
 
+def bound(moment: Time | None) -> int:
+    """A bound of a range as the library takes it, where 0 is none: the first instant of 1970 becomes the one before."""
+    return 0 if moment is None else microseconds(moment) or -1
+
+
 def moment(time_us: int) -> datetime:
     return EPOCH + timedelta(microseconds=time_us)
 

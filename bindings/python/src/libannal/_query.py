@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from ._core import DAMAGE, END, Slice, Slices, Time, check, ffi, lib, microseconds, new_error
+from ._core import DAMAGE, END, Slice, Slices, Time, bound, check, ffi, lib, new_error
 from ._errors import Corrupt
 from ._event import Event
 from ._table import BATCH_BYTES, BATCH_ROWS, BLOCK_BYTES, Table, event_batch, event_schema, growing, read_block
@@ -47,8 +47,8 @@ def events_filter(
             "session_count": names.count,
             "types": patterns.array,
             "type_count": patterns.count,
-            "since_us": 0 if since is None else microseconds(since),
-            "until_us": 0 if until is None else microseconds(until),
+            "since_us": bound(since),
+            "until_us": bound(until),
             "from_seq": from_seq,
             "to_seq": to_seq,
             "limit": limit,

@@ -18,11 +18,11 @@ from ._core import (
     Slice,
     Slices,
     Time,
+    bound,
     check,
     check_process,
     ffi,
     lib,
-    microseconds,
     new_error,
     open_stores,
     text,
@@ -281,7 +281,8 @@ class Store:
     ) -> Query:
         """The events that fit all of this: iterate over it, or ask for its `count()`.
 
-        `types` are types or patterns with *, ? and [abc]; `since` <= ts < `until`; `where` is an SQL expression
+        `types` are types or patterns with *, ? and [abc]; `since` <= ts < `until`, so neighbours share no event,
+        and a bound that is not given does not limit; `where` is an SQL expression
         over session_id, seq, timestamp, type, id, cause and data, as "data->>'$.tool' = 'bash'". Everything
         that is durable now is in the answer.
 
@@ -355,8 +356,8 @@ class Store:
                 "tool": single[2].value,
                 "types": kept[2].array,
                 "type_count": kept[2].count,
-                "since_us": 0 if since is None else microseconds(since),
-                "until_us": 0 if until is None else microseconds(until),
+                "since_us": bound(since),
+                "until_us": bound(until),
                 "limit": limit,
                 "order": lib.ANNAL_SEARCH_NEWEST if newest_first else lib.ANNAL_SEARCH_BEST,
             },
