@@ -181,7 +181,7 @@ START_TEST(data_comes_back_byte_for_byte)
             char from[20];
             snprintf(from, sizeof from, "--from=%d", seq);
             snprintf(line, sizeof line, "\"type\":\"test\",\"data\":%s}\n", payloads[i]);
-            DONE(&cli, "cat", "s1", from);
+            DONE(&cli, "cat", "s1", from, "--raw");
             ck_assert_msg(strstr(cli.out, line) != NULL, "%s not in %s", line, cli.out);
         }
     }
