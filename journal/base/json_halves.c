@@ -7,8 +7,13 @@ enum { ESCAPE = 6, PAIR = 2 * ESCAPE };
 
 bool annal__json_has_halves(annal_slice json)
 {
-    return json.len >= ESCAPE && (memmem(json.ptr, json.len, "\\ud", 3) != NULL ||
-                                  memmem(json.ptr, json.len, "\\uD", 3) != NULL);
+    const char *at = json.ptr, *end = json.len == 0 ? at : at + json.len;
+    while (end - at >= ESCAPE && (at = memchr(at, '\\', (size_t)(end - at) - ESCAPE + 1)) != NULL) {
+        if (at[1] == 'u' && (at[2] | 0x20) == 'd')
+            return true;
+        at += 2;
+    }
+    return false;
 }
 
 static int nibble(char c)

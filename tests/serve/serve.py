@@ -504,6 +504,51 @@ def test_sql_reads_within_limits():
         server.get("/usage?by=moon", status=400)
 
 
+def test_a_range_means_the_same_in_every_answer():
+    times = ["0001-01-01T12:00:00Z", "2026-10-24T12:00:00Z", "2026-10-25T00:00:00Z", "2026-10-26T12:00:00Z",
+             "2099-01-01T12:00:00Z"]
+    cases = [("", 5), ("since=2026-10-24Z", 3), ("until=2026-10-25T00:00:00Z", 1), ("since=2026-10-25T00:00:00Z", 2),
+             ("since=2026-10-25T00:00:00Z&until=2026-10-26T00:00:00Z", 1), ("since=2099-01-01T00:00:00Z", 1),
+             ("since=2026-10-27T00:00:00Z", 0), ("since=0001-01-01T00:00:00Z&until=2026-10-25T00:00:00Z", 2)]
+    with Server() as server:
+        for name, time_ in enumerate(times):
+            server.annal("append", f"s{name}", text=json.dumps(
+                {"type": "agent.turn.usage", "ts": time_,
+                 "data": {"model": "m", "input_tokens": 10 ** name, "output_tokens": 0, "text": "tide"}}) + "\n")
+        for query, count in cases:
+            query = query.replace("-24Z", "-24T00:00:00Z")
+            assert len(server.get(f"/sessions?{query}")["sessions"]) == count, query
+            assert len(server.get(f"/search?q=tide&type=agent.turn.usage&{query}")["hits"]) == count, query
+            events = [server.get(f"/sessions/s{name}/events?{query}")["events"] for name in range(len(times))]
+            assert sum(map(len, events)) == count, query
+            tokens = sum(event["data"]["input_tokens"] for page in events for event in page)
+            for by in ("model", "day", "hour", "week", "month", "session"):
+                usage = server.get(f"/usage?by={by}&{query}")
+                place = usage["columns"].index("input_tokens")
+                assert sum(row[place] for row in usage["rows"]) == tokens, (query, by)
+            words = [word for part in query.split("&") if part for word in ("--" + part).split("=", 1)]
+            assert int(json.loads(server.annal("query", "--count", "--json", *words))["events"]) == count, query
+        for path in ("/sessions", "/sessions/s1/events", "/usage", "/search"):
+            for wrong in ("until=soon", "since=x", "since=2026-10-26&until=2026-10-25"):
+                server.get(f"{path}?q=tide&{wrong}" if path == "/search" else f"{path}?{wrong}", status=400)
+
+
+def test_half_a_pair_is_strict_json_in_every_answer():
+    with Server() as server:
+        server.annal("append", "s", text='{"type":"message.added","data":{"role":"user","content":"tide \\ud83d"}}\n')
+        status, text, _ = server.ask("/api/v1/sessions/s/events", headers={"Accept": "application/x-ndjson"})
+        stream = server.stream("?session=s&from=1")
+        kind, data = stream.next()
+        stream.close()
+        assert status == 200
+        answers = [text.decode(), json.dumps(data), json.dumps([kind])]
+        for path in ("/sessions", "/sessions/s", "/sessions/s/events", "/search?q=tide", "/sessions/s/outline"):
+            answers.append(server.ask("/api/v1" + path)[1].decode())
+        for answer in answers:
+            assert not re.search("ud[89ab]..", answer, re.I), answer
+        assert data["data"]["content"] == "tide \ufffd"
+
+
 def test_search_leads_to_the_event():
     with Server() as server:
         server.annal("append", "s", text='{"type":"message.added","data":{"role":"user",'

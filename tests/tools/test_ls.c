@@ -270,6 +270,32 @@ START_TEST(a_time_of_the_future_pins_no_session_and_is_newer_than_nothing)
 }
 END_TEST
 
+#define FROM_HOST(host)                                                                            \
+    "{\"type\":\"session.created\",\"data\":{\"source_host\":\"" host                              \
+    "\",\"source_path\":\"/logs/a.jsonl\"}}\n" TOKENS("2026-01-02T09:00:00Z")
+
+START_TEST(hosts_are_shown_where_two_differ)
+{
+    DONE_WITH(&cli, FROM_HOST("pier"), "append", "one");
+    DONE(&cli, "ls");
+    ck_assert_ptr_null(strstr(cli.out, "HOST"));
+    DONE(&cli, "report");
+    ck_assert_ptr_null(strstr(cli.out, "by host"));
+    DONE_WITH(&cli, FROM_HOST("quay"), "append", "two");
+    DONE(&cli, "ls");
+    ck_assert_ptr_nonnull(strstr(cli.out, "HOST"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "quay"));
+    DONE(&cli, "ls", "--json");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "\"source_host\":\"pier\",\"source_path\":\"/logs/a.jsonl\"}"));
+    DONE(&cli, "report", "--json");
+    ck_assert_ptr_nonnull(
+        strstr(cli.out, "{\"section\":\"hosts\",\"source_host\":\"pier\",\"sessions\":1,"));
+    DONE(&cli, "show", "two");
+    ck_assert_ptr_nonnull(strstr(cli.out, "/logs/a.jsonl"));
+}
+END_TEST
+
 Suite *suite_ls(void)
 {
     Suite *suite = suite_create("ls");
@@ -283,6 +309,7 @@ Suite *suite_ls(void)
     tcase_add_test(tcase, the_first_letters_of_a_session_are_its_id_if_no_other_begins_with_them);
     tcase_add_test(tcase, sql_finds_a_session_by_its_first_letters);
     tcase_add_test(tcase, sessions_of_a_moved_directory_are_of_its_project_under_both_names);
+    tcase_add_test(tcase, hosts_are_shown_where_two_differ);
     tcase_add_test(tcase, a_time_of_the_future_pins_no_session_and_is_newer_than_nothing);
     return suite;
 }

@@ -21,7 +21,9 @@ enum {
     AT_UNREADABLE,                   /* lines of its log */
     AT_UNKNOWN,                      /* logs of a layout that its importer does not know */
     AT_PROJECT,
-    LS_COLUMNS = SESSION_COLUMN_COUNT + 5,
+    AT_HOST,
+    AT_PATH,
+    LS_COLUMNS = SESSION_COLUMN_COUNT + 7,
     AT_BEFORE = LS_COLUMNS, /* on a terminal: the id before its own, and the one after */
     AT_AFTER
 };
@@ -32,12 +34,14 @@ enum {
 /* ?1 status, ?2 agent, ?3 model, ?4 and ?7 the range, ?8 project; place is the order. */
 static const char listed[] =
     "WITH listed AS (" SESSION_SELECT ","
-    " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project, " SESSION_ACTIVE(
+    " coalesce(f.parent_session_id, s.parent_session_id) AS above, j.project,"
+    " o.source_host, o.source_path, " SESSION_ACTIVE(
         "s") " AS active,"
              " row_number() OVER (ORDER BY %s s.time_from IS '" SESSION_GUESSED "',"
              " " SESSION_ACTIVE(
                  "s") " DESC, s.id) AS place" SESSION_FROM
                       " LEFT JOIN session_projects j ON j.session_id = s.id"
+                      " LEFT JOIN session_sources o ON o.session_id = s.id"
                       " WHERE (?1 IS NULL OR s.status = ?1)"
                       " AND" SESSION_FITS("s.agent_id", "?2") " AND" SESSION_FITS(
                           "s.model",
@@ -58,7 +62,7 @@ static const char listed[] =
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
     "  AND type = 'import.unreadable'),"                                                           \
     " (SELECT events FROM event_counts n WHERE n.session_id = listed.session_id"                   \
-    "  AND type = 'import.unknown'), project,"                                                     \
+    "  AND type = 'import.unknown'), project, source_host, source_path,"                           \
     " CASE WHEN ?6 THEN (SELECT max(id) FROM sessions WHERE id < session_id) END,"                 \
     " CASE WHEN ?6 THEN (SELECT id FROM sessions WHERE id > session_id AND"                        \
     "  substr(id, 1, length(session_id) + 1) <> session_id || '.' ORDER BY id LIMIT 1) END"
@@ -116,7 +120,9 @@ static const struct column columns[LS_COLUMNS] = {
     {.name = "failed_requests"},
     {.name = "unreadable_lines"},
     {.name = "unknown_layouts"},
-    {.name = "project", .title = "PROJECT", .flexible = true, .least = 12, .cut_left = true}};
+    {.name = "project", .title = "PROJECT", .flexible = true, .least = 12, .cut_left = true},
+    {.name = "source_host", .title = "HOST", .spare = 7},
+    {.name = "source_path"}};
 
 struct ls {
     const struct args *args;
@@ -232,7 +238,8 @@ static void health_cells(struct ls *ls, const annal_row *row, uint64_t findings)
     table_signed(ls->table, refused);
     table_signed(ls->table, unreadable);
     table_signed(ls->table, unknown);
-    rows_cell(ls->table, &row->values[AT_PROJECT]);
+    for (int i = AT_PROJECT; i <= AT_PATH; i++)
+        rows_cell(ls->table, &row->values[i]);
 }
 
 static int print_row(void *arg, const annal_row *row)
@@ -263,12 +270,14 @@ static int print_row(void *arg, const annal_row *row)
     return 0;
 }
 
-/* Their column is there for people when there are any. */
-static int note_forks(void *arg, const annal_row *row)
+/* People see the column of forks if there are any, and the column of hosts if two differ. */
+static int note_columns(void *arg, const annal_row *row)
 {
     struct ls *ls = arg;
-    (void)row;
-    ls->columns[SESSION_FORK].title = columns[SESSION_FORK].title;
+    if (row->values[0].integer == 0)
+        ls->columns[SESSION_FORK].title = NULL;
+    if (row->values[1].integer == 0)
+        ls->columns[AT_HOST].title = NULL;
     return 0;
 }
 
@@ -276,11 +285,12 @@ static annal_status choose_columns(struct ls *ls, annal_error *err)
 {
     memcpy(ls->columns, columns, sizeof columns);
     ls->columns[SESSION_ID].flexible = ls->terminal;
-    ls->columns[SESSION_FORK].title = NULL;
     if (args_choice(ls->args, "sort") != SORT_PROJECT)
         ls->columns[AT_PROJECT].title = NULL;
-    return annal_sql(ls->index, ANNAL_SLICE("SELECT 1 FROM forks LIMIT 1"),
-                     &(annal_sql_options){.as_indexed = true}, note_forks, ls, err);
+    return annal_sql(ls->index,
+                     ANNAL_SLICE("SELECT EXISTS (SELECT 1 FROM forks),"
+                                 " (SELECT count(DISTINCT source_host) > 1 FROM session_sources)"),
+                     &(annal_sql_options){.as_indexed = true}, note_columns, ls, err);
 }
 
 static int stop_at_first(void *arg, annal_slice session, uint64_t journal_bytes)

@@ -129,8 +129,9 @@ static int json_lineage(struct show *show)
 }
 
 static const char session_row[] =
-    "SELECT s.*, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
-    " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id WHERE id = ?1";
+    "SELECT s.*, o.source_host, o.source_path, c.cost_usd, c.computed_cost_usd, c.costed_tokens"
+    " FROM sessions s LEFT JOIN usage_by_session c ON c.session_id = s.id"
+    " LEFT JOIN session_sources o ON o.session_id = s.id WHERE id = ?1";
 static const char turn_rows[] = "SELECT * FROM turns WHERE session_id = ?1 ORDER BY sequence";
 static const char snapshot_rows[] = "SELECT seq, length(state) AS bytes, created_at"
                                     " FROM snapshots WHERE session_id = ?1 ORDER BY seq";

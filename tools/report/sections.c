@@ -178,6 +178,20 @@ const struct report_section report_sections[] = {
                  {"input_tokens", "INPUT", CELL_COUNT, .bar = true},
                  {"output_tokens", "OUTPUT", CELL_COUNT},
                  COST_COLUMNS}},
+    {.name = "hosts",
+     .title = "Tokens and cost by host",
+     .if_any = true,
+     .sql = "SELECT source_host, count(DISTINCT session_id), sum(requests), sum(input_tokens), "
+            "sum(output_tokens), " COST " FROM (SELECT * FROM " USAGE
+            ") LEFT JOIN session_sources USING (session_id) "
+            "WHERE (SELECT count(DISTINCT source_host) > 1 FROM session_sources) GROUP BY 1 "
+            "ORDER BY sum(input_tokens) DESC, 1 LIMIT ?4",
+     .columns = {{"source_host", "HOST", CELL_TEXT},
+                 {"sessions", "SESSIONS", CELL_COUNT},
+                 {"requests", "REQUESTS", CELL_COUNT, .spared = true},
+                 {"input_tokens", "INPUT", CELL_COUNT, .bar = true},
+                 {"output_tokens", "OUTPUT", CELL_COUNT},
+                 COST_COLUMNS}},
     PERIOD_SECTION(PERIOD_HOUR, "hours", "hour", "HOUR"),
     PERIOD_SECTION(PERIOD_DAY, "days", "day", "DAY"),
     PERIOD_SECTION(PERIOD_WEEK, "weeks", "week", "WEEK"),

@@ -103,6 +103,13 @@ CREATE TABLE session_directories (
     PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
+-- The host that imported a session, and the log that it was imported from.
+CREATE TABLE session_sources (
+    session_id    TEXT PRIMARY KEY,
+    source_host   TEXT,
+    source_path   TEXT
+) WITHOUT ROWID;
+
 -- The project of each session: the directory in which it began, under its latest name. A directory
 -- was moved if a session began in it and ended in another one, neither of them within the other, and
 -- no session began in it after that.

@@ -19,6 +19,8 @@ WHERE id = :session;
 INSERT INTO session_directories (session_id, seq, timestamp, directory)
 SELECT :session, :seq, :ts, COALESCE(NULLIF(rtrim($working_directory, '/'), ''), '/')
 WHERE $working_directory GLOB '?*';
+INSERT OR REPLACE INTO session_sources (session_id, source_host, source_path)
+SELECT :session, $source_host, $source_path WHERE COALESCE($source_host, $source_path) GLOB '?*';
 
 -- on session.updated
 UPDATE sessions SET
@@ -73,6 +75,7 @@ ON CONFLICT (session_id, model, since, tier, above) DO UPDATE SET
 DELETE FROM tool_calls WHERE session_id = :session;
 DELETE FROM usage_events WHERE session_id = :session;
 DELETE FROM session_directories WHERE session_id = :session;
+DELETE FROM session_sources WHERE session_id = :session;
 DELETE FROM usage WHERE session_id = :session;
 DELETE FROM record_origins WHERE session_id = :session;
 DELETE FROM price_settings WHERE session_id = :session;
