@@ -533,6 +533,29 @@ def test_a_range_means_the_same_in_every_answer():
                 server.get(f"{path}?q=tide&{wrong}" if path == "/search" else f"{path}?{wrong}", status=400)
 
 
+def test_days_of_usage_are_of_the_zone_that_is_asked_for():
+    with Server() as server:
+        for time_, tokens in (("2026-10-24T20:00:00Z", 1), ("2026-10-24T23:00:00Z", 10)):
+            server.annal("append", "s", text=json.dumps(
+                {"type": "agent.turn.usage", "ts": time_,
+                 "data": {"model": "m", "input_tokens": tokens, "output_tokens": 0}}) + "\n")
+
+        def days(query):
+            answer = server.get(f"/usage?by=day&{query}")
+            place = answer["columns"].index("input_tokens")
+            return {row[0]: row[place] for row in answer["rows"]}
+
+        assert days("zone=UTC") == {"2026-10-24": 11}
+        assert days("zone=%2B02:00") == {"2026-10-24": 1, "2026-10-25": 10}
+        assert days("zone=%2B02:00&since=2026-10-25") == {"2026-10-25": 10}
+        assert days("zone=-05:30&until=2026-10-25") == {"2026-10-24": 11}
+        sql = json.dumps({"sql": "SELECT annal_period(timestamp, 'day') FROM events ORDER BY 1"})
+        answer = server.get("/sql?zone=%2B02:00", method="POST", body=sql)
+        assert answer["rows"] == [["2026-10-24"], ["2026-10-25"]]
+        for wrong in ("Europe/Atlantis", "../etc/passwd", "/etc/passwd", "", "%2B25:00"):
+            server.get(f"/usage?by=day&zone={wrong}", status=400)
+
+
 def test_half_a_pair_is_strict_json_in_every_answer():
     with Server() as server:
         server.annal("append", "s", text='{"type":"message.added","data":{"role":"user","content":"tide \\ud83d"}}\n')

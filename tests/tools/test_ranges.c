@@ -30,7 +30,7 @@ static void put_events(void)
         size_t len = 0;
         for (int i = 0; i < EVENTS_EACH; i++) {
             char ts[32];
-            time_t at = 1792864800 + (i * SESSIONS + session) * 97 * 60; /* 2026-10-24T14:00Z */
+            time_t at = 1792864800 + (i * SESSIONS + session) * 97 * 60; /* 2026-10-24T18:00Z */
             struct tm tm;
             gmtime_r(&at, &tm);
             strftime(ts, sizeof ts, "%Y-%m-%dT%H:%M:%SZ", &tm);
@@ -167,7 +167,7 @@ static const struct {
     {"UTC", {"2026-10-24", "2026-10-25", "2026-10-26", "2026-10-28"}},
     {"CET-1CEST,M3.5.0,M10.5.0/3",
      {"2026-10-24", "2026-10-25", "2026-10-25T02:30", "2026-10-26", "2026-10-28"}},
-    {"+05:45", {"2026-10-24", "2026-10-25T01:47:30", "2026-10-25T23:59:59.999999", "2026-10-28"}}};
+    {"+05:45", {"2026-10-24", "2026-10-25T01:47:30", "2026-10-25T23:59:59.999999", "2026-10-29"}}};
 
 START_TEST(all_verbs_count_the_same_in_a_range_and_neighbours_add_up)
 {
@@ -188,7 +188,7 @@ START_TEST(all_verbs_count_the_same_in_a_range_and_neighbours_add_up)
         sum.tokens += part.tokens;
     }
     since = "2026-10-24";
-    until = "2026-10-28";
+    until = "2026-10-29";
     part = count_range();
     ck_assert_int_eq(part.events, SESSIONS * EVENTS_EACH);
     ck_assert_int_eq(sum.events, part.events);
@@ -272,8 +272,13 @@ START_TEST(ls_and_report_give_the_same_computed_cost)
 }
 END_TEST
 
-START_TEST(an_hour_that_summer_time_repeats_is_two_hours)
+START_TEST(hours_are_of_the_zone_and_an_hour_that_summer_time_repeats_is_two)
 {
+    CLI(&cli, USAGE("2026-10-24T18:20:00Z", "1"), "append", "z");
+    CLI(&cli, NULL, "query", "z", "--group-by", "hour", "--json", "--zone", "+05:45");
+    ck_assert_str_eq(cli.out, "{\"hour\":\"2026-10-25T00\",\"events\":1}\n");
+    CLI(&cli, NULL, "query", "z", "--count", "--zone", "+05:45", "--since", "2026-10-25");
+    ck_assert_str_eq(cli.out, "1\n");
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     CLI(&cli, USAGE("2026-10-25T00:30:00Z", "1") USAGE("2026-10-25T01:30:00Z", "2"), "append", "y");
     CLI(&cli, NULL, "query", "y", "--group-by", "hour", "--json");
@@ -312,7 +317,7 @@ Suite *suite_ranges(void)
     tcase_add_test(tests, an_open_range_has_no_event_whose_time_cannot_be_right);
     tcase_add_test(tests, a_day_alone_is_its_first_instant_as_the_end_of_a_range);
     tcase_add_test(tests, ls_and_report_give_the_same_computed_cost);
-    tcase_add_test(tests, an_hour_that_summer_time_repeats_is_two_hours);
+    tcase_add_test(tests, hours_are_of_the_zone_and_an_hour_that_summer_time_repeats_is_two);
     tcase_add_test(tests, a_zone_that_does_not_exist_and_a_range_that_ends_first_are_wrong_usage);
     return suite;
 }

@@ -186,7 +186,7 @@ static int take_keep_free(struct args *args, const char *text)
 
 enum { ZONE_PATH_BYTES = 300, ZONE_LETTERS_MAX = 100 };
 
-/* "+05:30": TZ has the opposite sign, and a name in angle brackets. */
+/* "+05:30": TZ has the opposite sign, and a name in angle brackets that has no colon. */
 static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
 {
     unsigned hours = 0, minutes = 0;
@@ -195,8 +195,8 @@ static bool put_offset(const char *name, char zone[ZONE_PATH_BYTES])
         sscanf(name + 1, "%2u:%2u%n", &hours, &minutes, &end) != 2 || name[1 + end] != '\0' ||
         hours > 23 || minutes > 59)
         return false;
-    snprintf(zone, ZONE_PATH_BYTES, "<%s>%c%02u:%02u", name, name[0] == '+' ? '-' : '+', hours,
-             minutes);
+    snprintf(zone, ZONE_PATH_BYTES, "<%c%02u%02u>%c%02u:%02u", name[0], hours, minutes,
+             name[0] == '+' ? '-' : '+', hours, minutes);
     return true;
 }
 
@@ -216,12 +216,18 @@ static bool is_zone(const char *name)
     return length < ZONE_PATH_BYTES && stat(path, &file) == 0 && S_ISREG(file.st_mode);
 }
 
+bool zone_is_known(const char *name)
+{
+    char zone[ZONE_PATH_BYTES];
+    return put_offset(name, zone) || is_zone(name);
+}
+
 static int take_zone(struct args *args, const char *name)
 {
     char zone[ZONE_PATH_BYTES];
     if (args->zone != NULL)
         return fail_usage("--utc and --zone cannot be used together");
-    if (!put_offset(name, zone) && !is_zone(name))
+    if (!zone_is_known(name))
         return fail_usage("--zone needs a zone that the system knows, such as Europe/Berlin, or an "
                           "offset such as +05:30, not '%.60s'",
                           name);

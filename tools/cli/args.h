@@ -90,6 +90,9 @@ struct time_range {
 /* The range between two texts, either of which may be NULL; false: one of them is not a time. */
 bool parse_range(const char *since, const char *until, struct time_range *out);
 bool range_is_backward(const struct time_range *range);
+
+/* Whether --zone takes it. */
+bool zone_is_known(const char *name);
 bool parse_amount(const char *text, double most, double *out);
 
 #endif

@@ -354,9 +354,12 @@ const char *zone_name(char text[ZONE_NAME_BYTES])
         zone++;
     if (zone == NULL || *zone == '\0')
         zone = localtime_r(&now, &local) != NULL ? local.tm_zone : "UTC";
-    bool quoted = *zone == '<'; /* "<+05:30>-05:30" */
-    snprintf(text, ZONE_NAME_BYTES, "%.*s", quoted ? (int)strcspn(zone + 1, ">") : ZONE_NAME_BYTES,
-             zone + quoted);
+    int quoted = *zone == '<' ? (int)strcspn(zone + 1, ">") : 0;
+    if (quoted == 5) /* "<+0530>-05:30" of --zone */
+        snprintf(text, ZONE_NAME_BYTES, "%.3s:%.2s", zone + 1, zone + 4);
+    else
+        snprintf(text, ZONE_NAME_BYTES, "%.*s", quoted > 0 ? quoted : ZONE_NAME_BYTES,
+                 zone + (quoted > 0));
     return text;
 }
 

@@ -4,6 +4,7 @@
 #include "journal/base/error.h"
 #include "journal/base/json.h"
 #include "tools/report/report.h"
+#include "tools/serve/question.h"
 #include "tools/serve/serve.h"
 #include "tools/show/rows_json.h"
 #include "tools/show/schema_list.h"
@@ -20,6 +21,8 @@
 #define WORDS_MAX      32u
 #define SEARCH_WAIT_MS 20000u
 #define COMPARED_ROWS  200u
+#define ZONED_ROWS_MAX 100000u
+#define ZONED_MS       10000u
 
 /* ---- The schema ---- */
 
@@ -58,6 +61,10 @@ void schema_get(struct serve *serve, struct request *request)
 
 /* ---- Usage ---- */
 
+#define IN_RANGE(time)                                                                             \
+    "(?1 IS NULL OR " time " >= (SELECT annal_instant(?1)))"                                       \
+    " AND (?2 IS NULL OR " time " < (SELECT annal_instant(?2)))"
+
 #define USAGE_OF(key, name)                                                                        \
     "SELECT " key " AS " name ", count(DISTINCT u.session_id) AS sessions,"                        \
     " sum(u.requests) AS requests, sum(u.input_tokens) AS input_tokens,"                           \
@@ -67,8 +74,7 @@ void schema_get(struct serve *serve, struct request *request)
     " round(round(sum(u.computed_microusd), 6)) / 1e6 AS computed_cost_usd,"                       \
     " sum(u.costed_tokens) AS costed_tokens"                                                       \
     " FROM usage_event_costs u LEFT JOIN sessions s ON s.id = u.session_id"                        \
-    " WHERE (?1 IS NULL OR u.timestamp >= ?1) AND (?2 IS NULL OR u.timestamp < ?2)"                \
-    " GROUP BY 1 ORDER BY "
+    " WHERE " IN_RANGE("u.timestamp") " GROUP BY 1 ORDER BY "
 
 /* tool_stats of a range, in which the calls began. */
 #define TOOLS_USED                                                                                 \
@@ -81,8 +87,38 @@ void schema_get(struct serve *serve, struct request *request)
     " FROM (SELECT *, coalesce(called_at, returned_at) AS began FROM tool_calls) c"                \
     " LEFT JOIN (SELECT session_id, call_id, seq, duration_ms FROM tool_durations) d"              \
     " USING (session_id, call_id, seq)"                                                            \
-    " WHERE (?1 IS NULL OR began >= ?1) AND (?2 IS NULL OR began < ?2)"                            \
-    " GROUP BY tool ORDER BY calls DESC, tool"
+    " WHERE " IN_RANGE("began") " GROUP BY tool ORDER BY calls DESC, tool"
+
+/* The bounds as they were given, for a process in another zone to read. */
+static void ask_in_zone(struct serve *serve, struct request *request, const char *sql,
+                        const struct time_range *range)
+{
+    const char *bounds[] = {http_query(request, "since"), http_query(request, "until")};
+    const int64_t times_us[] = {range->since_us, range->until_us};
+    char time[ANNAL_TIME_BYTES];
+    struct buf body = {0};
+    annal_status status =
+        annal__buf_printf(&body, "{\"limit\":%u,\"params\":[", (unsigned)ZONED_ROWS_MAX);
+    for (int i = 0; status >= 0 && i < 2; i++) {
+        annal_time_format(times_us[i], time);
+        annal_slice bound = annal_slice_of(bounds[i] != NULL ? bounds[i] : time);
+        status = bounds[i] == NULL && times_us[i] == 0 ? annal__buf_append(&body, "null", 4)
+                                                       : annal__json_quote(&body, bound);
+        if (status >= 0)
+            status = annal__buf_append(&body, i == 0 ? "," : "]", 1);
+    }
+    if (status >= 0)
+        status = annal__buf_append(&body, ",\"sql\":", 7);
+    if (status >= 0)
+        status = annal__json_quote(&body, annal_slice_of(sql));
+    if (status >= 0)
+        status = annal__buf_append(&body, "}", 1);
+    if (status >= 0)
+        question_ask(serve, request, annal__buf_slice(&body), ZONED_MS);
+    else
+        answer_no_memory(request);
+    annal__buf_done(&body);
+}
 
 void usage_get(struct serve *serve, struct request *request)
 {
@@ -104,6 +140,10 @@ void usage_get(struct serve *serve, struct request *request)
     annal_error err = {0};
     if (!query_choice(request, "by", choices, &by) || !query_range(request, &range))
         return;
+    if (http_query(request, "zone") != NULL) {
+        ask_in_zone(serve, request, sqls[by], &range);
+        return;
+    }
     const annal_value params[] = {time_or_null(range.since_us, since),
                                   time_or_null(range.until_us, until)};
     annal_status status = rows_json_ask(serve->index, sqls[by], params, 2, &request->answer, &err);

@@ -197,23 +197,25 @@ int question_run(const struct args *args)
 
 /* ---- In the server ---- */
 
-void sql_ask(struct serve *serve, struct request *request)
+void question_ask(struct serve *serve, struct request *request, annal_slice body,
+                  uint32_t timeout_ms)
 {
-    static const char *const words[] = {"serve", NULL};
-    struct question question;
+    const char *zone = http_query(request, "zone");
+    const char *const words[] = {"serve", zone == NULL ? NULL : "--zone", zone, NULL};
     struct buf out = {0};
     annal_error err = {0};
-    bool good = read_question(request, &question);
-    annal__buf_done(&question.texts);
-    if (!good)
+    if (zone != NULL && !zone_is_known(zone)) {
+        answer_error(request, 400, "zone",
+                     "zone must be a zone that the system knows, such as Europe/Berlin, or an "
+                     "offset such as +05:30");
         return;
-    annal_status status =
-        child_run(annal_store_path(serve->store), words,
-                  &(struct child_options){.variable = QUESTION "=1",
-                                          .input = annal__buf_slice(&request->body),
-                                          .most_ms = (uint32_t)question.timeout_ms + BEGIN_MS,
-                                          .request = request},
-                  &out, &err);
+    }
+    annal_status status = child_run(annal_store_path(serve->store), words,
+                                    &(struct child_options){.variable = QUESTION "=1",
+                                                            .input = body,
+                                                            .most_ms = timeout_ms + BEGIN_MS,
+                                                            .request = request},
+                                    &out, &err);
     char *end = NULL;
     const char *text = status < 0 ? NULL : annal__buf_cstr(&out);
     request->status = text == NULL ? 0 : (unsigned)strtoul(text, &end, 10);
@@ -228,7 +230,17 @@ void sql_ask(struct serve *serve, struct request *request)
     if (status == ANNAL_ERR_REFUSED || status == ANNAL_ERR_LIMIT)
         answer_error(request, 413, "limit",
                      "SQL: it was stopped after %.1f seconds, in one call of a function",
-                     (double)question.timeout_ms / 1000);
+                     (double)timeout_ms / 1000);
     else
         answer_error(request, 503, "busy", "%s", err.message);
+}
+
+void sql_ask(struct serve *serve, struct request *request)
+{
+    struct question question;
+    bool good = read_question(request, &question);
+    annal__buf_done(&question.texts);
+    if (good)
+        question_ask(serve, request, annal__buf_slice(&request->body),
+                     (uint32_t)question.timeout_ms);
 }

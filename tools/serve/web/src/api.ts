@@ -158,6 +158,8 @@ export class Server implements Source {
 
   constructor(public token: string) {}
 
+  private zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
   async request(url: string, options: RequestInit = {}): Promise<Response> {
     let answer: Response;
     try {
@@ -256,8 +258,18 @@ export class Server implements Source {
     return (await this.get<{ hits: Hit[] }>('/search', { q, session, limit }, signal)).hits;
   }
 
-  sql(sql: string, limit: number, signal?: AbortSignal): Promise<Table> {
-    return this.post('/sql', { sql, limit, timeout_ms: 20_000 }, signal);
+  /* Days are of the zone of the browser, or of the server if it does not know that zone. */
+  async sql(sql: string, limit: number, signal?: AbortSignal): Promise<Table> {
+    const body = { sql, limit, timeout_ms: 20_000 };
+    if (this.zone) {
+      try {
+        return await this.post(`/sql?zone=${encodeURIComponent(this.zone)}`, body, signal);
+      } catch (e) {
+        if (!(e instanceof ApiError) || e.code !== 'zone') throw e;
+        this.zone = '';
+      }
+    }
+    return this.post('/sql', body, signal);
   }
 
   async schema(): Promise<SchemaTable[]> {

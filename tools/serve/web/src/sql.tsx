@@ -19,7 +19,10 @@ const EXAMPLES: [string, string][] = [
     'Tools that fail most',
     `SELECT tool, calls, failed, failure_rate, p50_ms, p95_ms\nFROM tool_stats WHERE calls >= 5 ORDER BY failure_rate DESC LIMIT 20`,
   ],
-  ['Tokens by day', `SELECT day, input_tokens + output_tokens AS tokens FROM usage_by_day ORDER BY day`],
+  [
+    'Tokens by day',
+    `SELECT annal_period(timestamp, 'day') AS day, sum(coalesce(input_tokens, 0) + coalesce(output_tokens, 0)) AS tokens\nFROM usage_events GROUP BY day ORDER BY day`,
+  ],
   [
     'The slowest calls',
     `SELECT session_id, seq, tool, duration_ms FROM tool_durations ORDER BY duration_ms DESC LIMIT 30`,
