@@ -258,6 +258,7 @@ def test_a_list_comes_in_pages_and_misses_nothing():
             assert sorted(seen) == list("abcde"), (sort, seen)
         one = server.get("/sessions/b")
         ls = next(row for row in listed if row["session_id"] == "b")
+        del ls["project"]  # of all sessions, which is too much for a page of them
         assert {key: one[key] for key in ls} == ls
         assert server.get("/sessions?q=C")["total"] == 1
         server.get("/sessions?cursor=x", status=400)

@@ -81,7 +81,11 @@ enum {
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
     "  AND " REQUEST_FAILED ") AS failed_requests,"                                                \
     " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
-    "  AND type = 'import.unreadable') AS unreadable_lines"
+    "  AND type = 'import.unreadable') AS unreadable_lines,"                                       \
+    " (SELECT coalesce(sum(events), 0) FROM event_counts n WHERE n.session_id = s.id"              \
+    "  AND type = 'import.unknown') AS unknown_layouts,"                                           \
+    " (SELECT source_host FROM session_sources o WHERE o.session_id = s.id) AS source_host,"       \
+    " (SELECT source_path FROM session_sources o WHERE o.session_id = s.id) AS source_path"
 #define SESSION_JOINED                                                                             \
     " FROM sessions s LEFT JOIN forks f ON f.session_id = s.id"                                    \
     " LEFT JOIN sessions p ON p.id = f.parent_session_id"
