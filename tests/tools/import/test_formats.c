@@ -198,7 +198,7 @@ START_TEST(no_value_of_a_log_is_lost)
         return; /* rows are other text; a_row_of_a_database_is_lost_by_no_importer */
     find_log(log, path);
     CLI(&cli, NULL, "import", log->kind, path);
-    CLI(&cli, NULL, "query");
+    CLI(&cli, NULL, "query", "--raw");
     char *text = file_read(path, NULL);
     assert_values_found(text, cli.out, log->path);
     free(text);
