@@ -232,6 +232,30 @@ START_TEST(a_session_of_goose_without_a_ledger_has_the_sums_of_its_row)
 }
 END_TEST
 
+START_TEST(tokens_that_a_log_does_not_give_are_unknown)
+{
+    static const char log[] =
+        "{\"info\":{\"model_stats\":{\"instance_cost\":0.25}},\"trajectory_format\":"
+        "\"mini-swe-agent-1\",\"messages\":[{\"role\":\"user\",\"content\":\"go\"}]}";
+    sqlite3 *db = NULL;
+    const char *path = tmpdir_path(&cli.dir, "ledger.db");
+    file_write(tmpdir_path(&cli.dir, "cost.traj.json"), log, sizeof log - 1);
+    DONE(&cli, "import", "mini-swe-agent", tmpdir_path(&cli.dir, "cost.traj.json"));
+    make_database(path, DATA("goose/sessions.db.sql"));
+    ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(db, "UPDATE usage_ledger SET output_tokens = NULL", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+    DONE(&cli, "import", "goose", path);
+    CLI(&cli, NULL, "sql", "--format", "csv",
+        "SELECT agent_id, sum(input_tokens), sum(output_tokens), sum(cost_microusd) FROM sessions"
+        " WHERE input_tokens IS NOT NULL OR cost_microusd IS NOT NULL GROUP BY 1 ORDER BY 1");
+    ck_assert_ptr_nonnull(strstr(cli.out, "goose,900,,"));
+    ck_assert_ptr_nonnull(strstr(cli.out, "mini-swe-agent,,,250000"));
+}
+END_TEST
+
 /* ---- When a session began ---- */
 
 static const struct {
@@ -494,6 +518,7 @@ Suite *suite_formats(void)
     tcase_add_test(tc, a_trace_is_called_after_what_it_was_asked_or_by_its_name);
     tcase_add_test(tc, what_the_responses_of_a_branch_used_is_told_once);
     tcase_add_test(tc, a_session_of_goose_without_a_ledger_has_the_sums_of_its_row);
+    tcase_add_test(tc, tokens_that_a_log_does_not_give_are_unknown);
     tcase_add_loop_test(tc, a_session_whose_log_tells_a_time_late_was_created_at_it, 0,
                         sizeof begins / sizeof *begins);
     tcase_add_test(tc, a_document_that_grew_adds_what_is_new);

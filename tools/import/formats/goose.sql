@@ -111,8 +111,8 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                            WHERE b.type = 'object' AND coalesce(b.value ->> '$.type', '') NOT IN ('toolRequest', 'toolResponse')),
                'turn_id', json_text(turn), 'source', source, 'extra', json_remove(r, '$.content', '$.content_json'))
            WHEN 'usage' THEN json_fields('model', nullif(coalesce(r -> '$.model', r -> '$.model_name'), 'null'),
-               'input_tokens', coalesce(nullif(r -> '$.input_tokens', 'null'), '0'),
-               'output_tokens', coalesce(nullif(r -> '$.output_tokens', 'null'), '0'),
+               'input_tokens', nullif(r -> '$.input_tokens', 'null'),
+               'output_tokens', nullif(r -> '$.output_tokens', 'null'),
                'cost_usd', nullif(coalesce(r -> '$.cost', r -> '$.cost_usd'), 'null'), 'source', source, 'extra', r)
            WHEN 'unreadable' THEN json_set(NEW.unreadable, '$.source', json(source))
            ELSE json_fields('kind', coalesce(j -> '$.table', '"line"'), 'source', source, 'extra', j) END, NEW.n

@@ -70,7 +70,7 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
     UPDATE file SET made = CASE WHEN ts > 1 THEN 2 ELSE 1 END;
     INSERT INTO out
     SELECT NEW.row, 1, session, ts, 'agent.turn.usage', 'usage',
-           json_fields('model', json_text(model), 'input_tokens', '0', 'output_tokens', '0',
+           json_fields('model', json_text(model), 'requests', 0,
                        'cost_usd', v -> '$.info.model_stats.instance_cost', 'source', source), NEW.n
     FROM file, now WHERE main = 'meta' AND json_type(v, '$.info.model_stats.instance_cost') IN ('real', 'integer');
     INSERT INTO out

@@ -205,12 +205,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
       AND 'integer' IN (json_type(u, '$.prompt_tokens'), json_type(u, '$.completion_tokens'));
     INSERT INTO out
     SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || u.key,
-           json_fields('model', u.value -> '$.model', 'input_tokens', '0', 'output_tokens', '0',
+           json_fields('model', u.value -> '$.model', 'requests', 0,
                        'cost_usd', u.value -> '$.cost', 'source', source), NEW.n
     FROM file, now, json_each(v, '$.metrics.costs') u WHERE main = 'run' AND u.type = 'object'
     UNION ALL
     SELECT NEW.row, 20000000 + u.key, session, file.ts, 'agent.turn.usage', 'cost.' || s.key || '.' || u.key,
-           json_fields('model', u.value -> '$.model', 'input_tokens', '0', 'output_tokens', '0',
+           json_fields('model', u.value -> '$.model', 'requests', 0,
                        'cost_usd', u.value -> '$.cost', 'source', source), NEW.n
     FROM file, now, json_each(v, '$.stats.usage_to_metrics') s, json_each(s.value, '$.costs') u
     WHERE main = 'state' AND s.type = 'object' AND u.type = 'object';
