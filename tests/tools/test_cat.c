@@ -251,7 +251,7 @@ START_TEST(output_that_cannot_be_written_is_a_failure)
     char command[900];
     for (size_t i = 0; i < 2; i++) {
         append_events("s", events[i]);
-        snprintf(command, sizeof command, "%s --store %s cat s >/dev/full 2>%s", ANNAL_COMMAND,
+        snprintf(command, sizeof command, "'%s' --store %s cat s >/dev/full 2>%s", ANNAL_COMMAND,
                  cli.store, tmpdir_path(&cli.dir, "said"));
         int status = system(command);
         ck_assert(WIFEXITED(status));

@@ -31,7 +31,7 @@ START_TEST(diff_shows_people_each_row_that_changed_and_its_columns)
     ck_assert_ptr_nonnull(strstr(cli.out, "    status: \"started\" -> \"completed\"\n"));
     ck_assert_ptr_nonnull(strstr(cli.out, "\n+ turns id=\"s:t2\"\n"));
     ck_assert_ptr_nonnull(
-        strstr(cli.out, "after seq 2 -> after seq 4: 2 inserted, 2 updated, 0 deleted\n"));
+        strstr(cli.out, "after seq 2 -> after seq 4: 3 inserted, 2 updated, 0 deleted\n"));
     CLI(&cli, NULL, "diff", "s", "4", "2");
     ck_assert_ptr_nonnull(strstr(cli.out, "\n- turns id=\"s:t2\"\n"));
     CLI(&cli, NULL, "diff", "s", "3", "3");

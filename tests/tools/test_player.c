@@ -40,7 +40,7 @@ static const char rendered[] =
     "      5  12:00:00  assistant\n"
     "                   (thinks) Hm.\n"
     "                   Summer \033[31mtime.\n"
-    "                   [type: image, n: 1]\n"
+    "                   [image]\n"
     "                   2026-03-03\n"
     "      6  13:00:00  turn ends: completed  tokens: 1,200 in, 34 out; so far 1 turn · 1,234 "
     "tokens · $0.25\n";

@@ -152,7 +152,7 @@ START_TEST(bytes_behind_a_zero_byte_are_kept)
 }
 END_TEST
 
-START_TEST(a_branch_that_is_too_large_is_kept_in_pieces_and_the_others_are_imported)
+START_TEST(a_long_text_of_a_branch_becomes_an_artifact_and_the_others_are_imported)
 {
     const size_t len = (size_t)65 << 20;
     char *bytes = malloc(len);
@@ -166,7 +166,9 @@ START_TEST(a_branch_that_is_too_large_is_kept_in_pieces_and_the_others_are_impor
     free(bytes);
     import_all();
     ask("SELECT count(*) FROM events WHERE type = 'import.unreadable'");
-    ASSERT_OUT(&cli, "\n9\r\n"); /* of 8 MiB each */
+    ASSERT_OUT(&cli, "\n0\r\n");
+    ask("SELECT count(*) FROM events WHERE data LIKE '%\"sha256\":%'");
+    ASSERT_OUT(&cli, "\n1\r\n");
     ask("SELECT count(*) FROM events WHERE id = 'branch:small'");
     ASSERT_OUT(&cli, "\n1\r\n");
     import_all();
@@ -194,7 +196,7 @@ Suite *suite_runs(void)
     tcase_add_test(tcase, a_second_import_of_runs_adds_what_is_new);
     tcase_add_test(tcase, a_file_that_is_no_json_is_kept_and_said_to_be_unreadable);
     tcase_add_test(tcase, bytes_behind_a_zero_byte_are_kept);
-    tcase_add_test(tcase, a_branch_that_is_too_large_is_kept_in_pieces_and_the_others_are_imported);
+    tcase_add_test(tcase, a_long_text_of_a_branch_becomes_an_artifact_and_the_others_are_imported);
     tcase_add_test(tcase, what_is_no_run_is_refused);
     return suite;
 }

@@ -109,7 +109,10 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
         "  --store DIR            the store ('annal help' says which is the default)\n"
         "  --json                 print one JSON object a line\n"
         "  --wait SECONDS         how long to wait for other processes in all (10)\n"
-        "  --keep-free MIB        how much of the disk appends leave free (16)\n\n"
+        "  --utc                  days, hours and times without a zone in UTC\n"
+        "  --zone NAME            the same in this zone, such as Europe/Berlin or +05:30\n"
+        "  --keep-free MIB        how much of the disk appends leave free (16)\n"
+        "  --unsafe-filesystem    write also on FUSE or NFS: a crash may lose events\n\n"
         "examples:\n"
         "  annal task add home t1 \\\n"
         "      --rank 1\n");

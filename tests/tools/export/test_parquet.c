@@ -109,7 +109,7 @@ START_TEST(events_come_back_byte_for_byte)
     assert_reads(&answer,
                  "SELECT session_id, seq, epoch_us(timestamp), type, id, cause, data FROM f "
                  "ORDER BY seq",
-                 "s|1|1767682800123456|a.b|i\u00e91|other:7|{\"t\":\"a\\u0000b\\ud800 \U0001F600\""
+                 "s|1|1767682800123456|a.b|i\u00e91|other:7|{\"t\":\"a\\u0000b\\ufffd \U0001F600\""
                  ",\"n\":123456789012345678901234567890, \"x\":1.50}\n"
                  "s|2|-1|c|NULL|NULL|null\n");
 }
