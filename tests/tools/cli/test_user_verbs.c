@@ -121,7 +121,8 @@ START_TEST(help_manual_and_completion_know_the_verbs_of_a_users_pack)
     CLI(&cli, NULL, "help", "--words", "task");
     ck_assert_str_eq(cli.out, "add\nls\n");
     CLI(&cli, NULL, "help", "--words", "task", "ls");
-    ck_assert_str_eq(cli.out, "--rank=\n--store=\n--json\n--wait=\n--keep-free=\n--help\n");
+    ck_assert_str_eq(cli.out, "--rank=\n--store=\n--json\n--wait=\n--utc\n--zone=\n--keep-free=\n"
+                              "--unsafe-filesystem\n--help\n");
     CLI(&cli, NULL, "help", "--man");
     ck_assert_ptr_nonnull(strstr(cli.out, ".SS annal task add LIST ID [TITLE]\n"));
     CLI(&cli, NULL, "taks");
