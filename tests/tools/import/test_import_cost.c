@@ -31,7 +31,7 @@ static const struct shape shapes[] = {
     {"otel", SPANS "{}", ",{}", ENDED, 8000, false},
     {"otel", "{\"resourceSpans\":[{\"scopeSpans\":[{}", ",{}", "]}]}", 70000, false},
     {"otel", SPANS "{}",
-     ",{\"traceId\":\"ab\",\"spanId\":\"#\",\"name\":\"a name of some length\"}", ENDED, 1000,
+     ",{\"traceId\":\"ab\",\"spanId\":\"#\",\"name\":\"a name of some length\"}", ENDED, 2500,
      false},
     {"otel", SPANS "{}", ",{\"traceId\":\"#\",\"spanId\":\"#\",\"name\":\"n\"}", ENDED, 500, false},
     {"otel", ONE, KEY("k"), "]}" ENDED, 2000, false},
@@ -44,6 +44,9 @@ static const struct shape shapes[] = {
     {"otel-logs", "",
      "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{\"traceId\":\"#\"}" ENDED "\n", "", 300,
      true},
+    {"otel-logs", "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{}",
+     ",{\"traceId\":\"ab\",\"spanId\":\"#\",\"attributes\":[" CHAT KEY("k") "]}", ENDED, 800,
+     false},
 };
 
 static annal_status ignore(void *arg, const annal_import_event *event, annal_error *err)
@@ -110,6 +113,7 @@ START_TEST(what_is_four_times_as_long_costs_about_four_times_as_much)
 {
     ck_grows(2);
     ck_grows(5);
+    ck_grows(10);
 }
 END_TEST
 

@@ -42,9 +42,12 @@ CREATE TRIGGER line AFTER INSERT ON lines BEGIN
                 WHEN json_type(NEW.json, '$.resourceLogs') = 'array' THEN 'logs' ELSE 'record' END
     FROM source;
     INSERT INTO records (i, s, r)
-    SELECT row_number() OVER (), p.value, coalesce(r.value -> '$.resource.attributes', '[]')
-    FROM now, json_each(j, '$.resourceLogs') r, json_each(r.value, '$.scopeLogs') c, json_each(c.value, '$.logRecords') p
-    WHERE main = 'logs' AND p.type = 'object';
+    -- With a LIMIT the attributes of a resource are read once, and not for each of its records.
+    SELECT row_number() OVER (), p.value, r.attributes
+    FROM (SELECT e.value, coalesce(e.value -> '$.resource.attributes', '[]') AS attributes
+          FROM now, json_each(j, '$.resourceLogs') e WHERE main = 'logs' LIMIT -1) r,
+         json_each(r.value, '$.scopeLogs') c, json_each(c.value, '$.logRecords') p
+    WHERE p.type = 'object';
     UPDATE records SET
         a = (SELECT json_group_object(e.value ->> '$.key', json(coalesce(otlp_json(e.value -> '$.value'), 'null')))
              FROM json_each(CASE WHEN json_type(s, '$.attributes') = 'array' THEN s ELSE '{"attributes":[]}' END, '$.attributes') e

@@ -47,6 +47,7 @@ CREATE INDEX undated ON sessions (session) WHERE dated = 0;
 CREATE TABLE earlier (session TEXT PRIMARY KEY, dated INTEGER, t0 INTEGER) WITHOUT ROWID;
 CREATE TABLE asked (session TEXT, m TEXT, PRIMARY KEY (session, m)) WITHOUT ROWID;
 CREATE TABLE out (row INTEGER, i INTEGER, k INTEGER, session TEXT, ts INTEGER, type TEXT, id TEXT, data TEXT, n INTEGER);
+CREATE INDEX out_usage ON out(row, i) WHERE type = 'agent.turn.usage';
 -- The small columns first: SQLite reads them without what is behind them.
 CREATE TABLE now (source TEXT, main TEXT, j TEXT, v TEXT);
 
