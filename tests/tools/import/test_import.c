@@ -371,7 +371,7 @@ START_TEST(odd_bytes_are_held)
     ASSERT_OUT(&cli, "\"sessions\":[],\"lines\":0,\"imported\":0,\"skipped\":0,\"events\":0,");
     IMPORT_TEXT(&cli, "\0\0\0\0\n{\"a\":\"\\ud800\"}\n\xC3\n{}[]\n");
     ASSERT_OUT(&cli, "\"lines\":4,\"imported\":4,\"skipped\":0,\"events\":5,");
-    DONE(&cli, "cat", "s-1");
+    DONE(&cli, "cat", "s-1", "--raw");
     ASSERT_OUT(&cli, "\"text\":\"\\u0000\\u0000\\u0000\\u0000\"");
     ASSERT_OUT(&cli, "\"a\":\"\\ud800\"");
     ASSERT_OUT(&cli, "\"base64\":\"ww==\"");
@@ -392,18 +392,22 @@ START_TEST(a_part_of_a_file_that_was_imported_adds_nothing)
 }
 END_TEST
 
-START_TEST(a_line_that_is_too_long_is_held_in_pieces)
+START_TEST(the_long_text_of_a_line_beyond_the_limit_becomes_an_artifact)
 {
+    static const char head[] = "{\"type\":\"user\",\"uuid\":\"u1\",\"sessionId\":\"s-1\","
+                               "\"message\":{\"role\":\"user\",\"content\":\"";
     size_t len = (size_t)ANNAL_IMPORT_LINE_BYTES_MAX + 5000;
-    char *bytes = malloc(len + 16);
+    char *bytes = malloc(len);
     ck_assert_ptr_nonnull(bytes);
     memset(bytes, 'x', len);
-    memcpy(bytes, "{\"a\":\"", 6);
-    memcpy(bytes + len - 2, "\"}\n{}\n", 6);
+    memcpy(bytes, head, sizeof head - 1);
+    memcpy(bytes + len - 4, "\"}}\n", 4);
     import_bytes("claude-code", "s-1.jsonl", bytes, len - 100);
-    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,\"events\":8,");
-    import_bytes("claude-code", "s-1.jsonl", bytes, len + 4);
-    ASSERT_OUT(&cli, "\"lines\":2,\"imported\":2,\"skipped\":0,\"events\":2,");
+    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":0,\"skipped\":1,\"events\":0,");
+    import_bytes("claude-code", "s-1.jsonl", bytes, len);
+    ASSERT_OUT(&cli, "\"lines\":1,\"imported\":1,\"skipped\":0,");
+    CLI(&cli, NULL, "query", "--type", "message.added");
+    ASSERT_OUT(&cli, "\"sha256\":");
     free(bytes);
 }
 END_TEST
@@ -759,7 +763,7 @@ Suite *suite_import(void)
     tcase_add_test(import, odd_bytes_are_held);
     tcase_add_test(import, a_long_log_has_a_snapshot_as_soon_as_it_is_imported);
     tcase_add_test(import, a_part_of_a_file_that_was_imported_adds_nothing);
-    tcase_add_test(import, a_line_that_is_too_long_is_held_in_pieces);
+    tcase_add_test(import, the_long_text_of_a_line_beyond_the_limit_becomes_an_artifact);
     tcase_add_test(import, an_importer_may_be_a_file);
     tcase_add_test(import, the_name_of_an_importer_is_quoted_in_its_report);
     tcase_add_test(import, what_is_wrong_with_the_command_line_is_said_and_nothing_is_written);

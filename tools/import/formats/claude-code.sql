@@ -302,7 +302,7 @@ CREATE TRIGGER line INSTEAD OF INSERT ON said BEGIN
     LEFT JOIN usage u ON u.session = x.session AND u.message = NEW.message;
     INSERT INTO branched SELECT NEW.row WHERE EXISTS (
         SELECT 1 FROM facts f WHERE f.row = NEW.row AND f.human AND f.from_turn IS NOT NULL
-          AND (f.rooted OR (SELECT d.turn FROM nodes d WHERE d.uuid = f.up) IS NOT f.from_turn));
+          AND (f.rooted OR EXISTS (SELECT 1 FROM nodes d WHERE d.uuid = f.up AND d.turn <> f.from_turn)));
     INSERT INTO left_behind VALUES (NEW.row);
 END;
 
@@ -320,8 +320,8 @@ CREATE TRIGGER branch INSTEAD OF INSERT ON branched BEGIN
             SELECT facts.from_turn WHERE facts.from_turn IS NOT NULL
             UNION SELECT b.up FROM way JOIN branches b USING (turn) WHERE b.up IS NOT NULL)
         SELECT nullif(json_group_array(json_array(b.turn, CASE WHEN b.gone THEN 'turn.restored' ELSE 'turn.abandoned' END)), '[]')
-        FROM (SELECT turn, gone FROM branches b WHERE b.session = facts.session
-              AND b.gone = (b.turn IN (SELECT turn FROM way))) b)
+        FROM branches b LEFT JOIN way USING (turn)
+        WHERE b.session = facts.session AND b.gone = (way.turn IS NOT NULL))
     WHERE row = NEW.row;
     UPDATE branches SET gone = NOT gone
     WHERE turn IN (SELECT t.value ->> 0 FROM facts f, json_each(f.taken) t WHERE f.row = NEW.row);
