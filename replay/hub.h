@@ -2,8 +2,8 @@
 /*
  * The hub: what all tails of one store object share, so that each commit is looked at once.
  *
- * (1) It listens to the news (annal/news.h). For each session that a tail names (for all sessions,
- *     if a tail reads all) it keeps up to which event the tails were told: the table.
+ * (1) It listens to the news (journal/sys/news.h). The table records, for each session that a tail
+ *     reads, the last event that the tails know of.
  * (2) Each time an entry of the table grows, this is appended to the log, which keeps the last
  *     HUB_LOG entries: the order of commits. A tail of several sessions walks along it at its own
  *     pace. One that falls back further takes the table instead. At any place of the log the table
