@@ -18,7 +18,7 @@
 #define WRITE_BYTES ((size_t)1 << 20)
 
 struct annal__rebuild {
-    const char *directory;
+    const struct below *root;
     annal_session_info info;
     struct frame_header header;
     const struct codec *codec; /* NULL: the first event will show it */
@@ -28,7 +28,7 @@ struct annal__rebuild {
     uint64_t written;
     struct buf out; /* what is not written yet */
     struct buf data;
-    struct buf path;
+    char name[sizeof "events/" + ANNAL_SESSION_ID_BYTES_MAX + 8]; /* below root */
 };
 
 static annal_status no_memory(const annal_session_info *info, annal_error *err)
@@ -65,21 +65,19 @@ static annal_status make_header(annal__rebuild *rebuild, annal_error *err)
 static annal_status open_file(annal__rebuild *rebuild, const struct codec *codec, int flags,
                               annal_error *err)
 {
-    annal__buf_clear(&rebuild->path);
-    if (annal__buf_printf(&rebuild->path, "%s/%s%s", rebuild->directory, rebuild->info.session,
-                          codec->suffix) < 0 ||
-        annal__buf_cstr(&rebuild->path) == NULL)
-        return no_memory(&rebuild->info, err);
-    rebuild->fd = annal__system_io.open(NULL, rebuild->path.ptr, O_RDWR | flags, 0660);
-    if (rebuild->fd < 0 && (errno != ENOENT || flags != 0))
-        return annal__fail_errno(err, "open %s", rebuild->path.ptr);
-    return ANNAL_OK;
+    static const struct below_mode own = {.file = 0600};
+    snprintf(rebuild->name, sizeof rebuild->name, "events/%s%s", rebuild->info.session,
+             codec->suffix);
+    annal_status status = annal__below_open_file(rebuild->root, rebuild->name, O_RDWR | flags, &own,
+                                                 &rebuild->fd, err);
+    return status == ANNAL_ERR_NOTFOUND && flags == 0 ? ANNAL_OK : status;
 }
 
 /* Continue after the last event whose hash is right; without one the file begins again. */
 static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, annal_error *err)
 {
     struct journal_tail tail;
+    bool ignored;
     const struct io *io = &annal__system_io;
     annal_status status = annal__scan_tail(io, rebuild->fd, codec, &tail, err);
     if (status < 0)
@@ -89,7 +87,7 @@ static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, an
         return annal__fail(err, ANNAL_ERR_CONFLICT, "session '%s' has another history here",
                            rebuild->info.session);
     if (io->ftruncate(io->arg, rebuild->fd, has_event ? tail.end : 0) < 0)
-        return annal__fail_errno(err, "shorten %s", rebuild->path.ptr);
+        return annal__fail_errno(err, "shorten %s", rebuild->name);
     if (has_event) {
         rebuild->codec = codec;
         rebuild->seq = tail.seq;
@@ -99,18 +97,16 @@ static annal_status go_on(annal__rebuild *rebuild, const struct codec *codec, an
     }
     close(rebuild->fd);
     rebuild->fd = -1;
-    return unlink(rebuild->path.ptr) == 0 ? ANNAL_OK
-                                          : annal__fail_errno(err, "remove %s", rebuild->path.ptr);
+    return annal__below_delete(rebuild->root, rebuild->name, &ignored, err);
 }
 
-annal_status annal__rebuild_open(const char *directory, const annal_session_info *info,
+annal_status annal__rebuild_open(const struct below *root, const annal_session_info *info,
                                  annal__rebuild **out_rebuild, uint64_t *out_seq, annal_error *err)
 {
     annal__rebuild *rebuild = annal__zalloc(sizeof *rebuild);
     if (rebuild == NULL)
         return no_memory(info, err);
-    *rebuild =
-        (annal__rebuild){.directory = directory, .info = *info, .fd = -1, .seq = info->fork_seq};
+    *rebuild = (annal__rebuild){.root = root, .info = *info, .fd = -1, .seq = info->fork_seq};
     annal_status status = make_header(rebuild, err);
     for (int i = 0; i < CODEC_COUNT && status >= 0 && rebuild->codec == NULL; i++) {
         status = open_file(rebuild, annal__codecs[i], 0, err);
@@ -213,7 +209,7 @@ annal_status annal__rebuild_end(annal__rebuild *rebuild, annal_error *err)
     struct buf *out = &rebuild->out;
     if (out->len > 0 &&
         annal__write_all(&annal__system_io, rebuild->fd, out->ptr, out->len, rebuild->written) < 0)
-        return annal__fail_errno(err, "write %s", rebuild->path.ptr);
+        return annal__fail_errno(err, "write %s", rebuild->name);
     rebuild->written += out->len;
     annal__buf_clear(out);
     return ANNAL_OK;
@@ -227,6 +223,5 @@ void annal__rebuild_close(annal__rebuild *rebuild)
         close(rebuild->fd);
     annal__buf_done(&rebuild->out);
     annal__buf_done(&rebuild->data);
-    annal__buf_done(&rebuild->path);
     annal__free(rebuild);
 }

@@ -8,19 +8,22 @@
 #ifndef JOURNAL_SYS_REBUILD_H
 #define JOURNAL_SYS_REBUILD_H
 
+#include "journal/base/open_below.h"
+
 #include <annal/journal.h>
 
 typedef struct annal__rebuild annal__rebuild;
 
 /*
- * In the directory, which nobody else uses. info has session, file, replaces, created_us and
- * fork_session, fork_seq, fork_h; its format is not needed: the first event shows which it is. If
- * the directory has the beginning of this journal, it goes on there, and a last event that is not
- * whole is cut off. *out_seq: the last event that it has. One thread at a time.
+ * In the directory `events` of root, which no other process uses. info has session, file, replaces,
+ * created_us and fork_session, fork_seq, fork_h; its format is not needed: the first event shows
+ * which it is. If the directory has the beginning of this journal, the journal continues there, and
+ * a last event that is not whole is cut off. *out_seq: the last event that it has. One thread at a
+ * time.
  *
  * ANNAL_ERR_CONFLICT  the directory has a journal of this session with another header
  */
-ANNAL_MUST_CHECK annal_status annal__rebuild_open(const char *directory,
+ANNAL_MUST_CHECK annal_status annal__rebuild_open(const struct below *root,
                                                   const annal_session_info *info,
                                                   annal__rebuild **out_rebuild, uint64_t *out_seq,
                                                   annal_error *err);

@@ -7,6 +7,7 @@
 #include "tests/tools/cli.h"
 #include "tools/ship/lake.h"
 
+#include <glob.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
@@ -334,6 +335,20 @@ static const struct answer answers[] = {
     {"X: y\r\n", "X: y\r\n", 100000},
 };
 
+static const char *swap_store; /* NULL: a server that is only that */
+
+/* Another process, which may write to the store, gives the name of what is pulled to a link. */
+static void swap_staging(void)
+{
+    glob_t found = {0};
+    char pattern[300];
+    snprintf(pattern, sizeof pattern, "%s/.importing-*", swap_store);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), 0);
+    ck_assert_int_eq(rename(found.gl_pathv[0], tmpdir_path(&cli.dir, "aside")), 0);
+    ck_assert_int_eq(symlink(tmpdir_path(&cli.dir, "victim"), found.gl_pathv[0]), 0);
+    globfree(&found);
+}
+
 static void answer_one(int fd, const struct answer *answer)
 {
     char request[65536];
@@ -341,6 +356,8 @@ static void answer_one(int fd, const struct answer *answer)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &quiet, sizeof quiet);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &quiet, sizeof quiet);
     ssize_t got = recv(fd, request, sizeof request, 0);
+    if (swap_store != NULL)
+        swap_staging();
     bool good = got > 0 && send(fd, answer->head, strlen(answer->head), MSG_NOSIGNAL) > 0;
     for (int i = 0; i < answer->times && good; i++)
         good = send(fd, answer->body, body_bytes > 0 ? body_bytes : strlen(answer->body),
@@ -431,6 +448,32 @@ START_TEST(a_server_sends_only_the_session_that_was_asked_for)
     kill(liar, SIGKILL);
     waitpid(liar, NULL, 0);
     body_bytes = 0;
+    free(bytes);
+}
+END_TEST
+
+/* What is imported is the file that was written, not the one that has its name by then. */
+START_TEST(a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers)
+{
+    char server[60];
+    int port = 0;
+    struct answer answer = {.head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\n\r\n", .times = 1};
+    DONE_WITH(&cli, "{\"type\":\"a\",\"data\":1}\n", "append", "here");
+    DONE(&cli, "export", "here", "--format", "bundle", "--to", tmpdir_path(&cli.dir, "bundle"));
+    char *bytes = file_read(tmpdir_path(&cli.dir, "bundle"), &body_bytes);
+    answer.body = bytes;
+    cli.store = swap_store = tmpdir_path(&cli.dir, "second");
+    file_write(tmpdir_path(&cli.dir, "victim/bundle"), "not a bundle", 12);
+    pid_t liar = start_liar(&answer, &port);
+    snprintf(server, sizeof server, "http://127.0.0.1:%d", port);
+    DONE(&cli, "pull", "here", "--from", server);
+    ck_assert_int_eq(cli_journals(&cli), 1);
+    assert_untouched();
+    ck_assert_int_eq(access(tmpdir_path(&cli.dir, "victim/bundle"), F_OK), 0);
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    body_bytes = 0;
+    swap_store = NULL;
     free(bytes);
 }
 END_TEST
@@ -549,6 +592,7 @@ Suite *suite_hostile(void)
 #ifdef ANNAL_SHIP_S3
     tcase_add_test(cases, no_answer_of_a_server_or_a_bucket_harms);
     tcase_add_test(cases, a_server_sends_only_the_session_that_was_asked_for);
+    tcase_add_test(cases, a_pull_does_not_follow_a_link_that_is_created_while_the_server_answers);
 #endif
     cases = suite_case(suite, "hostile", set_up_database, fleet_teardown);
     tcase_set_timeout(cases, 300);

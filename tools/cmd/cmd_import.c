@@ -629,7 +629,7 @@ static int run(const struct args *args)
         return detect(args);
     if (strcmp(args->operands[0], "bundle") == 0 && args->operand_count == 2 &&
         args->value_count == 0)
-        return bundle_import(args, args->operands[1], NULL);
+        return bundle_import(args, args->operands[1], args->operands[1], NULL);
     if (strcmp(args->operands[0], "bundle") == 0)
         return fail_usage("import bundle wants one FILE and takes no option");
     if (args->operand_count < 2)

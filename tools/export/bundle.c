@@ -85,33 +85,42 @@ void bundle_artifact_path(const struct bundle_artifact *artifact, char path[BUND
     snprintf(path, BUNDLE_PATH_BYTES, "artifacts/%s/%s.zst", artifact->session, artifact->name);
 }
 
-annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256_TEXT_BYTES],
-                              annal_error *err)
+annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
+                              char text[SHA256_TEXT_BYTES], annal_error *err)
 {
     char piece[PIECE_BYTES];
     uint8_t hash[SHA256_BYTES];
     annal_status status = ANNAL_OK;
     struct sha256 *sha256 = annal__sha256_begin();
     if (sha256 == NULL)
-        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: no memory", path);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        status = annal__fail_errno(err, "open %s", path);
-    while (status == ANNAL_OK && bytes > 0) {
-        ssize_t got = read(fd, piece, bytes < sizeof piece ? (size_t)bytes : sizeof piece);
+        return annal__fail(err, ANNAL_ERR_NOMEM, "read %s: no memory", name);
+    for (uint64_t at = 0; status == ANNAL_OK && at < bytes;) {
+        uint64_t left = bytes - at;
+        ssize_t got =
+            pread(fd, piece, left < sizeof piece ? (size_t)left : sizeof piece, (off_t)at);
         if (got < 0)
-            status = annal__fail_errno(err, "read %s", path);
+            status = annal__fail_errno(err, "read %s", name);
         else if (got == 0)
-            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut meanwhile", path);
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s was cut meanwhile", name);
         else
             annal__sha256_add(sha256, piece, (size_t)got);
-        bytes -= got > 0 ? (uint64_t)got : 0;
+        at += got > 0 ? (uint64_t)got : 0;
     }
-    if (fd >= 0)
-        close(fd);
     annal__sha256_end(sha256, hash);
     if (status == ANNAL_OK)
         annal__sha256_text(hash, text);
+    return status;
+}
+
+annal_status bundle_hash_below(const struct below *below, const char *path, uint64_t bytes,
+                               char text[SHA256_TEXT_BYTES], annal_error *err)
+{
+    int fd = -1;
+    annal_status status = annal__below_open_file(below, path, O_RDONLY, NULL, &fd, err);
+    if (status < 0)
+        return status;
+    status = bundle_hash_file(fd, path, bytes, text, err);
+    close(fd);
     return status;
 }
 

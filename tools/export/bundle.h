@@ -19,6 +19,7 @@
 #define TOOLS_EXPORT_BUNDLE_H
 
 #include "journal/base/buf.h"
+#include "journal/base/open_below.h"
 #include "journal/base/sha256.h"
 #include "tools/cli/args.h"
 #include "tools/cli/sessions.h"
@@ -76,18 +77,23 @@ annal_status bundle_manifest_write(const struct bundle *bundle, struct buf *out,
 /* Rule (3). ANNAL_ERR_CORRUPT, ANNAL_ERR_UNSUPPORTED. */
 annal_status bundle_manifest_read(annal_slice text, struct bundle *out, annal_error *err);
 
-/* The SHA-256 of the first bytes of a file. ANNAL_ERR_CORRUPT: it has fewer. */
-annal_status bundle_hash_file(const char *path, uint64_t bytes, char text[SHA256_TEXT_BYTES],
-                              annal_error *err);
+/* Compute the SHA-256 of the first bytes of an open file; name is for messages. ANNAL_ERR_CORRUPT:
+ * it has fewer. */
+annal_status bundle_hash_file(int fd, const char *name, uint64_t bytes,
+                              char text[SHA256_TEXT_BYTES], annal_error *err);
+
+/* The same of a file below a directory; no link is followed. */
+annal_status bundle_hash_below(const struct below *below, const char *path, uint64_t bytes,
+                               char text[SHA256_TEXT_BYTES], annal_error *err);
 
 /* ---- The verbs; 0 or an exit status, after one line on stderr ---- */
 
 /* Of the sessions in the list, on stdout. */
 int bundle_export(annal_store *store, const struct session_list *list);
 
-/* annal import bundle FILE. only: the session that a server was asked for, and which may come with
- * those that it was forked from alone; NULL: all that is in the bundle. */
-int bundle_import(const struct args *args, const char *file, const char *only);
+/* annal import bundle FILE. name: what messages call it. only: the session that a server was asked
+ * for, and which may come with those that it was forked from alone; NULL: all of the bundle. */
+int bundle_import(const struct args *args, const char *file, const char *name, const char *only);
 
 /* Remove what interrupted imports left. */
 void bundle_remove_stale(const annal_store *store);

@@ -22,8 +22,7 @@ enum { PIECE_BYTES = 128 << 10, SYNC_SINGLY_MAX = 16 };
 
 struct taking {
     const struct args *args;
-    const char *file;
-    const char *only; /* as in bundle_import() */
+    const char *file, *name, *only; /* as in bundle_import() */
     struct staging staging;
     struct tar_reader *tar;
     struct progress progress;
@@ -33,7 +32,7 @@ struct taking {
 
 static annal_status refuse(struct taking *taking, const char *what)
 {
-    return annal__fail(taking->err, ANNAL_ERR_CORRUPT, "bundle '%s': %s", taking->file, what);
+    return annal__fail(taking->err, ANNAL_ERR_CORRUPT, "bundle '%s': %s", taking->name, what);
 }
 
 /* ---- Reading it ---- */
@@ -94,7 +93,7 @@ static annal_status check_ratio(struct taking *taking)
     enum { RATIO_MAX = 1000 };
     struct stat file;
     if (stat(taking->file, &file) < 0)
-        return annal__fail_errno(taking->err, "look at '%s'", taking->file);
+        return annal__fail_errno(taking->err, "look at '%s'", taking->name);
     return bundle_bytes(&taking->staging.bundle) <= always + RATIO_MAX * (uint64_t)file.st_size
                ? ANNAL_OK
                : refuse(taking, "its files are more than 1000 times as large as the bundle");
@@ -111,7 +110,7 @@ static annal_status check_space(struct taking *taking)
     if (space.f_bavail >= need / (space.f_frsize > 0 ? space.f_frsize : 1) + 1)
         return ANNAL_OK;
     errno = ENOSPC;
-    return annal__fail_errno(taking->err, "import '%s': %" PRIu64 " bytes", taking->file,
+    return annal__fail_errno(taking->err, "import '%s': %" PRIu64 " bytes", taking->name,
                              bundle_bytes(&taking->staging.bundle));
 }
 
@@ -120,7 +119,7 @@ static annal_status write_all(struct taking *taking, int fd, const char *bytes, 
     while (len > 0) {
         ssize_t written = write(fd, bytes, len);
         if (written <= 0)
-            return annal__fail_errno(taking->err, "write %s", taking->staging.path.ptr);
+            return annal__fail_errno(taking->err, "write below %s", taking->staging.stage.ptr);
         bytes += written;
         len -= (size_t)written;
     }
@@ -160,7 +159,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     if (status == ANNAL_END || (status == ANNAL_OK && (strcmp(name, within) != 0 || said != bytes)))
         return refuse(taking, "its files are not those of its manifest");
     if (status == ANNAL_OK)
-        status = staging_create_file(&taking->staging, within, &fd);
+        status = staging_open_file(&taking->staging, within, O_RDWR | O_CREAT | O_EXCL, &fd);
     if (status < 0)
         return status;
     struct sha256 *sha256 = annal__sha256_begin();
@@ -175,7 +174,7 @@ static annal_status lay_down(struct taking *taking, const char *within, uint64_t
     if (status == ANNAL_OK && strcmp(text, expected) != 0)
         status = annal__fail(taking->err, ANNAL_ERR_CORRUPT,
                              "bundle '%s': the hash of %s is not that of its manifest",
-                             taking->file, within);
+                             taking->name, within);
     return status;
 }
 
@@ -213,7 +212,7 @@ static void print_proof(const struct taking *taking)
     uint64_t there = count - taking->staging.added - taking->staging.extended;
     if (taking->args->json) {
         fputs("{\"file\":", stdout);
-        out_json_string(annal_slice_of(taking->file));
+        out_json_string(annal_slice_of(taking->name));
         printf(",\"sessions\":%" PRIu64 ",\"events\":%" PRIu64
                ",\"artifacts\":%zu,\"added\":%" PRIu64 ",\"extended\":%" PRIu64
                ",\"already_there\":%" PRIu64 ",\"missing_artifacts\":%" PRIu64
@@ -237,7 +236,7 @@ static void print_proof(const struct taking *taking)
 /* The store is opened, and created, only for a bundle that is sealed and has a manifest. */
 static int take(struct taking *taking)
 {
-    annal_status status = tar_reader_open(taking->file, &taking->tar, taking->err);
+    annal_status status = tar_reader_open(taking->file, taking->name, &taking->tar, taking->err);
     if (status == ANNAL_OK)
         status = read_manifest(taking);
     if (status == ANNAL_OK)
@@ -258,12 +257,12 @@ static int take(struct taking *taking)
     return status < 0 ? fail_error(taking->err) : EXIT_DONE;
 }
 
-int bundle_import(const struct args *args, const char *file, const char *only)
+int bundle_import(const struct args *args, const char *file, const char *name, const char *only)
 {
     annal_error err = {0};
     char from[PATH_MAX + 16];
-    struct taking taking = {.args = args, .file = file, .only = only, .err = &err};
-    snprintf(from, sizeof from, "bundle '%s'", taking.file);
+    struct taking taking = {.args = args, .file = file, .name = name, .only = only, .err = &err};
+    snprintf(from, sizeof from, "bundle '%s'", name);
     taking.staging = (struct staging){.from = from, .stage_lock = -1, .err = &err};
     progress_begin(&taking.progress, "import", 0);
     int exit_status = take(&taking);

@@ -29,17 +29,9 @@ struct bundling {
     struct tar_writer *tar;
     struct progress progress;
     uint64_t bytes_done;
-    struct buf path; /* of a file in the store */
+    struct below below; /* the directory of the store */
     annal_error *err;
 };
-
-static const char *path_of(struct bundling *bundling, const char *within)
-{
-    annal__buf_clear(&bundling->path);
-    if (annal__buf_printf(&bundling->path, "%s/%s", annal_store_path(bundling->store), within) < 0)
-        return NULL;
-    return annal__buf_cstr(&bundling->path);
-}
 
 static annal_status fail_memory(annal_error *err)
 {
@@ -121,10 +113,8 @@ static annal_status describe(struct bundling *bundling, struct bundle_session *s
     memcpy(session->file, info.file, sizeof session->file);
     memcpy(session->fork, info.fork_session, sizeof session->fork);
     bundle_session_path(session, within);
-    const char *path = path_of(bundling, within);
-    if (path == NULL)
-        return fail_memory(bundling->err);
-    return bundle_hash_file(path, session->bytes, session->sha256, bundling->err);
+    return bundle_hash_below(&bundling->below, within, session->bytes, session->sha256,
+                             bundling->err);
 }
 
 /* An annal_artifact_fn. */
@@ -139,10 +129,8 @@ static int add_artifact(void *arg, const annal_artifact_info *info)
     memcpy(artifact->name, info->sha256, sizeof artifact->name);
     artifact->bytes = info->stored_bytes;
     bundle_artifact_path(artifact, within);
-    const char *path = path_of(bundling, within);
-    if (path == NULL)
-        return fail_memory(bundling->err);
-    return bundle_hash_file(path, artifact->bytes, artifact->sha256, bundling->err);
+    return bundle_hash_below(&bundling->below, within, artifact->bytes, artifact->sha256,
+                             bundling->err);
 }
 
 static annal_status collect(struct bundling *bundling, const struct session_list *list)
@@ -190,26 +178,23 @@ static annal_status put_file(struct bundling *bundling, const char *within, uint
 {
     uint8_t hash[SHA256_BYTES];
     char now[SHA256_TEXT_BYTES];
-    const char *path = path_of(bundling, within);
+    int fd = -1;
     struct sha256 *sha256 = annal__sha256_begin();
-    if (path == NULL || sha256 == NULL) {
-        if (sha256 != NULL)
-            annal__sha256_end(sha256, hash);
+    if (sha256 == NULL)
         return fail_memory(bundling->err);
-    }
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    annal_status status = fd < 0 ? annal__fail_errno(bundling->err, "open %s", path) : ANNAL_OK;
+    annal_status status =
+        annal__below_open_file(&bundling->below, within, O_RDONLY, NULL, &fd, bundling->err);
     if (status == ANNAL_OK)
         status = tar_write_file(bundling->tar, within, bytes, bundling->err);
     if (status == ANNAL_OK)
-        status = put_bytes(bundling, fd, path, bytes, sha256);
+        status = put_bytes(bundling, fd, within, bytes, sha256);
     if (fd >= 0)
         close(fd);
     annal__sha256_end(sha256, hash);
     annal__sha256_text(hash, now);
     if (status == ANNAL_OK && strcmp(now, before) != 0)
         status = annal__fail(bundling->err, ANNAL_ERR_BUSY,
-                             "%s was replaced meanwhile: export it again", path);
+                             "%s was replaced meanwhile: export it again", within);
     return status;
 }
 
@@ -255,6 +240,8 @@ int bundle_export(annal_store *store, const struct session_list *list)
     if (!annal__store_is_read_only(store))
         status = annal__artifact_hold_new(store, &hold, &err);
     if (status == ANNAL_OK)
+        status = annal__below_open(annal_store_path(store), &bundling.below, &err);
+    if (status == ANNAL_OK)
         status = collect(&bundling, list);
     if (status == ANNAL_OK)
         status = put_all(&bundling);
@@ -264,7 +251,7 @@ int bundle_export(annal_store *store, const struct session_list *list)
     bundle_done(&bundling.bundle);
     annal__proved_free(bundling.proved);
     tdestroy(bundling.names, annal__free);
-    annal__buf_done(&bundling.path);
+    annal__below_close(&bundling.below);
     if (!out_wanted() && err.os_errno == EPIPE)
         return 0; /* the reader went away */
     return status < 0 ? fail_error(&err) : 0;

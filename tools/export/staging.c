@@ -26,23 +26,6 @@
 
 #define STAGE ".importing-"
 
-/* root/within; NULL: no memory, which is reported. */
-static const char *join(struct staging *staging, const char *root, const char *within)
-{
-    const char *path = NULL;
-    annal__buf_clear(&staging->path);
-    if (annal__buf_printf(&staging->path, "%s/%s", root, within) == ANNAL_OK)
-        path = annal__buf_cstr(&staging->path);
-    if (path == NULL)
-        annal__fail(staging->err, ANNAL_ERR_NOMEM, "import: no memory");
-    return path;
-}
-
-const char *staging_path(struct staging *staging, const char *within)
-{
-    return join(staging, staging->stage.ptr, within);
-}
-
 /* ---- The place where it is written ---- */
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -92,22 +75,22 @@ void bundle_remove_stale(const annal_store *store)
 
 static const struct below_mode OWN = {.file = 0600, .folder = 0700};
 
-static struct below below_of(const struct staging *staging)
+struct below staging_below(const struct staging *staging)
 {
     return (struct below){.root = staging->stage.ptr, .fd = staging->stage_lock};
 }
 
-annal_status staging_create_file(struct staging *staging, const char *within, int *out_fd)
+annal_status staging_open_file(struct staging *staging, const char *within, int flags, int *out_fd)
 {
-    struct below below = below_of(staging);
-    return annal__below_open_file(&below, within, O_RDWR | O_CREAT | O_EXCL, &OWN, out_fd,
-                                  staging->err);
+    struct below below = staging_below(staging);
+    return annal__below_open_file(&below, within, flags, (flags & O_CREAT) != 0 ? &OWN : NULL,
+                                  out_fd, staging->err);
 }
 
 static annal_status make_directory(struct staging *staging, const char *within)
 {
     int fd = -1;
-    struct below below = below_of(staging);
+    struct below below = staging_below(staging);
     annal_status status = annal__below_folder(&below, within, &OWN, &fd, staging->err);
     if (status == ANNAL_OK)
         close(fd);
@@ -288,17 +271,16 @@ static annal_status is_same(struct staging *staging, const struct bundle_session
                             uint64_t bytes, bool *out_same)
 {
     char within[BUNDLE_PATH_BYTES], here[SHA256_TEXT_BYTES], there[SHA256_TEXT_BYTES];
+    struct below store = {0}, stage = staging_below(staging);
     bundle_session_path(session, within);
-    const char *path = join(staging, annal_store_path(staging->store), within);
-    if (path == NULL)
-        return ANNAL_ERR_NOMEM;
-    annal_status status = bundle_hash_file(path, bytes, here, staging->err);
+    annal_status status = annal__below_open(annal_store_path(staging->store), &store, staging->err);
+    if (status == ANNAL_OK)
+        status = bundle_hash_below(&store, within, bytes, here, staging->err);
+    annal__below_close(&store);
     if (status == ANNAL_OK && bytes == session->bytes)
         memcpy(there, session->sha256, sizeof there);
     else if (status == ANNAL_OK)
-        status = (path = staging_path(staging, within)) == NULL
-                     ? ANNAL_ERR_NOMEM
-                     : bundle_hash_file(path, bytes, there, staging->err);
+        status = bundle_hash_below(&stage, within, bytes, there, staging->err);
     *out_same = status == ANNAL_OK && strcmp(here, there) == 0;
     return status;
 }
@@ -426,7 +408,6 @@ void staging_keep(struct staging *staging)
     annal__free(staging->standings);
     annal__free(staging->by_id);
     annal__buf_done(&staging->stage);
-    annal__buf_done(&staging->path);
 }
 
 void staging_done(struct staging *staging)

@@ -25,8 +25,7 @@ struct staging {
     annal_store *staged;
     enum standing *standings;
     const struct bundle_session **by_id; /* the sessions of the bundle, sorted by their ids */
-    struct buf path;
-    uint64_t missing; /* artifacts that events name and that did not come */
+    uint64_t missing;                    /* artifacts that events name and that did not come */
     uint64_t added, extended, events;
 };
 
@@ -34,11 +33,12 @@ struct staging {
  * ANNAL_ERR_BUSY: another process has that. */
 annal_status staging_begin(struct staging *staging, uint64_t key);
 
-/* stage/within; NULL: no memory, which is reported. Valid until the next call. */
-const char *staging_path(struct staging *staging, const char *within);
+/* The directory, which stays the same if another process gives its name to something else. */
+struct below staging_below(const struct staging *staging);
 
-/* Create a file below stage, and the directories above it. No link is followed. */
-annal_status staging_create_file(struct staging *staging, const char *within, int *out_fd);
+/* Open a file below stage (annal__below_open_file()), or with O_CREAT create it and the directories
+ * above it. No link is followed. */
+annal_status staging_open_file(struct staging *staging, const char *within, int flags, int *out_fd);
 
 /* The files of the bundle are there: prove them, compare them with what the store has, move them in
  * and read the store again. */

@@ -138,7 +138,7 @@ void tar_writer_free(struct tar_writer *writer)
 
 struct tar_reader {
     struct archive *archive;
-    const char *path;
+    const char *name;
     int fd;
     uint64_t left;  /* of what the seal covers */
     int read_errno; /* why read() failed; 0: it did not */
@@ -167,14 +167,14 @@ static annal_status fail_read(const struct tar_reader *reader, annal_error *err)
     const char *why = archive_error_string(reader->archive);
     errno = reader->read_errno;
     if (errno != 0)
-        return annal__fail_errno(err, "read '%s'", reader->path);
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->path,
+        return annal__fail_errno(err, "read '%s'", reader->name);
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "%s: %s", reader->name,
                        why != NULL ? why : "no reason said");
 }
 
 static annal_status refuse(const struct tar_reader *reader, const char *why, annal_error *err)
 {
-    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is no bundle that is whole: %s", reader->path,
+    return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' is no bundle that is whole: %s", reader->name,
                        why);
 }
 
@@ -189,7 +189,7 @@ static annal_status hash_file(struct tar_reader *reader, uint64_t bytes, uint8_t
         size_t most = bytes < PIECE_BYTES ? (size_t)bytes : PIECE_BYTES;
         ssize_t got = read(reader->fd, reader->piece, most);
         if (got < 0)
-            status = annal__fail_errno(err, "read '%s'", reader->path);
+            status = annal__fail_errno(err, "read '%s'", reader->name);
         else if (got == 0)
             status = refuse(reader, "it was cut meanwhile", err);
         else
@@ -206,26 +206,27 @@ static annal_status check_seal(struct tar_reader *reader, annal_error *err)
     uint8_t hash[SHA256_BYTES];
     char seal[SEAL_BYTES];
     if (fstat(reader->fd, &file) < 0)
-        return annal__fail_errno(err, "look at '%s'", reader->path);
+        return annal__fail_errno(err, "look at '%s'", reader->name);
     if (!S_ISREG(file.st_mode))
-        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no file", reader->path);
+        return annal__fail(err, ANNAL_ERR_INVALID, "'%s' is no file", reader->name);
     uint64_t bytes = (uint64_t)file.st_size;
     if (bytes <= SEAL_BYTES)
         return refuse(reader, "it is too short", err);
     reader->left = bytes - SEAL_BYTES;
     if (pread(reader->fd, seal, SEAL_BYTES, (off_t)reader->left) != (ssize_t)SEAL_BYTES)
-        return annal__fail_errno(err, "read '%s'", reader->path);
+        return annal__fail_errno(err, "read '%s'", reader->name);
     if (memcmp(seal, SEAL_HEAD MAGIC, 16) != 0)
         return refuse(reader, "it does not end with a seal", err);
     annal_status status = hash_file(reader, reader->left, hash, err);
     if (status == ANNAL_OK && memcmp(seal + 16, hash, sizeof hash) != 0)
         status = refuse(reader, "its bytes are not those that were sealed", err);
     if (status == ANNAL_OK && lseek(reader->fd, 0, SEEK_SET) < 0)
-        status = annal__fail_errno(err, "read '%s'", reader->path);
+        status = annal__fail_errno(err, "read '%s'", reader->name);
     return status;
 }
 
-annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err)
+annal_status tar_reader_open(const char *path, const char *name, struct tar_reader **out_reader,
+                             annal_error *err)
 {
     annal_status status = library_load(&library_archive, err);
     if (status < 0)
@@ -233,10 +234,10 @@ annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, a
     struct tar_reader *reader = annal__zalloc(sizeof *reader);
     if (reader == NULL)
         return annal__fail(err, ANNAL_ERR_NOMEM, "read a bundle: no memory");
-    reader->path = path;
+    reader->name = name;
     reader->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (reader->fd < 0)
-        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "open '%s': %s", path, strerror(errno));
+        status = annal__fail(err, ANNAL_ERR_NOTFOUND, "open '%s': %s", name, strerror(errno));
     if (status == ANNAL_OK)
         status = check_seal(reader, err);
     if (status == ANNAL_OK && (reader->archive = archive_read_new()) == NULL)
@@ -267,7 +268,7 @@ annal_status tar_next(struct tar_reader *reader, const char **out_name, uint64_t
         archive_entry_hardlink(entry) != NULL || archive_entry_symlink(entry) != NULL ||
         !archive_entry_size_is_set(entry) || archive_entry_size(entry) < 0)
         return annal__fail(err, ANNAL_ERR_CORRUPT, "'%s' holds something that is no plain file",
-                           reader->path);
+                           reader->name);
     *out_name = name;
     *out_bytes = (uint64_t)archive_entry_size(entry);
     return ANNAL_OK;

@@ -29,8 +29,10 @@ void tar_writer_free(struct tar_writer *writer); /* NULL is accepted */
 
 struct tar_reader;
 
-/* ANNAL_ERR_CORRUPT: it is not sealed, or differs from what was sealed. */
-annal_status tar_reader_open(const char *path, struct tar_reader **out_reader, annal_error *err);
+/* name: what messages call it; borrowed. ANNAL_ERR_CORRUPT: it is not sealed, or differs from what
+ * was sealed. */
+annal_status tar_reader_open(const char *path, const char *name, struct tar_reader **out_reader,
+                             annal_error *err);
 
 /*
  * The next file; name is valid until the next call. ANNAL_END: there are no more.

@@ -56,7 +56,7 @@ static annal_status open_bundle(const char *path, struct request *request,
     if (request->fd < 0 || fstat(request->fd, &info) != 0)
         return annal__fail_errno(err, "read the bundle");
     request->fd_bytes = (uint64_t)info.st_size;
-    return bundle_hash_file(path, request->fd_bytes, etag, err);
+    return bundle_hash_file(request->fd, path, request->fd_bytes, etag, err);
 }
 
 static annal_status make_bundle(struct serve *serve, struct request *request,

@@ -103,23 +103,28 @@ static annal_status look_here(struct pulling *pulling)
     return h == there->last_h ? ANNAL_END : refuse_history(pulling);
 }
 
-static annal_status copy_bytes(struct pull *pull, const char *from, const char *to, uint64_t bytes)
+/* The first bytes of a file of the store. */
+static annal_status copy_bytes(struct pull *pull, const char *within, int to, uint64_t bytes)
 {
-    annal_status status = ANNAL_OK;
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    while (in >= 0 && out >= 0 && bytes > 0) {
-        ssize_t copied = copy_file_range(in, NULL, out, NULL, bytes, 0);
+    struct below store = {0};
+    int from = -1;
+    annal_status status =
+        annal__below_open(annal_store_path(pull->staging.store), &store, pull->err);
+    if (status >= 0)
+        status = annal__below_open_file(&store, within, O_RDONLY, NULL, &from, pull->err);
+    annal__below_close(&store);
+    if (status < 0)
+        return status;
+    if (ftruncate(to, 0) < 0)
+        status = annal__fail_errno(pull->err, "empty %s below %s", within, pull->staging.stage.ptr);
+    while (status >= 0 && bytes > 0) {
+        ssize_t copied = copy_file_range(from, NULL, to, NULL, bytes, 0);
         if (copied <= 0)
-            break;
-        bytes -= (uint64_t)copied;
+            status = annal__fail_errno(pull->err, "copy %s of the store to %s", within,
+                                       pull->staging.stage.ptr);
+        bytes -= copied > 0 ? (uint64_t)copied : 0;
     }
-    if (in < 0 || out < 0 || bytes > 0)
-        status = annal__fail_errno(pull->err, "copy %s to %s", from, to);
-    if (in >= 0)
-        close(in);
-    if (out >= 0)
-        close(out);
+    close(from);
     return status;
 }
 
@@ -128,20 +133,21 @@ static annal_status begin_with_what_is_here(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
     const annal_session_info *here = &pulling->here;
-    char within[BUNDLE_PATH_BYTES], from[PATH_MAX];
+    char within[BUNDLE_PATH_BYTES];
     struct bundle_session as = {.format = here->format};
     struct stat info;
+    int to = -1;
     if (here->last_seq <= pulling->origin.info.fork_seq)
         return ANNAL_OK;
     memcpy(as.session, here->session, sizeof as.session);
     bundle_session_path(&as, within);
-    const char *to = staging_path(&pull->staging, within);
-    if (to == NULL)
-        return ANNAL_ERR_NOMEM;
-    if (stat(to, &info) == 0 && (uint64_t)info.st_size >= here->end_offset)
-        return ANNAL_OK;
-    snprintf(from, sizeof from, "%s/%s", annal_store_path(pull->staging.store), within);
-    return copy_bytes(pull, from, to, here->end_offset);
+    annal_status status = staging_open_file(&pull->staging, within, O_RDWR | O_CREAT, &to);
+    if (status < 0)
+        return status;
+    if (fstat(to, &info) < 0 || (uint64_t)info.st_size < here->end_offset)
+        status = copy_bytes(pull, within, to, here->end_offset);
+    close(to);
+    return status;
 }
 
 /* ---- What is not ---- */
@@ -179,11 +185,9 @@ static annal_status write_rows(struct pulling *pulling)
 {
     struct pull *pull = pulling->pull;
     const annal_session_info *info = &pulling->origin.info;
-    const char *events = staging_path(&pull->staging, "events");
-    if (events == NULL)
-        return ANNAL_ERR_NOMEM;
+    const struct below stage = staging_below(&pull->staging);
     annal_status status =
-        annal__rebuild_open(events, info, &pulling->rebuild, &pulling->seq, pull->err);
+        annal__rebuild_open(&stage, info, &pulling->rebuild, &pulling->seq, pull->err);
     if (status >= 0)
         status = pull->options->kind->rows(pull->target, annal_slice_of(info->session),
                                            pulling->seq, add_row, pulling, pull->err);
@@ -209,6 +213,7 @@ static annal_status describe(struct pulling *pulling)
     struct bundle_session *session = bundle_add_session(&pull->staging.bundle);
     struct stat file;
     char within[BUNDLE_PATH_BYTES];
+    int fd = -1;
     if (session == NULL)
         return annal__fail(pull->err, ANNAL_ERR_NOMEM, "pull: no memory");
     *session = (struct bundle_session){.fork_seq = info->fork_seq,
@@ -219,18 +224,21 @@ static annal_status describe(struct pulling *pulling)
     memcpy(session->file, info->file, sizeof session->file);
     memcpy(session->fork, info->fork_session, sizeof session->fork);
     bundle_session_path(session, within);
-    const char *path = staging_path(&pull->staging, within);
-    if (path != NULL && stat(path, &file) != 0) {
+    annal_status status = staging_open_file(&pull->staging, within, O_RDONLY, &fd);
+    if (status == ANNAL_ERR_NOTFOUND) {
         session->format = ANNAL_FORMAT_JSON;
         bundle_session_path(session, within);
-        path = staging_path(&pull->staging, within);
+        status = staging_open_file(&pull->staging, within, O_RDONLY, &fd);
     }
-    if (path == NULL)
-        return ANNAL_ERR_NOMEM;
-    if (stat(path, &file) != 0)
-        return annal__fail_errno(pull->err, "look at %s", path);
-    session->bytes = (uint64_t)file.st_size;
-    return bundle_hash_file(path, session->bytes, session->sha256, pull->err);
+    if (status < 0)
+        return status;
+    if (fstat(fd, &file) < 0)
+        status = annal__fail_errno(pull->err, "look at %s", within);
+    session->bytes = status < 0 ? 0 : (uint64_t)file.st_size;
+    if (status >= 0)
+        status = bundle_hash_file(fd, within, session->bytes, session->sha256, pull->err);
+    close(fd);
+    return status;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -72,8 +72,9 @@ static int make_bundle(annal_store *store, struct push *push, annal_error *err)
         exit_status = exit_status == EXIT_DONE ? at_end : exit_status;
     }
     push->part.fd = exit_status == EXIT_DONE ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (exit_status == EXIT_DONE && (push->part.fd < 0 || fstat(push->part.fd, &file) != 0 ||
-                                     bundle_hash_file(path, (uint64_t)file.st_size, hash, err) < 0))
+    if (exit_status == EXIT_DONE &&
+        (push->part.fd < 0 || fstat(push->part.fd, &file) != 0 ||
+         bundle_hash_file(push->part.fd, path, (uint64_t)file.st_size, hash, err) < 0))
         exit_status = fail_storage("read the bundle %s", path);
     (void)unlink(path);
     *end = '\0';
@@ -208,25 +209,23 @@ int push_run(const struct args *args, const struct remote_where *where)
 /* Rule (2): the tag is in a file beside the beginning. Of a beginning that is all of it the server
  * would have nothing to send, and refuse: so its last byte comes again. */
 static annal_status download(struct staging *staging, struct remote *remote, const char *session,
-                             const char *path)
+                             int *out_fd)
 {
-    char tag[80] = "", tag_path[PATH_MAX + sizeof ".tag"], within[300];
-    struct stat file;
-    struct remote_body body = {.fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
-    snprintf(tag_path, sizeof tag_path, "%s.tag", path);
+    char tag[80] = "", within[300];
+    struct stat file = {0};
+    struct remote_body body = {.fd = -1, .tag_fd = -1};
     snprintf(within, sizeof within, "sessions/%s/bundle", session);
-    if (body.fd < 0 || fstat(body.fd, &file) != 0)
-        return annal__fail_errno(staging->err, "create %s", path);
-    body.tag_fd = open(tag_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    annal_status status = ANNAL_OK;
-    if (body.tag_fd < 0 || read(body.tag_fd, tag, sizeof tag - 1) < 0)
-        status = annal__fail_errno(staging->err, "read %s", tag_path);
+    annal_status status = staging_open_file(staging, "bundle", O_RDWR | O_CREAT, &body.fd);
+    if (status >= 0)
+        status = staging_open_file(staging, "bundle.tag", O_RDWR | O_CREAT, &body.tag_fd);
+    if (status >= 0 && (fstat(body.fd, &file) < 0 || read(body.tag_fd, tag, sizeof tag - 1) < 0))
+        status = annal__fail_errno(staging->err, "read what is in %s", staging->stage.ptr);
     body.from = tag[0] != '\0' && file.st_size > 0 ? (uint64_t)file.st_size - 1 : 0;
     if (status >= 0)
         status = remote_fetch(remote, within, &body, tag, staging->err);
     if (body.tag_fd >= 0)
         close(body.tag_fd);
-    close(body.fd);
+    *out_fd = body.fd;
     return status;
 }
 
@@ -236,20 +235,21 @@ int pull_remote(const struct args *args, const struct remote_where *where)
     struct remote *remote = NULL;
     annal_error err = {0};
     struct staging staging = {.from = where->url, .stage_lock = -1, .err = &err};
-    char path[PATH_MAX];
-    int exit_status = store_open(args, OPEN_CREATE, 0, &staging.store);
+    char path[40];
+    int fd = -1, exit_status = store_open(args, OPEN_CREATE, 0, &staging.store);
     if (exit_status != EXIT_DONE)
         return store_close(staging.store, exit_status);
     uint64_t key = annal__hash(where->url, strlen(where->url), 2);
     annal_status status = remote_open(where, &remote, &err);
     if (status >= 0)
         status = staging_begin(&staging, annal__hash(session, strlen(session), key) | 1);
-    if (status >= 0) {
-        snprintf(path, sizeof path, "%s/bundle", staging.stage.ptr);
-        status = download(&staging, remote, session, path);
-    }
+    if (status >= 0)
+        status = download(&staging, remote, session, &fd);
     remote_close(remote);
-    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path, session);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd); /* whatever its name is by now */
+    exit_status = status < 0 ? fail_target(&err) : bundle_import(args, path, where->url, session);
+    if (fd >= 0)
+        close(fd);
     if (status == ANNAL_ERR_BUSY)
         staging_keep(&staging);
     else

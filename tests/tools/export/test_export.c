@@ -5,7 +5,7 @@
 #include "tests/support/runner.h"
 #include "tests/tools/cli.h"
 #include "tools/cli/command.h"
-#include "tools/export/bundle.h"
+#include "tools/export/staging.h"
 
 #include <annal/journal.h>
 #include <dirent.h>
@@ -1022,7 +1022,7 @@ START_TEST(a_disk_that_cannot_be_read_is_no_damage)
     CLI(&cli, NULL, "export", "--format", "bundle", "--to", file);
     int directory = open(cli.dir.path, O_RDONLY | O_DIRECTORY), fd = dup(directory);
     close(fd); /* the next that is opened, and read() of a directory fails */
-    ck_assert_int_eq(tar_reader_open(file, &reader, &err), ANNAL_OK);
+    ck_assert_int_eq(tar_reader_open(file, file, &reader, &err), ANNAL_OK);
     ck_assert_int_eq(dup2(directory, fd), fd);
     close(directory);
     annal_status status = ANNAL_OK;
@@ -1370,6 +1370,38 @@ START_TEST(a_page_has_the_sessions_below_if_they_are_asked_for)
 }
 END_TEST
 
+/* Its name belongs to another one by then: another process may write to the store's directory. */
+START_TEST(files_on_their_way_in_stay_below_the_directory_that_was_made_for_them)
+{
+    annal_error err = {0};
+    char text[SHA256_TEXT_BYTES];
+    int fd = -1;
+    struct staging staging = {.from = "a test", .stage_lock = -1, .err = &err};
+    DONE_WITH(&cli, "1\n", "append", "s1", "--type", "n");
+    ck_assert_int_eq(annal_store_open(cli.store, NULL, &staging.store, NULL), ANNAL_OK);
+    ck_assert_int_eq(staging_begin(&staging, 7), ANNAL_OK);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "victim"), 0700), 0);
+    ck_assert_int_eq(mkdir(tmpdir_path(&cli.dir, "victim/events"), 0700), 0);
+    file_write(tmpdir_path(&cli.dir, "victim/events/s1.jsonl"), "mine", 4);
+    ck_assert_int_eq(rename(staging.stage.ptr, tmpdir_path(&cli.dir, "aside")), 0);
+    ck_assert_int_eq(symlink(tmpdir_path(&cli.dir, "victim"), staging.stage.ptr), 0);
+    struct below below = staging_below(&staging);
+    ck_assert_int_eq(bundle_hash_below(&below, "events/s1.jsonl", 4, text, &err),
+                     ANNAL_ERR_NOTFOUND);
+    ck_assert_int_eq(staging_open_file(&staging, "events/s1.jsonl", O_RDWR | O_CREAT, &fd),
+                     ANNAL_OK);
+    ck_assert_int_eq(write(fd, "new", 3), 3);
+    close(fd);
+    size_t len;
+    ck_text(file_read(tmpdir_path(&cli.dir, "victim/events/s1.jsonl"), &len), "mine");
+    ck_text(file_read(tmpdir_path(&cli.dir, "aside/events/s1.jsonl"), &len), "new");
+    annal_store *store = staging.store;
+    staging_done(&staging);
+    ck_assert_int_eq(annal_store_close(store, NULL), ANNAL_OK);
+    ck_text(file_read(tmpdir_path(&cli.dir, "victim/events/s1.jsonl"), &len), "mine");
+}
+END_TEST
+
 Suite *suite_export(void)
 {
     Suite *suite = suite_create("export");
@@ -1418,6 +1450,7 @@ Suite *suite_export(void)
     tcase_add_test(bundle, a_full_disk_is_no_damage);
     tcase_add_test(bundle, a_reader_of_a_bundle_that_goes_away_is_no_failure);
     tcase_add_test(bundle, a_disk_that_cannot_be_read_is_no_damage);
+    tcase_add_test(bundle, files_on_their_way_in_stay_below_the_directory_that_was_made_for_them);
     tcase_add_test(bundle, only_what_the_manifest_names_is_taken);
     tcase_add_test(bundle, what_a_manifest_says_is_not_believed);
     tcase_add_test(bundle, a_bundle_of_version_1_is_taken_over_by_every_later_one);
