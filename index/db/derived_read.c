@@ -132,21 +132,60 @@ annal_status annal__derived_reader(struct derived *derived, uint32_t wait_ms, sq
     return status;
 }
 
-/* A page that is read must prove itself (proof.h); without proofs the rows are compared with the
- * indexes, too. */
-static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)
+/*
+ * Whether a column NOT NULL of a table holds NULL. typeof() reads the value; IS NULL is answered
+ * from the declaration.
+ */
+static annal_status holds_null(sqlite3 *db, bool *out, annal_error *err)
 {
     sqlite3_stmt *stmt = NULL;
     annal_status status = annal__db_prepare(
-        db, derived->rollback ? "PRAGMA integrity_check(1)" : "PRAGMA quick_check(1)", &stmt, err);
-    int rc = status < 0 ? SQLITE_DONE : sqlite3_step(stmt);
-    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : "ok";
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        db,
+        "SELECT printf('SELECT EXISTS (SELECT 1 FROM \"%w\" WHERE ''null'' IN (%s))', t.name, "
+        "(SELECT group_concat(printf('typeof(\"%w\")', name)) FROM pragma_table_xinfo(t.name) "
+        "WHERE \"notnull\")) FROM pragma_table_list AS t "
+        "WHERE t.schema = 'main' AND t.type = 'table'",
+        &stmt, err);
+    int rc = SQLITE_DONE;
+    *out = false;
+    while (status >= 0 && !*out && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        int64_t found = 0;
+        status = annal__db_integer(db, (const char *)sqlite3_column_text(stmt, 0), &found, err);
+        *out = found != 0;
+    }
+    if (status >= 0 && !*out && rc != SQLITE_DONE)
         status = annal__db_fail(err, db, rc, "check a database");
-    else if (found == NULL || strcmp(found, "ok") != 0)
-        status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s", found == NULL ? "?" : found);
     sqlite3_finalize(stmt);
     return status;
+}
+
+/*
+ * A page that is read must prove itself (proof.h); without proofs the rows are compared with the
+ * indexes, too. SQLite 3.40.0 to 3.41.0 look at another column of a table WITHOUT ROWID whose key
+ * is not its first columns, and report NULL where there is none: those reports are looked at again.
+ */
+static annal_status check(const struct derived *derived, sqlite3 *db, annal_error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    const char *sql =
+        derived->rollback ? "PRAGMA integrity_check(2147483647)" : "PRAGMA quick_check(2147483647)";
+    bool maybe_null = false, null = false;
+    int rc = SQLITE_DONE;
+    annal_status status = annal__db_prepare(db, sql, &stmt, err);
+    while (status >= 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const char *found = (const char *)sqlite3_column_text(stmt, 0);
+        if (found != NULL && strncmp(found, "NULL value in ", 14) == 0)
+            maybe_null = true;
+        else if (found == NULL || strcmp(found, "ok") != 0)
+            status = annal__fail(err, ANNAL_ERR_CORRUPT, "%s", found == NULL ? "?" : found);
+    }
+    if (status >= 0 && rc != SQLITE_DONE)
+        status = annal__db_fail(err, db, rc, "check a database");
+    sqlite3_finalize(stmt);
+    if (status >= 0 && maybe_null)
+        status = holds_null(db, &null, err);
+    return status >= 0 && null ? annal__fail(err, ANNAL_ERR_CORRUPT, "a column NOT NULL holds NULL")
+                               : status;
 }
 
 bool annal__derived_heal_if_corrupt(struct derived *derived)

@@ -216,6 +216,7 @@ void cli_change_database(struct cli *run, const char *name, const char *sql)
                                        tmpdir_path(&run->dir, inside), SQLITE_OPEN_READWRITE, &db,
                                        NULL),
                      0);
+    ck_assert_int_eq(sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL), SQLITE_OK);
     ck_assert_int_eq(annal__db_exec(db, sql, NULL), 0);
     ck_assert_int_eq(annal__db_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL), 0);
     annal__db_close(db);
