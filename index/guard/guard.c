@@ -25,7 +25,8 @@
  *     pack asks for: what they saw is then in the journal before what they did. If that fails, the
  *     log says so, and the rows stay where they are.
  * (9) A pack whose file has an error cannot be asked. The types that it guards or fills, as far as
- *     the file can be read, are refused until it is mended; if it cannot be read, every type is.
+ *     the file can be read, and those that it guarded when it was last sound (kept_guards.c), are
+ *     refused until it is mended; if neither is known, every type is.
  *
  * guard_decide.c describes what happens between (2) and (4) if several stores share the session;
  * guard_tables.c describes how the tables are brought up to date, and what the append waits for.

@@ -141,8 +141,38 @@ static bool begins_section(annal_slice line, enum pack_section_kind *out_kind)
     return false;
 }
 
-/* word, or word with one letter doubled, in any case of letters: a misspelling, not a comment. */
+/* A type, or a prefix of types and a star. */
+static bool is_type(annal_slice word)
+{
+    if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
+        return false;
+    word.len -= word.ptr[word.len - 1] == '*';
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.ptr[i];
+        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && strchr("_.-", c) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Whether it is word but for one letter: another one, one too many, one too few, or two swapped. */
 static bool is_nearly(annal_slice slice, const char *word)
+{
+    size_t len = strlen(word), i = 0;
+    while (i < slice.len && i < len && sqlite3_strnicmp(slice.ptr + i, word + i, 1) == 0)
+        i++;
+    const char *at = slice.ptr + i, *should = word + i;
+    size_t left = slice.len - i, wanted = len - i;
+    if (left == wanted)
+        return left <= 1 || sqlite3_strnicmp(at + 1, should + 1, (int)left - 1) == 0 ||
+               (at[0] == should[1] && at[1] == should[0] &&
+                sqlite3_strnicmp(at + 2, should + 2, (int)left - 2) == 0);
+    return (left == wanted + 1 && sqlite3_strnicmp(at + 1, should, (int)wanted) == 0) ||
+           (left + 1 == wanted && sqlite3_strnicmp(at, should + 1, (int)left) == 0);
+}
+
+/* word, or word with one letter doubled, in any case of letters: no comment begins so. */
+static bool is_misspelt(annal_slice slice, const char *word)
 {
     size_t len = strlen(word), i = 0;
     if (slice.len == len)
@@ -150,7 +180,38 @@ static bool is_nearly(annal_slice slice, const char *word)
     while (slice.len == len + 1 && i < len && sqlite3_strnicmp(slice.ptr + i, word + i, 1) == 0)
         i++;
     return slice.len == len + 1 && i > 0 && sqlite3_strnicmp(slice.ptr + i, word + i - 1, 1) == 0 &&
-           sqlite3_strnicmp(slice.ptr + i, word + i - 1, (int)(len - i + 1)) == 0;
+           is_nearly(slice, word);
+}
+
+/* Whether what follows the first word of a comment has the form of a line that begins a section. */
+static bool has_form(int kind, annal_slice rest)
+{
+    annal_slice word = annal__take_word(&rest);
+    if (!has_more(kind))
+        return word.len == 0;
+    if (is_for_people((enum pack_section_kind)kind))
+        return rest.len > 0 && rest.ptr[rest.len - 1] == '"';
+    bool dotted =
+        memchr(word.ptr, '.', word.len) != NULL || memchr(word.ptr, '*', word.len) != NULL;
+    while (is_type(word)) {
+        word = annal__take_word(&rest);
+        if (!annal__slice_is(word, ","))
+            break;
+        word = annal__take_word(&rest);
+    }
+    return dotted && (word.len == 0 || kind == PACK_ARTIFACT || is_nearly(word, "guarded") ||
+                      is_nearly(word, "reads"));
+}
+
+/* Whether the line ends with `guarded "SENTENCE"`, and was not put between comments on purpose. */
+static bool has_guard(annal_slice rest)
+{
+    annal_slice word = annal__take_word(&rest);
+    bool guards = word.len > 0 && word.ptr[0] != '-' && word.ptr[0] != '#';
+    while (guards && word.len > 0 && !is_nearly(word, "guarded"))
+        word = annal__take_word(&rest);
+    word = annal__take_word(&rest);
+    return guards && word.len > 2 && word.ptr[0] == '"' && word.ptr[word.len - 1] == '"';
 }
 
 /* A comment that was meant to begin a section: its SQL would run with the section before. */
@@ -158,17 +219,26 @@ static annal_status check_comment(const annal_pack *pack, annal_slice line, unsi
                                   annal_error *err)
 {
     annal_slice rest = line;
-    if (!annal__slice_is(annal__take_word(&rest), "--"))
-        return ANNAL_OK;
     annal_slice word = annal__take_word(&rest);
-    for (size_t i = 0; i < sizeof section_words / sizeof *section_words; i++)
-        if (is_nearly(word, section_words[i]))
-            return annal__fail(err, ANNAL_ERR_INVALID,
-                               "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
-                               "'-- settle', '-- forget', '-- artifact TYPE', '-- noun NOUN' and "
-                               "'-- verb NOUN VERB' do (a comment begins with another word)",
-                               pack->file, number, ANNAL_FMT(line));
-    return ANNAL_OK;
+    if (word.len < 2 || memcmp(word.ptr, "--", 2) != 0)
+        return ANNAL_OK;
+    bool guards = false, meant = false;
+    if (word.len == 2) {
+        guards = has_guard(rest);
+        word = annal__take_word(&rest);
+    } else { /* without a space */
+        word = (annal_slice){word.ptr + 2, word.len - 2};
+        guards = has_guard((annal_slice){word.ptr, (size_t)(rest.ptr + rest.len - word.ptr)});
+    }
+    for (size_t i = 0; !meant && i < sizeof section_words / sizeof *section_words; i++)
+        meant = guards || is_misspelt(word, section_words[i]) ||
+                (is_nearly(word, section_words[i]) && has_form((int)i, rest));
+    return !meant ? ANNAL_OK
+                  : annal__fail(err, ANNAL_ERR_INVALID,
+                                "%s:%u: '%.*s' begins no section: '-- on TYPE', '-- fill TYPE', "
+                                "'-- settle', '-- forget', '-- artifact TYPE', '-- noun NOUN' and "
+                                "'-- verb NOUN VERB' do (a comment begins with another word)",
+                                pack->file, number, ANNAL_FMT(line));
 }
 
 static annal_status check_comments(const annal_pack *pack, struct text text, annal_error *err)
@@ -190,20 +260,6 @@ static annal_status check_comments(const annal_pack *pack, struct text text, ann
 }
 
 /* ---- Sections, rule 3 ---- */
-
-/* A type, or a prefix of types and a star. */
-static bool is_type(annal_slice word)
-{
-    if (word.len == 0 || word.len > ANNAL_TYPE_BYTES_MAX)
-        return false;
-    word.len -= word.ptr[word.len - 1] == '*';
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.ptr[i];
-        if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && strchr("_.-", c) == NULL)
-            return false;
-    }
-    return true;
-}
 
 bool annal__is_field(annal_slice word)
 {
@@ -417,10 +473,9 @@ static bool may_guard(annal_slice line, annal_slice *out_types)
     return fills || word.len > 0;
 }
 
-annal_status annal__pack_guarded(annal_slice bytes, char **out_types, annal_error *err)
+annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_error *err)
 {
     struct text text = {.at = bytes.ptr, .end = bytes.ptr + bytes.len};
-    struct buf list = {0};
     annal_slice types;
     annal_status status = ANNAL_OK;
     while (status >= 0 && text.at < text.end) {
@@ -430,19 +485,12 @@ annal_status annal__pack_guarded(annal_slice bytes, char **out_types, annal_erro
             if (type.len == 0)
                 break;
             if (type.ptr[0] != ',')
-                status = annal__buf_append_slice(&list, type);
+                status = annal__buf_append_slice(list, type);
             if (status >= 0 && type.ptr[0] != ',')
-                status = annal__buf_append(&list, "", 1);
+                status = annal__buf_append(list, "", 1);
         }
     }
-    if (status >= 0)
-        status = annal__buf_append(&list, "", 1);
-    if (status < 0) {
-        annal__buf_done(&list);
-        return annal__fail(err, status, "the guards of a pack");
-    }
-    *out_types = list.ptr;
-    return ANNAL_OK;
+    return status < 0 ? annal__fail(err, status, "the guards of a pack") : ANNAL_OK;
 }
 
 bool annal__section_takes(const struct pack_section *section, annal_slice type)

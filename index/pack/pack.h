@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 struct annal_noun;
+struct buf;
 
 enum pack_section_kind {
     PACK_ON,
@@ -69,13 +70,13 @@ struct annal_pack {
 annal_status annal__pack_read(const char *name, annal_slice text, annal_pack **out_pack,
                               annal_error *err);
 
-/* Whether a section is for events of this type. */
 /*
- * Of a file that has an error: the types that it guards or fills, as in pack_section.types; the
- * caller frees them. What cannot be read for certain counts as guarded.
+ * Of a file that has an error: append the types that it guards or fills to list, each with a NUL.
+ * What cannot be read for certain counts as guarded.
  */
-annal_status annal__pack_guarded(annal_slice bytes, char **out_types, annal_error *err);
+annal_status annal__pack_guarded(annal_slice bytes, struct buf *list, annal_error *err);
 
+/* Whether a section is for events of this type. */
 bool annal__section_takes(const struct pack_section *section, annal_slice type);
 
 /* Whether it has the form of a field of data after the $ of a parameter: run::id. */

@@ -205,9 +205,42 @@ static annal_status check_slot(const struct pack_set *set, const struct pack_slo
     return ANNAL_OK;
 }
 
+static bool is_text(annal_slice bytes)
+{
+    return bytes.len > 0 && memchr(bytes.ptr, '\0', bytes.len) == NULL;
+}
+
+/*
+ * Set slot->guarded, which counts if the pack is wrong. It stays NULL, for all types, if the file
+ * says nothing and nothing was noted.
+ */
+static annal_status list_guards(const annal_index *index, struct pack_slot *slot, annal_slice text,
+                                annal_error *err)
+{
+    struct buf list = {0};
+    bool known = false;
+    annal_status status = ANNAL_OK;
+    if (slot->source != NULL && slot->pack == NULL)
+        status = annal__kept_guards_add(io_of(index), slot->source, &list, &known, err);
+    else if (slot->source != NULL && !annal__store_is_read_only(index->store))
+        status = annal__kept_guards_note(io_of(index), slot, err);
+    if (status >= 0 && is_text(text))
+        status = annal__pack_guarded(text, &list, err);
+    if (status >= 0 && (known || is_text(text))) {
+        status = annal__buf_append(&list, "", 1) < 0
+                     ? annal__fail(err, ANNAL_ERR_NOMEM, "the guards of a pack")
+                     : ANNAL_OK;
+        slot->guarded = list.ptr;
+        list = (struct buf){0};
+    }
+    annal__buf_done(&list);
+    return status;
+}
+
 /* Rule 2: all but the lack of memory is kept in the slot. */
-static annal_status parse_slot(struct pack_set *set, struct pack_slot *slot, const char *file,
-                               annal_slice text, annal_error *err)
+static annal_status parse_slot(const annal_index *index, struct pack_set *set,
+                               struct pack_slot *slot, const char *file, annal_slice text,
+                               annal_error *err)
 {
     /* One that is built in is right; it is compiled by who needs it. */
     annal_status status = slot->source == NULL
@@ -233,7 +266,7 @@ static annal_status parse_slot(struct pack_set *set, struct pack_slot *slot, con
         annal_pack_free(slot->pack);
         slot->pack = NULL;
     }
-    return annal__pack_guarded(text, &slot->guarded, err);
+    return list_guards(index, slot, text, err);
 }
 
 bool annal__slot_bars(const struct pack_slot *slot, annal_slice type)
@@ -244,8 +277,8 @@ bool annal__slot_bars(const struct pack_slot *slot, annal_slice type)
 }
 
 /* One line of packs/enabled. */
-static annal_status add_enabled(struct pack_set *set, annal_slice line, const char *path,
-                                unsigned number, annal_error *err)
+static annal_status add_enabled(const annal_index *index, struct pack_set *set, annal_slice line,
+                                const char *path, unsigned number, annal_error *err)
 {
     const char *end = memchr(line.ptr, '#', line.len);
     size_t len = end == NULL ? line.len : (size_t)(end - line.ptr);
@@ -279,7 +312,7 @@ static annal_status add_enabled(struct pack_set *set, annal_slice line, const ch
                     "%s:%u: no pack of the name '%.100s' is built in", path, number, slot->name);
         return ANNAL_OK;
     }
-    return parse_slot(set, slot, file, annal_slice_of(text), err);
+    return parse_slot(index, set, slot, file, annal_slice_of(text), err);
 }
 
 /* Rule 2, for what cannot even be read. */
@@ -301,18 +334,23 @@ static annal_status read_enabled(annal_index *index, struct pack_set *set, const
     struct buf text = {0};
     annal_error why = {0};
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
+    if (status >= 0 && text.len > 0 && !is_text(annal__buf_slice(&text)))
+        status = annal__fail(&why, ANNAL_ERR_INVALID,
+                             "%s: the list of packs has a byte 0; 'annal pack enable' cannot mend "
+                             "it, so write it with an editor",
+                             path);
     if (status < 0) {
         annal__buf_done(&text);
         return add_wrong(set, ANNAL_SLICE("enabled"), &why, err);
     }
-    const char *at = status < 0 ? "" : annal__buf_cstr(&text);
+    const char *at = annal__buf_cstr(&text);
     for (unsigned number = 1; status >= 0 && *at != '\0'; number++) {
         annal_slice line = {at, strcspn(at, "\n")};
         at += line.len + (at[line.len] == '\n');
         if (line.len >= 4 && strncmp(line.ptr, "core", 4) == 0 &&
             strspn(line.ptr + 4, " \t\r") == line.len - 4)
             continue; /* always on */
-        status = add_enabled(set, line, path, number, err);
+        status = add_enabled(index, set, line, path, number, err);
     }
     annal__buf_done(&text);
     return status;
@@ -329,7 +367,7 @@ static annal_status read_user_pack(annal_index *index, struct pack_set *set, con
     slot->is_file = true;
     annal_status status = annal__packs_read_text(io_of(index), path, &text, &why);
     if (status >= 0)
-        status = parse_slot(set, slot, path, annal__buf_slice(&text), err);
+        status = parse_slot(index, set, slot, path, annal__buf_slice(&text), err);
     else
         slot->error = why;
     set->again = set->again || why.status == ANNAL_ERR_IO;

@@ -70,10 +70,21 @@ struct packs {
     struct pack_set *set; /* NULL until it is first asked for */
 };
 
-/* ---- packs.c ---- */
-
 /* Whether a pack that is wrong may guard this type: it cannot be asked, so the event is refused. */
 bool annal__slot_bars(const struct pack_slot *slot, annal_slice type);
+
+/* ---- kept_guards.c ---- */
+
+/* Note what the sound file of a slot guards and fills; a file that cannot be written is let be. */
+annal_status annal__kept_guards_note(const struct io *io, const struct pack_slot *slot,
+                                     annal_error *err);
+
+/* Append what was noted for a file to a list of types, each with a NUL; *out_known: there was a
+ * note. */
+annal_status annal__kept_guards_add(const struct io *io, const char *source, struct buf *list,
+                                    bool *out_known, annal_error *err);
+
+/* ---- packs.c ---- */
 
 /* The packs that are on now; release them with annal__packs_put(). */
 annal_status annal__packs_get(annal_index *index, struct pack_set **out_set, annal_error *err);

@@ -175,6 +175,33 @@ START_TEST(sections_say_what_they_are_about)
 }
 END_TEST
 
+START_TEST(a_comment_that_only_resembles_a_section_is_a_comment)
+{
+    static const char *const lines[] = {
+        "-- of a task\n",
+        "-- in the end, one row each\n",
+        "-- one.row a task\n",
+        "-- a guarded section refuses\n",
+        "-- full text\n",
+        "-- no task has two rows\n",
+        "-- settled by whom\n",
+        "-- -- on a.b   guarded \"not now\"\n",
+        "-- # fill a.b\n",
+        "------------ on ------------\n",
+        "-- onward, to a.b\n",
+        "-- on: the types are below\n",
+        "-- who guarded it: \"x\"\n",
+        "--\n",
+    };
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        annal_error err = {0};
+        annal_pack *pack = read_pack(HEAD, lines[i], &err);
+        ck_assert_msg(pack != NULL && pack->section_count == 0, "%s%s", lines[i], err.message);
+        annal_pack_free(pack);
+    }
+}
+END_TEST
+
 START_TEST(a_wrong_section_is_refused_with_file_and_line)
 {
     static const struct {
@@ -182,6 +209,16 @@ START_TEST(a_wrong_section_is_refused_with_file_and_line)
         const char *message;
     } cases[] = {
         {"-- onn a\nDELETE FROM t;\n", "p.sql:3: '-- onn a' begins no section"},
+        {"-- o n a.b guarded \"x\"\nDELETE FROM t;\n",
+         "p.sql:3: '-- o n a.b guarded \"x\"' begins"},
+        {"-- task.claimed   guarded \"x\"\nDELETE FROM t;\n",
+         "p.sql:3: '-- task.claimed   guarded"},
+        {"--on a\nDELETE FROM t;\n", "p.sql:3: '--on a' begins no section"},
+        {"-- no a.b\nDELETE FROM t;\n", "p.sql:3: '-- no a.b' begins no section"},
+        {"-- om a, b.*  gaurded \"x\"\nDELETE FROM t;\n", "p.sql:3: '-- om a, b.*  gaurded"},
+        {"-- fll a.b   reads c\nSELECT 1 AS n;\n", "p.sql:3: '-- fll a.b   reads c' begins"},
+        {"-- forgt\nDELETE FROM t;\n", "p.sql:3: '-- forgt' begins no section"},
+        {"-- artifcat a.b output over 10\n", "p.sql:3: '-- artifcat a.b output over 10' begins"},
         {"-- On a\nDELETE FROM t;\n", "p.sql:3: '-- On a' begins no section"},
         {"-- on\nDELETE FROM t;\n", "p.sql:3: '-- on' begins no section"},
         {"-- on a\nDELETE FROM t;\n-- forgett\n", "p.sql:5: '-- forgett' begins no section"},
@@ -317,6 +354,7 @@ Suite *suite_grammar(void)
     tcase_add_test(all, no_database_stands_outside_of_the_store);
     tcase_add_test(all, a_glob_tells_the_sessions_and_what_its_star_stands_for);
     tcase_add_test(all, sections_say_what_they_are_about);
+    tcase_add_test(all, a_comment_that_only_resembles_a_section_is_a_comment);
     tcase_add_test(all, a_wrong_section_is_refused_with_file_and_line);
     tcase_add_test(all, a_star_at_the_end_stands_for_all_types_that_begin_so);
     tcase_add_test(all, what_fills_the_tables_has_a_hash_apart_from_what_makes_them);

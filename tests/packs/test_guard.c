@@ -589,6 +589,9 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
         {"-- on task.claimed", "-- onn task.claimed"},     /* its section */
         {"database tasks.db", "database sessions.db"},     /* the first line */
         {"-- forget\n", "-- on task.claimed   guarded\n"}, /* a guard without a sentence */
+        {"-- on task.claimed", "-- o n task.claimed"},
+        {"-- on task.claimed   guarded", "-- on t.ask d"}, /* a line that says another type */
+        {TASKS, ""},                                       /* nothing */
     };
     setup();
     ck_append(&p, "proj", "task.added", ADD("a"));
@@ -609,6 +612,55 @@ START_TEST(a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended
     ck_refused(&p, "proj", "task.claimed", "{\"id\":\"a\",\"run\":\"r2\"}",
                "the task is not ready, or another run has claimed it");
     ck_append(&p, "proj", "task.added", ADD("b"));
+}
+END_TEST
+
+/* What the file says goes with its bytes, and what it said does not. */
+START_TEST(a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded)
+{
+    static const char *const bytes[] = {"", "\0\0", "-- pack tasks\0"};
+    const size_t lengths[] = {0, 2, 14};
+    const char *file = tmpdir_path(&p.dir, "store/packs/tasks.sql");
+    setup();
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    for (size_t i = 0; i < 3; i++) {
+        annal_error error = {0};
+        file_write(file, bytes[i], lengths[i]);
+        packs_reopen(&p);
+        ck_assert_int_eq(packs_append(&p, "proj", "task.added", ADD("b"), &error),
+                         ANNAL_ERR_REFUSED);
+        ck_assert_ptr_nonnull(strstr(error.message, "tasks.sql: a pack is a text file"));
+        ck_append(&p, "proj", "other.event", "{}");
+    }
+    ck_assert_int_eq(unlink(tmpdir_path(&p.dir, "store/packs/.tasks.guards")), 0);
+    packs_reopen(&p);
+    ck_assert_int_eq(packs_append(&p, "proj", "other.event", "{}", NULL), ANNAL_ERR_REFUSED);
+    write_tasks("-- pack tasks", "-- pack tasks");
+    ck_append(&p, "proj", "task.added", ADD("b"));
+}
+END_TEST
+
+START_TEST(a_guard_that_its_author_took_away_refuses_nothing_when_the_file_is_wrong_later)
+{
+    setup();
+    write_tasks(
+        "-- on task.claimed   guarded \"the task is not ready, or another run has claimed it\"",
+        "-- on task.claimed");
+    ck_append(&p, "proj", "task.added", ADD("a"));
+    file_write(tmpdir_path(&p.dir, "store/packs/tasks.sql"), "", 0);
+    packs_reopen(&p);
+    ck_append(&p, "proj", "task.claimed", ADD("a"));
+}
+END_TEST
+
+START_TEST(a_list_of_packs_with_a_byte_0_switches_no_guard_off)
+{
+    annal_error error = {0};
+    PACKS_ENABLE(&p, "teams");
+    file_write(tmpdir_path(&p.dir, "store/packs/enabled"), "\0eams\n", 6);
+    packs_reopen(&p);
+    ck_assert_int_eq(packs_append(&p, "s", "other.event", "{}", &error), ANNAL_ERR_REFUSED);
+    ck_assert_ptr_nonnull(strstr(error.message, "packs/enabled: the list of packs has a byte 0"));
 }
 END_TEST
 
@@ -729,6 +781,10 @@ Suite *suite_guard(void)
     tcase_add_test(all, a_program_that_locks_the_tables_makes_a_guarded_append_busy_and_no_other);
     tcase_add_test(all, a_store_that_is_open_for_reading_takes_no_guarded_event);
     tcase_add_test(all, a_pack_with_an_error_takes_no_event_that_it_guards_until_it_is_mended);
+    tcase_add_test(all, a_pack_that_is_no_text_any_more_takes_no_event_that_it_guarded);
+    tcase_add_test(all,
+                   a_guard_that_its_author_took_away_refuses_nothing_when_the_file_is_wrong_later);
+    tcase_add_test(all, a_list_of_packs_with_a_byte_0_switches_no_guard_off);
     tcase_add_test(all, verify_tells_of_events_that_are_there_past_their_guard);
     tcase_add_test(
         all, no_sequence_of_accepted_events_leaves_a_terminal_status_without_override_and_reason);
