@@ -230,6 +230,48 @@ def test_a_request_with_too_many_parameters_is_answered():
         server.get("/sessions")
 
 
+def raw_answer(server, request):
+    """All bytes that come back, and whether the server closed the connection within five seconds."""
+    answer = b""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+        client.sendall(request)
+        try:
+            while part := client.recv(65536):
+                answer += part
+        except TimeoutError:
+            return answer, False
+    return answer, True
+
+
+def test_a_head_that_leaves_no_room_for_an_answer_gets_one():
+    with Server() as server:
+        head = f" HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\n".encode()
+        for size in (14800, 15900, 16000, 16050):
+            for request, status in ((b"GET /" + b"a" * size + head, b"414"), (b"GET /api/v1/sessions" + head + b"X: " + b"a" * (size - 150) + b"\r\n", b"431")):
+                answer, closed = raw_answer(server, request + b"\r\n")
+                assert closed and answer.startswith(b"HTTP/1.1 " + status) and b'{"error":{"code":"limit"' in answer, (size, answer[:300])
+        for count in (180, 200):
+            answer, closed = raw_answer(server, b"GET /api/v1/sessions" + head + b"".join(b"x%d: y\r\n" % i for i in range(count)) + b"\r\n")
+            assert closed and answer.startswith(b"HTTP/1.1 431") and b'"too many' not in answer and b"too many fields" in answer, answer[:300]
+        # What does not fit at all is answered by the library, with the right status.
+        for request, status in ((b"GET /?" + b"a=1&" * 5000 + head, b"414"), (b"GET /" + head + b"x: y\r\n" * 1500, b"431")):
+            answer, closed = raw_answer(server, request + b"\r\n")
+            assert closed and answer.startswith(b"HTTP/1.1 " + status), answer[:300]
+        server.get("/sessions")
+
+
+def test_a_body_that_does_not_say_its_length_is_refused_with_a_sentence():
+    with Server() as server:
+        head = f"POST /api/v1/sql HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\nConnection: close\r\n".encode()
+        piece = b"10000\r\n" + b"a" * 65536 + b"\r\n"
+        answer, closed = raw_answer(server, head + b"Transfer-Encoding: chunked\r\n\r\n" + piece * 20 + b"0\r\n\r\n")
+        assert closed and b"HTTP/1.1 413" in answer and b"the body is longer than 1048576 bytes" in answer, answer[:300]
+        for coding in (b"gzip", b"identity", b"gzip, chunked"):
+            answer, closed = raw_answer(server, head + b"Transfer-Encoding: " + coding + b"\r\n\r\nabc")
+            assert closed and answer.startswith(b"HTTP/1.1 400") and b"'chunked'" in answer, answer[:300]
+        server.get("/sessions")
+
+
 def test_the_page_has_a_strict_policy():
     with Server() as server:
         status, text, headers = server.ask("/", token=False)

@@ -10,13 +10,16 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define CONNECTION_BYTES ((size_t)16 << 10) /* request line, headers and what is being written */
 #define TARGET_BYTES_MAX ((size_t)10 << 10) /* of these: the path, the query, and its parameters, */
-#define PARAMETER_BYTES  ((size_t)80)       /* each of which takes this much */
+#define PARAMETER_BYTES  ((size_t)80)       /* each of which takes this much, as a header does */
+#define HEAD_BYTES_MAX                                                                             \
+    ((size_t)14 << 10) /* of these: all; the rest is for the head of the answer */
 #define BODIES_BYTES_MAX ((size_t)256 << 20) /* of all requests at once */
 #define KEEP_BYTES       ((size_t)64 << 10)  /* of an empty flow, before it gives memory back */
 
@@ -32,6 +35,7 @@ struct http {
     struct MHD_Daemon *daemon;
     struct http_program program;
     int fd;
+    bool is_tls;
     pthread_mutex_t lock;
     struct request *requests; /* all that there are */
     struct peer *peers;
@@ -427,19 +431,21 @@ static bool write_all(int fd, const char *bytes, size_t len)
 /* The bytes of a body; MHD calls again with those that are left, and these are none. */
 static enum MHD_Result take_body(struct request *request, const char *bytes, size_t *len)
 {
-    if (request->body_fd >= 0) {
-        request->body_bytes += *len;
-        if (request->body_bytes > request->body_limit || !write_all(request->body_fd, bytes, *len))
-            return MHD_NO;
-        *len = 0;
-        return MHD_YES;
-    }
-    size_t of_all = atomic_fetch_add(&request->http->body_bytes, *len) + *len;
-    request->body_counted += *len;
-    if (of_all > BODIES_BYTES_MAX || request->body.len + *len > request->body_limit ||
-        annal__buf_append(&request->body, bytes, *len) < 0)
-        return MHD_NO; /* it said less, or nothing: the connection ends */
+    size_t count = *len;
+    request->body_bytes += count;
     *len = 0;
+    if (request->body_refused != 0) /* as much again is read, or else there would be no answer */
+        return request->body_bytes / 2 <= request->body_limit ? MHD_YES : MHD_NO;
+    if (request->body_bytes > request->body_limit) {
+        request->body_refused = 413;
+    } else if (request->body_fd >= 0) {
+        request->body_refused = write_all(request->body_fd, bytes, count) ? 0 : 507;
+    } else {
+        size_t of_all = atomic_fetch_add(&request->http->body_bytes, count) + count;
+        request->body_counted += count;
+        if (of_all > BODIES_BYTES_MAX || annal__buf_append(&request->body, bytes, count) < 0)
+            request->body_refused = 503;
+    }
     return MHD_YES;
 }
 
@@ -470,11 +476,47 @@ bool http_crowds(char *target)
     return true;
 }
 
+/* The library has no memory left for the head of an answer, so it would send none. It does not know
+ * of these bytes; it finds the socket closed. */
+static void answer_for_it(const struct http *http, struct MHD_Connection *connection,
+                          const char *status, const char *what)
+{
+    char text[400], body[120];
+    const struct peer *peer = peer_of(connection);
+    if (peer == NULL || http->is_tls)
+        return;
+    snprintf(body, sizeof body, "{\"error\":{\"code\":\"limit\",\"message\":\"%s\"}}\n", what);
+    snprintf(text, sizeof text,
+             "HTTP/1.1 %s\r\nContent-Type: application/json\r\nCache-Control: no-store\r\n"
+             "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+             status, strlen(body), body);
+    (void)!send(peer->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+    (void)shutdown(peer->fd, SHUT_WR);
+}
+
 static void *see_target(void *arg, const char *target, struct MHD_Connection *connection)
 {
-    (void)arg;
-    (void)connection;
+    const struct http *http = arg;
+    if (strlen(target) > HEAD_BYTES_MAX)
+        answer_for_it(http, connection, "414 URI Too Long", "the address is too long");
     return http_crowds((char *)(uintptr_t)target) ? (void *)(uintptr_t)&too_many : NULL;
+}
+
+static enum MHD_Result add_bytes(void *arg, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    size_t *bytes = arg;
+    (void)kind;
+    *bytes += strlen(name) + (value == NULL ? 0 : strlen(value)) + PARAMETER_BYTES;
+    return MHD_YES;
+}
+
+static bool fits_head(struct MHD_Connection *connection, const char *path)
+{
+    size_t bytes = strlen(path);
+    (void)MHD_get_connection_values(connection, MHD_HEADER_KIND, add_bytes, &bytes);
+    (void)MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_bytes, &bytes);
+    return bytes <= HEAD_BYTES_MAX;
 }
 
 /* One that is refused is answered before its body, and its connection ends with that. */
@@ -494,6 +536,12 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *connection, cons
     (void)version;
     if (request == NULL || *state == &too_many) {
         bool refused = *state == &too_many;
+        if (!fits_head(connection, path)) {
+            answer_for_it(http, connection, "431 Request Header Fields Too Large",
+                          "the head of the request is too long, or has too many fields");
+            *state = NULL;
+            return MHD_NO;
+        }
         request = new_request(http, connection, path, method);
         *state = request;
         if (request == NULL)
@@ -548,7 +596,8 @@ static enum MHD_Result count_framing(void *arg, enum MHD_ValueKind kind, const c
     (void)value;
     framing->hosts += strcasecmp(name, "Host") == 0;
     framing->lengths += strcasecmp(name, "Content-Length") == 0;
-    framing->codings += strcasecmp(name, "Transfer-Encoding") == 0;
+    if (strcasecmp(name, "Transfer-Encoding") == 0)
+        framing->codings += value != NULL && strcasecmp(value, "chunked") == 0 ? 1 : 2;
     return MHD_YES;
 }
 
@@ -656,7 +705,7 @@ static struct MHD_Daemon *start(struct http *http, const struct http_options *op
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, options->of_one_max, MHD_OPTION_CONNECTION_LIMIT,
         options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, options->idle_s,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK,
-        see_target, NULL, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, tls,
+        see_target, http, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_ARRAY, tls,
         MHD_OPTION_END);
 }
 
@@ -671,6 +720,7 @@ annal_status http_open(const struct http_options *options, const struct http_pro
         return annal__fail(err, ANNAL_ERR_NOMEM, "serve: out of memory");
     http->program = *program;
     http->fd = options->fd;
+    http->is_tls = options->certificate != NULL;
     pthread_mutex_init(&http->lock, NULL);
     http->daemon = start(http, options);
     if (http->daemon == NULL) {

@@ -36,7 +36,8 @@ struct request {
     struct buf body;
     int body_fd;       /* the body goes to this file, not to body; closed at the end; -1: none */
     size_t body_limit; /* set by admit(); a longer body is refused */
-    bool too_long;     /* its address: the parameters were not read */
+    unsigned body_refused;      /* the status for a body that was not taken; 0: it was */
+    bool too_long;              /* its address: the parameters were not read */
     int64_t begun_us, whole_us; /* its head came; its body, too */
     _Atomic unsigned most_s; /* from its head to the end of the answer; 0: no limit (REQUEST_S) */
 
@@ -60,7 +61,7 @@ struct request {
 
     /* Of the transport. */
     size_t body_counted;
-    uint64_t body_bytes; /* that went to body_fd */
+    uint64_t body_bytes; /* that arrived */
     bool begun;          /* the answer is being sent */
     struct request *previous, *next;
 };
@@ -107,8 +108,8 @@ const char *http_query(const struct request *request, const char *name);
 const char *http_header(const struct request *request, const char *name);
 
 /*
- * Whether a proxy in front may have read it in another way: two names of the host, or two lengths
- * of the body (RFC 9112, sections 3.2 and 6.3).
+ * Whether a proxy in front may have read it in another way: two names of the host, two lengths of
+ * the body, or a coding that is not "chunked" (RFC 9112, sections 3.2, 6.1 and 6.3).
  */
 bool http_is_ambiguous(const struct request *request);
 

@@ -252,7 +252,9 @@ static void find(struct serve *serve, struct request *request)
     annal_error err = {0};
     bool other = false;
     if (http_is_ambiguous(request)) {
-        answer_error(request, 400, "invalid", "the request has two hosts, or two lengths");
+        answer_error(request, 400, "invalid",
+                     "the request has two hosts, two lengths, or a transfer coding that is not "
+                     "'chunked'");
         (void)annal__buf_printf(&request->headers, "Connection: close\n");
         return;
     }
@@ -303,9 +305,24 @@ static void run_job(void *arg)
     http_answered(request);
 }
 
+static void refuse_body(struct request *request)
+{
+    if (request->body_refused == 413)
+        answer_error(request, 413, "limit", "the body is longer than %zu bytes",
+                     request->body_limit);
+    else if (request->body_refused == 507)
+        answer_error(request, 507, "io", "the store has no place for the upload");
+    else
+        answer_error(request, 503, "busy", "too many bodies of requests wait in memory");
+}
+
 bool serve_run(void *arg, struct request *request)
 {
     struct serve *serve = arg;
+    if (request->body_refused != 0) {
+        refuse_body(request);
+        return true;
+    }
     if (pool_submit(serve->pool, request->route->lane, run_job, request))
         return false;
     answer_error(request, 503, "busy", "too many requests wait already");
